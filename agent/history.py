@@ -1,0 +1,260 @@
+"""What of a conversation is sent to a model: mended, cut on turn boundaries, and shortened.
+
+Pure; called by the steps that build a request. Every function returns its input unchanged (and
+says so by its value) when there is nothing to do, so that what was sent stays as it was sent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from agent.ports import StoredEntry
+from agent.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
+
+MISSING = "No result was recorded for this call: it was interrupted, and may not have happened."
+
+# --- repair ------------------------------------------------------------------------------------
+
+
+def repair(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The entries with every call answered exactly once, right after its answer, under an id of
+    its own; without empty answers, and without a context block that follows nobody's words.
+
+    What a person said is never lost. Repairing twice changes nothing more, and entries appended
+    later do not change what became of those before, unless they hold a result for them.
+    """
+    kept = [entry for entry in entries if not _says_nothing(entry)]
+    results = _paired(kept)
+    repaired: list[Entry] = []
+    names = _Ids()
+    follows_words = False
+    for position, entry in enumerate(kept):
+        match entry:
+            case Said():
+                follows_words = True
+                repaired.append(entry)
+            case Context():
+                if follows_words:
+                    repaired.append(entry)
+            case Note():
+                repaired.append(entry)
+            case Answered():
+                follows_words = False
+                repaired.extend(_closed(entry, results[position], names))
+            case ToolResult():
+                pass  # stands after its answer, or nowhere
+    return tuple(repaired)
+
+
+def _says_nothing(entry: Entry) -> bool:
+    return isinstance(entry, Answered) and not entry.calls and not entry.text.strip()
+
+
+_Results = dict[int, ToolResult]
+"""Results of one answer, by the number of their call."""
+
+
+def _paired(entries: Sequence[Entry]) -> dict[int, _Results]:
+    """For the position of each answer, its results: the first that came for each call.
+
+    An id that several answers use belongs to the latest of them that still waits for it.
+    """
+    found: dict[int, _Results] = defaultdict(dict)
+    waiting: dict[str, list[list[tuple[int, int]]]] = defaultdict(list)
+    for position, entry in enumerate(entries):
+        if isinstance(entry, Answered):
+            slots: dict[str, list[tuple[int, int]]] = defaultdict(list)
+            for number, call in enumerate(entry.calls):
+                slots[call.id].append((position, number))
+            for call_id, places in slots.items():
+                waiting[call_id].append(places)
+        elif isinstance(entry, ToolResult) and (answers := waiting[entry.call_id]):
+            place, number = answers[-1].pop(0)
+            found[place][number] = entry
+            if not answers[-1]:
+                answers.pop()
+    return found
+
+
+class _Ids:
+    """Gives each call an id that no call before it has."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def own(self, call: ToolCall) -> ToolCall:
+        name, number = call.id or "call", 1
+        while not name.strip() or name in self._taken:
+            number += 1
+            name = f"{call.id[:32] or 'call'}-{number}"
+        self._taken.add(name)
+        return call if name == call.id else replace(call, id=name)
+
+
+def _closed(answer: Answered, results: _Results, ids: _Ids) -> list[Entry]:
+    """An answer with its results behind it, in the order of its calls."""
+    calls = tuple(ids.own(call) for call in answer.calls)
+    closed: list[Entry] = [answer if calls == answer.calls else replace(answer, calls=calls)]
+    for number, call in enumerate(calls):
+        result = results.get(number) or ToolResult(call_id=call.id, content=MISSING, ok=False)
+        closed.append(result if result.call_id == call.id else replace(result, call_id=call.id))
+    return closed
+
+
+# --- window ------------------------------------------------------------------------------------
+
+
+def window(
+    stored: Sequence[StoredEntry],
+    *,
+    messages_max: int,
+    tokens_max: int,
+    count: Callable[[str], int],
+) -> int | None:
+    """None while the history fits; else the id from which on it is to be sent.
+
+    The cut is a step: about half of both limits stay free, so that the next many turns only
+    append. It falls between turns. The newest turn stays as long as its tokens fit, whatever
+    the number of its messages; if not even it fits, the id is one past the last.
+    """
+    turns = _turns(stored)
+    sizes = [_size(turn, count) for turn in turns]
+    messages = sum(size[0] for size in sizes)
+    tokens = sum(size[1] for size in sizes)
+    if not turns or (messages <= messages_max and tokens <= tokens_max):
+        return None
+    if sizes[-1][1] > tokens_max:
+        return stored[-1].id + 1
+    first = len(turns) - 1
+    messages, tokens = sizes[-1]
+    while first > 0:
+        messages += sizes[first - 1][0]
+        tokens += sizes[first - 1][1]
+        if messages > messages_max // 2 or tokens > tokens_max // 2:
+            break
+        first -= 1
+    start = turns[first][0].id
+    return start if start != stored[0].id else None
+
+
+def _turns(stored: Sequence[StoredEntry]) -> list[list[StoredEntry]]:
+    turns: list[list[StoredEntry]] = []
+    for entry in stored:
+        if turns and turns[-1][-1].run_id == entry.run_id:
+            turns[-1].append(entry)
+        else:
+            turns.append([entry])
+    return turns
+
+
+def _size(turn: Sequence[StoredEntry], count: Callable[[str], int]) -> tuple[int, int]:
+    """Messages and tokens of a turn. Context and notes are parts of a message, not messages."""
+    messages = sum(isinstance(one.entry, Said | Answered | ToolResult) for one in turn)
+    return messages, sum(count(text_of(one.entry)) for one in turn)
+
+
+def text_of(entry: Entry) -> str:
+    """All that an entry adds to a request, for counting."""
+    match entry:
+        case Said():
+            return "\n".join(part for part in (entry.sender, entry.quote, entry.text) if part)
+        case Answered():
+            calls = (f"{call.id} {call.name} {call.arguments}" for call in entry.calls)
+            return "\n".join((entry.text, *calls))
+        case ToolResult():
+            return f"{entry.call_id}\n{entry.content}"
+        case Context() | Note():
+            return entry.text
+
+
+# --- shortening --------------------------------------------------------------------------------
+
+_SHORTENED = re.compile(r"\[.* was \d+ chars\]", re.DOTALL)
+
+
+def shorten(
+    entries: Sequence[Entry], keep_chars: int, *, exchanges_kept: int = 0
+) -> tuple[Entry, ...]:
+    """Tool results of over `keep_chars` characters become `[name: truncated, was N chars]`.
+
+    Left alone are the last `exchanges_kept` exchanges (from a person's words on), and always the
+    results that the model has not answered yet. Shortening twice changes nothing more.
+    """
+    end = min(_exchange_start(entries, exchanges_kept), _last_answer(entries))
+    names = {
+        call.id: call.name
+        for entry in entries
+        if isinstance(entry, Answered)
+        for call in entry.calls
+    }
+    return tuple(
+        _shortened(entry, names, keep_chars)
+        if isinstance(entry, ToolResult) and position < end
+        else entry
+        for position, entry in enumerate(entries)
+    )
+
+
+def _shortened(result: ToolResult, names: dict[str, str], keep_chars: int) -> ToolResult:
+    size = len(result.content)
+    marker = f"[{names.get(result.call_id, 'tool')}: truncated, was {size} chars]"
+    if size <= max(keep_chars, len(marker)) or _SHORTENED.fullmatch(result.content):
+        return result
+    return replace(result, content=marker)
+
+
+def _exchange_start(entries: Sequence[Entry], count: int) -> int:
+    """Where the last `count` exchanges begin; words that follow words open no new one."""
+    starts = [
+        position
+        for position, entry in enumerate(entries)
+        if isinstance(entry, Said) and (position == 0 or _ends_exchange(entries[position - 1]))
+    ]
+    if count <= 0 or not starts:
+        return len(entries)
+    return starts[-count] if count <= len(starts) else 0
+
+
+def _ends_exchange(entry: Entry) -> bool:
+    return isinstance(entry, Answered | ToolResult)
+
+
+def _last_answer(entries: Sequence[Entry]) -> int:
+    """Where the newest answer of the model stands: it has read all before it."""
+    positions = (n for n in range(len(entries) - 1, -1, -1) if isinstance(entries[n], Answered))
+    return next(positions, 0)
+
+
+# --- counting ----------------------------------------------------------------------------------
+
+
+def estimate_tokens(text: str) -> int:
+    """Tokens of a text, without a tokenizer: rather too many than too few for running text.
+
+    Measured with cl100k and o200k, characters a token: English, German and code 4 (machine text
+    such as logs, numbers and ids 1.2 to 2.5), Polish, Russian and Arabic 1.5 to 2.3, Hebrew and
+    Greek 1 to 1.15, CJK, Thai and Hindi 0.8 to 1, emoji 0.4. The sum is by width in UTF-8;
+    the share of digits and signs tells running text from machine text.
+    """
+    if text.isascii():
+        return _ascii_tokens(text)
+    whole = text.encode("utf-8", "replace")
+    ascii_text = whole.decode("ascii", "ignore")
+    four = sum(whole.count(bytes([lead])) for lead in range(0xF0, 0xF5))
+    others = len(text) - len(ascii_text) - four
+    three = len(whole) - len(ascii_text) - 4 * four - 2 * others
+    two = others - three
+    return (
+        _ascii_tokens(ascii_text) + (two * 6 + 4) // 5 + (three * 5 + 3) // 4 + (four * 5 + 1) // 2
+    )
+
+
+_DENSE = str.maketrans(dict.fromkeys("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ \n_"))
+
+
+def _ascii_tokens(text: str) -> int:
+    dense = len(text.translate(_DENSE))
+    return (len(text) - dense + 3) // 4 + (dense * 3 + 3) // 4

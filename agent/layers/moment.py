@@ -1,0 +1,42 @@
+"""The moment and the place: what changes from turn to turn."""
+
+from __future__ import annotations
+
+from agent.request import PromptLayer, Stability
+from agent.scene import Scene, one_line
+
+
+def date_and_time(scene: Scene) -> PromptLayer:
+    """Layer 19: to the minute, in the person's zone."""
+    now = scene.now
+    return PromptLayer(
+        name="date and time",
+        heading="## Current Date & Time",
+        text=f"{now:%A}, {now:%B} {now.day}, {now.year}, {now:%H:%M} ({scene.zone})",
+        stability=Stability.TURN,
+        source="clock",
+    )
+
+
+def current_chat(scene: Scene) -> PromptLayer:
+    """Layer 20: where this is said, and by whom."""
+    message, turn = scene.turn.message, scene.turn
+    lines = [f"channel: {message.address.channel}", f"chat_id: {message.address.chat_id}"]
+    if message.address.thread_id is not None:
+        lines.append(f"thread: {message.address.thread_id}")
+    if message.is_group:
+        lines.append("group chat: each message names its sender")
+        if message.chat_title:
+            lines.append(f"title: {one_line(message.chat_title)}")
+    else:
+        lines.append("private chat")
+        if name := turn.person_name or message.sender_name:
+            lines.append(f"user: {one_line(name)}")
+    return PromptLayer(
+        name="current chat",
+        heading="## Current Chat",
+        text="\n".join(lines),
+        stability=Stability.TURN,
+        source="channel",
+        trust="outside",
+    )

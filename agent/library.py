@@ -1,0 +1,139 @@
+"""The texts a prompt is made of: templates, the persona, and the workspace's bootstrap files.
+
+Read from disk, and again only when a file has changed. Called by `agent.beginning`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.errors import SettingsWrong
+from agent.messages import Role, TurnInput
+
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    "system": (),
+    "acting": (),
+    "surroundings": ("VERSION", "SYSTEM"),
+    "language": ("LANGUAGE", "FORMAT"),
+    "language_auto": (),
+    "demo": (),
+    "hint_empty": (),
+    "hint_sum_up": (),
+}
+"""Templates that must exist, with the placeholders they must hold."""
+
+BOOTSTRAP = ("AGENTS.md", "SOUL.md", "USER.md", "IDENTITY.md", "TOOLS.md")
+"""Files of the workspace that steer the assistant, in the order they are shown (SPEC §5)."""
+
+ABOUT_THE_OWNER = "USER.md"
+"""Shown in the owner's private chats alone: it is one person's data (SPEC §9, case SE-17)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonaSettings:
+    """The first two links of the base chain; blank means not set (SPEC §5)."""
+
+    system_prompt: str = ""
+    system_prompt_file: Path | None = None
+    persona_dir: Path | None = None
+
+
+@dataclass(slots=True)
+class _Cached:
+    stamp: tuple[int, int]
+    text: str
+
+
+@dataclass(slots=True)
+class TextFiles:
+    """Reads small text files, each again only when its time or size has changed.
+
+    A stat takes microseconds on a local disk, which is where the home has to be (SQLite needs
+    that too), so this is called on the event loop.
+    """
+
+    _cache: dict[Path, _Cached] = field(default_factory=dict)
+
+    def read(self, path: Path) -> str | None:
+        """The text, or None where there is no such file. Undecodable bytes are replaced."""
+        try:
+            stat = path.stat()
+            stamp = (stat.st_mtime_ns, stat.st_size)
+            cached = self._cache.get(path)
+            if cached is None or cached.stamp != stamp:
+                text = path.read_text(encoding="utf-8-sig", errors="replace")
+                cached = self._cache[path] = _Cached(stamp, text)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError):
+            return None
+        return cached.text
+
+
+class Library:
+    """Templates by name, workspace copies first; the persona; bootstrap files."""
+
+    def __init__(self, shipped: Path, workspace: Path, persona: PersonaSettings) -> None:
+        self._shipped = shipped
+        self._workspace = workspace
+        self._persona = persona
+        self._files = TextFiles()
+
+    def check(self) -> None:
+        """Refuses to start with a template that is missing or lacks a placeholder.
+
+        Raises SettingsWrong, naming every file that is wrong.
+        """
+        problems = [problem for name in NEEDED for problem in self._problems(name)]
+        wanted = self._persona.system_prompt_file
+        if wanted is not None and self._files.read(wanted) is None:
+            problems.append(f"{wanted}: agents.default.system_prompt_file cannot be read")
+        if problems:
+            raise SettingsWrong("\n".join(problems))
+
+    def texts(self) -> Mapping[str, str]:
+        """All templates, by name without the ending."""
+        names = {path.stem for folder in self._folders() for path in folder.glob("*.md")}
+        return {name: text for name in names if (text := self._template(name)) is not None}
+
+    def base(self) -> tuple[str, str]:
+        """The first text of the base chain, and where it is from."""
+        persona = self._persona
+        if persona.system_prompt.strip():
+            return persona.system_prompt, "agents.default.system_prompt"
+        if persona.system_prompt_file is not None:
+            text = self._files.read(persona.system_prompt_file)
+            if text is not None and text.strip():
+                return text, "agents.default.system_prompt_file"
+        folder = persona.persona_dir or self._workspace / "agents" / "default"
+        text = self._files.read(folder / "instructions.md")
+        if text is not None and text.strip():
+            return text, "instructions.md"
+        return self._template("system") or "", "prompts/system.md"
+
+    def bootstrap(self, turn: TurnInput) -> Mapping[str, str]:
+        """The bootstrap files that this person may see here, in order."""
+        private_to_owner = turn.role is Role.OWNER and not turn.message.is_group
+        names = [name for name in BOOTSTRAP if private_to_owner or name != ABOUT_THE_OWNER]
+        found = ((name, self._files.read(self._workspace / name)) for name in names)
+        return {name: text for name, text in found if text is not None}
+
+    def _folders(self) -> Iterable[Path]:
+        return (self._workspace / "prompts", self._shipped)
+
+    def _template(self, name: str) -> str | None:
+        for folder in self._folders():
+            text = self._files.read(folder / f"{name}.md")
+            if text is not None:
+                return text
+        return None
+
+    def _problems(self, name: str) -> Iterable[str]:
+        text = self._template(name)
+        path = self._shipped / f"{name}.md"
+        if text is None or not text.strip():
+            yield f"{path}: this prompt is missing or empty; restore it from the release"
+            return
+        for placeholder in NEEDED[name]:
+            if "{{" + placeholder + "}}" not in text:
+                yield f"prompts/{name}.md: lacks the placeholder {{{{{placeholder}}}}}"

@@ -1,0 +1,295 @@
+"""Model, tools, model again, until there is an answer. Called by `agent.assistant`.
+
+The rounds are plain code over `ctx.step`; the step functions `model` and `tool` do the work and
+take and give JSON, so that a turn resumes from its last recorded step. The person's words and all
+that is done stand in the Log, which is what history gets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from agent.errors import StepUnknown
+from agent.guards import RepeatGuard, is_empty, visible
+from agent.messages import TurnInput
+from agent.ports import Json, TurnContext
+from agent.tools.toolbox import Toolbox
+from agent.transcript import (
+    Answered,
+    Context,
+    Entry,
+    Note,
+    Said,
+    ToolCall,
+    ToolResult,
+    entry_from_json,
+    to_json,
+)
+
+EMPTY_RETRIES_MAX = 1
+"""Guard (e): one retry, then an honest notice (SPEC §8.6)."""
+
+CUT_CALLS_MAX = 2
+"""Answers cut inside a tool call before the turn is summed up without tools (case AG-01)."""
+
+SHRINKS_MAX = 3
+"""Tries with less history when the request does not fit: half, a quarter, none (SPEC §8.5)."""
+
+SKIPPED = "Not run: the person sent a newer message, which follows."
+INTERRUPTED = "Interrupted: the turn was ended before this call finished."
+UNKNOWN_FATE = (
+    "Unknown: the program stopped while this call ran, so it may or may not have happened. "
+    "It was not run again. Say so, and check before doing it again."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """What the `begin` step fixed: the rest of the turn builds on exactly this."""
+
+    upto: int
+    sent_from: int | None
+    notes: tuple[tuple[int, str], ...]
+    system: str
+    context: str
+    tools: tuple[str, ...]
+
+    @classmethod
+    def from_json(cls, data: Json) -> Begun:
+        """Reads the step's output."""
+        return cls(
+            upto=data["upto"],
+            sent_from=data["sent_from"],
+            notes=tuple((note[0], note[1]) for note in data["notes"]),
+            system=data["system"],
+            context=data["context"],
+            tools=tuple(data["tools"]),
+        )
+
+
+@dataclass(slots=True)
+class Log:
+    """What this turn has said and done so far; becomes the Turn that history keeps."""
+
+    entries: list[Entry] = field(default_factory=list)
+    shrunk: bool = False
+
+    def hear(self, turn: TurnInput, *, context: str = "") -> None:
+        """The person's words as typed, after a note of what came with them, before the block."""
+        message = turn.message
+        if message.attachments:
+            kinds = ", ".join(attachment.kind for attachment in message.attachments)
+            self.add(Note(text=f"With the next message came, not opened: {kinds}."))
+        sender = message.sender_name if message.is_group else ""
+        self.add(Said(text=message.text, sender=sender, quote=message.quote))
+        if context:
+            self.add(Context(text=context))
+
+    def add(self, *entries: Entry) -> None:
+        """In order."""
+        self.entries.extend(entries)
+
+    def reply(self) -> str:
+        """All the answers' texts that a person may see, in order: what was streamed stands."""
+        texts = (visible(entry.text) for entry in self.entries if isinstance(entry, Answered))
+        return "\n\n".join(text for text in texts if not is_empty(text))
+
+    def close(self, why: str) -> None:
+        """Gives every open call a result, so that each call has exactly one."""
+        answered = {entry.call_id for entry in self.entries if isinstance(entry, ToolResult)}
+        open_calls = [
+            call
+            for entry in self.entries
+            if isinstance(entry, Answered)
+            for call in entry.calls
+            if call.id not in answered
+        ]
+        for call in open_calls:
+            self.entries.append(ToolResult(call_id=call.id, content=why, ok=False))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Why there is no answer. `kind` is an error class, `text` a sentence for the owner."""
+
+    kind: str
+    text: str
+
+
+@dataclass(slots=True)
+class Rounds:
+    """What the rounds of one turn count. All of it follows from the recorded steps."""
+
+    begun: Begun
+    repeats: RepeatGuard = field(default_factory=RepeatGuard)
+    shrink: int = 0
+    empties: int = 0
+    cuts: int = 0
+    sum_up: bool = False
+    hint: str = ""
+
+
+class Loop:
+    """The rounds of a turn."""
+
+    def __init__(self, toolbox: Toolbox, *, steps_max: int) -> None:
+        self._toolbox = toolbox
+        self._steps_max = steps_max
+
+    async def run(
+        self, ctx: TurnContext, turn: TurnInput, begun: Begun, log: Log
+    ) -> Trouble | None:
+        """Runs rounds until the log ends with an answer. Trouble when there is none.
+
+        Raises TurnStopped once the turn has to end; the log is then closed by the caller.
+        """
+        rounds = Rounds(begun=begun)
+        for number in range(self._steps_max + 1):
+            offered = number < self._steps_max and not rounds.sum_up
+            answer = await self._ask(ctx, turn, rounds, log, offered=offered)
+            if isinstance(answer, Trouble):
+                return answer
+            if not offered:
+                answer = _without_calls(answer)
+            log.add(answer)
+            if not answer.calls:
+                return None
+            if answer.finish == "length":
+                self._refuse_cut(answer, rounds, log)
+            else:
+                await self._run_calls(ctx, turn, rounds, log, answer.calls)
+        return None
+
+    # --- asking the model ----------------------------------------------------------------------
+
+    async def _ask(
+        self, ctx: TurnContext, turn: TurnInput, rounds: Rounds, log: Log, *, offered: bool
+    ) -> Answered | Trouble:
+        while True:
+            output = await ctx.step("model", self._question(turn, rounds, log, offered=offered))
+            if (error := output.get("error")) is not None:
+                if error["kind"] == "ContextTooLong" and rounds.shrink < SHRINKS_MAX:
+                    rounds.shrink += 1
+                    log.shrunk = True
+                    continue
+                return Trouble(kind=error["kind"], text=error["text"])
+            answer = entry_from_json(output["answer"])
+            assert isinstance(answer, Answered)
+            if answer.calls or not is_empty(visible(answer.text)):
+                rounds.hint = ""
+                return answer
+            if answer.finish == "filter":
+                return Trouble(kind="ContentFiltered", text="The provider's filter held it back.")
+            rounds.empties += 1
+            if rounds.empties > EMPTY_RETRIES_MAX:
+                return Trouble(kind="Empty", text="The model returned an empty answer twice.")
+            rounds.hint = "empty"
+
+    def _question(self, turn: TurnInput, rounds: Rounds, log: Log, *, offered: bool) -> Json:
+        begun = rounds.begun
+        hint = rounds.hint or ("" if offered else "sum_up")
+        return {
+            "turn": turn.to_json(),
+            "system": begun.system,
+            "upto": begun.upto,
+            "sent_from": begun.sent_from,
+            "entries": [to_json(entry) for entry in log.entries],
+            "shown": log.reply(),
+            "tools": list(begun.tools) if offered else [],
+            "shrink": rounds.shrink,
+            "hint": hint,
+        }
+
+    # --- running tools ---------------------------------------------------------------------------
+
+    def _refuse_cut(self, answer: Answered, rounds: Rounds, log: Log) -> None:
+        rounds.cuts += 1
+        rounds.sum_up = rounds.cuts >= CUT_CALLS_MAX
+        for call in answer.calls:
+            log.add(self._toolbox.cut_off(call))
+
+    async def _run_calls(
+        self,
+        ctx: TurnContext,
+        turn: TurnInput,
+        rounds: Rounds,
+        log: Log,
+        calls: Sequence[ToolCall],
+    ) -> None:
+        if len(calls) > 1 and all(self._toolbox.is_pure(call.name) for call in calls):
+            await self._in_parallel(ctx, turn, rounds, log, calls)
+            for later in await self._newer(ctx):
+                log.hear(later)
+            return
+        for number, call in enumerate(calls):
+            result = self._refused(rounds, call) or await self._run_call(ctx, turn, rounds, call)
+            rounds.repeats.saw(call, result)
+            log.add(result)
+            if newer := await self._newer(ctx):
+                for skipped in calls[number + 1 :]:
+                    log.add(ToolResult(call_id=skipped.id, content=SKIPPED, ok=False))
+                for later in newer:
+                    log.hear(later)
+                return
+
+    async def _in_parallel(
+        self,
+        ctx: TurnContext,
+        turn: TurnInput,
+        rounds: Rounds,
+        log: Log,
+        calls: Sequence[ToolCall],
+    ) -> None:
+        """All at once. Results are logged in the order of the calls, whichever is done first."""
+        refused = {call.id: self._refused(rounds, call) for call in calls}
+        running = [call for call in calls if refused[call.id] is None]
+        outcomes = dict(
+            zip(
+                [call.id for call in running],
+                await asyncio.gather(
+                    *(self._run_call(ctx, turn, rounds, call) for call in running),
+                    return_exceptions=True,
+                ),
+                strict=True,
+            )
+        )
+        for call in calls:
+            outcome = refused[call.id] or outcomes[call.id]
+            if isinstance(outcome, ToolResult):
+                rounds.repeats.saw(call, outcome)
+                log.add(outcome)
+        for outcome in outcomes.values():
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    def _refused(self, rounds: Rounds, call: ToolCall) -> ToolResult | None:
+        refusal = rounds.repeats.refusal(call)
+        if refusal is None:
+            return None
+        rounds.sum_up = rounds.sum_up or rounds.repeats.should_sum_up
+        return ToolResult(call_id=call.id, content=refusal, ok=False)
+
+    async def _run_call(
+        self, ctx: TurnContext, turn: TurnInput, rounds: Rounds, call: ToolCall
+    ) -> ToolResult:
+        arguments = {
+            "turn": turn.to_json(),
+            "call": {"id": call.id, "name": call.name, "arguments": call.arguments},
+            "offered": list(rounds.begun.tools),
+        }
+        try:
+            output = await ctx.step(
+                "tool", arguments, redo=self._toolbox.redo(call.name), listens=True
+            )
+        except StepUnknown:
+            return ToolResult(call_id=call.id, content=UNKNOWN_FATE, ok=False)
+        return ToolResult(call_id=call.id, content=output["content"], ok=output["ok"])
+
+    async def _newer(self, ctx: TurnContext) -> list[TurnInput]:
+        return [TurnInput.from_json(payload) for payload in await ctx.receive()]
+
+
+def _without_calls(answer: Answered) -> Answered:
+    return replace(answer, calls=(), finish="stop") if answer.calls else answer

@@ -1,0 +1,197 @@
+"""Puts an answer together from the chunks of a stream, or from one whole JSON answer.
+
+Used by `openai_compatible`. Knows the ways in which servers send tool calls; raises BrokenAnswer
+for what cannot be read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent.errors import BrokenAnswer
+from agent.transcript import Answered, ToolCall, Usage
+
+_FINISHES = {
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "filter",
+    "safety": "filter",
+}
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A tool call in the making; `index` is the server's number for it, if it gave one."""
+
+    index: int | None
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+class Assembly:
+    """Takes chunks in order; visible text goes on to `on_text` at once."""
+
+    def __init__(self, on_text: Callable[[str], None]) -> None:
+        self._on_text = on_text
+        self._text: list[str] = []
+        self._slots: list[_Slot] = []
+        self._usage = Usage()
+        self._finish = ""
+        self._begun = False
+
+    @property
+    def finished(self) -> bool:
+        """Whether the model said that its answer is over."""
+        return bool(self._finish)
+
+    def take(self, chunk: dict[str, Any]) -> None:
+        """One chunk of a stream, or a whole answer (`message` in place of `delta`)."""
+        usage = chunk.get("usage") or _at(chunk, "x_groq", "usage")
+        if isinstance(usage, dict):
+            self._usage = _usage(usage)
+        choices = chunk.get("choices")
+        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+            return
+        self._begun = True
+        choice = choices[0]
+        delta = choice.get("delta") or choice.get("message")
+        if isinstance(delta, dict):
+            self._take_text(delta)
+            for index, call in enumerate(_dicts(delta.get("tool_calls"))):
+                self._take_call(call, index if "message" in choice else None)
+        if choice.get("finish_reason"):
+            self._finish = str(choice["finish_reason"])
+
+    def answer(self, name: str, *, done: bool) -> Answered:
+        """The whole. `done`: the server said so itself ([DONE], or one whole JSON answer)."""
+        if not self._begun or not (self._finish or done):
+            raise BrokenAnswer("the answer ended before it was complete")
+        if self._finish.lower() == "error":
+            raise BrokenAnswer("the provider broke the answer off")
+        calls = _calls(self._slots)
+        finish = _FINISHES.get(self._finish.lower(), "stop")
+        if finish in ("stop", "tool_calls"):
+            finish = "tool_calls" if calls else "stop"
+        return Answered(
+            text="".join(self._text), calls=calls, finish=finish, model=name, usage=self._usage
+        )
+
+    def _take_text(self, delta: dict[str, Any]) -> None:
+        """Reasoning stands in other fields and is never text; a refusal is what a person reads."""
+        for content in (delta.get("content"), delta.get("refusal")):
+            text = _plain(content)
+            if text:
+                self._text.append(text)
+                self._on_text(text)
+
+    def _take_call(self, delta: dict[str, Any], place: int | None) -> None:
+        function = delta.get("function")
+        function = function if isinstance(function, dict) else {}
+        number = delta.get("index")
+        came = _Slot(
+            index=number if isinstance(number, int) else place,
+            id=_string(delta.get("id")),
+            name=_string(function.get("name")),
+            arguments=_arguments(function.get("arguments")),
+        )
+        slot = self._slot_for(came)
+        if slot is None:
+            self._slots.append(came)
+            return
+        slot.id = slot.id or came.id
+        if came.name != slot.name:
+            slot.name += came.name
+        slot.arguments += came.arguments
+
+    def _slot_for(self, came: _Slot) -> _Slot | None:
+        """The call that this piece continues; None when it begins another one."""
+        slot = self._same_number(came)
+        if slot is None:
+            return None
+        if came.id and slot.id and came.id != slot.id and came.name:
+            return None  # some servers number all parallel calls 0
+        if came.name and slot.arguments and (came.name != slot.name or _whole(slot.arguments)):
+            return None
+        return slot
+
+    def _same_number(self, came: _Slot) -> _Slot | None:
+        if came.index is not None:
+            same = [slot for slot in self._slots if slot.index == came.index]
+            return same[-1] if same else None
+        same = [slot for slot in self._slots if came.id and slot.id == came.id]
+        if same:
+            return same[-1]
+        if came.id and came.name:
+            return None
+        return self._slots[-1] if self._slots else None
+
+
+def _calls(slots: Sequence[_Slot]) -> tuple[ToolCall, ...]:
+    """Each call has an id of its own: a missing one is made from its place, a doubled one told
+    apart, so that the same stream always gives the same ids."""
+    taken: set[str] = set()
+    calls: list[ToolCall] = []
+    for n, slot in enumerate(slots, start=1):
+        wanted = slot.id or f"call_{n}"
+        unique, more = wanted, n
+        while unique in taken:
+            unique, more = f"{wanted}_{more}", more + 1
+        taken.add(unique)
+        calls.append(ToolCall(id=unique, name=slot.name, arguments=slot.arguments))
+    return tuple(calls)
+
+
+def _usage(data: dict[str, Any]) -> Usage:
+    cached = _at(data, "prompt_tokens_details", "cached_tokens")
+    return Usage(
+        prompt=_count(data.get("prompt_tokens")),
+        completion=_count(data.get("completion_tokens")),
+        cached=_count(cached if cached is not None else data.get("prompt_cache_hit_tokens")),
+    )
+
+
+def _at(data: dict[str, Any], outer: str, inner: str) -> Any:
+    found = data.get(outer)
+    return found.get(inner) if isinstance(found, dict) else None
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _dicts(value: object) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _plain(content: object) -> str:
+    """Text as a string or as a list of parts."""
+    if isinstance(content, str):
+        return content
+    parts = (part for part in _dicts(content) if part.get("type") in ("text", "refusal", None))
+    return "".join(_string(part.get("text")) for part in parts)
+
+
+def _arguments(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return ""
+
+
+def _whole(arguments: str) -> bool:
+    try:
+        return isinstance(json.loads(arguments), dict)
+    except ValueError:
+        return False

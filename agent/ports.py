@@ -1,0 +1,309 @@
+"""What the core needs from others, and what it offers them. Each Protocol is a contract."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal, Protocol
+
+from agent.messages import Address, ConversationId, InboxId, OutboxId, PersonId, RunId
+from agent.request import ModelRequest, ModelTraits
+from agent.transcript import Answered, Entry, Turn
+
+Json = dict[str, Any]
+Redo = Literal["repeat", "idempotent", "once"]
+"""What a kill in mid-step permits: run it again, or report that its fate is unknown (`once`)."""
+
+
+class Clock(Protocol):
+    """Time, passed in. Wall time for people, monotonic for pauses."""
+
+    def now(self) -> datetime:
+        """The current moment, aware, in UTC."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits; ends early only by cancellation."""
+
+
+class Model(Protocol):
+    """A language model behind one client. May be called for many turns at once.
+
+    `answer` streams visible text through `on_text` (pieces, in order) and returns the whole.
+    It raises the model errors of `agent.errors` and nothing else; it never retries by itself.
+    A call that is cancelled closes its connection.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def traits(self) -> ModelTraits: ...
+
+    async def answer(self, request: ModelRequest, *, on_text: Callable[[str], None]) -> Answered:
+        """One answer, within the client's own time limit (ModelTimeout)."""
+
+
+# --- the turn engine -----------------------------------------------------------------------
+
+
+class RunStatus(StrEnum):
+    """Where a run is. The last four are terminal."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUSPENDED = "suspended"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    JOINED = "joined"
+
+
+class InboxState(StrEnum):
+    """Where an inbound message is. All but the first two are terminal (SPEC §2.8)."""
+
+    RECEIVED = "received"
+    QUEUED = "queued"
+    REPLIED = "replied"
+    REFUSED = "refused"
+    COMMAND = "command"
+    JOINED = "joined"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+    SILENT = "silent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """A turn that is to be run. `lane` is an address key: one turn at a time in each.
+
+    `by` is the person whose later messages may steer it; `message_id` the platform's id of the
+    message (for edits); `inbox_id` the row that reaches its terminal state with this run.
+    """
+
+    run_id: RunId
+    lane: str
+    by: PersonId
+    payload: Json
+    message_id: str = ""
+    inbox_id: InboxId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """A run as the journal keeps it. `resumes` counts resumptions since its last new step."""
+
+    run: NewRun
+    seq: int
+    status: RunStatus
+    stopping: str = ""
+    resumes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """A step that was begun; `output` is None while its fate is open (a `once` intent)."""
+
+    n: int
+    name: str
+    output: Json | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnd:
+    """How a turn ended: all of it is stored in one transaction, and nothing after it.
+
+    `status` is DONE, FAILED or CANCELLED; `reply` None means nothing is said; `inbox` is the
+    terminal state of the run's own message. `sent_from` moves the start of the history that is
+    sent (a step, SPEC §5): an id of the message store. `owner_notice` goes to the owner.
+    """
+
+    status: RunStatus
+    inbox: InboxState
+    conversation: ConversationId
+    turn: Turn
+    reply_to: Address
+    reply: str = ""
+    notes_taken: tuple[int, ...] = ()
+    sent_from: int | None = None
+    owner_notice: str = ""
+
+
+class Journal(Protocol):
+    """Keeps runs and their steps. Every method is one transaction, durable when it returns.
+
+    Raises StorageError. Safe to call from many tasks; writes are in order of the calls.
+    """
+
+    async def submit(self, run: NewRun) -> StoredRun | None:
+        """Stores a queued run and marks its inbox row queued; None if `run_id` is known."""
+
+    async def unfinished(self) -> Sequence[StoredRun]:
+        """All runs that are not terminal, in order of submission."""
+
+    async def begin(self, run_id: RunId) -> Mapping[int, StepRecord]:
+        """Marks the run running, counts a resumption, and returns its steps by number."""
+
+    async def intend(self, run_id: RunId, n: int, name: str) -> None:
+        """Writes that a `once` step is about to run."""
+
+    async def record(
+        self, run_id: RunId, n: int, name: str, output: Json, *, joined: Sequence[RunId] = ()
+    ) -> None:
+        """Writes a step's output; runs in `joined` (and their inbox rows) become JOINED with it."""
+
+    async def suspend(self, run_id: RunId, key: str) -> bool:
+        """Marks the run suspended on `key`; False if the key was already signalled."""
+
+    async def signal(self, key: str, value: Json) -> RunId | None:
+        """Keeps the value for `key`; returns the run that waits on it, now queued again."""
+
+    async def signalled(self, key: str) -> Json | None:
+        """The value of `key`, if it was signalled."""
+
+    async def stopping(self, run_id: RunId, reason: str) -> None:
+        """Writes that the run is to end, so that a restart does not revive it."""
+
+    async def replace(self, lane: str, message_id: str, payload: Json) -> RunId | None:
+        """Replaces the payload of a still queued run of this message; None if there is none."""
+
+    async def finish(self, run_id: RunId, end: TurnEnd) -> Sequence[tuple[str, OutboxId]]:
+        """History, outbox row, inbox state and run status, in one transaction.
+
+        Returns the outbox rows that are now ready, each with its lane. A draft of this run becomes
+        its reply; with an empty reply a draft that was never shown is dropped, one that was
+        shown is left as it is.
+        """
+
+
+class TurnContext(Protocol):
+    """What a program may use. Nothing else in a turn touches clock, chance or I/O."""
+
+    @property
+    def run_id(self) -> RunId: ...
+
+    async def step(
+        self, name: str, arguments: Json, *, redo: Redo = "repeat", listens: bool = False
+    ) -> Json:
+        """Runs the step function `name`, or returns what it returned before.
+
+        While a step that `listens` runs, newer messages of the same person may steer the turn.
+        Raises StepUnknown (a `once` step died in flight), TurnStopped, TurnChanged; whatever
+        else the function raises ends the turn.
+        """
+
+    async def receive(self) -> Sequence[Json]:
+        """Payloads of the messages that steer this turn now, oldest first; a recorded step."""
+
+    async def wait(self, key: str) -> Json:
+        """Suspends the turn until `key` is signalled; returns its value. Survives restarts."""
+
+
+StepFunction = Callable[[TurnContext, Json], Awaitable[Json]]
+
+
+class Program(Protocol):
+    """A turn as plain code. It is run again from the start after a crash: recorded steps return."""
+
+    async def run(self, ctx: TurnContext, payload: Json) -> TurnEnd:
+        """Runs the turn to its end. Handles TurnStopped by closing it."""
+
+    def failed(self, run_id: RunId, payload: Json, error: Exception | None) -> TurnEnd:
+        """The end of a turn that raised `error`, or (None) that kept dying with the process."""
+
+    @property
+    def steps(self) -> Mapping[str, StepFunction]: ...
+
+
+class TurnEngine(Protocol):
+    """Runs turns durably: in order in each lane, in parallel across lanes, each step once."""
+
+    async def start(self) -> None:
+        """Takes up what is unfinished; then submissions run."""
+
+    async def submit(self, run: NewRun) -> bool:
+        """Stores a run and queues it. Idempotent by `run_id`: False if it is known."""
+
+    async def edit(self, lane: str, message_id: str, payload: Json) -> bool:
+        """Replaces the payload of a run that has not begun; False when it is too late."""
+
+    async def signal(self, key: str, value: Json) -> bool:
+        """Wakes the run that waits for `key`; False if none waits yet (the value is kept)."""
+
+    async def cancel(self, lane: str) -> int:
+        """Ends the running turn of the lane and all that wait in it; returns how many."""
+
+    async def stop(self, drain_s: float) -> None:
+        """No new turns; waits `drain_s` for running ones, parks the rest for the next start."""
+
+
+# --- what else the core needs ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredEntry:
+    """An entry of a conversation with its id; ids grow, and `run_id` groups a turn."""
+
+    id: int
+    run_id: RunId
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """What of a conversation may be sent: entries from `sent_from` on, and notes not yet told."""
+
+    entries: tuple[StoredEntry, ...]
+    notes: tuple[tuple[int, str], ...] = ()
+
+
+class Conversations(Protocol):
+    """Conversations and their entries. Raises StorageError."""
+
+    async def current(self, lane: str) -> ConversationId:
+        """The open conversation of an address; made when there is none."""
+
+    async def start_new(self, lane: str) -> ConversationId:
+        """Closes the open one (it is kept) and opens another."""
+
+    async def history(self, conversation: ConversationId, *, upto: int | None = None) -> History:
+        """Entries that are sent, oldest first, up to id `upto` where one is given."""
+
+    async def note(self, conversation: ConversationId, text: str) -> None:
+        """Keeps a note that the next turn tells the model."""
+
+    async def keep_text(self, digest: str, text: str) -> None:
+        """Stores a long text under its digest, once."""
+
+    async def text(self, digest: str) -> str | None:
+        """The text of a digest."""
+
+
+class Draft(Protocol):
+    """What a person sees while a turn runs. Calls return at once and never raise."""
+
+    def text(self, so_far: str) -> None:
+        """The visible text up to now; replaces what was shown before."""
+
+    def status(self, line: str) -> None:
+        """What is being done, in plain words; empty takes the line away."""
+
+
+class Drafts(Protocol):
+    """Opens drafts; offered by the outbox."""
+
+    def open(self, run_id: RunId, address: Address) -> Draft:
+        """The draft of a run: typing begins when the turn is not over soon."""
+
+    def close(self, run_id: RunId) -> None:
+        """No further update; what was shown stays until the reply completes it."""
+
+
+class Handle(Protocol):
+    """The core, as others call it: one message in, at most one reply out (by the outbox)."""
+
+    async def __call__(self, run: NewRun) -> bool: ...

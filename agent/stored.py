@@ -1,0 +1,132 @@
+"""Values that are stored and handed between the doors and the memory: events, replies, people.
+
+`bot.ports` says what is done with them; they stand here because `memory` keeps them and does not
+know the doors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from agent.messages import InboxId, OutboxId, PersonId, Role, RunId
+
+# --- coming in -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEvent:
+    """A platform event before it is confirmed.
+
+    `source` names the stream (`telegram:<bot id>`), `event_id` the platform's id in it; together
+    they are the key. `payload` is the raw event as JSON text, None for a stranger's (only id and
+    time are kept, and the row is REFUSED at once).
+    """
+
+    source: str
+    event_id: str
+    lane: str = ""
+    payload: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredEvent:
+    """An event that is in the inbox."""
+
+    id: InboxId
+    event: NewEvent
+
+
+# --- going out -------------------------------------------------------------------------------
+
+
+class PartState(StrEnum):
+    """Where one platform message is (SPEC §2.7)."""
+
+    READY = "ready"
+    SENDING = "sending"
+    DOUBTFUL = "doubtful"
+    RESENDING = "resending"
+    SENT = "sent"
+    UNKNOWN = "unknown"
+    FAILED = "failed"
+
+
+class OutboxState(StrEnum):
+    """Where a reply is; the last three are terminal."""
+
+    DRAFT = "draft"
+    READY = "ready"
+    SENT = "sent"
+    UNKNOWN = "unknown"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMessage:
+    """Markdown for a lane (an address key)."""
+
+    lane: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutPart:
+    """One platform message: markup as rendered, and the source text for the plain fallback."""
+
+    n: int
+    markup: str = ""
+    source: str = ""
+    state: PartState = PartState.READY
+    message_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutRow:
+    """A reply with its parts, in order of `n` from 0."""
+
+    id: OutboxId
+    run_id: RunId | None
+    lane: str
+    text: str
+    state: OutboxState
+    parts: tuple[OutPart, ...] = ()
+    attempts: int = 0
+    not_before_ms: int = 0
+
+
+# --- people ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """Somebody who is let in. `addresses` are verified; the name is for display only."""
+
+    id: PersonId
+    role: Role
+    name: str = ""
+    addresses: tuple[str, ...] = ()
+    time_zone: str = ""
+    language: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """A stranger who asked; nothing of what they wrote is kept."""
+
+    address: str
+    channel: str
+    code: str
+    state: str
+    created_ms: int
+    expires_ms: int
+    answered_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directory:
+    """Everybody and every chat known, as one consistent picture."""
+
+    people: tuple[Person, ...]
+    chats: dict[str, str]
+    pairings: tuple[Pairing, ...]

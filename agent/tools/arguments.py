@@ -1,0 +1,171 @@
+"""Arguments that a model wrote, read at the edge: JSON, repaired where that is unambiguous.
+
+Called by `run_tool`; every tool's arguments model derives from Arguments.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+ERRORS_SHOWN_MAX = 5
+
+
+class ArgumentsWrong(ValueError):
+    """What is wrong with a call's arguments, in words for the model."""
+
+
+class Arguments(BaseModel):
+    """Base of all arguments models: frozen, nothing unknown, nulls of optional fields dropped.
+
+    Numbers and booleans written as strings are coerced by pydantic, and numbers where a string
+    is wanted.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        optional = {name for name, field in cls.model_fields.items() if not field.is_required()}
+        return {
+            name: value for name, value in data.items() if not (value is None and name in optional)
+        }
+
+
+def parse_arguments(model: type[BaseModel], text: str) -> BaseModel:
+    """The arguments of a call. Raises ArgumentsWrong with a text that the model can act on."""
+    data = _object(text)
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise ArgumentsWrong(_readable(error, model)) from error
+
+
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """A JSON schema without what no model needs: titles, nulls, refusal of unknown names."""
+    schema: dict[str, Any] = _slim(model.model_json_schema())
+    schema.pop("description", None)  # the docstring; the tool has a description of its own
+    schema.setdefault("properties", {})
+    return schema
+
+
+def _slim(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_slim(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    slim: dict[str, Any] = {}
+    for key, value in node.items():
+        if key in {"properties", "$defs"}:  # names of parameters, not keywords
+            slim[key] = {name: _slim(part) for name, part in value.items()}
+        elif key == "anyOf":
+            slim.update(_without_null(value))
+        elif key not in {"title", "additionalProperties"} and (key, value) != ("default", None):
+            slim[key] = _slim(value)
+    return slim
+
+
+def _without_null(choices: list[Any]) -> dict[str, Any]:
+    real = [_slim(choice) for choice in choices if choice != {"type": "null"}]
+    return dict(real[0]) if len(real) == 1 else {"anyOf": real}
+
+
+def _object(text: str) -> dict[str, Any]:
+    text = _without_fence(text.strip())
+    if not text:
+        return {}
+    data = _loaded(text)
+    if isinstance(data, str):  # an object, encoded twice
+        data = _loaded(data)
+    if data is None:
+        data = _repaired(text)
+    if not isinstance(data, dict):
+        raise ArgumentsWrong("the arguments are not a JSON object. Write them as valid JSON.")
+    return data
+
+
+def _without_fence(text: str) -> str:
+    fenced = re.fullmatch(r"```(?:json)?\s*\n(.*)\n```", text, re.DOTALL)
+    return fenced[1].strip() if fenced else text
+
+
+def _loaded(text: str) -> Any:
+    """The JSON value; raw line breaks within strings are let pass. None when it is no JSON."""
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _repaired(text: str) -> Any:
+    """What json-repair makes of it, if that is the only thing it can mean; else None.
+
+    Never completed: what lacks a bracket or a quote may have been cut by the output limit.
+    Never changed: letters and digits stay as they are, and each string stands in the original.
+    """
+    if not (text.startswith("{") and text.endswith("}") and _closed(text)):
+        return None
+    import json_repair
+
+    try:
+        data = json_repair.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    same_words = _words(text) == _words(json.dumps(data, ensure_ascii=False))
+    return data if same_words and all(_stands_in(part, text) for part in _strings(data)) else None
+
+
+def _closed(text: str) -> bool:
+    quote = '"' if '"' in text else "'"
+    bare = text.replace("\\\\", "").replace("\\" + quote, "")
+    balanced = text.count("{") == text.count("}") and text.count("[") == text.count("]")
+    return balanced and bare.count(quote) % 2 == 0
+
+
+_PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
+
+
+def _words(text: str) -> list[str]:
+    """Letters and digits in order, without escapes, with Python's literals as JSON's."""
+    found = re.findall(r"[^\W_]+", re.sub(r"\\[nrtbf]", " ", text))
+    return [_PYTHON_WORDS.get(word, word) for word in found]
+
+
+def _strings(data: Any) -> list[str]:
+    if isinstance(data, str):
+        return [data]
+    if isinstance(data, list):
+        return [part for item in data for part in _strings(item)]
+    if isinstance(data, dict):
+        return [*data, *(part for item in data.values() for part in _strings(item))]
+    return []
+
+
+def _stands_in(part: str, text: str) -> bool:
+    return part in text or json.dumps(part, ensure_ascii=False)[1:-1] in text
+
+
+def _readable(error: ValidationError, model: type[BaseModel]) -> str:
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    words = [_problem(problem, model) for problem in problems[:ERRORS_SHOWN_MAX]]
+    if len(problems) > ERRORS_SHOWN_MAX:
+        words.append(f"and {len(problems) - ERRORS_SHOWN_MAX} more problems")
+    return "; ".join(words) + "."
+
+
+def _problem(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
+    where = ".".join(str(part)[:60] for part in problem["loc"]) or "the arguments"
+    if problem["type"] == "extra_forbidden":
+        known = ", ".join(model.model_fields) or "none"
+        return f"unknown parameter '{where}' (known: {known})"
+    if problem["type"] == "missing":
+        return f"parameter '{where}' is missing"
+    message = str(problem["msg"])
+    return f"'{where}': {message[:1].lower()}{message[1:]}"

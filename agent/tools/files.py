@@ -1,0 +1,316 @@
+"""The group `files`: tools over the workspace, and the place where long results are kept."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import hashlib
+import mimetypes
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+
+from pydantic import Field
+
+from agent.errors import Permanent
+from agent.tools.arguments import Arguments
+from agent.tools.text import clean, without_surrogates
+from agent.tools.tool import Caller, Effect, Kept, Tool, ToolCard, Trust
+from agent.tools.workspace import RESULTS, Workspace, results_folder
+
+PAGE_CHARS_MAX = 15_000
+"""What read_file returns at once: below the cap of results, so that paging needs no copy."""
+
+LINE_CHARS_MAX = 4_000
+"""A longer line is shown in pieces that count as lines, so that it can be read in parts."""
+
+KEPT_BYTES_MAX = 2_000_000
+TIMEOUT_S = 20.0
+
+
+class ToolRefused(Permanent):
+    """A call that cannot do what it was asked; the text says why, for the model."""
+
+
+def file_tools(workspace: Workspace) -> tuple[Tool, ...]:
+    """All tools of this group."""
+    return (ReadFile(workspace), WriteFile(workspace), EditFile(workspace), ListDir(workspace))
+
+
+# --- read_file ---------------------------------------------------------------------------------
+
+
+class ReadFileArguments(Arguments):
+    """Which lines of which file."""
+
+    path: str
+    first_line: int = Field(default=1, ge=1)
+    last_line: int | None = Field(default=None, ge=1)
+
+
+class ReadFile:
+    """Text of a file, page by page."""
+
+    card = ToolCard(
+        name="read_file",
+        description="Read a text file of the workspace, by lines if it is long.",
+        arguments=ReadFileArguments,
+        group="files",
+        effect=Effect.NONE,
+        redo="repeat",
+        trust=Trust.UNTRUSTED,
+        timeout_s=TIMEOUT_S,
+    )
+
+    def __init__(self, workspace: Workspace, *, page_chars_max: int = PAGE_CHARS_MAX) -> None:
+        self._workspace = workspace
+        self._page_chars_max = page_chars_max
+
+    async def run(self, arguments: ReadFileArguments, caller: Caller) -> str:
+        """The lines, and a note when there are more."""
+        return await asyncio.to_thread(self._read, arguments, caller)
+
+    def _read(self, wanted: ReadFileArguments, caller: Caller) -> str:
+        content = self._workspace.read(wanted.path, caller)
+        text = _decoded(content, wanted.path)
+        lines = _lines(clean(text.text))
+        if not lines:
+            return "(the file is empty)"
+        last = min(wanted.last_line or len(lines), len(lines))
+        if wanted.first_line > last:
+            raise ToolRefused(f"there are no such lines: the file has {len(lines):,}")
+        page = list(_page(lines[wanted.first_line - 1 : last], self._page_chars_max))
+        notes = []
+        if len(page) < len(lines):
+            notes.append(_place(wanted.first_line, len(page), len(lines)))
+        if any(len(line) > LINE_CHARS_MAX for line in text.text.split("\n")):
+            notes.append(f"lines of over {LINE_CHARS_MAX:,} characters are shown in pieces")
+        if text.encoding:
+            notes.append(f"not UTF-8: read as {text.encoding}")
+        return "\n".join([*page, *(f"[{note}]" for note in notes)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Decoded:
+    text: str
+    encoding: str = ""
+    """Named when it is not UTF-8."""
+
+
+def _decoded(content: bytes, path: str) -> _Decoded:
+    """Raises ToolRefused for what is no text."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return _Decoded(text=content.decode("utf-16", "replace"), encoding="UTF-16")
+    if b"\0" in content[:8_192]:
+        kind = mimetypes.guess_type(path)[0] or "unknown type"
+        raise ToolRefused(f"this is no text file: {len(content):,} bytes, {kind}")
+    try:
+        return _Decoded(text=content.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        # Windows' own superset of latin-1; the five bytes it leaves open are marked.
+        text = content.decode("windows-1252", "replace")
+        return _Decoded(text=text, encoding="windows-1252 (a guess)")
+
+
+def _lines(text: str) -> list[str]:
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return [piece for line in lines for piece in _pieces(line)]
+
+
+def _pieces(line: str) -> list[str]:
+    starts = range(0, len(line), LINE_CHARS_MAX)
+    return [line[start : start + LINE_CHARS_MAX] for start in starts] or [""]
+
+
+def _page(lines: Iterable[str], chars_max: int) -> Iterable[str]:
+    """As many lines as fit; the first one always."""
+    room = chars_max
+    for number, line in enumerate(lines):
+        room -= len(line) + 1
+        if room < 0 and number > 0:
+            return
+        yield line
+
+
+def _place(first: int, count: int, total: int) -> str:
+    last = first + count - 1
+    more = f"; go on with first_line={last + 1}" if last < total else ""
+    return f"lines {first:,} to {last:,} of {total:,}{more}"
+
+
+# --- write_file --------------------------------------------------------------------------------
+
+
+class WriteFileArguments(Arguments):
+    """A file and all its text."""
+
+    path: str
+    content: str
+
+
+class WriteFile:
+    """Makes or replaces a file as a whole."""
+
+    card = ToolCard(
+        name="write_file",
+        description="Create or replace a whole file of the workspace; folders are made.",
+        arguments=WriteFileArguments,
+        group="files",
+        effect=Effect.WORKSPACE,
+        redo="idempotent",
+        trust=Trust.OURS,
+        timeout_s=TIMEOUT_S,
+    )
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    async def run(self, arguments: WriteFileArguments, caller: Caller) -> str:
+        """What was written."""
+        content = without_surrogates(arguments.content).encode()
+        is_new = await asyncio.to_thread(self._workspace.write, arguments.path, content, caller)
+        done = "Created" if is_new else "Replaced"
+        return f"{done} {arguments.path} ({len(content):,} bytes)."
+
+
+# --- edit_file ---------------------------------------------------------------------------------
+
+
+class EditFileArguments(Arguments):
+    """One replacement."""
+
+    path: str
+    old: str = Field(min_length=1, description="exact text; must occur exactly once")
+    new: str
+
+
+class EditFile:
+    """Replaces one place of a file. `once`: run again, it would report a failure that was none."""
+
+    card = ToolCard(
+        name="edit_file",
+        description="Replace one piece of text in a workspace file.",
+        arguments=EditFileArguments,
+        group="files",
+        effect=Effect.WORKSPACE,
+        redo="once",
+        trust=Trust.OURS,
+        timeout_s=TIMEOUT_S,
+    )
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    async def run(self, arguments: EditFileArguments, caller: Caller) -> str:
+        """Where it was changed."""
+        return await asyncio.to_thread(self._edit, arguments, caller)
+
+    def _edit(self, wanted: EditFileArguments, caller: Caller) -> str:
+        content = self._workspace.read(wanted.path, caller)
+        try:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ToolRefused("the file is not UTF-8 text, so it was not changed") from error
+        edited, line = replaced_once(text, wanted.old, without_surrogates(wanted.new))
+        self._workspace.write(wanted.path, edited.encode(), caller)
+        return f"Edited {wanted.path} at line {line:,}."
+
+
+def replaced_once(text: str, old: str, new: str) -> tuple[str, int]:
+    """The text with its only `old` replaced, and the line of that place. Line ends are the file's.
+
+    A model sees and writes `\\n`, so `old` matches `\\r\\n` too and `new` takes over what the file
+    mostly has. Raises ToolRefused unless `old` occurs exactly once, overlaps counted.
+    """
+    pattern = r"\r?\n".join(re.escape(line) for line in old.replace("\r\n", "\n").split("\n"))
+    places = list(islice(re.finditer(f"(?=({pattern}))", text), 2))
+    if not places:
+        raise ToolRefused("the old text does not occur in the file; read it again. Not changed")
+    if len(places) > 1:
+        raise ToolRefused("the old text occurs more than once; give more of it. Not changed")
+    start, end = places[0].span(1)
+    new = new.replace("\r\n", "\n")
+    if text.count("\r\n") * 2 > text.count("\n"):
+        new = new.replace("\n", "\r\n")
+    return text[:start] + new + text[end:], text.count("\n", 0, start) + 1
+
+
+# --- list_dir ----------------------------------------------------------------------------------
+
+
+class ListDirArguments(Arguments):
+    """A folder."""
+
+    path: str = "."
+
+
+class ListDir:
+    """Names and sizes in a folder."""
+
+    card = ToolCard(
+        name="list_dir",
+        description="List a workspace folder: names and sizes, folders end in /.",
+        arguments=ListDirArguments,
+        group="files",
+        effect=Effect.NONE,
+        redo="repeat",
+        trust=Trust.UNTRUSTED,
+        timeout_s=TIMEOUT_S,
+    )
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    async def run(self, arguments: ListDirArguments, caller: Caller) -> str:
+        """One line an entry, and a note when there are more."""
+        listing = await asyncio.to_thread(self._workspace.entries, arguments.path, caller)
+        lines = [_entry_line(entry.name, entry.kind, entry.size_bytes) for entry in listing.entries]
+        if listing.total > len(lines):
+            lines.append(f"[the first {len(lines):,} of {listing.total:,} entries]")
+        return "\n".join(lines) or "(the folder is empty)"
+
+
+def _entry_line(name: str, kind: str, size_bytes: int) -> str:
+    shown = clean(name).replace("\n", "?")
+    match kind:
+        case "folder":
+            return f"{shown}/"
+        case "file":
+            return f"{shown} ({size_bytes:,} bytes)"
+        case "link":
+            return f"{shown} (a link: not followed)"
+        case _:
+            return f"{shown} (not a regular file)"
+
+
+# --- long results ------------------------------------------------------------------------------
+
+
+class KeptResults:
+    """KeepWhole, on files: each chat reads its own (`files/results/telegram+42/…`).
+
+    A file is named after its run and its text, so that the same long result of two calls gives
+    the same words to the model, and a call that repeats itself is still found out (case AG-03).
+    """
+
+    def __init__(self, workspace: Workspace, *, bytes_max: int = KEPT_BYTES_MAX) -> None:
+        self._workspace = workspace
+        self._bytes_max = bytes_max
+
+    async def __call__(self, text: str, caller: Caller) -> Kept:
+        """Writes the text, or as much of it as may be kept."""
+        return await asyncio.to_thread(self._keep, text, caller)
+
+    def _keep(self, text: str, caller: Caller) -> Kept:
+        content = text.encode()
+        whole = len(content) <= self._bytes_max
+        if not whole:
+            content = content[: self._bytes_max].decode(errors="ignore").encode()
+        digest = hashlib.sha256(content).hexdigest()[:12]
+        run = re.sub(r"[^A-Za-z0-9-]", "_", caller.run_id)[:64]
+        path = "/".join((*RESULTS, results_folder(caller), f"{run}-{digest}.txt"))
+        self._workspace.write(path, content, caller, bytes_max=self._bytes_max)
+        return Kept(path=path, whole=whole)

@@ -1,0 +1,58 @@
+"""Text of tools made fit for a request: cleaned and cut. Pure; called by the modules beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor moves
+    r"|\x1b[\]PX^_][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\)?"  # window titles, links
+    r"|\x1b[@-Z\\^_]?"
+)
+_SLICE_CHARS = 65_536
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_UNCLEAN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def without_surrogates(text: str) -> str:
+    """The text with lone surrogates replaced: it can be written as UTF-8."""
+    return _SURROGATES.sub("\ufffd", text) if not text.isascii() else text
+
+
+def clean(text: str) -> str:
+    """Readable text: no terminal codes, no control characters, line ends as `\\n`."""
+    if not _UNCLEAN.search(text):
+        return text
+    if "\x1b" in text:
+        text = "".join(_ESCAPES.sub("", part) for part in _slices(text))
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _CONTROLS.sub("", without_surrogates(text))
+
+
+def _slices(text: str) -> Iterator[str]:
+    """The text in parts that begin with an escape: one pass over it all would need memory for
+    each of a hundred thousand matches (case TO-01)."""
+    start = 0
+    while start < len(text):
+        end = start + _SLICE_CHARS
+        if end < len(text):
+            escape = text.rfind("\x1b", start + 1, end)
+            end = escape if escape > start else end
+        yield text[start:end]
+        start = end
+
+
+def cut_middle(text: str, *, chars_max: int, pointer: str) -> str:
+    """Head and tail of a long text, with a marker that names its size.
+
+    The marker counts towards `chars_max`; three quarters of the room are the head's.
+    """
+    if len(text) <= chars_max:
+        return text
+    where = f"; {pointer}" if pointer else ""
+    marker = f"\n\n[… cut here: {len(text):,} characters in all{where} …]\n\n"
+    room = max(chars_max - len(marker), 0)
+    tail = room // 4
+    return (text[: room - tail] + marker + text[len(text) - tail :])[:chars_max]

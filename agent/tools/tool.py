@@ -1,0 +1,216 @@
+"""The Tool port, and the one place where a tool's failure is caught. Called by the loop.
+
+A tool is a small class with a `card` (what the model and the gate need to know) and an async
+`run` that takes a frozen arguments model. What goes wrong becomes a ToolResult that is not ok.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+import structlog
+from pydantic import BaseModel
+
+from agent.errors import AssistantError
+from agent.messages import Address, ConversationId, PersonId, Role, RunId
+from agent.ports import Clock, Redo
+from agent.request import ToolSpec
+from agent.tools.arguments import ArgumentsWrong, parse_arguments, schema_of
+from agent.tools.text import clean, cut_middle
+from agent.transcript import ToolCall, ToolResult
+
+RESULT_CHARS_MAX = 16_000
+TIMEOUT_S = 60.0
+
+CUT_OFF = (
+    "The call was cut off by the output limit; nothing was done. Use smaller steps: "
+    "write a long text in several parts."
+)
+
+_log = structlog.get_logger(__name__)
+
+
+class Effect(StrEnum):
+    """What a call changes: nothing, workspace files, the person's own data, or the world."""
+
+    NONE = "none"
+    WORKSPACE = "workspace"
+    PERSON = "person"
+    OUTSIDE = "outside"
+
+
+class Trust(StrEnum):
+    """Whose words a tool returns. Untrusted text is fenced before a model reads it."""
+
+    OURS = "ours"
+    UNTRUSTED = "untrusted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCard:
+    """What is known of a tool without running it. `arguments` is a subclass of Arguments."""
+
+    name: str
+    description: str
+    arguments: type[BaseModel]
+    group: str
+    effect: Effect
+    redo: Redo
+    trust: Trust
+    timeout_s: float = TIMEOUT_S
+
+    def spec(self) -> ToolSpec:
+        """The tool as a model sees it."""
+        return ToolSpec(
+            name=self.name, description=self.description, parameters=schema_of(self.arguments)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """For whom, and where, a tool is called. Tools decide by this, never by their arguments."""
+
+    person_id: PersonId
+    role: Role
+    address: Address
+    conversation: ConversationId
+    run_id: RunId
+    is_group: bool = False
+
+
+class Tool(Protocol):
+    """One thing that the assistant can do. May be called for many turns at once.
+
+    `run` gets an instance of `card.arguments`, and returns text for the model. It raises an
+    AssistantError whose sentence the model may read, or anything else: `run_tool` catches it.
+    """
+
+    @property
+    def card(self) -> ToolCard: ...
+
+    async def run(self, arguments: Any, caller: Caller) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Where a long result is kept; `whole` is False when even that place was too small."""
+
+    path: str
+    whole: bool = True
+
+
+class KeepWhole(Protocol):
+    """Keeps a result that is too long to be sent. Raises AssistantError; the same text twice in
+    a run gives the same path, so that equal results stay equal."""
+
+    async def __call__(self, text: str, caller: Caller) -> Kept: ...
+
+
+_MAY_CALL = {
+    Role.OWNER: {Effect.NONE, Effect.PERSON, Effect.WORKSPACE},
+    Role.MEMBER: {Effect.NONE, Effect.PERSON},
+    Role.GUEST: {Effect.NONE},
+}
+"""By SPEC §4. `outside` has no row yet: it asks first, and there is nobody yet who asks."""
+
+
+def may_call(role: Role, effect: Effect) -> bool:
+    """Whether a person of this role may call a tool of this effect."""
+    return effect in _MAY_CALL[role]
+
+
+async def run_tool(
+    tool: Tool,
+    call: ToolCall,
+    caller: Caller,
+    *,
+    clock: Clock,
+    result_chars_max: int = RESULT_CHARS_MAX,
+    keep: KeepWhole | None = None,
+    cut: bool = False,
+) -> ToolResult:
+    """Runs one call to its one result. Raises nothing but CancelledError.
+
+    `cut` says that the output limit cut this call's answer: then nothing is run, and nothing
+    is repaired. The content is clean text of at most `result_chars_max` characters.
+    """
+    card = tool.card
+    refused = CUT_OFF if cut else _gate(card, caller)
+    if refused:
+        return ToolResult(call_id=call.id, content=refused, ok=False)
+    try:
+        arguments = parse_arguments(card.arguments, call.arguments)
+    except ArgumentsWrong as error:
+        words = clean(f"{card.name} was not run: {error}")
+        content = cut_middle(words, chars_max=result_chars_max, pointer="")
+        return ToolResult(call_id=call.id, content=content, ok=False)
+    started = clock.monotonic()
+    text, ok = await _attempt(tool, arguments, caller)
+    elapsed_ms = round((clock.monotonic() - started) * 1000)
+    _log.info("tool_ran", tool=card.name, ok=ok, ms=elapsed_ms, chars=len(text))
+    content = await _fitted(text, caller, chars_max=result_chars_max, keep=keep)
+    return ToolResult(call_id=call.id, content=content, ok=ok)
+
+
+def _gate(card: ToolCard, caller: Caller) -> str:
+    if may_call(caller.role, card.effect):
+        return ""
+    if card.effect is Effect.OUTSIDE:
+        return f"{card.name} was not run: it acts outside, and cannot be approved yet."
+    return f"{card.name} was not run: a {caller.role} may not use it. Tell the person so."
+
+
+async def _attempt(tool: Tool, arguments: BaseModel, caller: Caller) -> tuple[str, bool]:
+    """The tool's text, or one plain sentence about its failure."""
+    card = tool.card
+    try:
+        async with asyncio.timeout(card.timeout_s) as limit:
+            return await tool.run(arguments, caller), True
+    except AssistantError as error:
+        return f"{card.name}: {error}", False
+    except Exception as error:  # noqa: BLE001 - a tool's call, one of the three places
+        if isinstance(error, TimeoutError) and limit.expired():
+            _log.warning("tool_timed_out", tool=card.name, timeout_s=card.timeout_s)
+            return _too_slow(card), False
+        _log.error("tool_failed", tool=card.name, exc_info=True)
+        return f"{card.name} failed: {_plain_reason(error)}.", False
+
+
+def _too_slow(card: ToolCard) -> str:
+    sentence = f"{card.name} did not finish within {card.timeout_s:g} s and was stopped."
+    if card.effect is Effect.NONE:
+        return sentence
+    return f"{sentence} Whether it took effect is unknown: check before trying again."
+
+
+def _plain_reason(error: Exception) -> str:
+    """What may be told. An unforeseen message can hold anything: paths, addresses, keys."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return f"an unforeseen error ({type(error).__name__})"
+
+
+async def _fitted(text: str, caller: Caller, *, chars_max: int, keep: KeepWhole | None) -> str:
+    cleaned = clean(text)
+    if not cleaned.strip():
+        return "(no output)"
+    if len(cleaned) <= chars_max:
+        return cleaned
+    pointer = await _pointer(cleaned, caller, keep)
+    return cut_middle(cleaned, chars_max=chars_max, pointer=pointer)
+
+
+async def _pointer(text: str, caller: Caller, keep: KeepWhole | None) -> str:
+    """Where the rest of a cut text is, in words for the model."""
+    if keep is None:
+        return "the rest was not kept"
+    try:
+        kept = await keep(text, caller)
+    except AssistantError as error:
+        _log.warning("result_not_kept", reason=type(error).__name__)
+        return "the rest could not be kept"
+    share = "all of it" if kept.whole else "its beginning (the rest was too long to keep)"
+    return f"read_file has {share} in {kept.path}"

@@ -1,0 +1,321 @@
+"""The workspace folder, and the one place where its paths are opened (threat T10, case SE-09).
+
+A path is checked as text first, then walked folder by folder from a handle on the root: no step
+follows a link, so nothing that is swapped in meanwhile can lead outside. Called by the file tools;
+every other reader or writer of workspace files on somebody's behalf goes through here too.
+Methods block: call them in a thread.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import stat
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from heapq import nsmallest
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import quote, unquote
+
+from agent.errors import Permanent, StorageFull, StorageReadOnly
+from agent.messages import Role
+from agent.tools.tool import Caller
+
+READ_BYTES_MAX = 5_000_000
+WRITE_BYTES_MAX = 1_000_000
+ENTRIES_MAX = 500
+DEPTH_MAX = 32
+
+RESULTS = ("files", "results")
+"""Where long tool results are kept, in one folder for each chat."""
+
+STEERING_FILES = frozenset(
+    {"agents.md", "soul.md", "user.md", "identity.md", "tools.md", "heartbeat.md"}
+)
+STEERING_FOLDERS = frozenset({"prompts", "skills", "agents"})
+"""What the assistant is made of. Writing it always asks (SPEC §6), and nobody asks yet."""
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_INNER_FOLDER = _FOLDER | os.O_NOFOLLOW
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_PART_SUFFIX = ".part"
+
+Parts = tuple[str, ...]
+
+
+class PathRefused(Permanent):
+    """A path that may not, or cannot, be used; the text says why, for the model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderEntry:
+    """One name in a folder. `kind` is file, folder, link or other."""
+
+    name: str
+    kind: str
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """The first entries of a folder by name; `total` counts all that the caller may see."""
+
+    entries: tuple[FolderEntry, ...]
+    total: int
+
+
+class Workspace:
+    """Reads, writes and lists below `root` for a Caller, and nowhere else.
+
+    Raises PathRefused with a sentence for the model, StorageFull and StorageReadOnly.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.resolve()
+        self._named_roots = (self._root, Path(os.path.abspath(root)))  # noqa: PTH100 - keeps links
+
+    def read(self, path: str, caller: Caller, *, bytes_max: int = READ_BYTES_MAX) -> bytes:
+        """The whole content of a regular file."""
+        parts = self._allowed(path, caller, writing=False)
+        with _in_plain_words(path):
+            if not parts:
+                raise IsADirectoryError
+            with self._folder(parts[:-1]) as folder:
+                _check_kind(os.lstat(parts[-1], dir_fd=folder), path)
+                handle = os.open(parts[-1], _READ, dir_fd=folder)
+            with os.fdopen(handle, "rb") as file:
+                return _read_file(file.fileno(), path, bytes_max)
+
+    def write(
+        self, path: str, content: bytes, caller: Caller, *, bytes_max: int = WRITE_BYTES_MAX
+    ) -> bool:
+        """Makes or replaces a file as a whole, with its folders; True if it is new.
+
+        After a kill or a full disk there is the old content or the new one, never a part.
+        """
+        if len(content) > bytes_max:
+            raise PathRefused(
+                f"{len(content):,} bytes are too many for one file (at most {bytes_max:,})"
+            )
+        parts = self._allowed(path, caller, writing=True)
+        with _in_plain_words(path):
+            if not parts:
+                raise IsADirectoryError
+            with self._folder(parts[:-1], make=True) as folder:
+                is_new = _is_new(parts[-1], folder, path)
+                _replace(parts[-1], folder, content)
+                return is_new
+
+    def entries(self, path: str, caller: Caller, *, entries_max: int = ENTRIES_MAX) -> Listing:
+        """What is in a folder, without what the caller may not see."""
+        parts = self._allowed(path, caller, writing=False)
+        with _in_plain_words(path), self._folder(parts) as folder, os.scandir(folder) as found:
+            names = [
+                entry.name
+                for entry in found
+                if not closed_to(caller, (*parts, entry.name)) and not _is_leftover(entry.name)
+            ]
+            first = nsmallest(entries_max, names)
+            return Listing(
+                entries=tuple(_described(name, folder) for name in first), total=len(names)
+            )
+
+    def _allowed(self, path: str, caller: Caller, *, writing: bool) -> Parts:
+        parts = self._parts(path)
+        if why := closed_to(caller, parts) or (writing and steers(parts)):
+            raise PathRefused(f"{_shown(path)} {why}")
+        return parts
+
+    def _parts(self, path: str) -> Parts:
+        """The path as names below the root, by its text alone. Empty for the root itself."""
+        if re.search("[\x00-\x1f\x7f\\\\\ud800-\udfff]", path):
+            raise PathRefused(f"{_shown(path)} has characters that no path here may have")
+        if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/|file:", path, re.IGNORECASE):
+            raise PathRefused(f"{_shown(path)} is a URL: give a path in the workspace")
+        if path.startswith("~"):
+            raise PathRefused(f"{_shown(path)} is outside the workspace: '~' is not available")
+        if any(unquote(part) == ".." for part in path.split("/")):
+            raise PathRefused(f"{_shown(path)} may not contain '..'")
+        parts = tuple(part for part in self._below_root(path).split("/") if part not in {"", "."})
+        if len(parts) > DEPTH_MAX:
+            raise PathRefused(f"{_shown(path)} is too deep (at most {DEPTH_MAX} folders)")
+        return parts
+
+    def _below_root(self, path: str) -> str:
+        if not path.startswith("/"):
+            return path
+        for root in self._named_roots:
+            if Path(path).is_relative_to(root):
+                return str(Path(path).relative_to(root))
+        raise PathRefused(f"{_shown(path)} is outside the workspace: give a path relative to it")
+
+    @contextmanager
+    def _folder(self, parts: Parts, *, make: bool = False) -> Iterator[int]:
+        """A handle on a folder, reached name by name; `make` makes those that are missing."""
+        handle = os.open(self._root, _FOLDER)
+        try:
+            for part in parts:
+                outer, handle = handle, _entered(part, handle, make=make)
+                os.close(outer)
+            yield handle
+        finally:
+            os.close(handle)
+
+
+def closed_to(caller: Caller, parts: Parts) -> str:
+    """Why this caller may neither see nor change a path; empty if it may (cases SE-09, SE-17).
+
+    Notes and USER.md are the owner's, `memory/people/<id>/` is that person's, both in private
+    chats alone. A kept result is open in the chat where it arose. Secrets are nobody's.
+    """
+    names = tuple(_folded(part) for part in parts)
+    if any(name == ".env" or name.startswith(".env.") for name in names):
+        return "may hold secrets, and is closed"
+    if names[:1] == ("user.md",) or names[:1] == ("memory",):
+        if caller.is_group:
+            return "is private, and closed in group chats"
+        if names[:2] == ("memory", "people") and len(parts) > 2:
+            return "" if parts[2] == caller.person_id else "belongs to another person"
+        return "" if caller.role is Role.OWNER else "is for the owner alone"
+    if names[:2] == RESULTS and len(parts) > 2 and parts[2] != results_folder(caller):
+        return "belongs to another chat"
+    return ""
+
+
+def steers(parts: Parts) -> str:
+    """Why a path may not be written because it steers the assistant; empty if it does not."""
+    first = _folded(parts[0]) if parts else ""
+    if first in STEERING_FILES or first in STEERING_FOLDERS:
+        return (
+            "steers the assistant and cannot be written by a tool; "
+            "the owner can edit it by hand in the workspace folder"
+        )
+    return ""
+
+
+def results_folder(caller: Caller) -> str:
+    """The folder's name for long results of the caller's chat: `telegram+42`."""
+    return "+".join(quote(part, safe="") for part in caller.address.key.split(":"))
+
+
+def _folded(name: str) -> str:
+    """A name as the most lenient file system compares it: case, width, marks, trailing dots."""
+    text = unicodedata.normalize("NFKC", name).casefold()
+    text = "".join(letter for letter in text if unicodedata.category(letter) != "Cf")
+    return text.rstrip(". ") or text
+
+
+def _entered(part: str, outer: int, *, make: bool) -> int:
+    if make:
+        with suppress(FileExistsError):
+            os.mkdir(part, 0o700, dir_fd=outer)
+    return os.open(part, _INNER_FOLDER, dir_fd=outer)
+
+
+def _check_kind(status: os.stat_result, path: str) -> None:
+    """Refuses all but regular files, before an open that could have effects of its own."""
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError
+    if stat.S_ISLNK(status.st_mode):
+        raise PathRefused(f"{_shown(path)} is a link, and links are not followed")
+    if not stat.S_ISREG(status.st_mode):
+        raise PathRefused(f"{_shown(path)} is not a regular file")
+
+
+def _read_file(handle: int, path: str, bytes_max: int) -> bytes:
+    status = os.fstat(handle)
+    _check_kind(status, path)
+    chunks: list[bytes] = []
+    left = bytes_max + 1  # a file can grow while it is read
+    while left > 0 and (chunk := os.read(handle, min(left, 1 << 20))):
+        chunks.append(chunk)
+        left -= len(chunk)
+    if left <= 0:
+        raise PathRefused(
+            f"{_shown(path)} is too large to read: {status.st_size:,} bytes (at most {bytes_max:,})"
+        )
+    return b"".join(chunks)
+
+
+def _is_new(name: str, folder: int, path: str) -> bool:
+    try:
+        status = os.lstat(name, dir_fd=folder)
+    except FileNotFoundError:
+        return True
+    _check_kind(status, path)
+    return False
+
+
+def _replace(name: str, folder: int, content: bytes) -> None:
+    """Atomic, within one folder handle. A link swapped in under `name` is replaced itself."""
+    part = f".{secrets.token_hex(8)}{_PART_SUFFIX}"
+    try:
+        handle = os.open(part, _CREATE, 0o600, dir_fd=folder)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(part, dir_fd=folder)
+        raise
+    os.fsync(folder)
+
+
+def _is_leftover(name: str) -> bool:
+    """Whether a file is a write that a kill interrupted."""
+    return re.fullmatch(r"\.[0-9a-f]{16}\.part", name) is not None
+
+
+def _described(name: str, folder: int) -> FolderEntry:
+    try:
+        status = os.lstat(name, dir_fd=folder)
+    except FileNotFoundError:  # gone since the scan
+        return FolderEntry(name=name, kind="other")
+    if stat.S_ISDIR(status.st_mode):
+        return FolderEntry(name=name, kind="folder")
+    if stat.S_ISREG(status.st_mode):
+        return FolderEntry(name=name, kind="file", size_bytes=status.st_size)
+    return FolderEntry(name=name, kind="link" if stat.S_ISLNK(status.st_mode) else "other")
+
+
+_SENTENCES = {
+    errno.ENOENT: "does not exist in the workspace",
+    errno.EISDIR: "is a folder, not a file",
+    errno.ENOTDIR: "is not a folder, or leads through a link (links are not followed)",
+    errno.ELOOP: "is a link, and links are not followed",
+    errno.ENAMETOOLONG: "has a name that is too long",
+    errno.EACCES: "may not be opened by the assistant",
+    errno.EPERM: "may not be opened by the assistant",
+    errno.ENXIO: "is not a regular file",
+}
+
+
+@contextmanager
+def _in_plain_words(path: str) -> Iterator[None]:
+    try:
+        yield
+    except IsADirectoryError as error:
+        raise PathRefused(f"{_shown(path)} {_SENTENCES[errno.EISDIR]}") from error
+    except OSError as error:
+        _refuse(error, path)
+
+
+def _refuse(error: OSError, path: str) -> NoReturn:
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        raise StorageFull("the disk is full; nothing was written") from error
+    if error.errno == errno.EROFS:
+        raise StorageReadOnly("the workspace cannot be written; nothing was changed") from error
+    sentence = _SENTENCES.get(error.errno or 0, f"cannot be used ({error.strerror})")
+    raise PathRefused(f"{_shown(path)} {sentence}") from error
+
+
+def _shown(path: str) -> str:
+    return repr(path if len(path) <= 200 else path[:200] + "…")

@@ -1,0 +1,174 @@
+"""What was said and done in a conversation, in our own words; a provider's format is not here.
+
+Entries are stored as JSON through `to_json` and read back by `entry_from_json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, assert_never
+
+from agent.messages import RunId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """The person's words, clean. `sender` is set in groups; `quote` is what they replied to."""
+
+    text: str
+    sender: str = ""
+    quote: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """The block of turn layers, as it was sent after the words before it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A fact about the conversation that nobody said, such as a later edit."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A model's wish. `arguments` is the JSON text as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one model call; zeros when the provider did not say."""
+
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """One answer of the model. `finish` is stop, tool_calls, length or filter."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    finish: str = "stop"
+    model: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What came of one call."""
+
+    call_id: str
+    content: str
+    ok: bool = True
+
+
+Entry = Said | Context | Note | Answered | ToolResult
+
+
+class Unpaired(AssertionError):
+    """A finished turn has a call without a result, or a result without a call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A finished turn. Every ToolCall in it has exactly one ToolResult: checked here, always."""
+
+    run_id: RunId
+    entries: tuple[Entry, ...]
+
+    def __post_init__(self) -> None:
+        check_pairs(self.entries)
+
+
+def check_pairs(entries: Sequence[Entry]) -> None:
+    """Raises Unpaired unless each call is answered once, right after its answer."""
+    waiting: set[str] = set()
+    for entry in entries:
+        if isinstance(entry, ToolResult):
+            if entry.call_id not in waiting:
+                raise Unpaired(f"a result without a call: {entry.call_id}")
+            waiting.remove(entry.call_id)
+            continue
+        if waiting:
+            raise Unpaired(f"calls without a result: {sorted(waiting)}")
+        if isinstance(entry, Answered):
+            waiting = {call.id for call in entry.calls}
+            if len(waiting) != len(entry.calls):
+                raise Unpaired("two calls of one answer have the same id")
+    if waiting:
+        raise Unpaired(f"calls without a result: {sorted(waiting)}")
+
+
+def kind_of(entry: Entry) -> str:
+    """The name under which an entry is stored."""
+    match entry:
+        case Said():
+            return "said"
+        case Context():
+            return "context"
+        case Note():
+            return "note"
+        case Answered():
+            return "answered"
+        case ToolResult():
+            return "result"
+        case _:
+            assert_never(entry)
+
+
+def to_json(entry: Entry) -> dict[str, Any]:
+    """A JSON object that `entry_from_json` reads back equal."""
+    return {"kind": kind_of(entry), **asdict(entry)}
+
+
+def entry_from_json(data: dict[str, Any]) -> Entry:
+    """The entry of `to_json`. Unknown keys of later versions are ignored.
+
+    Raises ValueError when the kind is unknown, KeyError when a field is missing.
+    """
+    match data["kind"]:
+        case "said":
+            return Said(
+                text=data["text"], sender=data.get("sender", ""), quote=data.get("quote", "")
+            )
+        case "context":
+            return Context(text=data["text"])
+        case "note":
+            return Note(text=data["text"])
+        case "answered":
+            return _answered_from_json(data)
+        case "result":
+            return ToolResult(
+                call_id=data["call_id"], content=data["content"], ok=data.get("ok", True)
+            )
+        case other:
+            raise ValueError(f"unknown entry kind: {other!r}")
+
+
+def _answered_from_json(data: dict[str, Any]) -> Answered:
+    usage = data.get("usage") or {}
+    return Answered(
+        text=data["text"],
+        calls=tuple(
+            ToolCall(id=call["id"], name=call["name"], arguments=call["arguments"])
+            for call in data.get("calls") or ()
+        ),
+        finish=data.get("finish", "stop"),
+        model=data.get("model", ""),
+        usage=Usage(
+            prompt=usage.get("prompt", 0),
+            completion=usage.get("completion", 0),
+            cached=usage.get("cached", 0),
+        ),
+    )

@@ -1,0 +1,103 @@
+"""The Channel port: one way to reach people. `bot.app` starts channels, `bot.outbox` sends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from agent.messages import Address, IncomingMessage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagePart:
+    """One platform message: `markup` for the platform, `source` as the plain fallback."""
+
+    markup: str
+    source: str
+
+
+# --- what became of a send -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """It arrived, as the platform's message of this id."""
+
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotSent:
+    """It surely did not arrive, and may be tried again after `retry_after_s` (None: back off)."""
+
+    reason: str
+    retry_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InDoubt:
+    """Nobody knows whether it arrived."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """It did not arrive and never will: blocked, chat gone."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageGone:
+    """An edit found its message deleted or no longer editable."""
+
+
+Delivery = Sent | NotSent | InDoubt | Refused
+EditOutcome = Sent | NotSent | InDoubt | Refused | MessageGone
+
+
+# --- what an event says ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ignored:
+    """An event that starts nothing, by rule."""
+
+    reason: str
+
+
+Understood = IncomingMessage | Ignored
+
+
+class Channel(Protocol):
+    """One channel. Every method may be called by many tasks at once.
+
+    `send` and `edit` never raise for what the platform or the network does: they say what became
+    of it. They fall back to the plain source themselves where markup is refused.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def stream_every(self, address: Address) -> float | None:
+        """Seconds between edits of a streamed reply in this chat; None: no streaming."""
+
+    def understand(self, payload: str) -> Understood:
+        """A stored event as a message. Raises ValueError when it cannot be read."""
+
+    def parts(self, text: str) -> Sequence[MessagePart]:
+        """Markdown as platform messages, in order. Joined sources equal the text."""
+
+    async def ready(self, address: Address) -> None:
+        """Waits until the platform's limits allow one more message in this chat."""
+
+    async def send(self, address: Address, part: MessagePart) -> Delivery:
+        """One new message."""
+
+    async def edit(self, address: Address, message_id: str, part: MessagePart) -> EditOutcome:
+        """Makes a message read so; may be repeated without harm."""
+
+    async def typing(self, address: Address) -> None:
+        """Shows for a few seconds that an answer is being made; failures are ignored."""

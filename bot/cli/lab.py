@@ -1,0 +1,91 @@
+"""`hearthbot lab`: the bot with this home's settings against stand-ins, to rehearse it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from bot.cli.opening import Opened, exit_for, opened
+
+if TYPE_CHECKING:
+    from bot.app import Bot
+    from bot.lab.telegram import FakeTelegram
+
+PERSON = 1001
+"""The Telegram id under which the terminal speaks in the lab."""
+
+LAB_TOKEN = "1:lab"  # noqa: S105 - accepted by the stand-in alone
+
+
+def lab() -> None:
+    """Rehearse: your settings, a stand-in Telegram and a scripted model; nothing leaves here.
+
+    Works on a copy in a temporary folder: your conversations are not touched. Every line you type
+    arrives as a Telegram message. `!call read_file {"path": "…"}` has the model call a tool,
+    `!long 9000` answer at length, `!fault 429` fail.
+    """
+    with exit_for(), opened(log_to_terminal=False) as home:
+        asyncio.run(_rehearse(home))
+
+
+async def _rehearse(home: Opened) -> None:
+    from bot.app import open_bot
+    from bot.clock import SystemClock
+    from bot.config import load
+    from bot.home import Home, prepare
+    from bot.lab.model import ScriptedModel
+    from bot.lab.telegram import FakeTelegram
+
+    with tempfile.TemporaryDirectory(prefix="hearthbot-lab-") as folder:
+        copy = Home(Path(folder))
+        if home.home.config.exists():
+            (copy.path / home.home.config.name).write_bytes(home.home.config.read_bytes())
+        prepare(copy)
+        async with FakeTelegram(token=LAB_TOKEN) as telegram, ScriptedModel() as model:
+            env = {
+                **home.env,
+                "HEARTHBOT_TELEGRAM__TOKEN": LAB_TOKEN,
+                "HEARTHBOT_TELEGRAM__BASE_URL": telegram.base_url,
+                "HEARTHBOT_TELEGRAM__MODE": "polling",
+                "HEARTHBOT_LLM__API_BASE": model.api_base,
+                "HEARTHBOT_LLM__MODEL": "openai/lab-model",
+                "HEARTHBOT_LLM__API_KEY": "lab",
+            }
+            settings = load(copy.path, env)
+            async with open_bot(copy, settings, env=env, digest="lab", clock=SystemClock()) as bot:
+                await bot.access.approve(f"telegram:{PERSON}")
+                serving = asyncio.create_task(bot.serve())
+                await _converse(bot, telegram)
+                bot.stopping.set()
+                await serving
+
+
+async def _converse(bot: Bot, telegram: FakeTelegram) -> None:
+    """Lines in, and whatever the chat then shows out."""
+    typer.echo("The lab: a stand-in Telegram, a scripted model, a copy of your settings.")
+    typer.echo("Type a message; Ctrl-D leaves.")
+    shown: dict[int, str] = {}
+    while True:
+        if sys.stdin.isatty():
+            typer.echo("telegram> ", nl=False)
+        line = await asyncio.to_thread(sys.stdin.readline)
+        if not line:
+            return
+        if not line.strip():
+            continue
+        telegram.message(chat_id=PERSON, user_id=PERSON, text=line.strip())
+        await telegram.until(lambda: not telegram.pending(), timeout_s=30)
+        await bot.settled()
+        _print_new(telegram, shown)
+
+
+def _print_new(telegram: FakeTelegram, shown: dict[int, str]) -> None:
+    for message in telegram.chat(PERSON):
+        if message.is_bot and shown.get(message.message_id) != message.text:
+            shown[message.message_id] = message.text
+            typer.echo(message.text)

@@ -1,0 +1,191 @@
+"""What a person sees while a turn runs: typing, then one message that grows. Called by the outbox.
+
+A turn that is over soon costs nothing here: no task, no request. The message is the reply's own
+row, begun early, so that a crash finds it and the final edit completes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from agent.errors import StorageError
+from agent.messages import Address, RunId
+from bot.channel import Channel, InDoubt, MessageGone, MessagePart, NotSent, Refused, Sent
+from bot.ports import OutboxStore, OutPart, OutRow, PartState
+
+log = structlog.get_logger()
+
+TYPING_AFTER_S = 0.4
+"""A turn that is over within this shows no typing: nobody would see it (DESIGN §2)."""
+
+TYPING_EVERY_S = 4.5
+"""Telegram shows a typing action for 5 s."""
+
+STREAM_AFTER_S = 1.0
+"""A reply that is whole within this is one plain send: a phone shows the first text."""
+
+STREAM_CHARS_MIN = 40
+"""Characters before a streamed message begins."""
+
+Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+
+
+class Unseen:
+    """The draft of a turn whose channel is not configured any more. Nobody looks at it."""
+
+    def text(self, so_far: str) -> None:
+        """Nobody."""
+
+    def status(self, line: str) -> None:
+        """Nobody."""
+
+
+class LiveDraft:
+    """Implements `agent.ports.Draft`. Its task begins when the turn is not over soon."""
+
+    def __init__(
+        self, run_id: RunId, address: Address, channel: Channel, *, store: OutboxStore, spawn: Spawn
+    ) -> None:
+        self._run_id = run_id
+        self._address = address
+        self._channel = channel
+        self._store = store
+        self._spawn = spawn
+        self._loop = asyncio.get_running_loop()
+        self._text = ""
+        self._status = ""
+        self._shown = ""
+        self._first_text_at: float | None = None
+        self._row: OutRow | None = None
+        self._message_id = ""
+        self._blocked = False
+        self._paused_until = 0.0
+        self._closed = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = self._loop.call_later(TYPING_AFTER_S, self._begin)
+        self.task: asyncio.Task[None] | None = None
+
+    # --- agent.ports.Draft ---------------------------------------------------------------------
+
+    def text(self, so_far: str) -> None:
+        """The visible text up to now."""
+        if self._first_text_at is None and so_far:
+            self._first_text_at = self._loop.time()
+        self._text = so_far
+
+    def status(self, line: str) -> None:
+        """What is being done."""
+        self._status = line
+
+    # --- for the outbox ------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """No further update."""
+        self._closed.set()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self._timer = None
+        if not self._closed.is_set():
+            self.task = self._spawn(self._show())
+
+    async def _show(self) -> None:
+        """Typing until the first text, then edits, until closed. Trouble ends it quietly: the
+        final reply does not depend on it."""
+        typed_at = -TYPING_EVERY_S
+        while not self._closed.is_set():
+            now = self._loop.time()
+            if self._wants_text(now):
+                try:
+                    await self._update(self._with_status())
+                except StorageError as error:
+                    log.warning("draft.storage", run=self._run_id, why=str(error))
+                    return
+            elif not self._message_id and now - typed_at >= TYPING_EVERY_S:
+                typed_at = now
+                await self._channel.typing(self._address)
+            await self._pause()
+        if self._message_id and self._status and self._shown != self._text:
+            await self._update(self._text)
+
+    def _wants_text(self, now: float) -> bool:
+        if (
+            self._blocked
+            or self._channel.stream_every(self._address) is None
+            or now < self._paused_until
+        ):
+            return False
+        if self._message_id:
+            return self._with_status() != self._shown
+        started = self._first_text_at
+        return (
+            started is not None
+            and now - started >= STREAM_AFTER_S
+            and len(self._text) >= STREAM_CHARS_MIN
+        )
+
+    def _with_status(self) -> str:
+        return f"{self._text}\n\n_{self._status}_" if self._status else self._text
+
+    async def _pause(self) -> None:
+        every_s = self._channel.stream_every(self._address) or TYPING_EVERY_S
+        wait_s = every_s if self._message_id else min(every_s, 0.2)
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._closed.wait()
+        except TimeoutError:
+            return
+
+    async def _update(self, text: str) -> None:
+        parts = self._channel.parts(text)
+        if not parts:
+            return
+        if not self._message_id:
+            await self._first(parts[0])
+        else:
+            await self._edit(parts[0])
+        self._shown = text
+
+    async def _first(self, part: MessagePart) -> None:
+        """The first send is part 0 of the reply's row, stored before it goes out."""
+        row = await self._store.row_of_run(self._run_id)
+        if row is None:
+            await self._channel.ready(self._address)
+            row = await self._store.open_draft(self._run_id, self._address.key)
+            await self._settle(row, row.parts[0], part)
+            return
+        if row.parts and row.parts[0].message_id:
+            self._message_id = row.parts[0].message_id
+            await self._edit(part)
+        else:
+            self._blocked = True
+
+    async def _settle(self, row: OutRow, stored: OutPart, part: MessagePart) -> None:
+        match await self._channel.send(self._address, part):
+            case Sent(message_id=message_id):
+                self._message_id = message_id
+                stored = replace(stored, state=PartState.READY, message_id=message_id)
+            case InDoubt():
+                self._blocked = True
+                stored = replace(stored, state=PartState.DOUBTFUL)
+            case NotSent() | Refused():
+                self._blocked = True
+                stored = replace(stored, state=PartState.READY)
+        await self._store.mark(row.id, stored)
+
+    async def _edit(self, part: MessagePart) -> None:
+        match await self._channel.edit(self._address, self._message_id, part):
+            case NotSent(retry_after_s=after_s):
+                self._paused_until = self._loop.time() + (after_s or 5.0)
+            case MessageGone() | Refused():
+                self._blocked = True
+            case _:
+                pass

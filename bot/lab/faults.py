@@ -1,0 +1,117 @@
+"""Faults on demand: what a stand-in should do wrong, when, and how often.
+
+One table per server; `LabServer` asks it at each request. The kinds named in `COMMON` are acted
+out by the server itself, every other kind is handed to the stand-in (`refuse_markup`, `length`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+COMMON = frozenset({"answer", "hold", "drop", "reset", "garble", "slow"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One misbehaviour; `after` says whether the request takes effect before it."""
+
+    kind: str
+    status: int = 500
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    seconds: float | None = None
+    after: bool = False
+    chunks: int = 1
+
+    @property
+    def instead(self) -> bool:
+        """Whether the request never takes effect."""
+        return self.kind in {"answer", "drop", "reset"} and not self.after
+
+
+def answer(
+    status: int, body: Any = None, *, headers: Mapping[str, str] | None = None, after: bool = False
+) -> Action:
+    """Answer with this status; a str body goes out as HTML, anything else as JSON."""
+    return Action(kind="answer", status=status, body=body, headers=headers or {}, after=after)
+
+
+def hold(seconds: float | None = None, *, after: bool = True) -> Action:
+    """Keep the client waiting (None: until `release()`), after or before taking effect."""
+    return Action(kind="hold", seconds=seconds, after=after)
+
+
+def drop(*, after: bool = False) -> Action:
+    """Close the connection without an answer, before or after taking effect."""
+    return Action(kind="drop", after=after)
+
+
+def reset(*, after: bool = False) -> Action:
+    """As `drop`, with a TCP reset instead of an orderly end."""
+    return Action(kind="reset", after=after)
+
+
+def garble() -> Action:
+    """Take effect, then send only the first half of the body."""
+    return Action(kind="garble", after=True)
+
+
+def slow(seconds: float) -> Action:
+    """Take effect, then send the body in ten pieces over this time."""
+    return Action(kind="slow", seconds=seconds, after=True)
+
+
+def bad_gateway(*, after: bool = False) -> Action:
+    """The HTML page of a proxy in front of the real server."""
+    page = "<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
+    return answer(502, page, after=after)
+
+
+@dataclass(slots=True, kw_only=True)
+class Fault:
+    """An action with its occasions; `hits` counts how often it struck."""
+
+    action: Action
+    method: str = "*"
+    times: int | None = 1
+    skip: int = 0
+    when: Mapping[str, Any] = field(default_factory=dict)
+    hits: int = 0
+
+
+class FaultTable:
+    """The faults in force, asked in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._faults: list[Fault] = []
+
+    def add(self, fault: Fault) -> None:
+        self._faults.append(fault)
+
+    def clear(self) -> None:
+        self._faults.clear()
+
+    def take(self, method: str, params: Mapping[str, Any]) -> Action | None:
+        """The action that this request meets, if any; counts it."""
+        for fault in self._faults:
+            if fault.method not in {"*", method} or not matches(fault.when, params):
+                continue
+            if fault.skip > 0:
+                fault.skip -= 1
+                continue
+            if fault.times is not None and fault.hits >= fault.times:
+                continue
+            fault.hits += 1
+            return fault.action
+        return None
+
+
+def matches(when: Mapping[str, Any], params: Mapping[str, Any]) -> bool:
+    """Whether all named parameters are equal as text; a key ending in `~` asks for a part of it."""
+    for key, wanted in when.items():
+        if key.endswith("~"):
+            if str(wanted) not in str(params.get(key[:-1], "")):
+                return False
+        elif str(params.get(key)) != str(wanted):
+            return False
+    return True

@@ -1,0 +1,446 @@
+"""What all stand-ins share: an HTTP server with a log, counters, faults and control routes.
+
+A stand-in derives from `LabServer`, answers in `serve`, and names its operations in `controls`;
+those are then reachable as `/lab/NAME` when the stand-in runs as its own process.
+"""
+
+import argparse
+import asyncio
+import json
+import select
+import socket
+import struct
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from typing import Any, Literal, Self
+
+from aiohttp import web
+from aiohttp.web_request import BaseRequest
+
+from bot.lab.faults import Action, Fault, FaultTable
+
+UPLOAD_BYTES_MAX = 64 * 1024 * 1024
+WAIT_S_MAX = 600.0
+STALL_LOOK_S = 0.2
+_HUNG_UP = getattr(select, "POLLRDHUP", select.POLLHUP)
+
+
+@dataclass(slots=True, kw_only=True)
+class Entry:
+    """One request in the log; it is added on receipt and completed when the answer leaves."""
+
+    number: int
+    at: float
+    method: str
+    params: Mapping[str, Any]
+    fault: str | None = None
+    applied: bool = False
+    status: int | None = None
+    response: Any = None
+    client_there: bool | None = None
+    ended_at: float | None = None
+
+
+@dataclass(slots=True)
+class Gate:
+    """How far the requests of one method came.
+
+    `vanished`: applied, but the client had gone before the answer; the fate that it cannot know.
+    """
+
+    received: int = 0
+    applied: int = 0
+    answered: int = 0
+    vanished: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What goes back: a body, or chunks that are written one by one."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    shown: Any = None
+    chunks: tuple[bytes, ...] | None = None
+    first_after_s: float = 0.0
+    chunk_after_s: float = 0.0
+    end: Literal["whole", "drop", "reset", "stall"] = "whole"
+    fault: Action | None = None
+
+
+def json_answer(
+    payload: Any, *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Answer:
+    """An answer whose body is this payload as JSON."""
+    return Answer(
+        status=status,
+        body=json.dumps(payload).encode(),
+        headers={"Content-Type": "application/json", **(headers or {})},
+        shown=payload,
+    )
+
+
+Effect = Callable[[Action | None], Awaitable[Answer]]
+
+
+class LabServer(ABC):
+    """A stand-in on a loopback port; use it as an async context manager."""
+
+    def __init__(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        log_cap: int = 200_000,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.gate: dict[str, Gate] = defaultdict(Gate)
+        self._host = host
+        self._port = port
+        self._clock = clock
+        self._log: deque[Entry] = deque(maxlen=log_cap)
+        self._received = 0
+        self._faults = FaultTable()
+        self._waiting: list[asyncio.Future[None]] = []
+        self._held: set[asyncio.Event] = set()
+        self._stopping = asyncio.Event()
+        self._runner: web.ServerRunner | None = None
+
+    async def __aenter__(self) -> Self:
+        server = web.Server(self._handle, request_factory=_roomy_request)
+        self._runner = web.ServerRunner(server, access_log=None, shutdown_timeout=0.5)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, self._host, self._port).start()
+        self._port = int(self._runner.addresses[0][1])
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._stopping.set()
+        self.release()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    @property
+    def base_url(self) -> str:
+        """The root below which the stand-in answers."""
+        return f"http://{self._host}:{self._port}"
+
+    # What a test asks and orders ----------------------------------------------------------------
+
+    def calls(self, method: str | None = None, *, since: int = 0) -> list[Entry]:
+        """The log in order of receipt, from entry number `since` on."""
+        return [e for e in self._log if e.number >= since and method in {None, e.method}]
+
+    def fault(
+        self,
+        method: str = "*",
+        *,
+        action: Action,
+        times: int | None = 1,
+        skip: int = 0,
+        when: Mapping[str, Any] | None = None,
+    ) -> Fault:
+        """Misbehave at the next `times` matching requests (None: always), after `skip` good ones.
+
+        `when` compares parameters as text; a key that ends in `~` asks for a part of the value.
+        """
+        fault = Fault(action=action, method=method, times=times, skip=skip, when=when or {})
+        self._faults.add(fault)
+        return fault
+
+    def clear_faults(self) -> None:
+        """Behave from now on; what is held stays held."""
+        self._faults.clear()
+
+    def release(self) -> int:
+        """Let go all that is being held, and say how many there were."""
+        held = list(self._held)
+        for event in held:
+            event.set()
+        return len(held)
+
+    async def until(self, true: Callable[[], object], *, timeout_s: float = 5.0) -> None:
+        """Wait until the condition holds; it is tried again whenever something happened here."""
+        async with asyncio.timeout(timeout_s):
+            while not true():
+                change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self._waiting.append(change)
+                await change
+
+    def changed(self) -> None:
+        """Wake whoever waits in `until`."""
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for change in waiting:
+                if not change.done():
+                    change.set_result(None)
+
+    # What a stand-in provides -------------------------------------------------------------------
+
+    @abstractmethod
+    async def serve(self, request: BaseRequest) -> web.StreamResponse:
+        """Answer one request of the platform, through `perform`."""
+
+    def controls(self) -> dict[str, Callable[..., Any]]:
+        """The operations behind `/lab/NAME`, called with the JSON body or query as keywords."""
+        return {
+            "log": self.calls,
+            "gate": lambda: {name: asdict(gate) for name, gate in self.gate.items()},
+            "fault": self._fault_by_json,
+            "clear_faults": self.clear_faults,
+            "release": self.release,
+            "wait": self._wait_for_gate,
+        }
+
+    async def perform(
+        self, request: BaseRequest, method: str, params: Mapping[str, Any], effect: Effect
+    ) -> web.StreamResponse:
+        """Log the request, let it take effect, and answer, as far as the faults allow."""
+        entry = self._note(method, params)
+        action = self._faults.take(method, params)
+        if action is not None:
+            entry.fault = action.kind
+            if action.kind == "hold" and not action.after:
+                await self.hold(action.seconds)
+        reply = Answer()
+        if action is None or not action.instead:
+            reply = await effect(action)
+            refused = reply.fault is not None and reply.fault.instead
+            entry.applied = reply.status < 300 and not refused
+            self.gate[method].applied += entry.applied
+            self.changed()
+        if action is not None:
+            reply = await self._alter(action, reply)
+        if reply.fault is not None:
+            entry.fault = reply.fault.kind
+            reply = await self._alter(reply.fault, reply)
+        return await self._send(request, entry, reply)
+
+    async def hold(self, seconds: float | None) -> bool:
+        """Wait this long, or until `release()` or the end of the server; whether it was those."""
+        event = asyncio.Event()
+        self._held.add(event)
+        self.changed()
+        try:
+            async with asyncio.timeout(WAIT_S_MAX if seconds is None else seconds):
+                await event.wait()
+        except TimeoutError:
+            return self._stopping.is_set()
+        finally:
+            self._held.discard(event)
+        return True
+
+    async def pause(self, seconds: float) -> None:
+        """Wait this long; only the end of the server cuts it short."""
+        if seconds > 0:
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._stopping.wait()
+            except TimeoutError:
+                pass
+
+    # Inside -------------------------------------------------------------------------------------
+
+    def _note(self, method: str, params: Mapping[str, Any]) -> Entry:
+        entry = Entry(number=self._received, at=self._clock(), method=method, params=params)
+        self._received += 1
+        self._log.append(entry)
+        self.gate[method].received += 1
+        self.changed()
+        return entry
+
+    async def _alter(self, action: Action, reply: Answer) -> Answer:
+        match action.kind:
+            case "answer":
+                return _spoken(action)
+            case "hold" if action.after:
+                await self.hold(action.seconds)
+                return reply
+            case "drop":
+                return replace(reply, end="drop")
+            case "reset":
+                return replace(reply, end="reset", chunks=None)
+            case "garble":
+                whole = reply.body if reply.chunks is None else b"".join(reply.chunks)
+                half = whole[: len(whole) // 2]
+                chunked = None if reply.chunks is None else (half,)
+                return replace(reply, body=half, chunks=chunked)
+            case "slow":
+                whole = reply.body if reply.chunks is None else b"".join(reply.chunks)
+                size = max(1, -(-len(whole) // 10))
+                pieces = tuple(whole[i : i + size] for i in range(0, len(whole), size))
+                return replace(reply, chunks=pieces, chunk_after_s=(action.seconds or 1.0) / 10)
+        return reply
+
+    async def _send(self, request: BaseRequest, entry: Entry, reply: Answer) -> web.StreamResponse:
+        if reply.first_after_s:
+            await self.pause(reply.first_after_s)
+        entry.response = reply.shown
+        if reply.end == "drop" or (reply.end == "reset" and reply.chunks is None):
+            self._finish(entry, request, status=0)
+            _sever(request, hard=reply.end == "reset")
+            return web.Response()
+        if reply.chunks is not None:
+            return await self._stream(request, entry, reply)
+        self._finish(entry, request, status=reply.status)
+        return web.Response(status=reply.status, body=reply.body, headers=reply.headers)
+
+    async def _stream(
+        self, request: BaseRequest, entry: Entry, reply: Answer
+    ) -> web.StreamResponse:
+        response = web.StreamResponse(status=reply.status, headers=reply.headers)
+        chunks: tuple[bytes, ...] = reply.chunks or ()
+        if not reply.chunk_after_s:
+            chunks = (b"".join(chunks),)
+        try:
+            await response.prepare(request)
+            for chunk in chunks:
+                await response.write(chunk)
+                await self.pause(reply.chunk_after_s)
+            if reply.end == "stall":
+                while client_there(request) and not await self.hold(STALL_LOOK_S):
+                    pass
+        except ConnectionError:
+            self._finish(entry, request, status=reply.status)
+            return response
+        self._finish(entry, request, status=reply.status)
+        if reply.end in {"reset", "stall"}:
+            _sever(request, hard=reply.end == "reset")
+        return response
+
+    def _finish(self, entry: Entry, request: BaseRequest, *, status: int) -> None:
+        entry.status = status
+        entry.client_there = client_there(request)
+        entry.ended_at = self._clock()
+        gate = self.gate[entry.method]
+        gate.answered += bool(status and entry.client_there)
+        gate.vanished += entry.applied and not entry.client_there
+        self.changed()
+
+    async def _handle(self, request: BaseRequest) -> web.StreamResponse:
+        if request.path.startswith("/lab/"):
+            return await self._control(request)
+        return await self.serve(request)
+
+    async def _control(self, request: BaseRequest) -> web.Response:
+        operation = self.controls().get(request.path.removeprefix("/lab/"))
+        if operation is None:
+            return web.json_response({"error": "no such operation"}, status=404)
+        try:
+            body = await request.read()
+            asked = json.loads(body) if body else _typed(request.query)
+            result = operation(**asked)
+            if asyncio.iscoroutine(result):
+                result = await result
+        except (TypeError, ValueError, LookupError) as wrong:
+            return web.json_response({"error": repr(wrong)}, status=400)
+        except TimeoutError:
+            return web.json_response({"error": "not within the time limit"}, status=408)
+        return web.json_response({"result": result}, dumps=_dumps)
+
+    def _fault_by_json(self, *, action: Mapping[str, Any], **occasion: Any) -> None:
+        self.fault(action=Action(**action), **occasion)
+
+    async def _wait_for_gate(
+        self, *, method: str, timeout_s: float = 30.0, **least: int
+    ) -> dict[str, int]:
+        gate = self.gate[method]
+        await self.until(
+            lambda: all(getattr(gate, name) >= count for name, count in least.items()),
+            timeout_s=timeout_s,
+        )
+        return asdict(gate)
+
+
+def client_there(request: BaseRequest) -> bool:
+    """Whether the other end of the connection is still open at this moment.
+
+    The event loop learns of a client's death one turn late, so the kernel is asked.
+    """
+    transport = request.transport
+    if transport is None or transport.is_closing():
+        return False
+    look = select.poll()
+    look.register(transport.get_extra_info("socket").fileno(), _HUNG_UP)
+    return not look.poll(0)
+
+
+async def run_alone(server: LabServer) -> None:
+    """Serve as a process of its own: say the address in one JSON line, then run until ended."""
+    async with server:
+        sys.stdout.write(json.dumps({"url": server.base_url}) + "\n")
+        sys.stdout.flush()
+        await asyncio.Event().wait()
+
+
+def common_options(about: str) -> argparse.ArgumentParser:
+    """The command-line options that every stand-in takes."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--log-cap", type=int, default=200_000)
+    return parser
+
+
+def serve_until_interrupted(make: Callable[[], LabServer]) -> None:
+    """Run a stand-in from the command line."""
+
+    async def main() -> None:
+        await run_alone(make())
+
+    try:
+        asyncio.run(main())
+    except KeyboardInterrupt:
+        sys.exit(0)
+
+
+def _roomy_request(
+    message: Any, payload: Any, protocol: Any, writer: Any, task: Any
+) -> BaseRequest:
+    loop = asyncio.get_running_loop()
+    return BaseRequest(
+        message, payload, protocol, writer, task, loop, client_max_size=UPLOAD_BYTES_MAX
+    )
+
+
+def _spoken(action: Action) -> Answer:
+    if isinstance(action.body, str):
+        headers = {"Content-Type": "text/html", **action.headers}
+        body = action.body.encode()
+        return Answer(status=action.status, body=body, headers=headers, shown=action.body)
+    return json_answer(action.body, status=action.status, headers=action.headers)
+
+
+def _sever(request: BaseRequest, *, hard: bool) -> None:
+    transport = request.transport
+    if transport is None:
+        return
+    if hard:
+        # Lingering for zero seconds makes the kernel send a reset instead of an orderly end.
+        sock = transport.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()
+
+
+def _typed(query: Mapping[str, str]) -> dict[str, Any]:
+    def value(text: str) -> Any:
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+
+    return {key: value(text) for key, text in query.items()}
+
+
+def _dumps(payload: Any) -> str:
+    def plain(value: Any) -> Any:
+        if is_dataclass(value) and not isinstance(value, type):
+            return asdict(value)
+        return str(value)
+
+    return json.dumps(payload, default=plain)

@@ -1,0 +1,485 @@
+"""A stand-in for the Telegram Bot API: in a test's event loop, or as a process of its own.
+
+`async with FakeTelegram(token=…) as tg` for tests; `python -m bot.lab.telegram` for black boxes.
+People speak through `message`, `edit`, `callback`; what they then see is `chat` and `sent`.
+"""
+
+import asyncio
+import base64
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+from aiohttp import web
+from aiohttp.web_request import BaseRequest, FileField
+
+from bot.lab.faults import Action, answer
+from bot.lab.server import (
+    Answer,
+    LabServer,
+    client_there,
+    common_options,
+    json_answer,
+    serve_until_interrupted,
+)
+from bot.lab.telegram_api import BotApi, Params, Upload, bad, too_many_requests
+from bot.lab.telegram_people import ChatType, bot_user, chat_about, is_whole, person, worded
+from bot.lab.telegram_state import ApiError, Chats, Json, Limits, Seen, Updates, without_reply
+from bot.lab.telegram_webhook import Webhook
+
+LONG_POLL_S_MAX = 50
+_PATH = re.compile(r"/bot(?P<token>[^/]+)/(?P<method>[^/]+)/?")
+_FILE_PATH = re.compile(r"/file/bot(?P<token>[^/]+)/(?P<path>.+)")
+_TOKEN = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
+_SECRET = re.compile(r"[A-Za-z0-9_-]{0,256}")
+_CONFLICT = {
+    "poll": "Conflict: terminated by other getUpdates request;"
+    " make sure that only one bot instance is running",
+    "webhook": "Conflict: terminated by setWebhook request",
+    "active": "Conflict: can't use getUpdates method while webhook is active;"
+    " use deleteWebhook to delete the webhook first",
+}
+
+
+def refusal(status: int, description: str, *, after: bool = False) -> Action:
+    """A fault: the Bot API refuses in its own shape."""
+    return answer(status, ApiError(status, description).payload, after=after)
+
+
+def flood(retry_after: int) -> Action:
+    """A fault: 429 with `parameters.retry_after`, as the flood limits give it."""
+    return answer(429, too_many_requests(retry_after).payload)
+
+
+def refuse_markup() -> Action:
+    """A fault: 400 whenever parse_mode is set; plain text passes."""
+    return Action(kind="refuse_markup", after=True)
+
+
+class FakeTelegram(LabServer):
+    """One bot's Bot API server."""
+
+    def __init__(
+        self,
+        token: str = "123456:TEST",  # noqa: S107 - the stand-in's own, known to all
+        *,
+        username: str = "hearth_lab_bot",
+        limits: bool = False,
+        known_chats: Iterable[int] | None = None,
+        next_update_id: int = 1,
+        webhook_backoff_s: float = 0.05,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        log_cap: int = 200_000,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(host=host, port=port, log_cap=log_cap, clock=clock)
+        self.token = token
+        self._updates = Updates(next_update_id)
+        self._chats = Chats(cap=log_cap)
+        self._api = BotApi(
+            bot=bot_user(token, username),
+            chats=self._chats,
+            updates=self._updates,
+            limits=Limits(clock),
+            cap=log_cap,
+        )
+        self._api.limited = limits
+        self._api.known_chats = None if known_chats is None else set(known_chats)
+        self._poll: asyncio.Future[str] | None = None
+        self._webhook = Webhook(self._updates, backoff_s=webhook_backoff_s, changed=self.changed)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._end_poll("over")
+        await self._webhook.close()
+        await super().__aexit__()
+
+    # Settings -----------------------------------------------------------------------------------
+
+    @property
+    def next_update_id(self) -> int:
+        """The id of the next update; may be set, also downwards, as Telegram does after a week."""
+        return self._updates.next_id
+
+    @next_update_id.setter
+    def next_update_id(self, update_id: int) -> None:
+        self._updates.next_id = update_id
+
+    @property
+    def limits(self) -> bool:
+        """Whether the flood limits are in force."""
+        return self._api.limited
+
+    @limits.setter
+    def limits(self, on: bool) -> None:
+        self._api.limited = on
+
+    @property
+    def blocked(self) -> set[int]:
+        """Chats that answer 403, as after a person blocked the bot; may be changed."""
+        return self._api.blocked
+
+    # What people do -----------------------------------------------------------------------------
+
+    def message(
+        self,
+        *,
+        chat_id: int,
+        text: str | None = None,
+        user_id: int | None = None,
+        username: str | None = None,
+        first_name: str = "Ann",
+        chat_type: ChatType | None = None,
+        thread_id: int | None = None,
+        reply_to: int | Mapping[str, Any] | None = None,
+        caption: str | None = None,
+        photo: bytes | str | None = None,
+        document: bytes | str | None = None,
+        voice: bytes | str | None = None,
+        file_name: str = "file.txt",
+        mime_type: str = "text/plain",
+        media_group_id: str | None = None,
+        date: int | None = None,
+        message_id: int | None = None,
+    ) -> int:
+        """A person writes; returns the update's id. Files are bytes, or base64 over HTTP.
+
+        Without `chat_type`, a negative chat id is a supergroup. `user_id` is the chat's own id in
+        private chats.
+        """
+        kind = chat_type or ("private" if chat_id > 0 else "supergroup")
+        sender = person(user_id or abs(chat_id), first_name=first_name, username=username)
+        message: Json = {
+            "message_id": message_id or self._chats.next_message_id(chat_id),
+            "from": sender,
+            "chat": chat_about(chat_id, kind, sender, forum=thread_id is not None),
+            "date": date if date is not None else int(time.time()),
+        }
+        if thread_id is not None:
+            message |= {"message_thread_id": thread_id, "is_topic_message": True}
+        if reply_to is not None:
+            message["reply_to_message"] = self._quoted(chat_id, reply_to)
+        if media_group_id is not None:
+            message["media_group_id"] = media_group_id
+        message |= self._media(photo, document, voice, file_name=file_name, mime_type=mime_type)
+        message |= worded("text", text) | worded("caption", caption)
+        return self.update({"message": message})
+
+    def edit(
+        self,
+        *,
+        chat_id: int,
+        message_id: int,
+        text: str | None = None,
+        caption: str | None = None,
+        edit_date: int | None = None,
+    ) -> int:
+        """A person edits their message."""
+        kept = self._chats.find(chat_id, message_id)
+        if kept is None or kept.is_bot:
+            raise LookupError(f"no message {message_id} of a person in chat {chat_id}")
+        stale = {"entities"} if text is not None else {"caption_entities"}
+        edited = {key: value for key, value in kept.message.items() if key not in stale}
+        edited |= worded("text", text) | worded("caption", caption)
+        edited["edit_date"] = edit_date if edit_date is not None else int(time.time())
+        kept.message = edited
+        kept.edits += 1
+        return self.update({"edited_message": edited})
+
+    def callback(
+        self,
+        *,
+        chat_id: int,
+        message_id: int,
+        data: str,
+        user_id: int | None = None,
+        username: str | None = None,
+        first_name: str = "Ann",
+    ) -> int:
+        """A person presses a button under a message of the bot."""
+        kept = self._chats.find(chat_id, message_id)
+        if kept is None:
+            raise LookupError(f"no message {message_id} in chat {chat_id}")
+        query_id = f"{self.next_update_id}{len(self._api.queries):06d}"
+        self._api.queries[query_id] = False
+        query: Json = {
+            "id": query_id,
+            "from": person(user_id or abs(chat_id), first_name=first_name, username=username),
+            "message": dict(kept.message),
+            "chat_instance": str(chat_id),
+            "data": data,
+        }
+        return self.update({"callback_query": query})
+
+    def update(self, raw: Mapping[str, Any]) -> int:
+        """Queue a raw update; its `update_id` is kept if it has one. Messages enter their chats."""
+        for name in ("message", "channel_post"):
+            message = raw.get(name)
+            if isinstance(message, dict) and is_whole(message):
+                self._chats.meet(message["chat"], message.get("message_thread_id"))
+                self._chats.keep(message, is_bot=False)
+        update_id = self._updates.push(dict(raw))
+        self._wake()
+        return update_id
+
+    def redeliver(self, update_id: int) -> None:
+        """Send a confirmed update once more at the next poll, whatever its offset."""
+        self._updates.redeliver(update_id)
+        self._wake()
+
+    # What people see ----------------------------------------------------------------------------
+
+    def chat(self, chat_id: int) -> list[Seen]:
+        """The messages of a chat as a person would see them now, in their order."""
+        return self._chats.seen(chat_id)
+
+    def sent(self, chat_id: int | None = None) -> list[Json]:
+        """The messages that the bot sent, in order, each as it was at first."""
+        return [m for m in self._api.sent if chat_id in {None, m["chat"]["id"]}]
+
+    def pending(self) -> list[int]:
+        """The ids of the updates that are not yet confirmed."""
+        return self._updates.pending()
+
+    def actions(self, chat_id: int | None = None) -> list[str]:
+        """The chat actions ("typing") shown so far."""
+        return [what for where, what in self._api.actions if chat_id in {None, where}]
+
+    def answered(self, callback_query_id: str) -> bool:
+        """Whether the bot answered this callback query."""
+        return self._api.queries.get(callback_query_id, False)
+
+    # The server ---------------------------------------------------------------------------------
+
+    def controls(self) -> dict[str, Callable[..., Any]]:
+        ours: dict[str, Callable[..., Any]] = {
+            "message": self.message,
+            "edit": self.edit,
+            "callback": self.callback,
+            "update": lambda **raw: self.update(raw),
+            "redeliver": self.redeliver,
+            "chat": self.chat,
+            "sent": self.sent,
+            "pending": self.pending,
+            "actions": self.actions,
+            "set": self._set,
+        }
+        return super().controls() | ours
+
+    async def serve(self, request: BaseRequest) -> web.StreamResponse:
+        if match := _FILE_PATH.fullmatch(request.path):
+            return await self._download(request, match["token"], match["path"])
+        match = _PATH.fullmatch(request.path)
+        if match is None:
+            return _refused(ApiError(404, "Not Found"))
+        params = await _params(request)
+        method = match["method"]
+
+        async def effect(action: Action | None) -> Answer:
+            try:
+                self._check_token(match["token"])
+                if action is not None and action.kind == "refuse_markup" and "parse_mode" in params:
+                    raise bad("can't parse entities: refused on demand at byte offset 0")
+                result = await self._result(method.lower(), params, request)
+            except ApiError as wrong:
+                return json_answer(wrong.payload, status=wrong.status)
+            return json_answer({"ok": True, "result": result})
+
+        return await self.perform(request, method, params, effect)
+
+    async def _result(self, method: str, params: Params, request: BaseRequest) -> Any:
+        match method:
+            case "getupdates":
+                return await self._get_updates(params, request)
+            case "setwebhook" | "deletewebhook":
+                return self._set_webhook(method, params)
+            case "getwebhookinfo":
+                return self._webhook.info()
+        handler = self._api.methods.get(method)
+        if handler is None:
+            raise ApiError(404, "Not Found: method not found")
+        return handler(params)
+
+    async def _get_updates(self, p: Params, request: BaseRequest) -> list[Json]:
+        if self._webhook.url:
+            raise ApiError(409, _CONFLICT["active"])
+        self._updates.allow(p.nested("allowed_updates", "allowed updates"))
+        offset = p.number("offset")
+        limit = min(100, max(1, p.number("limit", 100)))
+        timeout_s = min(LONG_POLL_S_MAX, max(0, p.number("timeout")))
+        batch = self._updates.batch(offset, limit)
+        if not batch and timeout_s:
+            await self._wait_for_updates(timeout_s)
+            batch = self._updates.batch(max(0, offset), limit)
+        if client_there(request):
+            self._updates.given(batch)
+        return batch
+
+    async def _wait_for_updates(self, timeout_s: float) -> None:
+        self._end_poll("poll")
+        mine = self._poll = asyncio.get_running_loop().create_future()
+        self.changed()
+        try:
+            async with asyncio.timeout(timeout_s):
+                reason = await mine
+        except TimeoutError:
+            return
+        finally:
+            if self._poll is mine:
+                self._poll = None
+        if reason in _CONFLICT:
+            raise ApiError(409, _CONFLICT[reason])
+
+    @property
+    def polling(self) -> bool:
+        """Whether a long poll is waiting right now."""
+        return self._poll is not None
+
+    def _end_poll(self, reason: str) -> None:
+        if self._poll is not None and not self._poll.done():
+            self._poll.set_result(reason)
+
+    def _wake(self) -> None:
+        if len(self._updates):
+            self._end_poll("updates")
+            self._webhook.wake()
+        self.changed()
+
+    def _set_webhook(self, method: str, p: Params) -> bool:
+        url = p.text("url") if method == "setwebhook" else ""
+        secret = p.text("secret_token")
+        if url and not re.match(r"https?://", url):
+            raise bad("invalid webhook URL specified")
+        if len(secret) > 256:
+            raise bad("secret token is too long")
+        if not _SECRET.fullmatch(secret):
+            raise bad("secret token contains unallowed characters")
+        if p.flag("drop_pending_updates"):
+            self._updates.clear()
+        self._updates.allow(p.nested("allowed_updates", "allowed updates"))
+        if url:
+            self._end_poll("webhook")
+        self._webhook.point(url, secret)
+        self._webhook.wake()
+        return True
+
+    def _check_token(self, token: str) -> None:
+        if not _TOKEN.fullmatch(token):
+            raise ApiError(404, "Not Found")
+        if token != self.token:
+            raise ApiError(401, "Unauthorized")
+
+    async def _download(self, request: BaseRequest, token: str, path: str) -> web.StreamResponse:
+        async def effect(_: Action | None) -> Answer:
+            file = self._api.files.by_path(path) if token == self.token else None
+            if file is None:
+                return json_answer(ApiError(404, "Not Found").payload, status=404)
+            headers = {"Content-Type": "application/octet-stream"}
+            return Answer(body=file.data, headers=headers, shown=f"{len(file.data)} bytes")
+
+        return await self.perform(request, "file", {"path": path}, effect)
+
+    def _quoted(self, chat_id: int, reply_to: int | Mapping[str, Any]) -> Json:
+        if not isinstance(reply_to, int):
+            return without_reply(reply_to)
+        kept = self._chats.find(chat_id, reply_to)
+        if kept is None:
+            raise LookupError(f"no message {reply_to} in chat {chat_id}")
+        return without_reply(kept.message)
+
+    def _media(
+        self,
+        photo: bytes | str | None,
+        document: bytes | str | None,
+        voice: bytes | str | None,
+        *,
+        file_name: str,
+        mime_type: str,
+    ) -> Json:
+        media: Json = {}
+        files = self._api.files
+        if photo is not None:
+            file = files.add(_bytes(photo), folder="photos", ending=".jpg")
+            media["photo"] = [{**file.about(), "width": 800, "height": 600}]
+        if document is not None:
+            ending = "." + file_name.rpartition(".")[2] if "." in file_name else ""
+            file = files.add(_bytes(document), folder="documents", ending=ending)
+            media["document"] = {**file.about(), "file_name": file_name, "mime_type": mime_type}
+        if voice is not None:
+            file = files.add(_bytes(voice), folder="voice", ending=".oga")
+            media["voice"] = {**file.about(), "duration": 3, "mime_type": "audio/ogg"}
+        return media
+
+    def _set(
+        self,
+        *,
+        next_update_id: int | None = None,
+        limits: bool | None = None,
+        known_chats: list[int] | None = None,
+        blocked: list[int] | None = None,
+    ) -> None:
+        if next_update_id is not None:
+            self.next_update_id = next_update_id
+        if limits is not None:
+            self.limits = limits
+        if known_chats is not None:
+            self._api.known_chats = set(known_chats)
+        if blocked is not None:
+            self._api.blocked = set(blocked)
+
+
+async def _params(request: BaseRequest) -> Params:
+    params = Params(request.query) if request.query_string else Params()
+    kind = request.content_type
+    if kind == "multipart/form-data":
+        for name, value in (await request.post()).items():
+            params[name] = _upload(value) if isinstance(value, FileField) else value
+        return params
+    body = await request.read()
+    if kind == "application/json" and body:
+        try:
+            params.update(json.loads(body))
+        except (ValueError, TypeError):
+            return params
+    elif body:
+        params.update(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
+    return params
+
+
+def _upload(field: FileField) -> Upload:
+    kind = field.content_type or "application/octet-stream"
+    return Upload(name=field.filename, mime_type=kind, data=field.file.read())
+
+
+def _refused(wrong: ApiError) -> web.Response:
+    return web.json_response(wrong.payload, status=wrong.status)
+
+
+def _bytes(data: bytes | str) -> bytes:
+    return base64.b64decode(data) if isinstance(data, str) else data
+
+
+def main() -> None:
+    """Run as a process of its own."""
+    parser = common_options("A stand-in for the Telegram Bot API on a loopback port.")
+    parser.add_argument("--token", default="123456:TEST")
+    parser.add_argument("--username", default="hearth_lab_bot")
+    parser.add_argument("--limits", action="store_true", help="enforce the flood limits")
+    given = parser.parse_args()
+    serve_until_interrupted(
+        lambda: FakeTelegram(
+            given.token,
+            username=given.username,
+            limits=given.limits,
+            host=given.host,
+            port=given.port,
+            log_cap=given.log_cap,
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

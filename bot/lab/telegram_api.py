@@ -1,0 +1,387 @@
+"""The methods of the Bot API, with the limits and error texts of the real server.
+
+Called by `bot.lab.telegram` for each request; everything here is done at once, without waiting.
+"""
+
+import json
+import re
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from bot.lab.entities import MarkupError, Parsed, parse_html, trimmed, units
+from bot.lab.telegram_state import (
+    ApiError,
+    Chats,
+    Files,
+    Json,
+    Kept,
+    Limits,
+    Updates,
+    without_reply,
+)
+
+TEXT_UNITS_MAX = 4096
+CAPTION_UNITS_MAX = 1024
+CALLBACK_BYTES_MAX = 64
+DOWNLOAD_BYTES_MAX = 20 * 1024 * 1024
+COMMANDS_MAX = 100
+_ACTION_WORDS = (
+    "typing upload_photo record_video upload_video record_voice upload_voice upload_document"
+    " choose_sticker find_location record_video_note upload_video_note"
+)
+_REACTION_SIGNS = (
+    "👍 👎 ❤ 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 ❤\u200d🔥"
+    " 🌚 🌭 💯 🤣 ⚡ 🍌 🏆 💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓 👻 👨\u200d💻 👀 🎃 🙈"
+    " 😇 😨 🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 🤷\u200d♂ 🤷"
+    " 🤷\u200d♀ 😡"
+)
+ACTIONS = frozenset(_ACTION_WORDS.split())
+REACTIONS = frozenset(_REACTION_SIGNS.split())
+NOT_MODIFIED = (
+    "Bad Request: message is not modified: specified new message content and reply markup are"
+    " exactly the same as a current content and reply markup of the message"
+)
+_COMMAND = re.compile(r"[a-z0-9_]{1,32}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """A file that came with a request."""
+
+    name: str
+    mime_type: str
+    data: bytes
+
+    def __str__(self) -> str:
+        return f"{self.name} ({len(self.data)} bytes)"
+
+
+class Params(dict[str, Any]):
+    """The parameters as received: text from a form, anything from JSON."""
+
+    def text(self, name: str) -> str:
+        value = self.get(name, "")
+        return value if isinstance(value, str) else str(value)
+
+    def number(self, name: str, default: int = 0) -> int:
+        try:
+            return int(self.get(name, default))
+        except (TypeError, ValueError):
+            return default
+
+    def flag(self, name: str) -> bool:
+        return self.text(name).lower() in {"true", "1", "yes"}
+
+    def nested(self, name: str, what: str) -> Any:
+        value = self.get(name)
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value) if value else None
+        except ValueError:
+            raise bad(f"can't parse {what} JSON object") from None
+
+
+def bad(description: str) -> ApiError:
+    """A 400 in the usual words."""
+    return ApiError(400, f"Bad Request: {description}")
+
+
+class BotApi:
+    """One bot's methods over its chats, files and updates."""
+
+    def __init__(
+        self,
+        *,
+        bot: Json,
+        chats: Chats,
+        updates: Updates,
+        limits: Limits,
+        cap: int,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.bot = bot
+        self.chats = chats
+        self.updates = updates
+        self.files = Files()
+        self.limited = False
+        self.known_chats: set[int] | None = None
+        self.blocked: set[int] = set()
+        self.queries: dict[str, bool] = {}
+        self.sent: deque[Json] = deque(maxlen=cap)
+        self.actions: deque[tuple[int, str]] = deque(maxlen=1000)
+        self._limits = limits
+        self._wall = wall
+        self._commands: dict[str, list[Json]] = {}
+        self.methods: dict[str, Callable[[Params], Any]] = {
+            "getme": lambda _: self.bot,
+            "sendmessage": self._send_message,
+            "editmessagetext": self._edit_text,
+            "editmessagereplymarkup": self._edit_markup,
+            "deletemessage": self._delete,
+            "sendchataction": self._chat_action,
+            "senddocument": lambda p: self._send_file(p, "document"),
+            "sendphoto": lambda p: self._send_file(p, "photo"),
+            "setmycommands": self._set_commands,
+            "getmycommands": lambda p: self._commands.get(_scope(p), []),
+            "deletemycommands": lambda p: self._commands.pop(_scope(p), None) or True,
+            "answercallbackquery": self._answer_query,
+            "setmessagereaction": self._react,
+            "getchat": self._get_chat,
+            "getfile": self._get_file,
+        }
+
+    # Messages -----------------------------------------------------------------------------------
+
+    def _send_message(self, p: Params) -> Json:
+        parsed = self._formatted(p, "text", "entities")
+        if not parsed.text:
+            raise bad("message text is empty")
+        if units(parsed.text) > TEXT_UNITS_MAX:
+            raise bad("message is too long")
+        content: Json = {"text": parsed.text}
+        if parsed.entities:
+            content["entities"] = list(parsed.entities)
+        return self._post(p, content)
+
+    def _send_file(self, p: Params, kind: str) -> Json:
+        upload = p.get(kind)
+        if isinstance(upload, str) and upload.startswith("attach://"):
+            upload = p.get(upload.removeprefix("attach://"))
+        if isinstance(upload, str) and (known := self.files.by_id(upload)):
+            name = PurePosixPath(known.path).name
+            upload = Upload(name=name, mime_type="application/octet-stream", data=known.data)
+        if not isinstance(upload, Upload):
+            wrong = "wrong file identifier/HTTP URL specified" if upload else f"there is no {kind}"
+            raise bad(f"{wrong} in the request" if not upload else wrong)
+        if not upload.data:
+            raise bad("file must be non-empty")
+        caption = self._formatted(p, "caption", "caption_entities")
+        if units(caption.text) > CAPTION_UNITS_MAX:
+            raise bad("message caption is too long")
+        ending = PurePosixPath(upload.name).suffix
+        file = self.files.add(upload.data, folder=f"{kind}s", ending=ending)
+        about: Any = {**file.about(), "file_name": upload.name, "mime_type": upload.mime_type}
+        if kind == "photo":
+            about = [{**file.about(), "width": 90, "height": 90}]
+        content: Json = {kind: about}
+        if caption.text:
+            content |= {"caption": caption.text, "caption_entities": list(caption.entities)}
+        return self._post(p, content)
+
+    def _edit_text(self, p: Params) -> Json:
+        parsed = self._formatted(p, "text", "entities")
+        if not parsed.text:
+            raise bad("message text is empty")
+        if units(parsed.text) > TEXT_UNITS_MAX:
+            raise bad("MESSAGE_TOO_LONG")
+        kept = self._own_message(p)
+        message = kept.message
+        content: Json = {"text": parsed.text}
+        if parsed.entities:
+            content["entities"] = list(parsed.entities)
+        if markup := self._markup(p):
+            content["reply_markup"] = markup
+        visible = ("text", "entities", "reply_markup")
+        if content == {key: message[key] for key in visible if key in message}:
+            raise bad(NOT_MODIFIED.removeprefix("Bad Request: "))
+        self._pace(message["chat"]["id"])
+        for key in visible:
+            message.pop(key, None)
+        message.update(content, edit_date=int(self._wall()))
+        kept.edits += 1
+        kept.parse_mode = p.get("parse_mode")
+        return dict(message)
+
+    def _edit_markup(self, p: Params) -> Json:
+        kept = self._own_message(p)
+        markup = self._markup(p)
+        if markup == kept.message.get("reply_markup"):
+            raise bad(NOT_MODIFIED.removeprefix("Bad Request: "))
+        kept.message.pop("reply_markup", None)
+        if markup:
+            kept.message["reply_markup"] = markup
+        kept.edits += 1
+        return dict(kept.message)
+
+    def _delete(self, p: Params) -> bool:
+        chat_id = self._chat_id(p)
+        if not self.chats.delete(chat_id, p.number("message_id")):
+            raise bad("message to delete not found")
+        return True
+
+    def _react(self, p: Params) -> bool:
+        kept = self.chats.find(self._chat_id(p), p.number("message_id"))
+        if kept is None:
+            raise bad("message to react not found")
+        wanted = p.nested("reaction", "reaction") or []
+        if any(r.get("type") == "emoji" and r.get("emoji") not in REACTIONS for r in wanted):
+            raise bad("REACTION_INVALID")
+        kept.reaction = list(wanted)
+        return True
+
+    def _chat_action(self, p: Params) -> bool:
+        chat_id = self._chat_id(p)
+        if p.text("action") not in ACTIONS:
+            raise bad("wrong parameter action in request")
+        self._thread(p, chat_id)
+        self.actions.append((chat_id, p.text("action")))
+        return True
+
+    # Everything else ----------------------------------------------------------------------------
+
+    def _set_commands(self, p: Params) -> bool:
+        commands = p.nested("commands", "bot commands") or []
+        if len(commands) > COMMANDS_MAX:
+            raise bad("BOT_COMMANDS_TOO_MUCH")
+        for command in commands:
+            if not _COMMAND.fullmatch(str(command.get("command", ""))):
+                raise bad("BOT_COMMAND_INVALID")
+            if not 1 <= len(str(command.get("description", ""))) <= 256:
+                raise bad("BOT_COMMAND_DESCRIPTION_INVALID")
+        self._commands[_scope(p)] = commands
+        return True
+
+    def _answer_query(self, p: Params) -> bool:
+        query_id = p.text("callback_query_id")
+        if query_id not in self.queries:
+            wrong = "query is too old and response timeout expired or query ID is invalid"
+            raise bad(wrong)
+        self.queries[query_id] = True
+        return True
+
+    def _get_chat(self, p: Params) -> Json:
+        chat_id = self._chat_id(p)
+        plain: Json = {"id": chat_id, "type": "private" if chat_id > 0 else "supergroup"}
+        kinds = "unlimited_gifts limited_gifts unique_gifts premium_subscription"
+        gifts = dict.fromkeys([*kinds.split(), "gifts_from_channels"], False)
+        full: Json = {"accent_color_id": 0, "max_reaction_count": 11, "accepted_gift_types": gifts}
+        return {**plain, **self.chats.about.get(chat_id, {}), **full}
+
+    def _get_file(self, p: Params) -> Json:
+        file = self.files.by_id(p.text("file_id"))
+        if file is None:
+            raise bad("invalid file_id")
+        if len(file.data) > DOWNLOAD_BYTES_MAX:
+            raise bad("file is too big")
+        return {**file.about(), "file_path": file.path}
+
+    # Parts --------------------------------------------------------------------------------------
+
+    def _post(self, p: Params, content: Json) -> Json:
+        chat_id = self._chat_id(p)
+        thread_id = self._thread(p, chat_id)
+        replied = self._replied(p, chat_id)
+        markup = self._markup(p)
+        self._pace(chat_id)
+        chat = self.chats.about.get(chat_id) or {
+            "id": chat_id,
+            "type": "private" if chat_id > 0 else "group",
+        }
+        message: Json = {
+            "message_id": self.chats.next_message_id(chat_id),
+            "from": {key: self.bot[key] for key in ("id", "is_bot", "first_name", "username")},
+            "chat": chat,
+            "date": int(self._wall()),
+            **content,
+        }
+        if thread_id:
+            message |= {"message_thread_id": thread_id, "is_topic_message": True}
+        if replied is not None:
+            message["reply_to_message"] = without_reply(replied)
+        if markup and "inline_keyboard" in markup:
+            message["reply_markup"] = markup
+        self.chats.keep(message, is_bot=True, parse_mode=p.get("parse_mode"))
+        shown = dict(message)
+        self.sent.append(shown)
+        return shown
+
+    def _formatted(self, p: Params, name: str, entities: str) -> Parsed:
+        text = p.text(name)
+        mode = p.text("parse_mode").lower()
+        try:
+            if mode == "html":
+                return trimmed(parse_html(text))
+            if mode not in {"", "markdown", "markdownv2"}:
+                raise bad("unsupported parse_mode")
+        except MarkupError as wrong:
+            raise bad(f"can't parse entities: {wrong}") from None
+        given = p.nested(entities, "entities") or []
+        return trimmed(Parsed(text=text, entities=tuple(given)))
+
+    def _chat_id(self, p: Params) -> int:
+        given = p.text("chat_id")
+        if not given:
+            raise bad("chat_id is empty")
+        chat_id = p.number("chat_id")
+        known = self.known_chats is None or chat_id in self.known_chats
+        if chat_id == 0 or not (known or chat_id in self.chats.about):
+            raise bad("chat not found")
+        if chat_id in self.blocked:
+            raise ApiError(403, "Forbidden: bot was blocked by the user")
+        return chat_id
+
+    def _thread(self, p: Params, chat_id: int) -> int:
+        thread_id = p.number("message_thread_id")
+        known = chat_id not in self.chats.about or thread_id in self.chats.topics.get(chat_id, ())
+        if thread_id and not known:
+            raise bad("message thread not found")
+        return thread_id
+
+    def _replied(self, p: Params, chat_id: int) -> Json | None:
+        wanted = p.nested("reply_parameters", "reply parameters") or {}
+        message_id = int(wanted.get("message_id") or p.number("reply_to_message_id"))
+        if not message_id:
+            return None
+        kept = self.chats.find(int(wanted.get("chat_id") or chat_id), message_id)
+        if kept is None:
+            lenient = wanted.get("allow_sending_without_reply")
+            if lenient or p.flag("allow_sending_without_reply"):
+                return None
+            raise bad("message to be replied not found")
+        return kept.message
+
+    def _own_message(self, p: Params) -> Kept:
+        kept = self.chats.find(self._chat_id(p), p.number("message_id"))
+        if kept is None:
+            raise bad("message to edit not found")
+        if not kept.is_bot:
+            raise bad("message can't be edited")
+        return kept
+
+    def _markup(self, p: Params) -> Json | None:
+        markup = p.nested("reply_markup", "reply keyboard markup")
+        if markup is None:
+            return None
+        if not isinstance(markup, dict):
+            raise bad("object expected as reply markup")
+        for row in markup.get("inline_keyboard", ()):
+            for button in row:
+                if not button.get("text"):
+                    raise bad("can't parse inline keyboard button: Text must be non-empty")
+                data = button.get("callback_data")
+                if data is not None and not 1 <= len(data.encode()) <= CALLBACK_BYTES_MAX:
+                    raise bad("BUTTON_DATA_INVALID")
+        if markup.get("inline_keyboard") == []:
+            return None
+        return markup
+
+    def _pace(self, chat_id: int) -> None:
+        wait_s = self._limits.wait_s(chat_id) if self.limited else 0
+        if wait_s:
+            raise too_many_requests(wait_s)
+
+
+def too_many_requests(retry_after: int) -> ApiError:
+    """The 429 of the flood limits."""
+    said = f"Too Many Requests: retry after {retry_after}"
+    return ApiError(429, said, {"retry_after": retry_after})
+
+
+def _scope(p: Params) -> str:
+    scope = p.nested("scope", "bot command scope") or {"type": "default"}
+    return f"{json.dumps(scope, sort_keys=True)} {p.text('language_code')}"

@@ -1,0 +1,84 @@
+"""What a model wrote, made fit to send: Markdown parsed once, rendered and cut for a platform.
+
+Channels call this for each reply, and again for every edit of a streamed one; text may therefore
+end anywhere, and an open fence or emphasis is read as CommonMark reads it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from bot import markup_telegram
+from bot.markup_cut import Room, blank, cut, utf16_length
+from bot.markup_flow import flow
+from bot.markup_tree import Block
+
+__all__ = ["Part", "telegram_parts", "utf16_length"]
+
+TELEGRAM_UNITS_MAX = 4_096  # UTF-16 units after parsing: the Bot API's limit of sendMessage
+TELEGRAM_HTML_MAX = 16_000  # characters; Telegram refuses very long raw text, at no stated length
+TELEGRAM_ENTITIES_MAX = 100  # those beyond are ignored
+
+_ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One message. `source` is the slice of the original text that it shows, sent as it is when
+    the platform refuses the markup; the slices join to the original."""
+
+    markup: str
+    source: str
+
+
+def telegram_parts(text: str, *, limit: int = TELEGRAM_UNITS_MAX) -> tuple[Part, ...]:
+    """Telegram HTML in parts of at most `limit` UTF-16 units (64 or more), none of them blank; no
+    part for a blank text. Each `source` fits in `limit` too; only white space at its ends, which
+    Telegram takes away before it counts, may exceed it, and only after a run of limit/4 of it."""
+    source = _tidy(text)
+    if blank(source):
+        return ()
+    return _telegram(text, source, _parsed(source), limit) or _telegram(
+        text, source, _plain(source), limit
+    )
+
+
+def _telegram(text: str, source: str, blocks: tuple[Block, ...], limit: int) -> tuple[Part, ...]:
+    """The parts; none when the tree shows nothing, or cannot be cut."""
+    pieces = flow(blocks, markup_telegram.can_link)
+    if blank("".join(piece.text for piece in pieces)):
+        return ()
+    room = Room(
+        shown=limit,
+        source=limit,
+        markup=TELEGRAM_HTML_MAX,
+        entities=TELEGRAM_ENTITIES_MAX,
+        worn=markup_telegram.allowed,
+        weigh=markup_telegram.weigh,
+    )
+    return tuple(
+        Part(markup=markup_telegram.html(section.runs), source=text[section.source])
+        for section in cut(pieces, source, room)
+    )
+
+
+def _tidy(text: str) -> str:
+    """As many characters as before, for positions must hold: line ends become LF, half surrogates
+    U+FFFD, and controls U+0001, which no renderer shows."""
+    if _ODD.search(text) is None:
+        return text
+    text = text.replace("\r\n", " \n").replace("\r", "\n")
+    return _ODD.sub(lambda odd: "\ufffd" if odd[0] >= "\ud800" else "\x01", text)
+
+
+def _parsed(source: str) -> tuple[Block, ...]:
+    from bot.markup_parse import parse  # markdown-it-py takes 20 ms to load
+
+    return parse(source)
+
+
+def _plain(source: str) -> tuple[Block, ...]:
+    from bot.markup_parse import plain
+
+    return plain(source)

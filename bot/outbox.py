@@ -1,0 +1,378 @@
+"""A reply goes out: stored, sent, retried, marked (SPEC §2.7). Called by the engine and the door.
+
+Every reply is a row with an id before anything is sent. Rows of one address go out in order; a
+part that was sent is never sent again; one whose fate is unknown is sent once more, marked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Self, assert_never
+
+import structlog
+
+from agent.errors import StorageError
+from agent.messages import Address, OutboxId, RunId
+from agent.ports import Clock, Draft
+from bot.channel import (
+    Channel,
+    Delivery,
+    EditOutcome,
+    InDoubt,
+    MessageGone,
+    MessagePart,
+    NotSent,
+    Refused,
+    Sent,
+)
+from bot.drafts import LiveDraft, Unseen
+from bot.ports import NewMessage, OutboxState, OutboxStore, OutPart, OutRow, PartState
+
+log = structlog.get_logger()
+
+REPEATED = "\n\n(may be repeated)"
+"""Ends the second copy of a message whose first fate is unknown."""
+
+BACK_OFF_S = (1.0, 2.0, 5.0, 15.0, 60.0)
+"""Pauses between tries of a send that surely did not arrive; the last one repeats."""
+
+DONE = frozenset({PartState.SENT, PartState.UNKNOWN, PartState.FAILED})
+
+
+@dataclass(slots=True)
+class _Lane:
+    rows: deque[OutboxId] = field(default_factory=deque)
+    worker: asyncio.Task[None] | None = None
+
+
+class Outbox:
+    """Delivers rows and keeps drafts. An async context manager; leaving it stops all sending."""
+
+    def __init__(
+        self,
+        store: OutboxStore,
+        channels: Mapping[str, Channel],
+        *,
+        clock: Clock,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._store = store
+        self._channels = channels
+        self._clock = clock
+        self._chance = chance
+        self._lanes: dict[str, _Lane] = {}
+        self._drafts: dict[RunId, LiveDraft] = {}
+        self._group = asyncio.TaskGroup()
+        self._accepting = False
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop(0)
+        await self._group.__aexit__(kind, error, traceback)
+
+    async def start(self) -> None:
+        """Takes up what a former process left."""
+        self._accepting = True
+        for row in await self._store.open_rows():
+            self._queue(row.lane, row.id)
+
+    def deliver(self, rows: Sequence[tuple[str, OutboxId]]) -> None:
+        """Rows (address key, id) that are ready now. Returns at once."""
+        for lane, outbox_id in rows:
+            self._queue(lane, outbox_id)
+
+    async def say(self, message: NewMessage) -> None:
+        """A message of its own: stored, then on its way."""
+        self._queue(message.lane, await self._store.add(message))
+
+    async def stop(self, drain_s: float) -> None:
+        """Waits `drain_s` seconds for what is on its way; the rest goes on at the next start."""
+        self._accepting = False
+        workers = [lane.worker for lane in self._lanes.values() if lane.worker is not None]
+        drafts = [task for draft in self._drafts.values() if (task := draft.task) is not None]
+        for draft in self._drafts.values():
+            draft.close()
+        if not workers and not drafts:
+            return
+        _, late = await asyncio.wait([*workers, *drafts], timeout=drain_s)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*workers, *drafts, return_exceptions=True)
+
+    async def idle(self, lane: str | None = None) -> None:
+        """Returns once nothing (in this lane) is on its way."""
+        while workers := [
+            entry.worker
+            for key, entry in self._lanes.items()
+            if entry.worker is not None and lane in {None, key}
+        ]:
+            await asyncio.wait(workers)
+
+    def waiting(self) -> int:
+        """Rows on their way."""
+        return sum(len(lane.rows) for lane in self._lanes.values())
+
+    def busy(self, lane: str | None = None) -> bool:
+        """Whether something (in this lane) is on its way."""
+        return any(
+            entry.worker is not None for key, entry in self._lanes.items() if lane in {None, key}
+        )
+
+    async def counts(self) -> dict[str, int]:
+        """Rows by state."""
+        return await self._store.counts()
+
+    # --- drafts (agent.ports.Drafts) ---------------------------------------------------------
+
+    def open(self, run_id: RunId, address: Address) -> Draft:
+        """The draft of a run; the same one while it is open."""
+        draft = self._drafts.get(run_id)
+        channel = self._channels.get(address.channel)
+        if channel is None:
+            return Unseen()
+        if draft is None:
+            draft = LiveDraft(
+                run_id,
+                address,
+                channel,
+                store=self._store,
+                spawn=self._group.create_task,
+            )
+            self._drafts[run_id] = draft
+        return draft
+
+    def close(self, run_id: RunId) -> None:
+        """No further update. The draft is forgotten once its last call has returned."""
+        draft = self._drafts.get(run_id)
+        if draft is None:
+            return
+        draft.close()
+        if draft.task is None:
+            del self._drafts[run_id]
+        else:
+            draft.task.add_done_callback(lambda _: self._drafts.pop(run_id, None))
+
+    # --- delivering ----------------------------------------------------------------------------
+
+    def _queue(self, key: str, outbox_id: OutboxId) -> None:
+        lane = self._lanes.setdefault(key, _Lane())
+        lane.rows.append(outbox_id)
+        if lane.worker is None and self._accepting:
+            lane.worker = self._group.create_task(self._work(key, lane), name=f"outbox {key}")
+
+    async def _work(self, key: str, lane: _Lane) -> None:
+        try:
+            while lane.rows and self._accepting:
+                await self._deliver(lane.rows[0])
+                lane.rows.popleft()
+        finally:
+            lane.worker = None
+            if not lane.rows:
+                self._lanes.pop(key, None)
+
+    async def _deliver(self, outbox_id: OutboxId) -> None:
+        tries = 0
+        while True:
+            try:
+                return await self._deliver_row(outbox_id)
+            except StorageError as trouble:
+                pause_s = self._pause(tries)
+                tries += 1
+                log.error("outbox.storage", row=outbox_id, why=str(trouble), again_s=pause_s)
+                await self._clock.sleep(pause_s)
+
+    async def _deliver_row(self, outbox_id: OutboxId) -> None:
+        row = await self._store.row(outbox_id)
+        if row is None or row.state is not OutboxState.READY:
+            return
+        address = Address.parse(row.lane)
+        channel = self._channels.get(address.channel)
+        if channel is None:
+            log.error("outbox.no_channel", row=outbox_id, channel=address.channel)
+            return
+        await self._draft_done(row.run_id)
+        row = await self._store.row(outbox_id) or row
+        await self._not_before(row)
+        sending = _Sending(row, address, channel, self._store)
+        await sending.plan()
+        while (part := sending.next_open()) is not None:
+            again_s = await sending.advance(part)
+            if again_s is not None:
+                pause_s = max(again_s, 0.0) or self._pause(sending.attempts)
+                await sending.postpone(self._clock.now().timestamp(), pause_s)
+                log.warning("outbox.again", row=outbox_id, why=sending.reason, again_s=pause_s)
+                await self._clock.sleep(pause_s)
+        log.info("outbox.ended", row=outbox_id, state=sending.end_state(), parts=len(sending.parts))
+
+    async def _draft_done(self, run_id: RunId | None) -> None:
+        draft = self._drafts.get(run_id) if run_id is not None else None
+        if draft is not None and draft.task is not None:
+            await asyncio.wait([draft.task])
+
+    async def _not_before(self, row: OutRow) -> None:
+        wait_s = row.not_before_ms / 1000 - self._clock.now().timestamp()
+        if wait_s > 0:
+            await self._clock.sleep(min(wait_s, 3600))
+
+    def _pause(self, tries: int) -> float:
+        """Back-off with jitter: between half of the step and the whole."""
+        return BACK_OFF_S[min(tries, len(BACK_OFF_S) - 1)] * (0.5 + self._chance() / 2)
+
+
+class _Sending:
+    """One row on its way: its parts, in order, each through its states."""
+
+    def __init__(self, row: OutRow, address: Address, channel: Channel, store: OutboxStore) -> None:
+        self._row = row
+        self._address = address
+        self._channel = channel
+        self._store = store
+        self.parts: list[OutPart] = list(row.parts)
+        self.attempts = row.attempts
+        self.reason = ""
+
+    async def plan(self) -> None:
+        """Splits the text once; a former process may have done so, or left a streamed first part.
+
+        The first part that needs a send is stored as SENDING in the same transaction.
+        """
+        if self.parts and all(part.source for part in self.parts):
+            return
+        streamed = self.parts[0] if self.parts else None
+        wanted = self._channel.parts(self._row.text)
+        self.parts = [
+            OutPart(n=n, markup=part.markup, source=part.source) for n, part in enumerate(wanted)
+        ]
+        if streamed is not None and self.parts:
+            self.parts[0] = replace(
+                self.parts[0], state=streamed.state, message_id=streamed.message_id
+            )
+        if self.parts and self.parts[0].state is PartState.READY and not self.parts[0].message_id:
+            await self._channel.ready(self._address)
+            self.parts[0] = replace(self.parts[0], state=PartState.SENDING)
+            await self._store.plan(self._row.id, self.parts)
+            await self._settle(self.parts[0], await self._send(self.parts[0]))
+        elif self.parts:
+            await self._store.plan(self._row.id, self.parts)
+        else:
+            await self._store.mark(self._row.id, end=OutboxState.SENT)
+
+    def next_open(self) -> OutPart | None:
+        """The first part that is not done."""
+        return next((part for part in self.parts if part.state not in DONE), None)
+
+    async def advance(self, part: OutPart) -> float | None:
+        """One try of one part. Seconds to wait before the next (0: back off), None: go on."""
+        if part.message_id:
+            return await self._edit(part)
+        match part.state:
+            case PartState.READY:
+                await self._channel.ready(self._address)
+                part = await self._mark(part, PartState.SENDING)
+            case PartState.SENDING | PartState.DOUBTFUL:
+                await self._channel.ready(self._address)
+                part = await self._mark(part, PartState.RESENDING)
+            case PartState.RESENDING:
+                await self._give_up(part, "its fate is unknown twice")
+                return None
+            case PartState.SENT | PartState.UNKNOWN | PartState.FAILED:
+                return None
+            case other:
+                assert_never(other)
+        return await self._settle(part, await self._send(part))
+
+    async def postpone(self, now_s: float, pause_s: float) -> None:
+        """Keeps when the next try may be."""
+        self.attempts += 1
+        await self._store.postpone(
+            self._row.id, not_before_ms=int((now_s + pause_s) * 1000), attempts=self.attempts
+        )
+
+    def end_state(self) -> OutboxState:
+        """What the row is once all parts are done."""
+        states = {part.state for part in self.parts}
+        if PartState.FAILED in states:
+            return OutboxState.FAILED
+        return OutboxState.UNKNOWN if PartState.UNKNOWN in states else OutboxState.SENT
+
+    async def _send(self, part: OutPart) -> Delivery:
+        mark = REPEATED if part.state is PartState.RESENDING else ""
+        message = MessagePart(markup=part.markup + mark, source=part.source + mark)
+        return await self._channel.send(self._address, message)
+
+    async def _edit(self, part: OutPart) -> float | None:
+        message = MessagePart(markup=part.markup, source=part.source)
+        outcome: EditOutcome = await self._channel.edit(self._address, part.message_id, message)
+        match outcome:
+            case Sent():
+                await self._mark(part, PartState.SENT)
+            case MessageGone():
+                await self._mark(replace(part, message_id=""), PartState.READY)
+            case NotSent(reason=reason, retry_after_s=after_s):
+                self.reason = reason
+                return after_s or 0.0
+            case InDoubt(reason=reason):
+                self.reason = reason
+                return 0.0
+            case Refused(reason=reason):
+                await self._fail(reason)
+            case other:
+                assert_never(other)
+        return None
+
+    async def _settle(self, part: OutPart, outcome: Delivery) -> float | None:
+        second = part.state is PartState.RESENDING
+        match outcome:
+            case Sent(message_id=message_id):
+                await self._mark(replace(part, message_id=message_id), PartState.SENT)
+            case NotSent(reason=reason, retry_after_s=after_s):
+                self.reason = reason
+                await self._mark(part, PartState.DOUBTFUL if second else PartState.READY)
+                return after_s or 0.0
+            case InDoubt(reason=reason) if second:
+                await self._give_up(part, reason)
+            case InDoubt(reason=reason):
+                self.reason = reason
+                log.warning("outbox.doubt", row=self._row.id, part=part.n, why=reason)
+                await self._mark(part, PartState.DOUBTFUL)
+                return 0.0
+            case Refused(reason=reason):
+                await self._fail(reason)
+            case other:
+                assert_never(other)
+        return None
+
+    async def _mark(self, part: OutPart, state: PartState) -> OutPart:
+        marked = replace(part, state=state)
+        self.parts[part.n] = marked
+        end = self.end_state() if self.next_open() is None else None
+        await self._store.mark(self._row.id, marked, end=end, reason=self.reason)
+        return marked
+
+    async def _give_up(self, part: OutPart, reason: str) -> None:
+        self.reason = reason
+        log.error("outbox.unknown", row=self._row.id, part=part.n, why=reason)
+        await self._mark(part, PartState.UNKNOWN)
+
+    async def _fail(self, reason: str) -> None:
+        self.reason = reason
+        log.error("outbox.refused", row=self._row.id, why=reason)
+        failed = [
+            replace(part, state=PartState.FAILED) for part in self.parts if part.state not in DONE
+        ]
+        for part in failed:
+            self.parts[part.n] = part
+        await self._store.mark(self._row.id, *failed, end=OutboxState.FAILED, reason=reason)

@@ -1,0 +1,130 @@
+"""What the doors need stored. Implemented by `memory`; each method is one durable transaction.
+
+All raise StorageError and nothing else. The values are those of `agent.stored`, named here again
+so that the doors have one place to import from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from agent.messages import InboxId, OutboxId, PersonId, RunId
+from agent.ports import InboxState
+from agent.stored import (
+    Directory,
+    NewEvent,
+    NewMessage,
+    OutboxState,
+    OutPart,
+    OutRow,
+    Pairing,
+    PartState,
+    Person,
+    StoredEvent,
+)
+
+__all__ = [
+    "Directory",
+    "Inbox",
+    "NewEvent",
+    "NewMessage",
+    "OutPart",
+    "OutRow",
+    "OutboxState",
+    "OutboxStore",
+    "Pairing",
+    "PartState",
+    "PeopleStore",
+    "Person",
+    "StoredEvent",
+]
+
+# --- coming in -------------------------------------------------------------------------------
+
+
+class Inbox(Protocol):
+    """Inbound events, kept before they are confirmed to the platform."""
+
+    async def store(self, events: Sequence[NewEvent]) -> Sequence[StoredEvent]:
+        """Stores all in one transaction; returns, in order, those that were not known."""
+
+    async def unfinished(self) -> Sequence[StoredEvent]:
+        """Events that were stored and neither ended nor queued as a turn, oldest first."""
+
+    async def end(
+        self, inbox_id: InboxId, state: InboxState, *, reason: str = "", reply: NewMessage | None
+    ) -> OutboxId | None:
+        """Gives an event its terminal state, together with the reply it gets, if any.
+
+        Does nothing, and returns None, when the event has ended already.
+        """
+
+    async def counts(self) -> dict[str, int]:
+        """Events by state."""
+
+
+# --- going out -------------------------------------------------------------------------------
+
+
+class OutboxStore(Protocol):
+    """Replies on their way out."""
+
+    async def open_rows(self) -> Sequence[OutRow]:
+        """Rows in state READY, oldest first."""
+
+    async def row(self, outbox_id: OutboxId) -> OutRow | None:
+        """One row with its parts."""
+
+    async def row_of_run(self, run_id: RunId) -> OutRow | None:
+        """The row of a turn: its draft or its reply."""
+
+    async def add(self, message: NewMessage) -> OutboxId:
+        """A message of its own, ready at once."""
+
+    async def open_draft(self, run_id: RunId, lane: str) -> OutRow:
+        """Makes the draft row of a run with part 0 in state SENDING.
+
+        An existing row of the run is returned unchanged.
+        """
+
+    async def plan(self, outbox_id: OutboxId, parts: Sequence[OutPart]) -> None:
+        """Stores the parts (replacing those with the same `n`, removing those beyond)."""
+
+    async def mark(self, outbox_id: OutboxId, *parts: OutPart, end: OutboxState | None = None,
+                   reason: str = "") -> None:  # fmt: skip
+        """Writes the state and message id of parts, and ends the row where `end` is given."""
+
+    async def postpone(self, outbox_id: OutboxId, *, not_before_ms: int, attempts: int) -> None:
+        """Keeps when the row may be tried again."""
+
+    async def counts(self) -> dict[str, int]:
+        """Rows by state."""
+
+
+# --- people ----------------------------------------------------------------------------------
+
+
+class PeopleStore(Protocol):
+    """People, their addresses, group chats, and who asked to be let in."""
+
+    async def directory(self) -> Directory:
+        """All of it."""
+
+    async def add_person(self, person: Person) -> None:
+        """Adds a person with its addresses, and removes their pairings."""
+
+    async def add_address(self, person_id: PersonId, address: str) -> None:
+        """Joins one more address to a person, and removes its pairing."""
+
+    async def remove_address(self, address: str) -> None:
+        """Takes an address away; the person's rows stay."""
+
+    async def set_chat(self, chat: str, state: str) -> None:
+        """`admitted` or `denied`."""
+
+    async def put_pairing(self, pairing: Pairing) -> None:
+        """Adds or replaces the pairing of an address."""
+
+    async def remove_pairings(self, *addresses: str) -> None:
+        """Forgets who asked."""

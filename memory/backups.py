@@ -1,0 +1,157 @@
+"""Consistent copies of the file: made while the bot runs, verified, and kept for three days.
+
+Everything here blocks: `Database` calls it in a thread.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+
+from agent.errors import StorageCorrupt
+from memory.faults import storage_error
+from memory.schema import is_ours
+
+BACKUPS_KEPT = 3
+
+
+def folder_of(path: Path) -> Path:
+    """Where the daily backups of a database lie."""
+    return path.parent / "backups"
+
+
+def daily_name(path: Path, now: datetime) -> str:
+    """`hearthbot-20260801.db`: one a day, in UTC."""
+    return f"{path.stem}-{now:%Y%m%d}{path.suffix}"
+
+
+def all_backups(path: Path, folder: Path) -> list[Path]:
+    """The daily backups, newest first, then what an upgrade has set aside."""
+    pattern = f"{path.stem}-{'[0-9]' * 8}{path.suffix}"
+    daily = sorted(folder.glob(pattern), reverse=True)
+    aside = sorted(path.parent.glob(f"{path.name}.before-*"), reverse=True)
+    return [*daily, *(file for file in aside if file.name.rpartition("-")[2].isdigit())]
+
+
+def newest_good(path: Path, folder: Path) -> Path | None:
+    """The newest backup that can be read and is whole."""
+    return next((file for file in all_backups(path, folder) if _is_good(file)), None)
+
+
+def make_backup(path: Path, to: Path) -> None:
+    """Copies the database of `path` to `to`, which appears only once it is verified.
+
+    Raises StorageError.
+    """
+    try:
+        _make(path, to)
+    except (sqlite3.Error, OSError) as error:
+        found = storage_error(error, to)
+        if isinstance(found, StorageCorrupt):
+            raise _not_verified(to, str(error)) from error
+        raise found from error
+
+
+def _make(path: Path, to: Path) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    making = to.with_name(f"{to.name}.making")
+    try:
+        copy_database(path, making)
+        _verify(making)
+        sync_file(making)
+        making.replace(to)
+        sync_folder(to.parent)
+    finally:
+        remove_with_companions(making)
+
+
+def remove_older(path: Path, folder: Path) -> None:
+    """Keeps the newest BACKUPS_KEPT daily backups."""
+    daily = [file for file in all_backups(path, folder) if file.parent == folder]
+    for file in daily[BACKUPS_KEPT:]:
+        file.unlink(missing_ok=True)
+
+
+# --- files -----------------------------------------------------------------------------------
+
+
+def connect(path: Path, *, mode: str = "rw", timeout_s: float = 5.0) -> sqlite3.Connection:
+    """A plain connection. `rw` never makes a file: a missing one is an error."""
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        timeout=timeout_s,
+        isolation_level=None,
+        cached_statements=256,
+    )
+
+
+def new_file(path: Path) -> None:
+    """Makes an empty file that only its owner can read, in place of any leftover."""
+    remove_with_companions(path)
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
+def copy_database(path: Path, to: Path) -> None:
+    """A copy as of one moment, in one file without a `-wal` beside it; not yet synced."""
+    new_file(to)
+    with closing(connect(path)) as source, closing(connect(to)) as target:
+        target.execute("pragma synchronous = off")
+        source.backup(target)
+        target.execute("pragma journal_mode = delete")
+
+
+def remove_with_companions(path: Path) -> None:
+    """Removes a file of ours that is not (or no longer) in use, with what SQLite put beside it."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def sync_file(path: Path) -> None:
+    """Waits until the file's content is on the disk."""
+    _sync(path, os.O_RDWR)
+
+
+def sync_folder(folder: Path) -> None:
+    """Waits until the folder's names are on the disk."""
+    _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    handle = os.open(path, flags)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _verify(file: Path) -> None:
+    # The daily backup doubles as the daily full check: the copy is checked, not the live file.
+    with closing(connect(file)) as connection:
+        found = problems(connection, "integrity_check")
+    if found:
+        raise _not_verified(file, found)
+
+
+def _not_verified(file: Path, why: str) -> StorageCorrupt:
+    return StorageCorrupt(
+        f"The backup {file} did not verify ({why}); the older ones are kept. The database itself "
+        "may be damaged: restart the bot, it checks the file."
+    )
+
+
+def problems(connection: sqlite3.Connection, check: str) -> str:
+    """The first finding of `quick_check` or `integrity_check`; empty when all is well."""
+    found = str(connection.execute(f"pragma {check}(1)").fetchone()[0])
+    return "" if found == "ok" else found
+
+
+def _is_good(file: Path) -> bool:
+    try:
+        with closing(connect(file, mode="ro")) as connection:
+            return is_ours(connection) and not problems(connection, "quick_check")
+    except sqlite3.Error:
+        return False

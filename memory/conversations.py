@@ -1,0 +1,197 @@
+"""Conversations and what was said in them: the `Conversations` that the core needs."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from agent.messages import ConversationId, RunId
+from agent.ports import History, StoredEntry
+from agent.transcript import entry_from_json
+from memory.database import Database
+from memory.stored_text import storable
+
+_CURRENT = "select id from conversations where lane = ? and closed_ms is null"
+_OPEN = "insert into conversations (id, lane, created_ms) values (?, ?, ?)"
+_CLOSE = "update conversations set closed_ms = ? where lane = ? and closed_ms is null"
+_SENT_FROM = "select sent_from from conversations where id = ?"
+_ENTRIES = """
+select id, run_id, body from messages where conversation_id = ? and id >= ? order by id
+"""
+_NOTES = "select id, text from notes where conversation_id = ? and run_id is null order by id"
+_ADD_NOTE = "insert into notes (conversation_id, text, created_ms) values (?, ?, ?)"
+_KEEP_TEXT = "insert into texts (digest, body) values (?, ?) on conflict (digest) do nothing"
+_TEXT = "select body from texts where digest = ?"
+
+_LANES_MAX = 10_000
+_DIGESTS_MAX = 10_000
+
+
+def random_id() -> str:
+    """A conversation id that nobody can guess."""
+    return f"c_{secrets.token_hex(8)}"
+
+
+class SqliteConversations:
+    """Implements `agent.ports.Conversations`. The only writer of conversations in the process."""
+
+    def __init__(self, database: Database, *, new_id: Callable[[], str] = random_id) -> None:
+        self._database = database
+        self._new_id = new_id
+        self._open: dict[str, ConversationId] = {}
+        self._restarts = 0
+        self._kept = _KeptEntries()
+        self._digests: set[str] = set()
+
+    async def current(self, lane: str) -> ConversationId:
+        """The open conversation of an address; made when there is none."""
+        known = self._open.get(lane)
+        if known is not None:
+            return known
+        restarts = self._restarts
+        made, now_ms = self._new_id(), self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> str:
+            row = connection.execute(_CURRENT, (lane,)).fetchone()
+            if row is not None:
+                return str(row[0])
+            connection.execute(_OPEN, (made, lane, now_ms))
+            return made
+
+        return self._remember(lane, await self._database.write(work), restarts=restarts)
+
+    async def start_new(self, lane: str) -> ConversationId:
+        """Closes the open one (it is kept) and opens another."""
+        self._open.pop(lane, None)
+        self._restarts += 1
+        restarts = self._restarts
+        made, now_ms = self._new_id(), self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> str:
+            connection.execute(_CLOSE, (now_ms, lane))
+            connection.execute(_OPEN, (made, lane, now_ms))
+            return made
+
+        return self._remember(lane, await self._database.write(work), restarts=restarts)
+
+    async def history(self, conversation: ConversationId, *, upto: int | None = None) -> History:
+        """Entries that are sent, oldest first, up to id `upto` where one is given.
+
+        Entries are never changed once stored: only those after the last one known are read.
+        """
+        known = self._kept.get(conversation)
+
+        def work(connection: sqlite3.Connection) -> _Found:
+            return _read_on(connection, conversation, known)
+
+        found = await self._database.read(work)
+        self._kept.put(conversation, found.entries)
+        entries = found.entries.entries
+        if upto is not None:
+            entries = tuple(entry for entry in entries if entry.id <= upto)
+        return History(entries=entries, notes=found.notes)
+
+    async def note(self, conversation: ConversationId, text: str) -> None:
+        """Keeps a note that the next turn tells the model."""
+        values = (conversation, storable(text), self._database.now_ms())
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_ADD_NOTE, values)
+
+        await self._database.write(work)
+
+    async def keep_text(self, digest: str, text: str) -> None:
+        """Stores a long text under its digest, once."""
+        if digest in self._digests:
+            return
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_KEEP_TEXT, (digest, storable(text)))
+
+        await self._database.write(work)
+        if len(self._digests) >= _DIGESTS_MAX:
+            self._digests.clear()
+        self._digests.add(digest)
+
+    async def text(self, digest: str) -> str | None:
+        """The text of a digest."""
+        row = await self._database.read(lambda c: c.execute(_TEXT, (digest,)).fetchone())
+        return None if row is None else row[0]
+
+    def _remember(self, lane: str, conversation: str, *, restarts: int) -> ConversationId:
+        # Not when another conversation was begun meanwhile: the answer may be an old one, and
+        # whoever began it may have been cancelled before it could say so here.
+        if restarts == self._restarts:
+            if len(self._open) >= _LANES_MAX:
+                self._open.clear()
+            self._open[lane] = ConversationId(conversation)
+        return ConversationId(conversation)
+
+
+# --- entries already read --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entries:
+    """All entries of a conversation from `first` on, as far as they have been read."""
+
+    first: int
+    entries: tuple[StoredEntry, ...] = ()
+    weight: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    entries: _Entries
+    notes: tuple[tuple[int, str], ...]
+
+
+def _read_on(
+    connection: sqlite3.Connection, conversation: ConversationId, known: _Entries | None
+) -> _Found:
+    row = connection.execute(_SENT_FROM, (conversation,)).fetchone()
+    first = 0 if row is None else row[0]
+    # Where the start was moved (seldom, and mostly to near the end) all is read again.
+    had = known if known is not None and known.first == first else _Entries(first=first)
+    next_id = had.entries[-1].id + 1 if had.entries else first
+    rows = connection.execute(_ENTRIES, (conversation, next_id)).fetchall()
+    notes = connection.execute(_NOTES, (conversation,)).fetchall()
+    return _Found(entries=_extended(had, rows) if rows else had, notes=tuple(notes))
+
+
+def _extended(had: _Entries, rows: list[tuple[int, str, str]]) -> _Entries:
+    read = tuple(
+        StoredEntry(id=row_id, run_id=RunId(run_id), entry=entry_from_json(json.loads(body)))
+        for row_id, run_id, body in rows
+    )
+    weight = had.weight + sum(len(body) + _ENTRY_WEIGHT for _, _, body in rows)
+    return _Entries(first=had.first, entries=had.entries + read, weight=weight)
+
+
+_CONVERSATIONS_MAX = 256
+_WEIGHT_MAX = 12_000_000
+_ENTRY_WEIGHT = 600
+"""What an entry costs beside its text, in bytes: at most 20,000 entries are kept."""
+
+
+@dataclass(slots=True)
+class _KeptEntries:
+    """The conversations used last, so that turn 1,000 does not read 1,000 turns again."""
+
+    _by_id: OrderedDict[ConversationId, _Entries] = field(default_factory=OrderedDict)
+    _weight: int = 0
+
+    def get(self, conversation: ConversationId) -> _Entries | None:
+        return self._by_id.get(conversation)
+
+    def put(self, conversation: ConversationId, entries: _Entries) -> None:
+        former = self._by_id.pop(conversation, None)
+        self._weight += entries.weight - (former.weight if former else 0)
+        self._by_id[conversation] = entries
+        while len(self._by_id) > _CONVERSATIONS_MAX or self._weight > _WEIGHT_MAX:
+            _, dropped = self._by_id.popitem(last=False)
+            self._weight -= dropped.weight

@@ -1,0 +1,222 @@
+"""The one SQLite file: one connection that writes, one that reads, each on a thread of its own.
+
+Opened by `bot.app`; the other modules of this package put their SQL through it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from agent.errors import StorageError
+from agent.ports import Clock
+from memory.backups import daily_name, folder_of, make_backup, problems, remove_older
+from memory.faults import storage_error
+from memory.line import Line
+from memory.opening import Opening, open_reader, open_writer
+from memory.schema import MIGRATIONS, read_migrations
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+"""SQL as a plain function: it may be run a second time when the first time was rolled back."""
+
+BUSY_TIMEOUT_S = 5.0
+_TOGETHER_MAX = 200
+
+
+class Database:
+    """Transactions on the file. Made by `open` only."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Clock,
+        writer: Line,
+        reader: Line,
+    ) -> None:
+        self._path = path
+        self._clock = clock
+        self._writer = writer
+        self._reader = reader
+        self._waiting: deque[_Write[Any]] = deque()
+        self._closed = False
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        path: Path,
+        *,
+        clock: Clock,
+        backups: Path | None = None,
+        migrations: Path = MIGRATIONS,
+        busy_timeout_s: float = BUSY_TIMEOUT_S,
+    ) -> AsyncIterator[Database]:
+        """Opens, checks and upgrades the file, or makes it where there never was one.
+
+        Raises StorageCorrupt (with the newest good backup named), StorageLocked,
+        StorageReadOnly, StorageFull, or StorageError for a file of a newer version.
+        """
+        opening = Opening(
+            path=path,
+            backups=backups or folder_of(path),
+            steps=read_migrations(migrations),
+            busy_timeout_s=busy_timeout_s,
+        )
+        # The writer closes last: SQLite then moves all commits into the main file.
+        async with (
+            Line.open(partial(open_writer, opening)) as writer,
+            Line.open(partial(open_reader, opening)) as reader,
+        ):
+            database = cls(path, clock=clock, writer=writer, reader=reader)
+            try:
+                yield database
+            finally:
+                database._closed = True
+
+    @property
+    def path(self) -> Path:
+        """The main file."""
+        return self._path
+
+    def now_ms(self) -> int:
+        """Epoch milliseconds by the clock that was passed in."""
+        return int(self._clock.now().timestamp() * 1000)
+
+    async def write(self, work: Work[T]) -> T:
+        """Runs `work` as one transaction; it is on the disk when this returns.
+
+        Any exception rolls it back and is raised here. Transactions run in the order of the
+        calls; those that wait at the same moment share one commit. A caller that is cancelled
+        while it waits has its transaction done whole all the same.
+        """
+        self._require_open()
+        mine = _Write(work)
+        self._waiting.append(mine)
+        await self._writer.run(self._settle, mine)
+        if mine.error is None:
+            return mine.value
+        if isinstance(mine.error, sqlite3.Error):
+            raise storage_error(mine.error, self._path) from mine.error
+        raise mine.error
+
+    async def read(self, work: Work[T]) -> T:
+        """Runs `work` on one consistent picture of all that is committed; it cannot write."""
+        self._require_open()
+        try:
+            return await self._reader.run(_snapshot, work)
+        except sqlite3.Error as error:
+            raise storage_error(error, self._path) from error
+
+    async def backup(self, to: Path) -> None:
+        """Makes a verified copy at `to` while everything goes on."""
+        await asyncio.to_thread(make_backup, self._path, to)
+
+    async def backup_if_due(self, folder: Path | None = None) -> Path | None:
+        """Makes today's backup unless it is there; keeps the last three. For a daily caller."""
+        folder = folder or folder_of(self._path)
+        to = folder / daily_name(self._path, self._clock.now())
+        if await asyncio.to_thread(to.exists):
+            return None
+        await self.backup(to)
+        await asyncio.to_thread(remove_older, self._path, folder)
+        return to
+
+    async def check(self) -> str:
+        """The first finding of a full integrity check; empty when all is well. May be slow."""
+        return await self.read(partial(problems, check="integrity_check"))
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StorageError(f"{self._path} is closed: the bot is stopping.")
+
+    def _settle(self, connection: sqlite3.Connection, mine: _Write[Any]) -> None:
+        """In the writer's thread: commits all that waits, unless an earlier call already did."""
+        if mine.settled:
+            return
+        together = [self._waiting.popleft()]
+        while self._waiting and len(together) < _TOGETHER_MAX:
+            together.append(self._waiting.popleft())
+        if len(together) > 1 and _commit_together(connection, together):
+            return
+        for write in together:
+            if not write.settled:
+                _commit_alone(connection, write)
+
+
+class _Write(Generic[T]):
+    """A transaction on its way through the writer's thread."""
+
+    __slots__ = ("error", "settled", "value", "work")
+    value: T
+
+    def __init__(self, work: Work[T]) -> None:
+        self.work = work
+        self.error: Exception | None = None
+        self.settled = False
+
+    def succeed(self, value: T) -> None:
+        self.value = value
+        self.settled = True
+
+    def fail(self, error: Exception) -> None:
+        self.error = error
+        self.settled = True
+
+
+def _commit_alone(connection: sqlite3.Connection, write: _Write[Any]) -> None:
+    try:
+        connection.execute("begin immediate")
+        try:
+            value = write.work(connection)
+            connection.execute("commit")
+        finally:
+            _leave(connection)
+    except Exception as error:  # noqa: BLE001 - raised again where the write was asked for
+        write.fail(error)
+    else:
+        write.succeed(value)
+
+
+def _commit_together(connection: sqlite3.Connection, writes: list[_Write[Any]]) -> bool:
+    """Commits all at once. When one of them fails nothing is done, and each has to go alone.
+
+    Where the lock cannot be had, all have failed: each would wait as long again.
+    """
+    try:
+        connection.execute("begin immediate")
+    except sqlite3.Error as error:
+        for write in writes:
+            write.fail(error)
+        return True
+    try:
+        values = [write.work(connection) for write in writes]
+        connection.execute("commit")
+    except Exception:  # noqa: BLE001 - whose it is shows when each goes alone
+        return False
+    finally:
+        _leave(connection)
+    for write, value in zip(writes, values, strict=True):
+        write.succeed(value)
+    return True
+
+
+def _snapshot(connection: sqlite3.Connection, work: Work[T]) -> T:
+    connection.execute("begin")
+    try:
+        return work(connection)
+    finally:
+        _leave(connection)
+
+
+def _leave(connection: sqlite3.Connection) -> None:
+    # Some errors (a full disk) end the transaction by themselves.
+    if connection.in_transaction:
+        connection.execute("rollback")

@@ -1,0 +1,99 @@
+"""Inbound events, kept before they are confirmed: the `Inbox` that the doors need."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from agent.messages import InboxId, OutboxId
+from agent.ports import InboxState
+from agent.stored import NewEvent, NewMessage, StoredEvent
+from memory.database import Database
+from memory.outbox import add_message
+from memory.stored_text import storable
+
+_OPEN_STATES = {InboxState.RECEIVED, InboxState.QUEUED}
+
+_STORE = """
+insert into inbox (source, event_id, lane, payload, state, reason, received_ms, ended_ms)
+values (?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (source, event_id) do nothing
+returning id
+"""
+_UNFINISHED = """
+select id, source, event_id, lane, payload from inbox
+where ended_ms is null and state = 'received' order by id
+"""
+_END = """
+update inbox set state = ?, reason = ?, ended_ms = ? where id = ? and ended_ms is null
+returning id
+"""
+_COUNTS = "select state, count(*) from inbox group by state"
+
+
+class SqliteInbox:
+    """Implements `bot.ports.Inbox`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def store(self, events: Sequence[NewEvent]) -> Sequence[StoredEvent]:
+        """Stores all in one transaction; returns, in order, those that were not known.
+
+        Strangers' events (no payload) end at once, and nothing but id and time is kept.
+        """
+        now_ms = self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> list[StoredEvent]:
+            stored = []
+            for event in events:
+                row = connection.execute(_STORE, _event_row(event, now_ms)).fetchone()
+                if row is not None:
+                    stored.append(StoredEvent(id=InboxId(row[0]), event=event))
+            return stored
+
+        return await self._database.write(work) if events else ()
+
+    async def unfinished(self) -> Sequence[StoredEvent]:
+        """Events that were stored and neither ended nor queued as a turn, oldest first."""
+        rows = await self._database.read(lambda c: c.execute(_UNFINISHED).fetchall())
+        return [
+            StoredEvent(
+                id=InboxId(row_id),
+                event=NewEvent(source=source, event_id=event_id, lane=lane, payload=payload),
+            )
+            for row_id, source, event_id, lane, payload in rows
+        ]
+
+    async def end(
+        self,
+        inbox_id: InboxId,
+        state: InboxState,
+        *,
+        reason: str = "",
+        reply: NewMessage | None,
+    ) -> OutboxId | None:
+        """Gives an event its terminal state, together with the reply it gets, if any."""
+        if state in _OPEN_STATES:
+            raise ValueError(f"{state} is not an end")
+        now_ms = self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> OutboxId | None:
+            values = (state, storable(reason), now_ms, inbox_id)
+            if connection.execute(_END, values).fetchone() is None or reply is None:
+                return None
+            return add_message(connection, reply, now_ms=now_ms)
+
+        return await self._database.write(work)
+
+    async def counts(self) -> dict[str, int]:
+        """Events by state."""
+        return dict(await self._database.read(lambda c: c.execute(_COUNTS).fetchall()))
+
+
+def _event_row(event: NewEvent, now_ms: int) -> tuple[object, ...]:
+    if event.payload is None:
+        refused = (InboxState.REFUSED, "stranger", now_ms, now_ms)
+        return (event.source, event.event_id, "", None, *refused)
+    received = (InboxState.RECEIVED, "", now_ms, None)
+    return (event.source, event.event_id, event.lane, storable(event.payload), *received)

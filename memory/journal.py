@@ -1,0 +1,298 @@
+"""Turns and their steps, so that a crash repeats nothing: the `Journal` that the engine needs."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent.errors import StorageError
+from agent.messages import InboxId, OutboxId, PersonId, RunId
+from agent.ports import (
+    InboxState,
+    Json,
+    NewRun,
+    RunStatus,
+    StepRecord,
+    StoredRun,
+    TurnEnd,
+)
+from agent.stored import NewMessage
+from agent.transcript import kind_of, to_json
+from memory.database import Database
+from memory.outbox import add_message, close_reply
+from memory.people import owner_address
+from memory.stored_text import dump, storable
+
+_SUBMIT = """
+insert into turns (run_id, lane, person_id, message_id, inbox_id, payload, status, created_ms)
+values (?, ?, ?, ?, ?, ?, 'queued', ?)
+on conflict (run_id) do nothing
+returning seq
+"""
+_QUEUE_INBOX = """
+update inbox set state = 'queued', run_id = ? where id = ? and ended_ms is null
+"""
+_UNFINISHED = """
+select seq, run_id, lane, person_id, message_id, inbox_id, payload, status, stopping, resumes
+from turns where ended_ms is null order by seq
+"""
+_BEGIN = """
+update turns set status = 'running', started_ms = coalesce(started_ms, ?),
+    resumes = resumes + 1, waits_for = null
+where run_id = ? and ended_ms is null
+returning seq
+"""
+_STEPS = "select n, name, output from steps where run_id = ? order by n"
+_INTEND = """
+insert into steps (run_id, n, name, started_ms) values (?, ?, ?, ?)
+on conflict (run_id, n) do nothing
+"""
+_RECORD = """
+insert into steps (run_id, n, name, output, started_ms, ended_ms) values (?, ?, ?, ?, ?, ?)
+on conflict (run_id, n) do update set output = excluded.output, ended_ms = excluded.ended_ms
+where output is null
+"""
+_PROGRESS = "update turns set resumes = 0 where run_id = ?"
+_JOIN = """
+update turns set status = 'joined', joined_to = ?, ended_ms = ?
+where run_id = ? and ended_ms is null
+returning inbox_id
+"""
+_END_INBOX = "update inbox set state = ?, ended_ms = ? where id = ? and ended_ms is null"
+_SUSPEND = """
+update turns set status = 'suspended', waits_for = ? where run_id = ? and ended_ms is null
+"""
+_SIGNAL = """
+insert into signals (key, value, created_ms) values (?, ?, ?) on conflict (key) do nothing
+"""
+_WAKE = """
+update turns set status = 'queued', waits_for = null
+where waits_for = ? and status = 'suspended' and ended_ms is null
+returning run_id
+"""
+_SIGNALLED = "select value from signals where key = ?"
+_STOPPING = "update turns set stopping = ? where run_id = ? and ended_ms is null"
+_REPLACE = """
+update turns set payload = ? where seq = (
+    select seq from turns
+    where lane = ? and message_id = ? and ended_ms is null
+        and status = 'queued' and started_ms is null
+    order by seq desc limit 1
+)
+returning run_id
+"""
+_OPEN_TURN = "select inbox_id, ended_ms from turns where run_id = ?"
+_ADD_ENTRY = """
+insert into messages (conversation_id, run_id, kind, body, created_ms) values (?, ?, ?, ?, ?)
+"""
+_TAKE_NOTE = "update notes set run_id = ? where id = ? and run_id is null"
+_MOVE_START = "update conversations set sent_from = ? where id = ?"
+_END_TURN = """
+update turns set status = ?, ended_ms = ?, waits_for = null where run_id = ?
+"""
+_PRUNE = """
+delete from steps where exists (
+    select 1 from turns where turns.run_id = steps.run_id and turns.ended_ms < ?
+)
+"""
+
+_TERMINAL = {RunStatus.DONE, RunStatus.FAILED, RunStatus.CANCELLED}
+
+
+class SqliteJournal:
+    """Implements `agent.ports.Journal`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def submit(self, run: NewRun) -> StoredRun | None:
+        """Stores a queued run and marks its inbox row queued; None if `run_id` is known."""
+        place = (run.run_id, run.lane, run.by, run.message_id, run.inbox_id)
+        values = (*place, dump(run.payload), self._database.now_ms())
+
+        def work(connection: sqlite3.Connection) -> StoredRun | None:
+            row = connection.execute(_SUBMIT, values).fetchone()
+            if row is None:
+                return None
+            if run.inbox_id is not None:
+                connection.execute(_QUEUE_INBOX, (run.run_id, run.inbox_id))
+            return StoredRun(run=run, seq=row[0], status=RunStatus.QUEUED)
+
+        return await self._database.write(work)
+
+    async def unfinished(self) -> Sequence[StoredRun]:
+        """All runs that are not terminal, in order of submission."""
+        rows = await self._database.read(lambda c: c.execute(_UNFINISHED).fetchall())
+        return [_stored_run(row) for row in rows]
+
+    async def begin(self, run_id: RunId) -> Mapping[int, StepRecord]:
+        """Marks the run running, counts a resumption, and returns its steps by number.
+
+        Raises StorageError when the run is not known or has ended.
+        """
+        values = (self._database.now_ms(), run_id)
+
+        def work(connection: sqlite3.Connection) -> list[tuple[int, str, str | None]]:
+            if connection.execute(_BEGIN, values).fetchone() is None:
+                raise StorageError(f"The turn {run_id} cannot begin: it is unknown or has ended.")
+            return connection.execute(_STEPS, (run_id,)).fetchall()
+
+        rows = await self._database.write(work)
+        return {n: StepRecord(n=n, name=name, output=_load(out)) for n, name, out in rows}
+
+    async def intend(self, run_id: RunId, n: int, name: str) -> None:
+        """Writes that a `once` step is about to run."""
+        await self._change(_INTEND, (run_id, n, name, self._database.now_ms()))
+
+    async def record(
+        self, run_id: RunId, n: int, name: str, output: Json, *, joined: Sequence[RunId] = ()
+    ) -> None:
+        """Writes a step's output; runs in `joined` (and their inbox rows) become JOINED with it.
+
+        An output that is there already stays.
+        """
+        now_ms = self._database.now_ms()
+        values = (run_id, n, name, dump(output), now_ms, now_ms)
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_RECORD, values)
+            connection.execute(_PROGRESS, (run_id,))
+            for other in joined:
+                _join(connection, other, run_id, now_ms=now_ms)
+
+        await self._database.write(work)
+
+    async def suspend(self, run_id: RunId, key: str) -> bool:
+        """Marks the run suspended on `key`; False if the key was already signalled."""
+
+        def work(connection: sqlite3.Connection) -> bool:
+            if connection.execute(_SIGNALLED, (key,)).fetchone() is not None:
+                return False
+            connection.execute(_SUSPEND, (key, run_id))
+            return True
+
+        return await self._database.write(work)
+
+    async def signal(self, key: str, value: Json) -> RunId | None:
+        """Keeps the value for `key` (the first one stands); returns the run that it wakes."""
+        values = (key, dump(value), self._database.now_ms())
+
+        def work(connection: sqlite3.Connection) -> RunId | None:
+            connection.execute(_SIGNAL, values)
+            row = connection.execute(_WAKE, (key,)).fetchone()
+            return None if row is None else RunId(row[0])
+
+        return await self._database.write(work)
+
+    async def signalled(self, key: str) -> Json | None:
+        """The value of `key`, if it was signalled."""
+        row = await self._database.read(lambda c: c.execute(_SIGNALLED, (key,)).fetchone())
+        return None if row is None else _load(row[0])
+
+    async def stopping(self, run_id: RunId, reason: str) -> None:
+        """Writes that the run is to end, so that a restart does not revive it."""
+        await self._change(_STOPPING, (storable(reason), run_id))
+
+    async def replace(self, lane: str, message_id: str, payload: Json) -> RunId | None:
+        """Replaces the payload of a run of this message that has not begun; None if none is."""
+        if not message_id:
+            return None
+        values = (dump(payload), lane, message_id)
+
+        def work(connection: sqlite3.Connection) -> RunId | None:
+            row = connection.execute(_REPLACE, values).fetchone()
+            return None if row is None else RunId(row[0])
+
+        return await self._database.write(work)
+
+    async def finish(self, run_id: RunId, end: TurnEnd) -> Sequence[tuple[str, OutboxId]]:
+        """History, outbox row, inbox state and run status, in one transaction.
+
+        Returns the outbox rows that are now ready, each with its lane; nothing for a run that has
+        ended already.
+        """
+        if end.status not in _TERMINAL:
+            raise ValueError(f"{end.status} is not an end")
+        now_ms = self._database.now_ms()
+        # Dumped here: the writer's thread is for SQL.
+        entries = [
+            (end.conversation, run_id, kind_of(entry), dump(to_json(entry)), now_ms)
+            for entry in end.turn.entries
+        ]
+
+        def work(connection: sqlite3.Connection) -> Sequence[tuple[str, OutboxId]]:
+            turn = connection.execute(_OPEN_TURN, (run_id,)).fetchone()
+            if turn is None:
+                raise StorageError(f"The turn {run_id} cannot end: it is unknown.")
+            inbox_id, ended_ms = turn
+            if ended_ms is not None:
+                return ()
+            connection.executemany(_ADD_ENTRY, entries)
+            _keep_conversation(connection, run_id, end)
+            ready = _put_out(connection, run_id, end, now_ms=now_ms)
+            connection.execute(_END_INBOX, (end.inbox, now_ms, inbox_id))
+            connection.execute(_END_TURN, (end.status, now_ms, run_id))
+            return ready
+
+        return await self._database.write(work)
+
+    async def prune(self, before_ms: int) -> int:
+        """Deletes the steps of turns that ended before; returns how many. For a daily caller."""
+        return await self._database.write(lambda c: c.execute(_PRUNE, (before_ms,)).rowcount)
+
+    async def _change(self, sql: str, values: tuple[object, ...]) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(sql, values)
+
+        await self._database.write(work)
+
+
+def _join(connection: sqlite3.Connection, run_id: RunId, to: RunId, *, now_ms: int) -> None:
+    row = connection.execute(_JOIN, (to, now_ms, run_id)).fetchone()
+    if row is not None:
+        connection.execute(_END_INBOX, (InboxState.JOINED, now_ms, row[0]))
+
+
+def _keep_conversation(connection: sqlite3.Connection, run_id: RunId, end: TurnEnd) -> None:
+    connection.executemany(_TAKE_NOTE, [(run_id, note_id) for note_id in end.notes_taken])
+    if end.sent_from is not None:
+        connection.execute(_MOVE_START, (end.sent_from, end.conversation))
+
+
+def _put_out(
+    connection: sqlite3.Connection, run_id: RunId, end: TurnEnd, *, now_ms: int
+) -> list[tuple[str, OutboxId]]:
+    ready = []
+    reply = NewMessage(lane=end.reply_to.key, text=end.reply)
+    outbox_id = close_reply(connection, run_id, reply, now_ms=now_ms)
+    if outbox_id is not None:
+        ready.append((reply.lane, outbox_id))
+    owner = owner_address(connection) if end.owner_notice else None
+    if owner is not None:
+        notice = NewMessage(lane=owner, text=end.owner_notice)
+        ready.append((owner, add_message(connection, notice, now_ms=now_ms)))
+    return ready
+
+
+def _load(text: str | None) -> Json | None:
+    return None if text is None else json.loads(text)
+
+
+def _stored_run(row: tuple[Any, ...]) -> StoredRun:
+    seq, run_id, lane, person_id, message_id, inbox_id, payload, status, stopping, resumes = row
+    return StoredRun(
+        run=NewRun(
+            run_id=RunId(run_id),
+            lane=lane,
+            by=PersonId(person_id),
+            payload=json.loads(payload),
+            message_id=message_id,
+            inbox_id=None if inbox_id is None else InboxId(inbox_id),
+        ),
+        seq=seq,
+        status=RunStatus(status),
+        stopping=stopping,
+        resumes=resumes,
+    )

@@ -1,0 +1,200 @@
+"""Opens the file with care: checked, brought up to date, and never an empty one for a full one.
+
+Everything here blocks: it runs in the writer's thread, before anything else does.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.errors import StorageCorrupt, StorageError
+from memory.backups import (
+    all_backups,
+    connect,
+    new_file,
+    newest_good,
+    problems,
+    remove_with_companions,
+    sync_file,
+    sync_folder,
+)
+from memory.faults import storage_error
+from memory.schema import APPLICATION_ID, Migration, apply, is_ours, version_of
+from memory.upgrade import upgrade
+
+CHECKED_BYTES_MAX = 200 * 1024 * 1024
+"""Up to this size the whole file is checked before it is used (about a second at the most)."""
+
+_WAL_HEADER_BYTES = 32
+_WAL_FRAME_HEADER_BYTES = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What to open, and how."""
+
+    path: Path
+    backups: Path
+    steps: tuple[Migration, ...]
+    busy_timeout_s: float
+
+    @property
+    def wal(self) -> Path:
+        """The file of commits that are not yet in the main file."""
+        return self.path.with_name(f"{self.path.name}-wal")
+
+
+def open_writer(opening: Opening) -> sqlite3.Connection:
+    """The connection that writes. Raises StorageError."""
+    try:
+        _make_or_examine(opening)
+        connection = _checked(opening)
+        if version_of(connection) < len(opening.steps):
+            connection.close()
+            upgrade(opening.path, opening.steps, timeout_s=opening.busy_timeout_s)
+            connection = _checked(opening)
+        return connection
+    except (sqlite3.Error, OSError) as error:
+        found = storage_error(error, opening.path)
+        if isinstance(found, StorageCorrupt):
+            raise _damaged(opening, str(error)) from error
+        raise found from error
+
+
+def open_reader(opening: Opening) -> sqlite3.Connection:
+    """A connection beside the writer that cannot write. Raises StorageError."""
+    try:
+        connection = connect(opening.path, timeout_s=opening.busy_timeout_s)
+        connection.execute("pragma query_only = on")
+    except sqlite3.Error as error:
+        raise storage_error(error, opening.path) from error
+    return connection
+
+
+# --- before SQLite sees it -------------------------------------------------------------------
+
+
+def _make_or_examine(opening: Opening) -> None:
+    size = opening.path.stat().st_size if opening.path.exists() else None
+    if size:
+        _examine_length(opening, size)
+        return
+    if opening.wal.exists() or all_backups(opening.path, opening.backups):
+        raise _damaged(opening, "it is missing" if size is None else "it is empty")
+    _create(opening)
+
+
+def _examine_length(opening: Opening, size: int) -> None:
+    """Refuses a file whose last page is cut short: SQLite would read the rest as zeros.
+
+    A kill or power cut while commits move from the `-wal` may leave that, harmlessly: then the
+    page stands in the `-wal` as well.
+    """
+    if opening.path.is_dir():
+        return
+    with opening.path.open("rb") as file:
+        header = file.read(100)
+    if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
+        raise _damaged(opening, "it does not begin like a database")
+    (page_bytes,) = struct.unpack(">H", header[16:18])
+    page_bytes = 65_536 if page_bytes == 1 else page_bytes
+    if page_bytes < 512:
+        raise _damaged(opening, "its header makes no sense")
+    last_page, cut = divmod(size, page_bytes)
+    if cut and last_page + 1 not in _pages_in_wal(opening.wal, page_bytes):
+        raise _damaged(opening, "its end is cut off")
+
+
+def _pages_in_wal(wal: Path, page_bytes: int) -> set[int]:
+    if not wal.exists():
+        return set()
+    pages: set[int] = set()
+    with wal.open("rb") as file:
+        file.seek(_WAL_HEADER_BYTES)
+        while len(frame := file.read(_WAL_FRAME_HEADER_BYTES)) == _WAL_FRAME_HEADER_BYTES:
+            pages.add(struct.unpack(">I", frame[:4])[0])
+            file.seek(page_bytes, 1)
+    return pages
+
+
+def _create(opening: Opening) -> None:
+    """A new file, complete before it gets its name, so that a kill leaves none or a whole one."""
+    path = opening.path
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    making = path.with_name(f"{path.name}.creating")
+    new_file(making)
+    with closing(connect(making)) as connection:
+        # Nothing can be lost yet: one sync at the end is enough.
+        connection.execute("pragma synchronous = off")
+        connection.execute("pragma journal_mode = memory")
+        connection.execute(f"pragma application_id = {APPLICATION_ID}")
+        apply(connection, opening.steps)
+        connection.execute("pragma journal_mode = wal")
+    sync_file(making)
+    making.replace(path)
+    remove_with_companions(making)
+    sync_folder(path.parent)
+
+
+# --- with SQLite -----------------------------------------------------------------------------
+
+
+def _checked(opening: Opening) -> sqlite3.Connection:
+    connection = connect(opening.path, timeout_s=opening.busy_timeout_s)
+    try:
+        _check(opening, connection)
+        _set_up(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _check(opening: Opening, connection: sqlite3.Connection) -> None:
+    if not is_ours(connection):
+        raise _damaged(opening, "it is not a database of Hearthbot")
+    found = version_of(connection)
+    if found > len(opening.steps):
+        raise StorageError(
+            f"{opening.path} was written by a newer Hearthbot (step {found}; this one knows "
+            f"{len(opening.steps)}). It was left as it is. Start the newer version."
+        )
+    if opening.path.stat().st_size <= CHECKED_BYTES_MAX and (
+        trouble := problems(connection, "quick_check")
+    ):
+        raise _damaged(opening, trouble)
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
+    for pragma in (
+        "journal_mode = wal",
+        "synchronous = full",
+        "foreign_keys = on",
+        "secure_delete = on",
+        "temp_store = memory",
+        "journal_size_limit = 16777216",
+    ):
+        connection.execute(f"pragma {pragma}")
+    # Finds out now, not at the first message, whether the file can be written.
+    connection.execute("begin immediate")
+    connection.execute("rollback")
+
+
+def _damaged(opening: Opening, what: str) -> StorageCorrupt:
+    path = opening.path
+    backup = newest_good(path, opening.backups)
+    if backup is None:
+        return StorageCorrupt(
+            f"{path} cannot be used: {what}. It was left in place. There is no good backup in "
+            f"{opening.backups}. Put back a copy of your own; or, to begin with an empty memory, "
+            f"move {path.name}* and {opening.backups.name} out of {path.parent}."
+        )
+    first = f"move {opening.wal.name} away, " if opening.wal.exists() else ""
+    return StorageCorrupt(
+        f"{path} cannot be used: {what}. It was left in place. The newest good backup is {backup}: "
+        f"stop the bot, {first}and copy {backup} over {path}."
+    )

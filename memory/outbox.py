@@ -1,0 +1,244 @@
+"""Replies on their way out: the `OutboxStore` that the doors need."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import starmap
+from typing import Any
+
+from agent.messages import OutboxId, RunId
+from agent.stored import NewMessage, OutboxState, OutPart, OutRow, PartState
+from memory.database import Database
+from memory.stored_text import storable
+
+_OPEN_STATES = {OutboxState.DRAFT, OutboxState.READY}
+
+_ADD = "insert into outbox (lane, text, state, created_ms) values (?, ?, 'ready', ?) returning id"
+_ADD_DRAFT = """
+insert into outbox (run_id, lane, state, created_ms) values (?, ?, 'draft', ?)
+on conflict (run_id) where run_id is not null do nothing
+returning id
+"""
+_ROW = "select id, run_id, lane, text, state, attempts, not_before_ms from outbox"
+_ROW_BY_ID = f"{_ROW} where id = ?"
+_ROW_BY_RUN = f"{_ROW} where run_id = ?"
+_OPEN_ROWS = f"{_ROW} where ended_ms is null and state = 'ready' order by id"
+_PART = "select outbox_id, n, markup, source, state, message_id from outbox_parts"
+_PARTS_OF_ROW = f"{_PART} where outbox_id = ? order by n"
+_PARTS_OF_OPEN_ROWS = """
+select outbox_id, n, markup, source, state, message_id from outbox_parts
+where outbox_id in (select id from outbox where ended_ms is null and state = 'ready')
+order by outbox_id, n
+"""
+# A draft row may be gone already when the last update of it comes back: then nothing is written.
+_PUT_PART = """
+insert into outbox_parts (outbox_id, n, markup, source, state, message_id)
+select id, ?, ?, ?, ?, ? from outbox where id = ?
+on conflict (outbox_id, n) do update set
+    markup = excluded.markup, source = excluded.source,
+    state = excluded.state, message_id = excluded.message_id
+"""
+_DROP_PARTS = "delete from outbox_parts where outbox_id = ? and n > ?"
+_MARK_PART = """
+insert into outbox_parts (outbox_id, n, markup, source, state, message_id)
+select id, ?, ?, ?, ?, ? from outbox where id = ?
+on conflict (outbox_id, n) do update set
+    state = excluded.state, message_id = excluded.message_id
+"""
+_END = """
+update outbox set state = ?, reason = ?, ended_ms = ? where id = ? and ended_ms is null
+"""
+_POSTPONE = "update outbox set not_before_ms = ?, attempts = ? where id = ?"
+_COUNTS = "select state, count(*) from outbox group by state"
+
+
+class SqliteOutbox:
+    """Implements `bot.ports.OutboxStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def open_rows(self) -> Sequence[OutRow]:
+        """Rows in state READY, oldest first."""
+
+        def work(connection: sqlite3.Connection) -> list[OutRow]:
+            parts: defaultdict[int, list[OutPart]] = defaultdict(list)
+            for outbox_id, *part in connection.execute(_PARTS_OF_OPEN_ROWS):
+                parts[outbox_id].append(_part(*part))
+            return [_row(row, parts[row[0]]) for row in connection.execute(_OPEN_ROWS)]
+
+        return await self._database.read(work)
+
+    async def row(self, outbox_id: OutboxId) -> OutRow | None:
+        """One row with its parts."""
+        return await self._database.read(lambda c: _find(c, _ROW_BY_ID, outbox_id))
+
+    async def row_of_run(self, run_id: RunId) -> OutRow | None:
+        """The row of a turn: its draft or its reply."""
+        return await self._database.read(lambda c: _find(c, _ROW_BY_RUN, run_id))
+
+    async def add(self, message: NewMessage) -> OutboxId:
+        """A message of its own, ready at once."""
+        now_ms = self._database.now_ms()
+        return await self._database.write(lambda c: add_message(c, message, now_ms=now_ms))
+
+    async def open_draft(self, run_id: RunId, lane: str) -> OutRow:
+        """Makes the draft row of a run with part 0 in state SENDING; or returns what there is."""
+        now_ms = self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> OutRow:
+            made = connection.execute(_ADD_DRAFT, (run_id, lane, now_ms)).fetchone()
+            if made is not None:
+                part = OutPart(n=0, state=PartState.SENDING)
+                connection.execute(_PUT_PART, _part_row(made[0], part))
+            row = _find(connection, _ROW_BY_RUN, run_id)
+            assert row is not None
+            return row
+
+        return await self._database.write(work)
+
+    async def plan(self, outbox_id: OutboxId, parts: Sequence[OutPart]) -> None:
+        """Stores the parts (replacing those with the same `n`, removing those beyond).
+
+        Does nothing when the row is gone (a draft that was dropped).
+        """
+        last = max((part.n for part in parts), default=-1)
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(_PUT_PART, [_part_row(outbox_id, part) for part in parts])
+            connection.execute(_DROP_PARTS, (outbox_id, last))
+
+        await self._database.write(work)
+
+    async def mark(
+        self,
+        outbox_id: OutboxId,
+        *parts: OutPart,
+        end: OutboxState | None = None,
+        reason: str = "",
+    ) -> None:
+        """Writes the state and message id of parts, and ends the row where `end` is given.
+
+        A part that was not planned is added as it is; a row that is gone, or has ended, stays so.
+        """
+        if end in _OPEN_STATES:
+            raise ValueError(f"{end} is not an end")
+        now_ms = self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(_MARK_PART, [_part_row(outbox_id, part) for part in parts])
+            if end is not None:
+                connection.execute(_END, (end, storable(reason), now_ms, outbox_id))
+
+        await self._database.write(work)
+
+    async def postpone(self, outbox_id: OutboxId, *, not_before_ms: int, attempts: int) -> None:
+        """Keeps when the row may be tried again."""
+        values = (not_before_ms, attempts, outbox_id)
+        await self._database.write(lambda c: _run(c, _POSTPONE, values))
+
+    async def counts(self) -> dict[str, int]:
+        """Rows by state."""
+        return dict(await self._database.read(lambda c: c.execute(_COUNTS).fetchall()))
+
+
+def add_message(connection: sqlite3.Connection, message: NewMessage, *, now_ms: int) -> OutboxId:
+    """Adds a ready row that belongs to no turn, inside the caller's transaction."""
+    values = (message.lane, storable(message.text), now_ms)
+    return OutboxId(connection.execute(_ADD, values).fetchone()[0])
+
+
+# --- the reply of a turn ---------------------------------------------------------------------
+
+_REPLY_ROW = "select id, state from outbox where run_id = ?"
+_ADD_REPLY = """
+insert into outbox (run_id, lane, text, state, created_ms) values (?, ?, ?, 'ready', ?)
+returning id
+"""
+_COMPLETE_DRAFT = "update outbox set lane = ?, text = ?, state = 'ready' where id = ?"
+_KEEP_TEXT = "update outbox set text = ? where id = ?"
+_IS_SHOWN = """
+select exists (
+    select 1 from outbox_parts where outbox_id = ?
+    and (message_id <> '' or state in ('sent', 'doubtful', 'resending', 'unknown'))
+)
+"""
+_DROP_ROW_PARTS = "delete from outbox_parts where outbox_id = ?"
+_DROP_ROW = "delete from outbox where id = ?"
+
+
+def close_reply(
+    connection: sqlite3.Connection, run_id: RunId, reply: NewMessage, *, now_ms: int
+) -> OutboxId | None:
+    """Makes a turn's draft, or a new row, its reply; with an empty text it ends the draft.
+
+    Returns the row when it is ready to be delivered.
+    """
+    known = connection.execute(_REPLY_ROW, (run_id,)).fetchone()
+    if known is None:
+        return _add_reply(connection, run_id, reply, now_ms=now_ms) if reply.text else None
+    outbox_id, state = known
+    if state != OutboxState.DRAFT:
+        # The chat was lost while the draft was shown: nothing can be delivered, the text is kept.
+        connection.execute(_KEEP_TEXT, (storable(reply.text), outbox_id))
+        return None
+    if reply.text:
+        connection.execute(_COMPLETE_DRAFT, (reply.lane, storable(reply.text), outbox_id))
+        return OutboxId(outbox_id)
+    _end_draft(connection, outbox_id, now_ms=now_ms)
+    return None
+
+
+def _add_reply(
+    connection: sqlite3.Connection, run_id: RunId, reply: NewMessage, *, now_ms: int
+) -> OutboxId:
+    values = (run_id, reply.lane, storable(reply.text), now_ms)
+    return OutboxId(connection.execute(_ADD_REPLY, values).fetchone()[0])
+
+
+def _end_draft(connection: sqlite3.Connection, outbox_id: int, *, now_ms: int) -> None:
+    if connection.execute(_IS_SHOWN, (outbox_id,)).fetchone()[0]:
+        connection.execute(_END, (OutboxState.SENT, "", now_ms, outbox_id))
+        return
+    connection.execute(_DROP_ROW_PARTS, (outbox_id,))
+    connection.execute(_DROP_ROW, (outbox_id,))
+
+
+# --- rows and values -------------------------------------------------------------------------
+
+
+def _run(connection: sqlite3.Connection, sql: str, values: tuple[object, ...]) -> None:
+    connection.execute(sql, values)
+
+
+def _find(connection: sqlite3.Connection, sql: str, key: object) -> OutRow | None:
+    row = connection.execute(sql, (key,)).fetchone()
+    if row is None:
+        return None
+    parts = connection.execute(_PARTS_OF_ROW, (row[0],)).fetchall()
+    return _row(row, list(starmap(_part, (part[1:] for part in parts))))
+
+
+def _row(row: tuple[Any, ...], parts: Sequence[OutPart]) -> OutRow:
+    outbox_id, run_id, lane, text, state, attempts, not_before_ms = row
+    return OutRow(
+        id=OutboxId(outbox_id),
+        run_id=None if run_id is None else RunId(run_id),
+        lane=lane,
+        text=text,
+        state=OutboxState(state),
+        parts=tuple(parts),
+        attempts=attempts,
+        not_before_ms=not_before_ms,
+    )
+
+
+def _part(n: int, markup: str, source: str, state: str, message_id: str) -> OutPart:
+    return OutPart(n=n, markup=markup, source=source, state=PartState(state), message_id=message_id)
+
+
+def _part_row(outbox_id: int, part: OutPart) -> tuple[object, ...]:
+    texts = (storable(part.markup), storable(part.source))
+    return (part.n, *texts, part.state, part.message_id, outbox_id)

@@ -1,0 +1,219 @@
+"""What is sent: deterministic, append-only, in the shape that servers expect."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.models import wire
+from agent.models.wire import Dialect
+from agent.request import ModelRequest, ModelTraits, ToolSpec
+from agent.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
+
+TOOL = ToolSpec(name="look", description="Looks.", parameters={"type": "object", "properties": {}})
+
+
+def sent(*entries: Entry, **settings: Any) -> list[wire.Message]:
+    return wire.messages("", entries, **settings)
+
+
+def test_the_context_block_is_a_part_of_its_own_after_the_words() -> None:
+    (message,) = sent(Said(text="Hi"), Context(text="<context>It is Monday.</context>"))
+
+    assert message == {
+        "role": "user",
+        "content": [
+            {"type": "text", "text": "Hi"},
+            {"type": "text", "text": "<context>It is Monday.</context>"},
+        ],
+    }
+
+
+def test_a_demo_model_gets_plain_strings() -> None:
+    request = ModelRequest(system="S", entries=(Said(text="Hi"), Context(text="Monday")))
+    traits = ModelTraits(tools=False, demo=True)
+
+    data = json.loads(wire.body("m", request, traits=traits))
+
+    assert data["messages"][1] == {"role": "user", "content": "Hi\n\nMonday"}
+
+
+def test_a_quote_and_a_sender_stand_before_the_words() -> None:
+    said = Said(text="Why?", sender="Ann\nSmith", quote="see «this»")
+
+    assert wire.words_of(said) == "[In reply to: «see ‹this›»]\nAnn Smith: Why?"
+
+
+def test_a_note_is_a_user_message_in_brackets() -> None:
+    assert sent(Note(text="The message above was edited"), plain=True) == [
+        {"role": "user", "content": "[The message above was edited]"}
+    ]
+
+
+def test_calls_and_results_keep_their_ids_and_empty_content_is_left_out() -> None:
+    call = ToolCall(id="c1", name="look", arguments='{"at": 1}')
+
+    messages = sent(
+        Answered(text="", calls=(call,), finish="tool_calls"), ToolResult(call_id="c1", content="x")
+    )
+
+    assert messages == [
+        {
+            "role": "assistant",
+            "tool_calls": [
+                {
+                    "id": "c1",
+                    "type": "function",
+                    "function": {"name": "look", "arguments": '{"at": 1}'},
+                }
+            ],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "x"},
+    ]
+
+
+@pytest.mark.case("AG-01")
+@pytest.mark.parametrize("arguments", ['{"path": "no', "", "[1]", "null"])
+def test_arguments_that_are_no_object_do_not_spoil_the_next_request(arguments: str) -> None:
+    call = ToolCall(id="c1", name="look", arguments=arguments)
+
+    (message,) = sent(Answered(text="", calls=(call,)))
+
+    assert message["tool_calls"][0]["function"]["arguments"] == "{}"
+
+
+@pytest.mark.case("AG-05")
+def test_an_empty_answer_is_never_sent() -> None:
+    messages = sent(Said(text="a"), Answered(text=" \n"), Said(text="b"), plain=True)
+
+    assert messages == [{"role": "user", "content": "a\n\nb"}]
+
+
+def test_a_model_without_tools_reads_results_as_text() -> None:
+    call = ToolCall(id="c1", name="look", arguments="{}")
+    entries = (
+        Said(text="?"),
+        Answered(text="", calls=(call,)),
+        ToolResult(call_id="c1", content="42"),
+    )
+
+    assert sent(*entries, tools=False, plain=True) == [
+        {"role": "user", "content": "?\n\n[look: 42]"}
+    ]
+
+
+def test_neighbours_of_one_role_are_joined() -> None:
+    messages = sent(Said(text="a"), Said(text="b"), Answered(text="c"), Answered(text="d"))
+
+    assert [message["role"] for message in messages] == ["user", "assistant"]
+    assert messages[1]["content"] == "c\n\nd"
+
+
+def test_the_keys_of_a_request_stand_in_a_fixed_order_with_the_messages_last() -> None:
+    request = ModelRequest(
+        system="S", entries=(Said(text="Hi"),), tools=(TOOL,), extra={"seed": 1, "n": 1}
+    )
+
+    data = json.loads(wire.body("gpt-4o", request, traits=ModelTraits()))
+
+    assert list(data) == [
+        "model",
+        "stream",
+        "stream_options",
+        "temperature",
+        "max_tokens",
+        "n",
+        "seed",
+        "tools",
+        "messages",
+    ]
+
+
+def test_reasoning_models_get_the_limit_under_its_other_name_and_no_temperature() -> None:
+    request = ModelRequest(system="", entries=(), max_output_tokens=7)
+
+    data = json.loads(wire.body("gpt-5-mini", request, traits=ModelTraits()))
+
+    assert data["max_completion_tokens"] == 7
+    assert "temperature" not in data
+    assert "max_tokens" not in data
+
+
+def test_a_model_without_tools_is_offered_none_and_a_dialect_leaves_out_stream_options() -> None:
+    request = ModelRequest(system="", entries=(), tools=(TOOL,))
+    traits = ModelTraits(tools=False)
+
+    data = json.loads(wire.body("m", request, traits=traits, dialect=Dialect(stream_usage=False)))
+
+    assert "tools" not in data
+    assert "stream_options" not in data
+
+
+def test_half_a_surrogate_pair_does_not_stop_a_request() -> None:
+    request = ModelRequest(system="", entries=(Said(text="a\ud83d"),))
+
+    assert "a?" in wire.body("m", request, traits=ModelTraits()).decode()
+
+
+words = st.text(max_size=12)
+steps = st.builds(
+    lambda text, results: (
+        Answered(
+            text=text,
+            calls=tuple(
+                ToolCall(id=f"c{n}", name="look", arguments='{"a":"é"}')
+                for n in range(len(results))
+            ),
+        ),
+        *(ToolResult(call_id=f"c{n}", content=result) for n, result in enumerate(results)),
+    ),
+    words,
+    st.lists(words, max_size=3),
+)
+histories = st.lists(
+    st.one_of(
+        st.builds(lambda t, q: (Said(text=t, quote=q),), words, words),
+        st.builds(lambda t: (Context(text=t),), words),
+        st.builds(lambda t: (Note(text=t),), words),
+        steps,
+    ),
+    max_size=12,
+).map(lambda groups: tuple(entry for group in groups for entry in group))
+
+
+@given(entries=histories, plain=st.booleans(), tools=st.booleans(), data=st.data())
+def test_a_grown_history_has_the_bytes_of_the_former_one_as_its_prefix(
+    entries: tuple[Entry, ...], plain: bool, tools: bool, data: st.DataObject
+) -> None:
+    cut = data.draw(st.integers(0, len(entries)))
+    traits = ModelTraits(tools=tools)
+
+    def bytes_of(part: tuple[Entry, ...]) -> bytes:
+        request = ModelRequest(system="Sys «ü»", entries=part, tools=(TOOL,))
+        return wire.body("m", request, traits=traits, dialect=Dialect(plain=plain))
+
+    former, later = bytes_of(entries[:cut]), bytes_of(entries)
+
+    # The closing brackets and quotes of the former one are where the later one goes on.
+    assert later.startswith(former.rstrip(b'"]}'))
+    assert bytes_of(entries) == later
+
+
+@given(entries=histories, plain=st.booleans(), tools=st.booleans())
+def test_no_two_neighbours_but_results_have_the_same_role_and_none_is_empty(
+    entries: tuple[Entry, ...], plain: bool, tools: bool
+) -> None:
+    messages = wire.messages("", entries, plain=plain, tools=tools)
+
+    for one, next_one in pairwise(messages):
+        if one["role"] == next_one["role"] == "assistant":
+            assert "tool_calls" in one
+        else:
+            assert one["role"] != next_one["role"] or one["role"] == "tool"
+    for message in messages:
+        assert message["role"] == "tool" or message.get("content") or message.get("tool_calls")

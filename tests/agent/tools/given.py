@@ -1,0 +1,51 @@
+"""What the tests of tools start from: callers, a clock that stands still, calls."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+from agent.messages import Address, ConversationId, PersonId, Role, RunId
+from agent.tools.tool import Caller
+from agent.transcript import ToolCall
+
+
+class StillClock:
+    """A Clock for tools, which only ask how long something took."""
+
+    def now(self) -> datetime:
+        return datetime(2026, 1, 7, 12, tzinfo=UTC)
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        raise AssertionError("nothing here should sleep")
+
+
+def caller(
+    person: str = "p1",
+    role: Role = Role.OWNER,
+    *,
+    chat: str = "42",
+    is_group: bool = False,
+) -> Caller:
+    return Caller(
+        person_id=PersonId(person),
+        role=role,
+        address=Address(channel="telegram", chat_id=chat),
+        conversation=ConversationId("c1"),
+        run_id=RunId("run-1"),
+        is_group=is_group,
+    )
+
+
+OWNER = caller()
+MEMBER = caller("p2", Role.MEMBER, chat="43")
+GUEST = caller("p3", Role.GUEST, chat="44")
+GROUP = caller(chat="-100", is_group=True)
+
+
+def call(name: str, arguments: object, *, id: str = "c1") -> ToolCall:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return ToolCall(id=id, name=name, arguments=text)

@@ -1,0 +1,150 @@
+"""Arguments that a model wrote: coerced, repaired, or refused in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import Field
+
+from agent.tools.arguments import Arguments, ArgumentsWrong, parse_arguments, schema_of
+
+
+class Inner(Arguments):
+    title: str = "t"
+    size: int | None = None
+
+
+class Wanted(Arguments):
+    """Not shown to a model."""
+
+    path: str = Field(description="where")
+    count: int = 1
+    deep: bool = False
+    last: int | None = None
+    inner: Inner | None = None
+
+
+def read(text: str) -> dict[str, Any]:
+    return parse_arguments(Wanted, text).model_dump(exclude_defaults=True)
+
+
+def test_numbers_and_booleans_written_as_strings_are_coerced() -> None:
+    found = read('{"path": "a", "count": "5", "deep": "true", "last": "7"}')
+
+    assert found == {"path": "a", "count": 5, "deep": True, "last": 7}
+
+
+def test_a_number_where_a_string_is_wanted_becomes_one() -> None:
+    assert read('{"path": 12}') == {"path": "12"}
+
+
+def test_nulls_of_optional_parameters_are_dropped_at_every_depth() -> None:
+    found = read('{"path": "a", "count": null, "last": null, "inner": {"title": null}}')
+
+    assert found == {"path": "a", "inner": {}}
+
+
+def test_a_null_where_a_value_is_needed_is_refused() -> None:
+    with pytest.raises(ArgumentsWrong, match="'path': input should be a valid string"):
+        read('{"path": null}')
+
+
+def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ArgumentsWrong, match=r"'file' \(known: path, count, deep, last, inner\)"):
+        read('{"path": "a", "file": "b"}')
+
+
+def test_a_missing_parameter_is_named() -> None:
+    with pytest.raises(ArgumentsWrong, match="parameter 'path' is missing"):
+        read("")
+
+
+def test_many_problems_are_told_in_a_few_words() -> None:
+    unknown = ", ".join(f'"x{n}": 1' for n in range(40))
+
+    with pytest.raises(ArgumentsWrong, match="and 36 more problems") as caught:
+        read("{" + unknown + "}")
+
+    assert len(str(caught.value)) < 600
+    assert "pydantic" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"path": "a.md"}',
+        '{"path": "a.md",}',
+        "{'path': 'a.md'}",
+        '{path: "a.md"}',
+        '```json\n{"path": "a.md"}\n```',
+        '"{\\"path\\": \\"a.md\\"}"',
+        '{"path": "a.md", "last": None}',
+        '{"path": "a.md", "deep": False}',
+    ],
+)
+def test_what_can_mean_one_thing_only_is_repaired(text: str) -> None:
+    assert read(text) == {"path": "a.md"}
+
+
+def test_raw_line_breaks_in_a_string_are_let_pass() -> None:
+    assert read('{"path": "a\nb"}') == {"path": "a\nb"}
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ('{"path": "he said "hi" to me"}', 'he said "hi" to me'),
+        ("{'path': 'say \"x\"'}", 'say "x"'),
+    ],
+)
+def test_a_repair_never_changes_a_string(text: str, path: str) -> None:
+    assert read(text) == {"path": path}
+
+
+@pytest.mark.case("AG-01")
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"path": "notes.md", "content": "line 1\\nline 2',
+        '{"path": "notes.md"',
+        '{"path": "notes.md", "inner": {"title": "x"}',
+        '{"path": "notes.md", "content": "if (x) { y }',
+        "{'path': 'notes",
+    ],
+)
+def test_what_may_have_been_cut_is_never_completed(text: str) -> None:
+    with pytest.raises(ArgumentsWrong, match="not a JSON object"):
+        read(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "3", "null", "read it", "[" * 100_000, '{"path": "a"} or {}']
+)
+def test_what_is_no_object_is_refused(text: str) -> None:
+    with pytest.raises(ArgumentsWrong, match="not a JSON object"):
+        read(text)
+
+
+def test_a_schema_holds_what_a_model_needs_and_no_more() -> None:
+    class Small(Arguments):
+        """Words for programmers."""
+
+        title: str = Field(description="of the note")
+        last: int | None = Field(default=None, ge=1)
+
+    assert schema_of(Small) == {
+        "type": "object",
+        "properties": {
+            "title": {"type": "string", "description": "of the note"},
+            "last": {"type": "integer", "minimum": 1},
+        },
+        "required": ["title"],
+    }
+
+
+def test_a_tool_without_parameters_has_an_object_with_no_properties() -> None:
+    class Nothing(Arguments):
+        pass
+
+    assert schema_of(Nothing) == {"type": "object", "properties": {}}

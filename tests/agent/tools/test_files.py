@@ -1,0 +1,310 @@
+"""The file tools, as a model sees them."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from agent.tools.files import KeptResults, file_tools, replaced_once
+from agent.tools.text import clean, cut_middle
+from agent.tools.tool import Caller, run_tool
+from agent.tools.toolbox import Toolbox
+from agent.tools.workspace import Workspace
+from agent.transcript import ToolResult
+from tests.agent.tools.given import GUEST, MEMBER, OWNER, StillClock, call, caller
+
+
+class Desk:
+    """A workspace with its tools, called the way the loop calls them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.workspace = Workspace(root)
+        self._toolbox = Toolbox(file_tools(self.workspace))
+        self._keep = KeptResults(self.workspace)
+
+    async def use(self, name: str, who: Caller = OWNER, **arguments: object) -> ToolResult:
+        tool = self._toolbox.get(name)
+        assert tool is not None
+        return await run_tool(tool, call(name, arguments), who, clock=StillClock(), keep=self._keep)
+
+    async def read(self, path: str, **lines: int | str) -> str:
+        return (await self.use("read_file", OWNER, path=path, **lines)).content
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+# --- read_file ---------------------------------------------------------------------------------
+
+
+async def test_a_short_file_is_read_whole(desk: Desk) -> None:
+    (desk.root / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
+
+    assert await desk.read("a.txt") == "one\ntwo"
+
+
+async def test_lines_are_read_by_number(desk: Desk) -> None:
+    (desk.root / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 11)))
+
+    assert await desk.read("a.txt", first_line="9") == "line 9\nline 10\n[lines 9 to 10 of 10]"
+    assert await desk.read("a.txt", first_line=2, last_line=3) == (
+        "line 2\nline 3\n[lines 2 to 3 of 10; go on with first_line=4]"
+    )
+    assert await desk.read("a.txt", last_line=99) == "\n".join(f"line {n}" for n in range(1, 11))
+
+
+async def test_lines_that_do_not_exist_are_refused(desk: Desk) -> None:
+    (desk.root / "a.txt").write_text("one\n")
+
+    result = await desk.use("read_file", path="a.txt", first_line=2)
+
+    assert (result.ok, result.content) == (
+        False,
+        "read_file: there are no such lines: the file has 1",
+    )
+
+
+@pytest.mark.case("TO-01")
+@pytest.mark.parametrize(
+    "text", ["x" * 200_000, "a line of text\n" * 40_000, "é" * 9_000 + "\n\nz"]
+)
+async def test_a_long_file_is_read_in_parts_that_make_the_whole(desk: Desk, text: str) -> None:
+    (desk.root / "long.txt").write_text(text)
+    parts: list[str] = []
+    first: int | None = 1
+
+    while first is not None:
+        content = await desk.read("long.txt", first_line=first)
+        assert len(content) <= 16_000
+        lines = content.split("\n")
+        notes = list(itertools.takewhile(lambda line: line.startswith("["), reversed(lines)))
+        parts.extend(lines[: len(lines) - len(notes)])
+        more = [note for note in notes if "first_line=" in note]
+        first = int(more[0].split("first_line=")[1].rstrip("]")) if more else None
+
+    assert "".join(parts) == text.replace("\n", "")
+
+
+async def test_an_empty_file_says_so(desk: Desk) -> None:
+    (desk.root / "a.txt").write_text("")
+
+    assert await desk.read("a.txt") == "(the file is empty)"
+
+
+@pytest.mark.case("TO-05")
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        (b"it\x92s fine", "it’s fine\n[not UTF-8: read as windows-1252 (a guess)]"),
+        (b"caf\xe9", "café\n[not UTF-8: read as windows-1252 (a guess)]"),
+        (b"\xff\xfe\x00\x80", "\u8000\n[not UTF-8: read as UTF-16]"),
+        ("hé".encode("utf-16"), "hé\n[not UTF-8: read as UTF-16]"),
+        (b"\x1b[31mred\x1b[0m", "red"),
+    ],
+)
+async def test_other_encodings_are_readable_and_named(
+    desk: Desk, content: bytes, shown: str
+) -> None:
+    (desk.root / "a.txt").write_bytes(content)
+
+    assert await desk.read("a.txt") == shown
+
+
+async def test_a_binary_file_is_refused_with_size_and_type(desk: Desk) -> None:
+    (desk.root / "a.png").write_bytes(b"\x89PNG\r\n\0\0" + b"\0" * 92)
+
+    result = await desk.use("read_file", path="a.png")
+
+    assert not result.ok
+    assert result.content == "read_file: this is no text file: 100 bytes, image/png"
+
+
+async def test_what_is_not_there_is_told_in_words(desk: Desk) -> None:
+    (desk.root / "sub").mkdir()
+
+    missing = await desk.use("read_file", path="none.txt")
+    folder = await desk.use("read_file", path="sub")
+
+    assert missing.content == "read_file: 'none.txt' does not exist in the workspace"
+    assert folder.content == "read_file: 'sub' is a folder, not a file"
+    assert not missing.ok
+    assert not folder.ok
+
+
+# --- write_file --------------------------------------------------------------------------------
+
+
+async def test_a_file_is_written_and_written_again(desk: Desk) -> None:
+    first = await desk.use("write_file", path="notes/a.md", content="é\n")
+    second = await desk.use("write_file", path="notes/a.md", content="é\n")
+
+    assert first.content == "Created notes/a.md (3 bytes)."
+    assert second.content == "Replaced notes/a.md (3 bytes)."
+    assert (desk.root / "notes" / "a.md").read_text() == "é\n"
+
+
+async def test_a_lone_surrogate_does_not_keep_a_file_from_being_written(desk: Desk) -> None:
+    result = await desk.use("write_file", path="a.md", content="half \ud83d")
+
+    assert result.ok
+    assert (desk.root / "a.md").read_text() == "half \ufffd"
+
+
+@pytest.mark.parametrize("who", [MEMBER, GUEST])
+async def test_only_the_owner_writes(desk: Desk, who: Caller) -> None:
+    results = [
+        await desk.use("write_file", who, path="a.md", content="x"),
+        await desk.use("edit_file", who, path="a.md", old="x", new="y"),
+    ]
+
+    assert [result.ok for result in results] == [False, False]
+    assert list(desk.root.iterdir()) == []
+
+
+# --- edit_file ---------------------------------------------------------------------------------
+
+
+async def test_the_only_place_is_replaced(desk: Desk) -> None:
+    (desk.root / "a.md").write_text("one\ntwo\nthree\n")
+
+    result = await desk.use("edit_file", path="a.md", old="two", new="2")
+
+    assert result.content == "Edited a.md at line 2."
+    assert (desk.root / "a.md").read_text() == "one\n2\nthree\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "why"),
+    [
+        ("one\n", "two", "does not occur"),
+        ("two two", "two", "more than once"),
+        ("aaa", "aa", "more than once"),
+        ("one", "", "'old': string should have at least 1 character"),
+        ("caf\udce9", "caf", "not UTF-8 text"),
+    ],
+)
+async def test_an_edit_that_is_not_clear_changes_nothing(
+    desk: Desk, text: str, old: str, why: str
+) -> None:
+    content = text.encode("utf-8", "surrogateescape")
+    (desk.root / "a.md").write_bytes(content)
+
+    result = await desk.use("edit_file", path="a.md", old=old, new="x")
+
+    assert not result.ok
+    assert why in result.content
+    assert (desk.root / "a.md").read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "edited"),
+    [
+        ("a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\nc\r\n"),
+        ("a\r\nb\r\n", "b", "x\ny", "a\r\nx\r\ny\r\n"),
+        ("a\nb\n", "a\r\nb", "x\r\ny", "x\ny\n"),
+        ("a\r\nb\nc\nd\n", "a\nb", "x", "x\nc\nd\n"),
+        ("\ufeffa\r\n", "a", "b", "\ufeffb\r\n"),
+        ("a.b", ".", r"\1", r"a\1b"),
+    ],
+)
+def test_line_ends_stay_those_of_the_file(text: str, old: str, new: str, edited: str) -> None:
+    assert replaced_once(text, old, new)[0] == edited
+
+
+def test_an_edit_and_its_reverse_give_the_same_file() -> None:
+    rng = random.Random(7)
+    for _ in range(500):
+        text = "".join(rng.choice("ab\n") for _ in range(12)) + "OLD" + "b\n"
+        text = text.replace("\n", "\r\n") if rng.random() < 0.5 else text
+
+        edited, line = replaced_once(text, "OLD", "NEW\nLINE")
+
+        assert replaced_once(edited, "NEW\nLINE", "OLD") == (text, line)
+
+
+# --- list_dir ----------------------------------------------------------------------------------
+
+
+async def test_a_folder_is_listed_by_name(desk: Desk) -> None:
+    (desk.root / "sub").mkdir()
+    (desk.root / "b.txt").write_text("x" * 1_234)
+    (desk.root / "link").symlink_to("/etc")
+    (desk.root / "new\nline").write_text("")
+
+    result = await desk.use("list_dir")
+
+    assert result.content.split("\n") == [
+        "b.txt (1,234 bytes)",
+        "link (a link: not followed)",
+        "new?line (0 bytes)",
+        "sub/",
+    ]
+    assert (await desk.use("list_dir", path="sub")).content == "(the folder is empty)"
+
+
+async def test_a_large_folder_is_cut_and_says_so(desk: Desk) -> None:
+    for number in range(505):
+        (desk.root / f"{number:03}.txt").touch()
+
+    lines = (await desk.use("list_dir", path=".")).content.split("\n")
+
+    assert len(lines) == 501
+    assert lines[499:] == ["499.txt (0 bytes)", "[the first 500 of 505 entries]"]
+
+
+# --- long results ------------------------------------------------------------------------------
+
+
+@pytest.mark.case("TO-01")
+async def test_a_kept_result_is_read_with_read_file_in_its_chat_alone(desk: Desk) -> None:
+    keep = KeptResults(desk.workspace)
+
+    kept = await keep("long " * 10_000, OWNER)
+
+    assert kept.whole
+    assert kept.path.startswith("files/results/telegram+42/run-1-")
+    assert (await desk.read(kept.path)).startswith("long long")
+    assert not (await desk.use("read_file", MEMBER, path=kept.path)).ok
+    group = caller(chat="-100", is_group=True)
+    assert not (await desk.use("read_file", group, path=kept.path)).ok
+
+
+@pytest.mark.case("AG-03")
+async def test_the_same_result_is_kept_under_the_same_name(desk: Desk) -> None:
+    keep = KeptResults(desk.workspace)
+
+    assert await keep("one", OWNER) == await keep("one", OWNER)
+    assert await keep("one", OWNER) != await keep("two", OWNER)
+
+
+async def test_a_result_of_more_than_two_megabytes_is_kept_in_part(desk: Desk) -> None:
+    keep = KeptResults(desk.workspace)
+
+    kept = await keep("é" * 1_000_001, OWNER)
+
+    assert not kept.whole
+    assert (desk.root / kept.path).read_text() == "é" * 1_000_000
+
+
+@pytest.mark.case("TO-01")
+@pytest.mark.parametrize(
+    "text", ["x" * 2_000_000, "a line of text\n" * 40_000, "\x1b[31mnoise\x1b[0m" * 140_000]
+)
+async def test_a_long_result_needs_less_than_three_times_its_memory(desk: Desk, text: str) -> None:
+    tracemalloc.start()
+    try:
+        cleaned = clean(text)
+        kept = await KeptResults(desk.workspace)(cleaned, OWNER)
+        cut_middle(cleaned, chars_max=16_000, pointer=kept.path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 3 * len(text)

@@ -1,0 +1,277 @@
+"""The one place where a tool's failure is caught."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from agent.errors import Permanent, StorageFull
+from agent.messages import Role
+from agent.tools.arguments import Arguments
+from agent.tools.text import clean
+from agent.tools.tool import Caller, Effect, KeepWhole, Kept, ToolCard, Trust, may_call, run_tool
+from agent.transcript import ToolResult
+from tests.agent.tools.given import GUEST, MEMBER, OWNER, StillClock, call, caller
+
+
+class Size(Arguments):
+    size: int = 1
+
+
+Work = Callable[[Size, Caller], Awaitable[str]]
+
+
+class Probe:
+    """A tool that does what the test says, and counts its calls."""
+
+    def __init__(self, work: Work, *, effect: Effect = Effect.NONE, timeout_s: float = 5) -> None:
+        self._work = work
+        self.calls = 0
+        self.card = ToolCard(
+            name="probe",
+            description="A probe.",
+            arguments=Size,
+            group="test",
+            effect=effect,
+            redo="repeat",
+            trust=Trust.OURS,
+            timeout_s=timeout_s,
+        )
+
+    async def run(self, arguments: Size, caller: Caller) -> str:
+        self.calls += 1
+        return await self._work(arguments, caller)
+
+
+def giving(text: str, *, effect: Effect = Effect.NONE) -> Probe:
+    async def work(arguments: Size, caller: Caller) -> str:
+        return text
+
+    return Probe(work, effect=effect)
+
+
+def raising(error: BaseException, *, effect: Effect = Effect.NONE) -> Probe:
+    async def work(arguments: Size, caller: Caller) -> str:
+        raise error
+
+    return Probe(work, effect=effect)
+
+
+async def run(
+    probe: Probe,
+    arguments: object = "{}",
+    who: Caller = OWNER,
+    *,
+    keep: KeepWhole | None = None,
+    cut: bool = False,
+) -> ToolResult:
+    return await run_tool(
+        probe, call("probe", arguments), who, clock=StillClock(), keep=keep, cut=cut
+    )
+
+
+async def test_a_call_gets_typed_arguments_and_its_caller() -> None:
+    async def work(arguments: Size, who: Caller) -> str:
+        return f"{arguments.size + 1} for {who.person_id}"
+
+    result = await run(Probe(work), {"size": "41"})
+
+    assert result == ToolResult(call_id="c1", content="42 for p1")
+
+
+async def test_wrong_arguments_become_a_result_and_nothing_runs() -> None:
+    probe = giving("done")
+
+    result = await run(probe, {"size": "many", "colour": 1})
+
+    assert not result.ok
+    assert result.content.startswith("probe was not run: 'size': input should be a valid integer")
+    assert "unknown parameter 'colour' (known: size)" in result.content
+    assert probe.calls == 0
+
+
+@pytest.mark.case("AG-01")
+@pytest.mark.parametrize("arguments", ['{"size": 3', '{"size": 3}'])
+async def test_a_cut_call_is_not_run_even_if_it_could_be_read(arguments: str) -> None:
+    probe = giving("done")
+
+    result = await run(probe, arguments, cut=True)
+
+    assert probe.calls == 0
+    assert not result.ok
+    assert "cut off by the output limit; nothing was done" in result.content
+    assert "smaller steps" in result.content
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (Permanent("there is no such page"), "probe: there is no such page"),
+        (
+            OSError(28, "No space left on device", "/srv/x"),
+            "probe failed: No space left on device.",
+        ),
+        (KeyError("sk-secret"), "probe failed: an unforeseen error (KeyError)."),
+        (TimeoutError("inner"), "probe failed: an unforeseen error (TimeoutError)."),
+        (
+            ExceptionGroup("g", [ValueError("x")]),
+            "probe failed: an unforeseen error (ExceptionGroup).",
+        ),
+    ],
+)
+async def test_an_exception_becomes_one_plain_sentence(error: Exception, sentence: str) -> None:
+    result = await run(raising(error))
+
+    assert result == ToolResult(call_id="c1", content=sentence, ok=False)
+
+
+async def test_a_call_that_takes_too_long_is_stopped() -> None:
+    async def work(arguments: Size, caller: Caller) -> str:
+        await asyncio.sleep(30)
+        return "late"
+
+    result = await run(Probe(work, timeout_s=0.01))
+    result_of_write = await run(Probe(work, timeout_s=0.01, effect=Effect.WORKSPACE))
+
+    assert result.content == "probe did not finish within 0.01 s and was stopped."
+    assert not result.ok
+    assert "Whether it took effect is unknown" in result_of_write.content
+
+
+async def test_cancellation_passes_through() -> None:
+    with pytest.raises(asyncio.CancelledError):
+        await run(raising(asyncio.CancelledError()))
+
+
+# The expected table is written by hand: a new effect or role has to be put in.
+MAY = {
+    (Role.OWNER, Effect.NONE): True,
+    (Role.OWNER, Effect.WORKSPACE): True,
+    (Role.OWNER, Effect.PERSON): True,
+    (Role.OWNER, Effect.OUTSIDE): False,
+    (Role.MEMBER, Effect.NONE): True,
+    (Role.MEMBER, Effect.WORKSPACE): False,
+    (Role.MEMBER, Effect.PERSON): True,
+    (Role.MEMBER, Effect.OUTSIDE): False,
+    (Role.GUEST, Effect.NONE): True,
+    (Role.GUEST, Effect.WORKSPACE): False,
+    (Role.GUEST, Effect.PERSON): False,
+    (Role.GUEST, Effect.OUTSIDE): False,
+}
+
+
+def test_each_role_may_call_what_the_table_says() -> None:
+    found = {(role, effect): may_call(role, effect) for role in Role for effect in Effect}
+
+    assert found == MAY
+
+
+@pytest.mark.parametrize("who", [MEMBER, GUEST])
+async def test_who_may_not_is_refused_before_anything_runs(who: Caller) -> None:
+    probe = giving("done", effect=Effect.WORKSPACE)
+
+    result = await run(probe, who=who)
+
+    assert probe.calls == 0
+    assert result.content == f"probe was not run: a {who.role} may not use it. Tell the person so."
+
+
+async def test_what_acts_outside_is_refused_until_it_can_be_approved() -> None:
+    probe = giving("done", effect=Effect.OUTSIDE)
+
+    result = await run(probe)
+
+    assert (probe.calls, result.ok) == (0, False)
+    assert "cannot be approved yet" in result.content
+
+
+@pytest.mark.case("TO-05")
+@pytest.mark.parametrize(
+    ("raw", "readable"),
+    [
+        ("a\0b\x07c", "abc"),
+        ("half \ud83d pair", "half \ufffd pair"),
+        ("\x1b]0;title\x07\x1b[1;31mred\x1b[0m text", "red text"),
+        ("link \x1b]8;;http://x\x1b\\here\x1b]8;;\x1b\\ \x1b]open\nnext", "link here \nnext"),
+        ("10 %\r50 %\r\ndone\x85", "10 %\n50 %\ndone"),
+        ("tab\tand\nline stay, ü and 😀 too", "tab\tand\nline stay, ü and 😀 too"),
+        ("", "(no output)"),
+        ("\x00 \n", "(no output)"),
+    ],
+)
+async def test_a_result_is_readable_and_can_be_sent(raw: str, readable: str) -> None:
+    result = await run(giving(raw))
+
+    assert result.content == readable
+    json.dumps(result.content, ensure_ascii=False).encode("utf-8")
+
+
+class Shelf:
+    """A KeepWhole that remembers."""
+
+    def __init__(self, *, whole: bool = True) -> None:
+        self.texts: list[str] = []
+        self._whole = whole
+
+    async def __call__(self, text: str, caller: Caller) -> Kept:
+        self.texts.append(text)
+        return Kept(path="files/results/x.txt", whole=self._whole)
+
+
+@pytest.mark.case("TO-01", "HI-07")
+@pytest.mark.parametrize(
+    "text", ["x" * 2_000_000, "a line of text\n" * 133_333, "\x1b[31mnoise\x1b[0m" * 100_000]
+)
+async def test_a_long_result_is_cut_in_the_middle_and_kept_whole(text: str) -> None:
+    shelf = Shelf()
+
+    result = await run(giving(text), keep=shelf)
+
+    kept = shelf.texts[0]
+    assert len(result.content) <= 16_000
+    assert f"{len(kept):,} characters in all" in result.content
+    assert "read_file has all of it in files/results/x.txt" in result.content
+    assert result.content.startswith(kept[:11_000])
+    assert result.content.endswith(kept[-3_900:])
+    assert "\x1b" not in kept
+
+
+async def test_a_short_result_is_not_kept() -> None:
+    shelf = Shelf()
+
+    await run(giving("x" * 16_000), keep=shelf)
+
+    assert shelf.texts == []
+
+
+async def test_a_result_too_long_to_keep_says_so() -> None:
+    result = await run(giving("x" * 20_000), keep=Shelf(whole=False))
+
+    assert "its beginning (the rest was too long to keep)" in result.content
+
+
+async def test_a_full_disk_does_not_lose_the_result() -> None:
+    async def full(text: str, caller: Caller) -> Kept:
+        raise StorageFull("the disk is full")
+
+    result = await run(giving("x" * 20_000), keep=full)
+
+    assert result.ok
+    assert "20,000 characters in all; the rest could not be kept" in result.content
+
+
+async def test_a_caller_in_a_group_is_told_apart() -> None:
+    async def work(arguments: Size, who: Caller) -> str:
+        return str(who.is_group)
+
+    assert (await run(Probe(work), who=caller(is_group=True))).content == "True"
+
+
+def test_escapes_are_found_wherever_a_long_text_is_sliced() -> None:
+    for shift in range(24):
+        text = "." * shift + ("\x1b]0;title\x1b\\\x1b[1;31mred\x1b[0m " * 9_000)
+
+        assert clean(text) == "." * shift + "red " * 9_000

@@ -1,0 +1,107 @@
+"""The list of tools: offered by role and agent, found by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agent.messages import Role
+from agent.tools.files import file_tools
+from agent.tools.toolbox import Toolbox
+from agent.tools.workspace import Workspace
+from tests.agent.tools.given import call
+
+
+@pytest.fixture
+def toolbox(tmp_path: Path) -> Toolbox:
+    return Toolbox(file_tools(Workspace(tmp_path)))
+
+
+def names(toolbox: Toolbox, allowed: list[str], denied: list[str], role: Role) -> list[str]:
+    return [spec.name for spec in toolbox.specs(allowed, denied, role)]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "denied", "role", "offered"),
+    [
+        ([], [], Role.OWNER, ["read_file", "write_file", "edit_file", "list_dir"]),
+        ([], [], Role.MEMBER, ["read_file", "list_dir"]),
+        ([], [], Role.GUEST, ["read_file", "list_dir"]),
+        (["*_file"], [], Role.OWNER, ["read_file", "write_file", "edit_file"]),
+        (["*_file"], ["write_*"], Role.OWNER, ["read_file", "edit_file"]),
+        (["read_file"], ["*"], Role.OWNER, []),
+        (["nothing"], [], Role.OWNER, []),
+    ],
+)
+def test_tools_are_offered_by_role_and_globs_in_stable_order(
+    toolbox: Toolbox, allowed: list[str], denied: list[str], role: Role, offered: list[str]
+) -> None:
+    assert names(toolbox, allowed, denied, role) == offered
+
+
+def test_named_tools_keep_their_order_and_their_schemas(toolbox: Toolbox) -> None:
+    first = toolbox.named(["list_dir", "gone", "read_file"])
+
+    assert [spec.name for spec in first] == ["list_dir", "read_file"]
+    assert first == toolbox.named(["list_dir", "read_file"])
+
+
+def test_two_tools_of_one_name_are_an_error(tmp_path: Path) -> None:
+    tools = file_tools(Workspace(tmp_path))
+
+    with pytest.raises(ValueError, match="same name: list_dir, read_file"):
+        Toolbox([*tools, tools[0], tools[3]])
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("Read_File", "Nearest: read_file"),
+        ("readfile", "Nearest: read_file"),
+        ("list_directory", "Nearest: list_dir"),
+        ("launch", "nothing was done."),
+    ],
+)
+def test_an_unknown_tool_is_answered_with_the_nearest(
+    toolbox: Toolbox, name: str, advice: str
+) -> None:
+    offered = [spec.name for spec in toolbox.specs([], [], Role.OWNER)]
+
+    result = toolbox.unknown(call(name, {}), offered)
+
+    assert not result.ok
+    assert advice in result.content
+
+
+def test_without_tools_the_model_is_asked_for_text(toolbox: Toolbox) -> None:
+    assert "answer in text" in toolbox.unknown(call("read_file", {}), []).content
+
+
+def test_a_toolbox_knows_what_a_kill_permits_and_what_changes_nothing(toolbox: Toolbox) -> None:
+    redo = {name: toolbox.redo(name) for name in ["read_file", "write_file", "edit_file", "none"]}
+
+    assert redo == {
+        "read_file": "repeat",
+        "write_file": "idempotent",
+        "edit_file": "once",
+        "none": "repeat",
+    }
+    assert [toolbox.is_pure(name) for name in redo] == [True, False, False, True]
+
+
+def test_the_file_tools_are_cheap_to_offer(toolbox: Toolbox) -> None:
+    tools = [
+        {
+            "type": "function",
+            "function": {
+                "name": spec.name,
+                "description": spec.description,
+                "parameters": dict(spec.parameters),
+            },
+        }
+        for spec in toolbox.specs([], [], Role.OWNER)
+    ]
+
+    assert len(json.dumps(tools)) <= 1_800

@@ -1,0 +1,404 @@
+"""Paths never leave the workspace, whatever they look like and whoever swaps folders."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent.messages import Role
+from agent.tools.tool import Caller
+from agent.tools.workspace import PathRefused, Workspace
+from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, caller
+
+OUTSIDE = "the secret outside"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A workspace with links that lead outside, beside a folder whose name begins like it."""
+    root = tmp_path / "workspace"
+    (root / "sub").mkdir(parents=True)
+    (root / "sub" / "inside.txt").write_text("inside")
+    (root / "a.txt").write_text("text")
+    for folder in (tmp_path, tmp_path / "workspace_evil"):
+        folder.mkdir(exist_ok=True)
+        (folder / "secret").write_text(OUTSIDE)
+    (root / "link_to_outside").symlink_to(tmp_path)
+    (root / "link_to_secret").symlink_to(tmp_path / "secret")
+    (root / "link_inside").symlink_to(root / "sub")
+    return root
+
+
+def _listed(workspace: Workspace, path: str) -> None:
+    workspace.entries(path, OWNER)
+
+
+def _read(workspace: Workspace, path: str) -> None:
+    workspace.read(path, OWNER)
+
+
+def _write(workspace: Workspace, path: str) -> None:
+    workspace.write(path, b"overwritten", OWNER)
+
+
+def everything(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): path.read_text()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+LEAVING = [
+    "../secret",
+    "..",
+    "/etc/hostname",
+    "/",
+    "~/secret",
+    "~/../secret",
+    "~root/secret",
+    "sub/../../secret",
+    "sub/../a.txt",
+    "link_to_outside/secret",
+    "link_to_secret",
+    "link_inside/inside.txt",
+    "/proc/self/environ",
+    "%2e%2e/secret",
+    "%2E./secret",
+    "file:///etc/hostname",
+    "FILE:/etc/hostname",
+    "https://example.org/a",
+    "a\0b",
+    "a\\0b",
+    "..\\secret",
+    "a\nb",
+    "\ud83d",
+    "{root}/../secret",
+    "{root}_evil/secret",
+    "{root}/link_to_outside/secret",
+    "x" * 300,
+    "/".join("d" * 40),
+]
+
+
+@pytest.mark.case("SE-09")
+@pytest.mark.parametrize("act", [_read, _write, _listed])
+@pytest.mark.parametrize("path", LEAVING)
+def test_a_path_that_leaves_the_workspace_is_refused(
+    root: Path, path: str, act: Callable[[Workspace, str], None]
+) -> None:
+    workspace = Workspace(root)
+    before = everything(root.parent)
+
+    with pytest.raises(PathRefused) as caught:
+        act(workspace, path.format(root=root))
+
+    assert OUTSIDE not in str(caught.value)
+    assert everything(root.parent) == before
+
+
+@pytest.mark.case("SE-09")
+def test_a_name_that_only_begins_like_the_workspace_is_a_name_inside(root: Path) -> None:
+    workspace = Workspace(root)
+
+    with pytest.raises(PathRefused, match="does not exist"):
+        workspace.read("workspace_evil/secret", OWNER)
+    workspace.write("workspace_evil/secret", b"mine", OWNER)
+
+    assert (root / "workspace_evil" / "secret").read_text() == "mine"
+    assert (root.parent / "workspace_evil" / "secret").read_text() == OUTSIDE
+
+
+def test_percent_signs_are_taken_as_they_stand(root: Path) -> None:
+    workspace = Workspace(root)
+
+    workspace.write("50%20off.txt", b"x", OWNER)
+
+    assert (root / "50%20off.txt").exists()
+
+
+@pytest.mark.parametrize("path", ["a.txt", "./a.txt", "sub/.././a.txt", "//a.txt", "{root}/a.txt"])
+def test_ways_to_name_a_file_inside(root: Path, path: str) -> None:
+    workspace = Workspace(root)
+
+    if ".." in path or path.startswith("//"):
+        with pytest.raises(PathRefused):
+            workspace.read(path, OWNER)
+    else:
+        assert workspace.read(path.format(root=root), OWNER) == b"text"
+
+
+def test_a_workspace_that_is_itself_reached_by_a_link_works(root: Path, tmp_path: Path) -> None:
+    by_link = tmp_path / "home"
+    by_link.symlink_to(root)
+    workspace = Workspace(by_link)
+
+    assert workspace.read(f"{by_link}/a.txt", OWNER) == b"text"
+    assert workspace.read(f"{root}/a.txt", OWNER) == b"text"
+
+
+@pytest.mark.case("SE-09")
+def test_devices_fifos_and_sockets_are_neither_read_nor_replaced(root: Path) -> None:
+    workspace = Workspace(root)
+    os.mkfifo(root / "fifo")
+    with socket.socket(socket.AF_UNIX) as listener:
+        here = Path.cwd()
+        os.chdir(root)  # a socket's path has to be short
+        try:
+            listener.bind("socket")
+        finally:
+            os.chdir(here)
+
+        for name in ("fifo", "socket"):
+            for act in (_read, _write):
+                with pytest.raises(PathRefused, match="not a regular file"):
+                    act(workspace, name)
+
+        assert stat.S_ISFIFO((root / "fifo").stat().st_mode)
+
+
+def _rename(old: Path, new: Path) -> None:
+    """Also when a write has made the folder anew in between: that one is put aside."""
+    while True:
+        try:
+            old.rename(new)
+            return
+        except OSError:
+            new.rename(new.with_name(f"aside-{os.urandom(8).hex()}"))
+
+
+@pytest.mark.case("SE-09")
+def test_a_folder_swapped_for_a_link_meanwhile_leads_nowhere(root: Path) -> None:
+    """Folder and link change places all the time, as fast as they can, under reads and writes."""
+    workspace = Workspace(root)
+    outside = root.parent / "outside"
+    outside.mkdir()
+    (outside / "inside.txt").write_text(OUTSIDE)
+    (root / "evil").symlink_to(outside)
+    done = threading.Event()
+
+    def swap() -> None:
+        while not done.is_set():
+            for old, new in (("sub", "hold"), ("evil", "sub"), ("sub", "evil"), ("hold", "sub")):
+                _rename(root / old, root / new)
+
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    read, refused = 0, 0
+    deadline = time.monotonic() + 20
+    try:
+        while min(read, refused) < 200 and time.monotonic() < deadline:
+            try:
+                assert workspace.read("sub/inside.txt", OWNER) == b"inside"
+                read += 1
+                workspace.write("sub/new.txt", b"%d" % read, OWNER)
+                workspace.entries("sub", OWNER)
+            except PathRefused:
+                refused += 1
+    finally:
+        done.set()
+        swapper.join()
+
+    assert everything(outside) == {"inside.txt": OUTSIDE}
+    assert min(read, refused) >= 200
+
+
+@pytest.mark.case("SE-09")
+def test_a_link_in_the_place_of_a_file_is_not_written_through(root: Path) -> None:
+    workspace = Workspace(root)
+    target = root / "a.txt"
+
+    workspace.write("a.txt", b"first", OWNER)
+    target.unlink()
+    target.symlink_to(root.parent / "secret")
+    with pytest.raises(PathRefused, match="is a link"):
+        workspace.write("a.txt", b"second", OWNER)
+
+    assert (root.parent / "secret").read_text() == OUTSIDE
+
+
+# --- writing -----------------------------------------------------------------------------------
+
+
+def test_a_write_makes_folders_and_files_for_the_owner_of_the_process_alone(root: Path) -> None:
+    is_new = Workspace(root).write("deep/er/note.md", b"x", OWNER)
+
+    assert is_new
+    assert stat.S_IMODE((root / "deep").stat().st_mode) == 0o700
+    assert stat.S_IMODE((root / "deep" / "er").stat().st_mode) == 0o700
+    assert stat.S_IMODE((root / "deep" / "er" / "note.md").stat().st_mode) == 0o600
+
+
+def test_a_write_replaces_the_whole_file_and_leaves_nothing_beside_it(root: Path) -> None:
+    workspace = Workspace(root)
+
+    is_new = workspace.write("a.txt", b"y", OWNER)
+
+    assert not is_new
+    assert (root / "a.txt").read_bytes() == b"y"
+    assert sorted(path.name for path in root.iterdir() if not path.is_symlink()) == ["a.txt", "sub"]
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_rest(root: Path) -> None:
+    workspace = Workspace(root)
+
+    for path in ("sub", "a.txt/b", "."):
+        with pytest.raises(PathRefused):
+            workspace.write(path, b"y", OWNER)
+
+    assert everything(root) == {"a.txt": "text", "sub/inside.txt": "inside"}
+
+
+def test_what_a_killed_write_left_is_not_listed(root: Path) -> None:
+    (root / ".0123456789abcdef.part").write_text("half")
+
+    names = [entry.name for entry in Workspace(root).entries(".", OWNER).entries]
+
+    assert ".0123456789abcdef.part" not in names
+
+
+def test_sizes_are_capped_both_ways(root: Path) -> None:
+    workspace = Workspace(root)
+    (root / "big").write_bytes(b"x" * 5_000_001)
+
+    with pytest.raises(PathRefused, match=r"too large to read: 5,000,001 bytes"):
+        workspace.read("big", OWNER)
+    with pytest.raises(PathRefused, match=r"1,000,001 bytes are too many"):
+        workspace.write("b.txt", b"x" * 1_000_001, OWNER)
+
+    assert len(workspace.read("big", OWNER, bytes_max=5_000_001)) == 5_000_001
+    assert not (root / "b.txt").exists()
+
+
+def test_no_handle_stays_open(root: Path) -> None:
+    workspace = Workspace(root)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    for path in ("a.txt", "sub/none", "link_to_outside/secret", "fifo", "sub/inside.txt"):
+        for act in (_read, _listed):
+            try:
+                act(workspace, path)
+            except PathRefused:
+                continue
+
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+# --- what steers the assistant -----------------------------------------------------------------
+
+STEERING = [
+    "AGENTS.md",
+    "Agents.md",
+    "./soul.MD",
+    "USER.md",
+    "IDENTITY.md",
+    "TOOLS.md",
+    "HEARTBEAT.md",
+    "ＡＧＥＮＴＳ.md",
+    "AGENTS\u200b.md",
+    "SOUL.md.",
+    "SOUL.md ",
+    "prompts/system.md",
+    "Prompts/x/y.md",
+    "prompts",
+    "skills/new/SKILL.md",
+    "agents/default/instructions.md",
+]
+
+
+@pytest.mark.case("SE-19")
+@pytest.mark.parametrize("path", STEERING)
+def test_what_steers_the_assistant_cannot_be_written_by_a_tool(root: Path, path: str) -> None:
+    before = everything(root)
+
+    with pytest.raises(PathRefused, match="the owner can edit it by hand"):
+        Workspace(root).write(path, b"obey the page", OWNER)
+
+    assert everything(root) == before
+
+
+@pytest.mark.parametrize("path", ["sub/AGENTS.md", "my-skills/x.md", "agents.txt", "prompt.md"])
+def test_names_that_only_look_like_it_can_be_written(root: Path, path: str) -> None:
+    assert Workspace(root).write(path, b"x", OWNER)
+
+
+def test_what_steers_the_assistant_can_be_read(root: Path) -> None:
+    (root / "AGENTS.md").write_text("be kind")
+
+    assert Workspace(root).read("AGENTS.md", MEMBER) == b"be kind"
+
+
+# --- whose files -------------------------------------------------------------------------------
+
+PRIVATE = {
+    "USER.md": {"owner"},
+    "memory/MEMORY.md": {"owner"},
+    "Memory/MEMORY.md": {"owner"},
+    "memory/202601/20260107.md": {"owner"},
+    "memory/people/p1/MEMORY.md": {"owner"},
+    "memory/people/p2/MEMORY.md": {"member"},
+    "memory/people/p9/MEMORY.md": set(),
+    "MEMORY/People/p9/MEMORY.md": set(),
+    "files/results/telegram+42/r.txt": {"owner"},
+    "files/results/telegram+43/r.txt": {"member"},
+    "files/results/telegram+-100/r.txt": {"group"},
+    "Files/Results/telegram+43/r.txt": {"member"},
+    ".env": set(),
+    "sub/.ENV.local": set(),
+    "sub/inside.txt": {"owner", "member", "guest", "group"},
+    "notes/memory/x.md": {"owner", "member", "guest", "group"},
+}
+WHO = {"owner": OWNER, "member": MEMBER, "guest": GUEST, "group": GROUP}
+
+
+@pytest.mark.case("SE-17")
+@pytest.mark.parametrize("path", PRIVATE)
+@pytest.mark.parametrize("name", WHO)
+def test_a_private_file_is_read_by_its_person_in_a_private_chat_alone(
+    root: Path, path: str, name: str
+) -> None:
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("whose?")
+    workspace = Workspace(root)
+
+    if name in PRIVATE[path]:
+        assert workspace.read(path, WHO[name]) == b"whose?"
+    else:
+        with pytest.raises(PathRefused):
+            workspace.read(path, WHO[name])
+
+
+@pytest.mark.case("SE-17")
+def test_a_listing_leaves_out_what_the_caller_may_not_see(root: Path) -> None:
+    for path in PRIVATE:
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("whose?")
+    workspace = Workspace(root)
+
+    def names(path: str, who: Caller) -> set[str]:
+        return {entry.name for entry in workspace.entries(path, who).entries}
+
+    assert {"memory", "USER.md"} <= names(".", OWNER)
+    for who in (MEMBER, GUEST, GROUP):
+        assert not {"memory", "Memory", "USER.md", ".env"} & names(".", who)
+    assert names("memory/people", OWNER) == {"p1"}
+    assert names("files/results", MEMBER) == {"telegram+43"}
+    with pytest.raises(PathRefused, match="for the owner alone"):
+        workspace.entries("memory", MEMBER)
+    assert names("memory/people/p2", MEMBER) == {"MEMORY.md"}
+
+
+def test_a_group_member_does_not_reach_own_notes_in_a_group(root: Path) -> None:
+    in_group = caller("p2", Role.MEMBER, chat="-100", is_group=True)
+
+    with pytest.raises(PathRefused, match="closed in group chats"):
+        Workspace(root).read("memory/people/p2/MEMORY.md", in_group)

@@ -1,0 +1,57 @@
+"""A fresh database for each test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from memory.conversations import SqliteConversations
+from memory.database import Database
+from memory.inbox import SqliteInbox
+from memory.journal import SqliteJournal
+from memory.outbox import SqliteOutbox
+from memory.people import SqlitePeople
+from tests.memory.kit import StillClock
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "hearthbot.db"
+
+
+@pytest.fixture
+def clock() -> StillClock:
+    return StillClock()
+
+
+@pytest.fixture
+async def database(path: Path, clock: StillClock) -> AsyncIterator[Database]:
+    async with Database.open(path, clock=clock, busy_timeout_s=0.2) as database:
+        yield database
+
+
+@pytest.fixture
+def inbox(database: Database) -> SqliteInbox:
+    return SqliteInbox(database)
+
+
+@pytest.fixture
+def outbox(database: Database) -> SqliteOutbox:
+    return SqliteOutbox(database)
+
+
+@pytest.fixture
+def people(database: Database) -> SqlitePeople:
+    return SqlitePeople(database)
+
+
+@pytest.fixture
+def conversations(database: Database) -> SqliteConversations:
+    return SqliteConversations(database)
+
+
+@pytest.fixture
+def journal(database: Database) -> SqliteJournal:
+    return SqliteJournal(database)

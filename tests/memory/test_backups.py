@@ -1,0 +1,113 @@
+"""Backups: made beside the running bot, verified, three of them."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import stat
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from agent.errors import StorageCorrupt, StorageError, StorageReadOnly
+from memory.backups import make_backup, newest_good
+from memory.database import Database
+from tests.memory.kit import StillClock, opened, rows
+
+DAY_S = 86_400
+
+
+def keep_pair(connection: sqlite3.Connection, n: int) -> None:
+    for half in ("a", "b"):
+        connection.execute("insert into texts values (?, 'x')", (f"{n:05}{half}",))
+
+
+async def test_a_backup_made_amid_writes_has_whole_transactions_only(
+    database: Database, tmp_path: Path
+) -> None:
+    writing = [asyncio.create_task(database.write(partial(keep_pair, n=n))) for n in range(300)]
+    to = tmp_path / "far" / "copy.db"
+
+    await database.backup(to)
+    await asyncio.gather(*writing)
+
+    assert rows(to, "select count(*) % 2 from texts") == [(0,)]
+    assert rows(to, "pragma integrity_check") == [("ok",)]
+    assert stat.S_IMODE(to.stat().st_mode) == 0o600
+    assert [file.name for file in to.parent.iterdir()] == ["copy.db"]
+
+
+async def test_a_backup_opens_as_a_bot(database: Database, tmp_path: Path) -> None:
+    await database.write(partial(keep_pair, n=1))
+    await database.backup(tmp_path / "other" / "hearthbot.db")
+
+    async with opened(tmp_path / "other" / "hearthbot.db") as other:
+        found = await other.read(lambda c: c.execute("select count(*) from texts").fetchone())
+
+    assert found == (2,)
+
+
+async def test_one_backup_a_day_and_the_last_three_are_kept(
+    database: Database, clock: StillClock, path: Path
+) -> None:
+    made = []
+    for _ in range(5):
+        made.append(await database.backup_if_due())
+        assert await database.backup_if_due() is None
+        clock.move(DAY_S)
+
+    folder = path.parent / "backups"
+    assert made[0] == folder / "hearthbot-20260801.db"
+    kept = [f"hearthbot-2026080{day}.db" for day in (3, 4, 5)]
+    assert sorted(file.name for file in folder.iterdir()) == kept
+    assert await asyncio.to_thread(newest_good, path, folder) == folder / kept[-1]
+
+
+async def test_other_files_beside_the_backups_are_left_alone(
+    database: Database, clock: StillClock, tmp_path: Path
+) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for name in ("hearthbot-old.db", "hearthbot-2026.db", "notes.txt"):
+        (folder / name).touch()
+
+    for _ in range(4):
+        await database.backup_if_due(folder)
+        clock.move(DAY_S)
+
+    assert len(list(folder.iterdir())) == 6
+
+
+async def test_a_backup_that_does_not_verify_replaces_nothing(
+    database: Database, path: Path, tmp_path: Path
+) -> None:
+    to = tmp_path / "copy.db"
+    to.write_bytes(b"the former one")
+
+    def damage(connection: sqlite3.Connection) -> None:
+        # The pages of an index that nothing refers to any more: SQLite reads on, yet it is wrong.
+        connection.execute("pragma writable_schema = on")
+        connection.execute("delete from sqlite_schema where name = 'turns_open'")
+
+    await database.write(damage)
+
+    with pytest.raises(StorageCorrupt, match="did not verify"):
+        await database.backup(to)
+
+    assert to.read_bytes() == b"the former one"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["copy.db", "data"]
+
+
+async def test_where_a_backup_cannot_go_is_said(database: Database, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(StorageReadOnly):
+        await database.backup(tmp_path / "file" / "copy.db")
+
+
+def test_there_is_nothing_to_back_up_without_a_file(tmp_path: Path) -> None:
+    with pytest.raises(StorageError):
+        make_backup(tmp_path / "none.db", tmp_path / "copy.db")
+
+    assert list(tmp_path.iterdir()) == []

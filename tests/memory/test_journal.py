@@ -1,0 +1,475 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.errors import StorageError
+from agent.messages import ConversationId, InboxId, PersonId, Role, RunId
+from agent.ports import InboxState, RunStatus, StepRecord, StoredRun
+from agent.stored import OutboxState, OutPart, PartState, Person
+from memory.conversations import SqliteConversations
+from memory.database import Database
+from memory.inbox import SqliteInbox
+from memory.journal import SqliteJournal
+from memory.outbox import SqliteOutbox
+from memory.people import SqlitePeople
+from tests.memory.kit import LANE, START_MS, StillClock, event, rows, run, turn_end
+
+R1, R2, R3 = RunId("r1"), RunId("r2"), RunId("r3")
+
+
+@pytest.fixture
+async def conversation(conversations: SqliteConversations) -> ConversationId:
+    return await conversations.current(LANE)
+
+
+async def only(journal: SqliteJournal) -> StoredRun:
+    (stored,) = await journal.unfinished()
+    return stored
+
+
+# --- submitting ------------------------------------------------------------------------------
+
+
+async def test_a_run_is_stored_whole_and_in_order(
+    journal: SqliteJournal, inbox: SqliteInbox
+) -> None:
+    (stored,) = await inbox.store([event("1")])
+    first = run("r1", message_id="7", inbox_id=stored.id, payload={"text": "ü", "half": "\ud83d"})
+    second = run("r2", lane="telegram:6")
+
+    made = [await journal.submit(first), await journal.submit(second)]
+
+    assert made == list(await journal.unfinished())
+    assert [known.run for known in made if known] == [first, second]
+    assert [known.seq for known in made if known] == [1, 2]
+    assert {known.status for known in made if known} == {RunStatus.QUEUED}
+
+
+async def test_a_known_run_is_not_submitted_again(
+    journal: SqliteJournal, conversation: ConversationId
+) -> None:
+    await journal.submit(run("r1", payload={"text": "first"}))
+
+    assert await journal.submit(run("r1", payload={"text": "second"})) is None
+    assert (await only(journal)).run.payload == {"text": "first"}
+    await journal.finish(R1, turn_end("r1", conversation))
+    assert await journal.submit(run("r1")) is None
+    assert await journal.unfinished() == []
+
+
+async def test_a_run_of_an_unknown_message_is_refused(journal: SqliteJournal) -> None:
+    with pytest.raises(StorageError):
+        await journal.submit(run("r1", inbox_id=InboxId(99)))
+
+    assert await journal.unfinished() == []
+
+
+# --- steps -----------------------------------------------------------------------------------
+
+
+async def test_begin_returns_the_steps_by_number(journal: SqliteJournal) -> None:
+    await journal.submit(run("r1"))
+    assert await journal.begin(R1) == {}
+    await journal.record(R1, 0, "model", {"text": "hi"})
+    await journal.intend(R1, 1, "mail")
+
+    steps = await journal.begin(R1)
+
+    assert steps == {
+        0: StepRecord(n=0, name="model", output={"text": "hi"}),
+        1: StepRecord(n=1, name="mail", output=None),
+    }
+    assert (await only(journal)).status == RunStatus.RUNNING
+
+
+async def test_resumptions_are_counted_since_the_last_step(journal: SqliteJournal) -> None:
+    await journal.submit(run("r1"))
+    counted = []
+
+    for _ in range(3):
+        await journal.begin(R1)
+        counted.append((await only(journal)).resumes)
+    await journal.record(R1, 0, "model", {})
+    counted.append((await only(journal)).resumes)
+    await journal.begin(R1)
+    counted.append((await only(journal)).resumes)
+
+    assert counted == [1, 2, 3, 0, 1]
+
+
+async def test_the_start_of_a_run_is_its_first_begin(
+    journal: SqliteJournal, clock: StillClock, path: Path
+) -> None:
+    await journal.submit(run("r1"))
+    await journal.begin(R1)
+    clock.move(60)
+
+    await journal.begin(R1)
+
+    assert rows(path, "select started_ms from turns") == [(START_MS,)]
+
+
+async def test_an_intent_gets_its_output_and_keeps_it(journal: SqliteJournal) -> None:
+    await journal.submit(run("r1"))
+    await journal.intend(R1, 0, "mail")
+    await journal.intend(R1, 0, "mail")
+
+    await journal.record(R1, 0, "mail", {"sent": 1})
+    await journal.record(R1, 0, "mail", {"sent": 2})
+    await journal.intend(R1, 0, "mail")
+
+    assert await journal.begin(R1) == {0: StepRecord(n=0, name="mail", output={"sent": 1})}
+
+
+async def test_what_is_unknown_or_has_ended_cannot_begin(
+    journal: SqliteJournal, conversation: ConversationId
+) -> None:
+    await journal.submit(run("r1"))
+    await journal.finish(R1, turn_end("r1", conversation))
+
+    with pytest.raises(StorageError, match="ended"):
+        await journal.begin(R1)
+    with pytest.raises(StorageError, match="unknown"):
+        await journal.begin(R2)
+
+
+async def test_joined_runs_and_their_messages_end_with_the_step(
+    journal: SqliteJournal, inbox: SqliteInbox, path: Path
+) -> None:
+    stored = await inbox.store([event(str(n)) for n in range(3)])
+    for n, run_id in enumerate(("r1", "r2", "r3")):
+        await journal.submit(run(run_id, inbox_id=stored[n].id))
+    await journal.begin(R1)
+
+    await journal.record(R1, 0, "receive", {"messages": 2}, joined=[R2, R3])
+
+    assert (await only(journal)).run.run_id == R1
+    assert await inbox.counts() == {"queued": 1, "joined": 2}
+    joined = rows(path, "select joined_to, ended_ms from turns where status = 'joined'")
+    assert joined == [("r1", START_MS)] * 2
+
+
+# --- waiting ---------------------------------------------------------------------------------
+
+
+async def test_a_signal_wakes_the_run_that_waits(journal: SqliteJournal) -> None:
+    await journal.submit(run("r1"))
+    await journal.begin(R1)
+
+    assert await journal.suspend(R1, "approval:1")
+    assert (await only(journal)).status == RunStatus.SUSPENDED
+    assert await journal.signal("approval:2", {"ok": False}) is None
+    assert await journal.signal("approval:1", {"ok": True}) == R1
+
+    assert (await only(journal)).status == RunStatus.QUEUED
+    assert await journal.signalled("approval:1") == {"ok": True}
+
+
+async def test_a_signal_that_comes_first_is_kept(journal: SqliteJournal) -> None:
+    await journal.submit(run("r1"))
+    await journal.begin(R1)
+
+    assert await journal.signalled("child") is None
+    assert await journal.signal("child", {"n": 1}) is None
+
+    assert not await journal.suspend(R1, "child")
+    assert (await only(journal)).status == RunStatus.RUNNING
+    assert await journal.signalled("child") == {"n": 1}
+
+
+async def test_the_first_signal_of_a_key_stands(journal: SqliteJournal) -> None:
+    await journal.signal("approval", {"ok": True})
+
+    await journal.signal("approval", {"ok": False})
+
+    assert await journal.signalled("approval") == {"ok": True}
+
+
+# --- stopping and editing --------------------------------------------------------------------
+
+
+async def test_why_a_run_is_to_end_is_kept(journal: SqliteJournal) -> None:
+    await journal.submit(run("r1"))
+
+    await journal.stopping(R1, "stopped by Ann")
+
+    assert (await only(journal)).stopping == "stopped by Ann"
+
+
+async def test_an_edit_replaces_what_has_not_begun(journal: SqliteJournal) -> None:
+    await journal.submit(run("r1", message_id="7"))
+    await journal.submit(run("r2", message_id="8"))
+
+    assert await journal.replace(LANE, "7", {"text": "edited"}) == R1
+
+    payloads = [stored.run.payload for stored in await journal.unfinished()]
+    assert payloads == [{"text": "edited"}, {"text": "r2"}]
+
+
+async def test_an_edit_comes_too_late_for_what_has_begun_joined_or_ended(
+    journal: SqliteJournal, conversation: ConversationId
+) -> None:
+    for run_id, message_id in (("r1", "1"), ("r2", "2"), ("r3", "3"), ("r4", "4")):
+        await journal.submit(run(run_id, message_id=message_id))
+    await journal.begin(R1)
+    await journal.record(R1, 0, "receive", {}, joined=[R2])
+    await journal.finish(R3, turn_end("r3", conversation))
+    await journal.begin(RunId("r4"))
+    await journal.suspend(RunId("r4"), "key")
+    await journal.signal("key", {})
+
+    assert [await journal.replace(LANE, n, {}) for n in ("1", "2", "3", "4")] == [None] * 4
+
+
+async def test_an_edit_finds_only_its_own_message(journal: SqliteJournal) -> None:
+    await journal.submit(run("r1", message_id=""))
+    await journal.submit(run("r2", message_id="7"))
+
+    assert await journal.replace(LANE, "", {}) is None
+    assert await journal.replace("telegram:6", "7", {}) is None
+    assert await journal.replace(LANE, "8", {}) is None
+
+
+# --- the end ---------------------------------------------------------------------------------
+
+
+async def test_the_end_of_a_turn_is_one_whole(
+    journal: SqliteJournal,
+    inbox: SqliteInbox,
+    outbox: SqliteOutbox,
+    conversations: SqliteConversations,
+    conversation: ConversationId,
+) -> None:
+    (stored,) = await inbox.store([event("1")])
+    await journal.submit(run("r1", inbox_id=stored.id))
+    await journal.begin(R1)
+
+    ready = await journal.finish(R1, turn_end("r1", conversation, reply="hello"))
+
+    (row,) = await outbox.open_rows()
+    assert list(ready) == [(LANE, row.id)]
+    assert (row.run_id, row.lane, row.text) == (R1, LANE, "hello")
+    assert len((await conversations.history(conversation)).entries) == 2
+    assert await inbox.counts() == {"replied": 1}
+    assert await journal.unfinished() == []
+
+
+async def test_a_turn_ends_once(
+    journal: SqliteJournal,
+    outbox: SqliteOutbox,
+    conversations: SqliteConversations,
+    conversation: ConversationId,
+) -> None:
+    await journal.submit(run("r1"))
+    await journal.finish(R1, turn_end("r1", conversation))
+
+    again = await journal.finish(R1, turn_end("r1", conversation, reply="again"))
+
+    assert list(again) == []
+    assert [row.text for row in await outbox.open_rows()] == ["hello"]
+    assert len((await conversations.history(conversation)).entries) == 2
+
+
+async def test_a_joined_turn_has_ended(
+    journal: SqliteJournal, outbox: SqliteOutbox, conversation: ConversationId
+) -> None:
+    await journal.submit(run("r1"))
+    await journal.submit(run("r2"))
+    await journal.record(R1, 0, "receive", {}, joined=[R2])
+
+    assert list(await journal.finish(R2, turn_end("r2", conversation))) == []
+    assert await outbox.open_rows() == []
+
+
+async def test_an_end_that_fails_leaves_nothing_of_itself(
+    journal: SqliteJournal, outbox: SqliteOutbox, inbox: SqliteInbox, path: Path
+) -> None:
+    (stored,) = await inbox.store([event("1")])
+    await journal.submit(run("r1", inbox_id=stored.id))
+
+    with pytest.raises(StorageError):
+        await journal.finish(R1, turn_end("r1", ConversationId("c_none")))
+
+    assert rows(path, "select count(*) from messages") == [(0,)]
+    assert await outbox.open_rows() == []
+    assert await inbox.counts() == {"queued": 1}
+
+
+async def test_an_unknown_turn_cannot_end(
+    journal: SqliteJournal, conversation: ConversationId
+) -> None:
+    with pytest.raises(StorageError, match="unknown"):
+        await journal.finish(R1, turn_end("r1", conversation))
+
+
+@pytest.mark.parametrize("status", [RunStatus.QUEUED, RunStatus.SUSPENDED, RunStatus.JOINED])
+async def test_only_an_end_ends_a_turn(
+    journal: SqliteJournal, conversation: ConversationId, status: RunStatus
+) -> None:
+    with pytest.raises(ValueError, match="not an end"):
+        await journal.finish(R1, turn_end("r1", conversation, status=status))
+
+
+async def test_a_message_that_has_ended_keeps_its_state(
+    journal: SqliteJournal, inbox: SqliteInbox, conversation: ConversationId
+) -> None:
+    (stored,) = await inbox.store([event("1")])
+    await journal.submit(run("r1", inbox_id=stored.id))
+    await inbox.end(stored.id, InboxState.CANCELLED, reply=None)
+
+    await journal.finish(R1, turn_end("r1", conversation))
+
+    assert await inbox.counts() == {"cancelled": 1}
+
+
+async def test_a_draft_becomes_the_reply(
+    journal: SqliteJournal, outbox: SqliteOutbox, conversation: ConversationId
+) -> None:
+    await journal.submit(run("r1"))
+    draft = await outbox.open_draft(R1, LANE)
+    await outbox.mark(draft.id, OutPart(n=0, state=PartState.SENT, message_id="9"))
+
+    ready = await journal.finish(R1, turn_end("r1", conversation, reply="whole"))
+
+    (row,) = await outbox.open_rows()
+    assert list(ready) == [(LANE, row.id)] == [(LANE, draft.id)]
+    assert row.text == "whole"
+    assert [part.message_id for part in row.parts] == ["9"]
+
+
+@pytest.mark.parametrize("state", [PartState.SENDING, PartState.READY, PartState.FAILED])
+async def test_without_a_reply_a_draft_that_was_never_shown_is_dropped(
+    journal: SqliteJournal, outbox: SqliteOutbox, conversation: ConversationId, state: PartState
+) -> None:
+    await journal.submit(run("r1"))
+    draft = await outbox.open_draft(R1, LANE)
+    await outbox.mark(draft.id, OutPart(n=0, state=state))
+
+    ready = await journal.finish(R1, turn_end("r1", conversation, reply=""))
+
+    assert list(ready) == []
+    assert await outbox.row(draft.id) is None
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        OutPart(n=0, state=PartState.SENT, message_id="9"),
+        OutPart(n=0, state=PartState.SENDING, message_id="9"),
+        OutPart(n=0, state=PartState.DOUBTFUL),
+        OutPart(n=0, state=PartState.UNKNOWN),
+    ],
+)
+async def test_without_a_reply_a_draft_that_was_shown_stays_as_it_is(
+    journal: SqliteJournal, outbox: SqliteOutbox, conversation: ConversationId, part: OutPart
+) -> None:
+    await journal.submit(run("r1"))
+    draft = await outbox.open_draft(R1, LANE)
+    await outbox.mark(draft.id, part)
+
+    ready = await journal.finish(R1, turn_end("r1", conversation, reply=""))
+
+    row = await outbox.row(draft.id)
+    assert list(ready) == []
+    assert row is not None
+    assert (row.state, row.parts) == (OutboxState.SENT, (part,))
+
+
+async def test_without_a_reply_and_a_draft_nothing_goes_out(
+    journal: SqliteJournal, outbox: SqliteOutbox, conversation: ConversationId
+) -> None:
+    await journal.submit(run("r1"))
+
+    assert list(await journal.finish(R1, turn_end("r1", conversation, reply=""))) == []
+    assert await outbox.counts() == {}
+
+
+async def test_a_reply_whose_chat_was_lost_is_kept_but_not_sent(
+    journal: SqliteJournal, outbox: SqliteOutbox, conversation: ConversationId
+) -> None:
+    await journal.submit(run("r1"))
+    draft = await outbox.open_draft(R1, LANE)
+    await outbox.mark(draft.id, end=OutboxState.FAILED, reason="blocked")
+
+    ready = await journal.finish(R1, turn_end("r1", conversation, reply="whole"))
+
+    row = await outbox.row(draft.id)
+    assert list(ready) == []
+    assert row is not None
+    assert (row.state, row.text) == (OutboxState.FAILED, "whole")
+
+
+async def test_the_owner_is_told_in_a_private_chat(
+    journal: SqliteJournal, outbox: SqliteOutbox, people: SqlitePeople, conversation: ConversationId
+) -> None:
+    addresses = ("console:local", "telegram:-100", "telegram:5", "telegram:6")
+    await people.add_person(Person(id=PersonId("m"), role=Role.MEMBER, addresses=("telegram:1",)))
+    await people.add_person(Person(id=PersonId("o"), role=Role.OWNER, addresses=addresses))
+    await journal.submit(run("r1"))
+
+    end = turn_end("r1", conversation, reply="sorry", owner_notice="the disk is full")
+    ready = await journal.finish(R1, end)
+
+    reply, notice = await outbox.open_rows()
+    assert list(ready) == [(LANE, reply.id), ("telegram:5", notice.id)]
+    assert (notice.run_id, notice.lane, notice.text) == (None, "telegram:5", "the disk is full")
+
+
+async def test_without_an_owner_in_reach_no_notice_goes_out(
+    journal: SqliteJournal, outbox: SqliteOutbox, people: SqlitePeople, conversation: ConversationId
+) -> None:
+    owner = Person(id=PersonId("o"), role=Role.OWNER, addresses=("console:local",))
+    await people.add_person(owner)
+    await journal.submit(run("r1"))
+
+    ready = await journal.finish(R1, turn_end("r1", conversation, reply="", owner_notice="look"))
+
+    assert list(ready) == []
+    assert await outbox.counts() == {}
+
+
+# --- restarts --------------------------------------------------------------------------------
+
+
+async def test_all_that_is_unfinished_is_found_after_a_restart(
+    path: Path, clock: StillClock
+) -> None:
+    async with Database.open(path, clock=clock) as database:
+        journal = SqliteJournal(database)
+        for run_id in ("r1", "r2", "r3"):
+            await journal.submit(run(run_id))
+        await journal.begin(R1)
+        await journal.record(R1, 0, "model", {"text": "a"})
+        await journal.begin(R2)
+        await journal.suspend(R2, "key")
+        await journal.stopping(R3, "stop")
+
+    async with Database.open(path, clock=clock) as database:
+        journal = SqliteJournal(database)
+        found = await journal.unfinished()
+        steps = await journal.begin(R1)
+
+    statuses = [RunStatus.RUNNING, RunStatus.SUSPENDED, RunStatus.QUEUED]
+    assert [stored.status for stored in found] == statuses
+    assert found[2].stopping == "stop"
+    assert steps[0].output == {"text": "a"}
+
+
+async def test_pruning_takes_steps_of_old_ended_turns_only(
+    journal: SqliteJournal, clock: StillClock, conversation: ConversationId, path: Path
+) -> None:
+    for run_id in (R1, R2):
+        await journal.submit(run(run_id))
+        await journal.record(run_id, 0, "model", {})
+    await journal.finish(R1, turn_end("r1", conversation))
+    clock.move(10)
+    await journal.submit(run("r3"))
+    await journal.record(R3, 0, "model", {})
+    await journal.finish(R3, turn_end("r3", conversation))
+
+    assert await journal.prune(START_MS + 5_000) == 1
+
+    assert rows(path, "select run_id from steps order by run_id") == [("r2",), ("r3",)]
+    assert rows(path, "select count(*) from messages") == [(4,)]
