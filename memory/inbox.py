@@ -25,7 +25,7 @@ select id, source, event_id, lane, payload from inbox
 where ended_ms is null and state = 'received' order by id
 """
 _END = """
-update inbox set state = ?, reason = ?, ended_ms = ? where id = ? and ended_ms is null
+update inbox set state = ?, reason = ?, payload = null, ended_ms = ? where id = ? and ended_ms is null
 returning id
 """
 _COUNTS = "select state, count(*) from inbox group by state"
@@ -73,7 +73,10 @@ class SqliteInbox:
         reason: str = "",
         reply: NewMessage | None,
     ) -> OutboxId | None:
-        """Gives an event its terminal state, together with the reply it gets, if any."""
+        """Gives an event its terminal state, together with the reply it gets, if any.
+
+        Its payload goes: what has to be kept of it stands in the history.
+        """
         if state in _OPEN_STATES:
             raise ValueError(f"{state} is not an end")
         now_ms = self._database.now_ms()

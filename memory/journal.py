@@ -60,7 +60,10 @@ update turns set status = 'joined', joined_to = ?, ended_ms = ?
 where run_id = ? and ended_ms is null
 returning inbox_id
 """
-_END_INBOX = "update inbox set state = ?, ended_ms = ? where id = ? and ended_ms is null"
+# An ended event needs no payload: its words stand in the history, and in one place alone.
+_END_INBOX = """
+update inbox set state = ?, payload = null, ended_ms = ? where id = ? and ended_ms is null
+"""
 _SUSPEND = """
 update turns set status = 'suspended', waits_for = ? where run_id = ? and ended_ms is null
 """
@@ -97,6 +100,7 @@ delete from steps where exists (
     select 1 from turns where turns.run_id = steps.run_id and turns.ended_ms < ?
 )
 """
+_CLEAR_PAYLOADS = "update turns set payload = '{}' where ended_ms < ? and payload <> '{}'"
 
 _TERMINAL = {RunStatus.DONE, RunStatus.FAILED, RunStatus.CANCELLED}
 
@@ -239,8 +243,16 @@ class SqliteJournal:
         return await self._database.write(work)
 
     async def prune(self, before_ms: int) -> int:
-        """Deletes the steps of turns that ended before; returns how many. For a daily caller."""
-        return await self._database.write(lambda c: c.execute(_PRUNE, (before_ms,)).rowcount)
+        """Deletes what turns that ended before needed to run; returns how many steps went.
+
+        For a daily caller. What was said and done stays: it is in the messages.
+        """
+
+        def work(connection: sqlite3.Connection) -> int:
+            connection.execute(_CLEAR_PAYLOADS, (before_ms,))
+            return connection.execute(_PRUNE, (before_ms,)).rowcount
+
+        return await self._database.write(work)
 
     async def _change(self, sql: str, values: tuple[object, ...]) -> None:
         def work(connection: sqlite3.Connection) -> None:
