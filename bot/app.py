@@ -12,7 +12,7 @@ import random
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,7 +84,6 @@ class Bot:
     database: Database
     journal: SqliteJournal
     status: BotStatus
-    stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def channels(self) -> Mapping[str, Channel]:
@@ -100,7 +99,7 @@ class Bot:
             if not self.engine.busy(lane) and not self.outbox.busy(lane):
                 return
 
-    async def serve(self) -> None:
+    async def serve(self, stopping: asyncio.Event) -> None:
         """Takes messages in until `stopping` is set; then drains within `turns.drain_s`.
 
         Raises TelegramRefused when the only channel cannot work.
@@ -109,7 +108,7 @@ class Bot:
             intake = [group.create_task(self._keep_house())]
             if self.telegram is not None:
                 intake.append(group.create_task(self._take_in(self.telegram)))
-            await self.stopping.wait()
+            await stopping.wait()
             log.info("bot.stopping")
             for task in intake:
                 task.cancel()
@@ -121,8 +120,17 @@ class Bot:
         await self.engine.stop(drain_s * ENGINE_SHARE)
         await self.outbox.stop(drain_s * OUTBOX_SHARE)
 
-    async def once(self) -> None:
-        """Works off what is waiting, here and at the platform."""
+    async def once(self, stopping: asyncio.Event) -> None:
+        """Works off what is waiting, here and at the platform, or as much until `stopping`."""
+        async with asyncio.TaskGroup() as group:
+            working = group.create_task(self._work_off())
+            stop = group.create_task(stopping.wait())
+            await asyncio.wait([working, stop], return_when=asyncio.FIRST_COMPLETED)
+            working.cancel()
+            stop.cancel()
+        await self.drain()
+
+    async def _work_off(self) -> None:
         if self.telegram is not None:
             await self.telegram.connect()
             await self.telegram.fetch_waiting(self.door)
@@ -130,14 +138,14 @@ class Bot:
 
     async def _take_in(self, telegram: TelegramChannel) -> None:
         await telegram.connect()
-        if self.settings.telegram.mode == "webhook":
-            from bot.webhook import serve_webhook
-
-            await serve_webhook(telegram, self.door, self.settings.telegram)
-            return
         async with asyncio.TaskGroup() as group:
             group.create_task(telegram.announce([(c.name, c.help) for c in commands.COMMANDS]))
-            await telegram.poll(self.door)
+            if self.settings.telegram.mode == "webhook":
+                from bot.webhook import serve_webhook
+
+                await serve_webhook(telegram, self.door, self.settings.telegram)
+            else:
+                await telegram.poll(self.door)
 
     async def _keep_house(self) -> None:
         """A daily backup, and the steps of old turns go. Trouble is told and tried again."""
@@ -198,7 +206,7 @@ async def open_bot(
         status = BotStatus(clock, choice, lambda: settings_changed(home, digest, env))
         tools = commands.Tools(engine=engine, conversations=conversations, status=status)
         door = await stack.enter_async_context(
-            Door(inbox, access, engine, conversations, outbox, command_tools=tools)
+            Door(inbox, access, engine, conversations, outbox, command_tools=tools, clock=clock)
         )
         bot = Bot(
             home=home,

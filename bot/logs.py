@@ -99,6 +99,14 @@ class Logs:
         threading.excepthook = _log_thread_crash
         sys.unraisablehook = _log_unraisable
 
+    def crashed(self, error: BaseException) -> None:
+        """Writes the traceback of what ends the program: to the file, so that the terminal shows
+        one sentence alone; without a file, to the stream."""
+        files = [one for one in self._handlers if isinstance(one, _FileHandler)]
+        self._root.handlers[:] = files or self._handlers
+        _log.critical("crashed", exc_info=error)
+        self._root.handlers[:] = self._handlers
+
     def close(self) -> None:
         """Flushes and closes the log file, and puts back what was before."""
         sys.excepthook, threading.excepthook, sys.unraisablehook = self._hooks_before

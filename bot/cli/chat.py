@@ -23,10 +23,10 @@ def chat(
 ) -> None:
     """Talk in the terminal: same assistant, memory and commands. /quit or Ctrl-D leaves."""
     with exit_for(), opened(log_to_terminal=False) as home:
-        asyncio.run(_chat(home, message))
+        asyncio.run(converse(home, message))
 
 
-async def _chat(home: Opened, message: str) -> None:
+async def converse(home: Opened, message: str) -> None:
     from bot.cli.asking import reach
     from bot.cli.screen import PlainScreen, RichScreen
 

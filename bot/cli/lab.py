@@ -59,10 +59,11 @@ async def _rehearse(home: Opened) -> None:
             settings = load(copy.path, env)
             async with open_bot(copy, settings, env=env, digest="lab", clock=SystemClock()) as bot:
                 await bot.access.approve(f"telegram:{PERSON}")
-                serving = asyncio.create_task(bot.serve())
-                await _converse(bot, telegram)
-                bot.stopping.set()
-                await serving
+                stopping = asyncio.Event()
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(bot.serve(stopping))
+                    await _converse(bot, telegram)
+                    stopping.set()
 
 
 async def _converse(bot: Bot, telegram: FakeTelegram) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
 from typing import TYPE_CHECKING
@@ -20,7 +20,6 @@ from agent.errors import AssistantError, SettingsWrong
 if TYPE_CHECKING:
     from bot.config import Settings
     from bot.home import Home
-    from bot.logs import Logs
 
 DONE, FAILED, WRONG_USAGE = 0, 1, 2
 """Exit codes (SPEC §1)."""
@@ -37,7 +36,6 @@ class Opened:
     settings: Settings
     env: dict[str, str]
     digest: str
-    logs: Logs
 
 
 @contextmanager
@@ -46,11 +44,12 @@ def exit_for() -> Iterator[None]:
     try:
         yield
     except (AssistantError, ExceptionGroup) as error:
-        known = [leaf for leaf in _leaves(error) if isinstance(leaf, AssistantError)]
-        if not known:
+        leaves = list(_leaves(error))
+        known = [leaf for leaf in leaves if isinstance(leaf, AssistantError)]
+        if len(known) < len(leaves):
             raise
-        for leaf in known:
-            typer.secho(str(leaf), err=True, fg="red")
+        for sentence in dict.fromkeys(str(leaf) for leaf in known):
+            typer.secho(sentence, err=True, fg="red")
         wrong = any(isinstance(leaf, SettingsWrong) for leaf in known)
         raise typer.Exit(WRONG_USAGE if wrong else FAILED) from None
 
@@ -71,32 +70,57 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
-@contextmanager
-def opened(*, log_to_terminal: bool) -> Iterator[Opened]:
-    """The home and its settings, with logging in force.
-
-    `log_to_terminal` False keeps log lines out of a conversation in the terminal: they go to the
-    log file alone. Raises SettingsWrong, StorageError.
-    """
+def read_home() -> Opened:
+    """The home, made ready, and its settings. Raises SettingsWrong, StorageError."""
     from bot.config import load
     from bot.home import find_home, prepare, settings_digest
-    from bot.logs import set_up
 
     env = dict(os.environ)
     home = find_home(env)
     findings = prepare(home)
     digest = settings_digest(home, env)
     settings = load(home.path, env)
-    keys = [value for name, value in env.items() if name.endswith(PROVIDER_KEYS_END) and value]
-    with ExitStack() as stack:
-        logs = stack.enter_context(
-            set_up(
-                settings.logging,
-                secrets=[*settings.secrets(), *keys],
-                stream=sys.stderr if log_to_terminal else _Nowhere(),
-                file=home.log_file,
+    for finding in findings:
+        typer.secho(f"Warning: {finding.problem}. To fix it: {finding.fix}", err=True, fg="yellow")
+    return Opened(home=home, settings=settings, env=env, digest=digest)
+
+
+@contextmanager
+def logged(home: Opened, *, to_terminal: bool) -> Iterator[None]:
+    """Logging in force; what nobody caught becomes one sentence here and a traceback in the log.
+
+    `to_terminal` False keeps log lines out of a conversation: they go to the log file alone.
+    """
+    from bot.logs import set_up
+
+    keys = [v for name, v in home.env.items() if name.endswith(PROVIDER_KEYS_END) and v]
+    with set_up(
+        home.settings.logging,
+        secrets=[*home.settings.secrets(), *keys],
+        stream=sys.stderr if to_terminal else _Nowhere(),
+        file=home.home.log_file,
+    ) as logs:
+        try:
+            yield
+        except (AssistantError, typer.Exit, typer.Abort, KeyboardInterrupt, SystemExit):
+            raise
+        except Exception as error:  # the process's own door: nothing catches it after this
+            if all(isinstance(leaf, AssistantError) for leaf in _leaves(error)):
+                raise
+            logs.crashed(error)
+            kinds = ", ".join(dict.fromkeys(type(leaf).__name__ for leaf in _leaves(error)))
+            typer.secho(
+                f"Hearthbot stopped because of a fault of its own ({kinds}). What was stored is "
+                f"kept. The details are in {home.home.log_file}.",
+                err=True,
+                fg="red",
             )
-        )
-        for finding in findings:
-            typer.secho(f"Warning: {finding.problem} {finding.fix}", err=True, fg="yellow")
-        yield Opened(home=home, settings=settings, env=env, digest=digest, logs=logs)
+            raise typer.Exit(FAILED) from None
+
+
+@contextmanager
+def opened(*, log_to_terminal: bool) -> Iterator[Opened]:
+    """`read_home` and `logged` in one: what most commands begin with."""
+    home = read_home()
+    with logged(home, to_terminal=log_to_terminal):
+        yield home

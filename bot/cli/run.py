@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli.opening import Opened, exit_for, opened
+from bot.cli.opening import WRONG_USAGE, Opened, exit_for, logged, opened, read_home
 
 
 def run(
@@ -19,20 +19,30 @@ def run(
 ) -> None:
     """Start every configured channel; Ctrl-C or SIGTERM drains and stops."""
     with exit_for(), opened(log_to_terminal=True) as home:
+        if not _has_channel(home) and not once:
+            typer.secho(
+                "No channel is configured. Set telegram.token in "
+                f"{home.home.config} (or HEARTHBOT_TELEGRAM__TOKEN), or talk here: hearthbot chat",
+                err=True,
+                fg="yellow",
+            )
+            raise typer.Exit(WRONG_USAGE)
         asyncio.run(_run(home, once=once))
 
 
 def start() -> None:
     """What `hearthbot` alone does: serve Telegram if a token is set, else chat here."""
-    with exit_for(), opened(log_to_terminal=True) as home:
-        has_channel = bool(home.settings.telegram.token.get_secret_value())
-    if has_channel:
-        run()
-        return
-    typer.echo("No Telegram token is set (telegram.token), so here is a chat in this terminal.\n")
-    from bot.cli.chat import chat
+    with exit_for():
+        home = read_home()
+        if _has_channel(home):
+            with logged(home, to_terminal=True):
+                asyncio.run(_run(home, once=False))
+            return
+        from bot.cli.chat import converse
 
-    chat()
+        typer.echo("No Telegram token is set (telegram.token), so here is a chat in this terminal.")
+        with logged(home, to_terminal=False):
+            asyncio.run(converse(home, ""))
 
 
 def status(
@@ -52,28 +62,25 @@ def status(
         typer.echo(line)
 
 
+def _has_channel(home: Opened) -> bool:
+    return bool(home.settings.telegram.token.get_secret_value())
+
+
 async def _run(home: Opened, *, once: bool) -> None:
     from bot.app import open_bot
     from bot.clock import SystemClock
 
-    if not home.settings.telegram.token.get_secret_value() and not once:
-        typer.secho(
-            "No channel is configured. Set telegram.token in "
-            f"{home.home.config} (or HEARTHBOT_TELEGRAM__TOKEN), or talk here: hearthbot chat",
-            err=True,
-            fg="yellow",
-        )
-        raise typer.Exit(2)
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
     async with open_bot(
         home.home, home.settings, env=home.env, digest=home.digest, clock=SystemClock()
     ) as bot:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, bot.stopping.set)
         if once:
-            await bot.once()
+            await bot.once(stopping)
             return
         if sys.stderr.isatty():
             typer.secho(f"Model: {bot.choice.model}. {bot.choice.why}", err=True)
             typer.secho("Serving Telegram. Ctrl-C stops.", err=True)
-        await bot.serve()
+        await bot.serve(stopping)

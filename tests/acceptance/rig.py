@@ -1,0 +1,242 @@
+"""The real program and its stand-ins as processes of their own, driven from outside alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+
+T = TypeVar("T")
+
+TOKEN = "123456:TESTTESTTEST"
+LONG_S = 60.0
+"""Nothing in these tests takes so long; a wait that does has failed."""
+
+
+def until(what: Callable[[], T], *, timeout_s: float = LONG_S, about: str = "") -> T:
+    """The first true value of `what`. Time decides nothing here: the limit is only generous."""
+    ends = time.monotonic() + timeout_s
+    while not (value := what()):
+        assert time.monotonic() < ends, f"waited in vain {about or what}"
+        time.sleep(0.01)
+    return value
+
+
+class StandIn:
+    """`python -m MODULE` and its control routes."""
+
+    def __init__(self, module: str, *options: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module, "--port", "0", *options], stdout=subprocess.PIPE
+        )
+        assert self._process.stdout is not None
+        self.url: str = json.loads(self._process.stdout.readline())["url"]
+        self._http = httpx.Client(base_url=self.url, timeout=LONG_S, trust_env=False)
+
+    def ask(self, operation: str, **arguments: Any) -> Any:
+        """One control route."""
+        answer = self._http.post(f"/lab/{operation}", json=arguments)
+        assert answer.status_code == 200, (operation, arguments, answer.text)
+        return answer.json()["result"]
+
+    def received(self, method: str) -> int:
+        """How many requests of a method came."""
+        return int(self.ask("gate").get(method, {}).get("received", 0))
+
+    def vanished(self, method: str) -> int:
+        """Requests that took effect while their client died."""
+        return int(self.ask("gate").get(method, {}).get("vanished", 0))
+
+    def close(self) -> None:
+        self._http.close()
+        self._process.terminate()
+        self._process.communicate(timeout=LONG_S)
+
+
+class Telegram(StandIn):
+    """The Bot API."""
+
+    def __init__(self, *options: str) -> None:
+        super().__init__("bot.lab.telegram", "--token", TOKEN, *options)
+
+    def says(self, chat: int, text: str) -> None:
+        """A person writes to the bot in a private chat."""
+        self.ask("message", chat_id=chat, text=text)
+
+    def shown(self, chat: int) -> list[str]:
+        """What the bot's messages in this chat read now, in order."""
+        return [message["text"] for message in self.ask("chat", chat_id=chat) if message["is_bot"]]
+
+
+class Model(StandIn):
+    """The language model."""
+
+    def __init__(self, *options: str) -> None:
+        super().__init__("bot.lab.model", *options)
+
+    def user_texts(self) -> list[str]:
+        """What was asked, by chat request."""
+        return [entry["params"]["user"] for entry in self.ask("log", method="chat")]
+
+
+@dataclass(slots=True)
+class Running:
+    """A `hearthbot` process."""
+
+    process: subprocess.Popen[bytes]
+    errors: Path
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def said(self) -> str:
+        """Its standard error so far."""
+        return self.errors.read_text("utf-8", "replace")
+
+    def serving(self) -> bool:
+        """Whether it takes messages in."""
+        return "telegram.connected" in self.said()
+
+    def kill(self) -> None:
+        """As a power cut."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(LONG_S)
+
+    def end(self, number: int = signal.SIGTERM, *, timeout_s: float = LONG_S) -> int:
+        """Asks it to stop; its exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(timeout_s)
+
+    def wait(self, timeout_s: float = LONG_S) -> int:
+        """The exit code of one that ends by itself."""
+        return self.process.wait(timeout_s)
+
+
+class Home:
+    """A home folder, and the program run on it with a clean environment."""
+
+    def __init__(self, folder: Path, **env: str) -> None:
+        self.path = folder / "home"
+        self._folder = folder
+        self._starts = 0
+        self._running: list[Running] = []
+        self.env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "LANG": "C.UTF-8",
+            "TERM": "xterm-256color",
+            "NO_PROXY": "*",
+            "HEARTHBOT_HOME": str(self.path),
+            **env,
+        }
+
+    @property
+    def database(self) -> Path:
+        return self.path / "data" / "hearthbot.db"
+
+    @property
+    def log(self) -> str:
+        return (self.path / "logs" / "hearthbot.log").read_text("utf-8")
+
+    def serve_with(self, telegram: Telegram, model: Model, **settings: str) -> None:
+        """Points the bot at the stand-ins, without limits and without streaming."""
+        self.env |= {
+            "HEARTHBOT_TELEGRAM__TOKEN": TOKEN,
+            "HEARTHBOT_TELEGRAM__BASE_URL": telegram.url,
+            "HEARTHBOT_TELEGRAM__RATE_PER_CHAT": "0",
+            "HEARTHBOT_TELEGRAM__RATE_PER_GROUP_MINUTE": "0",
+            "HEARTHBOT_TELEGRAM__RATE_TOTAL": "0",
+            "HEARTHBOT_TELEGRAM__STREAMING": "false",
+            "HEARTHBOT_LLM__MODEL": "openai/lab-model",
+            "HEARTHBOT_LLM__API_BASE": f"{model.url}/v1",
+            "HEARTHBOT_LLM__API_KEY": "lab-key",
+            **settings,
+        }
+
+    def run(
+        self,
+        *arguments: str,
+        typed: str | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout_s: float = LONG_S,
+    ) -> subprocess.CompletedProcess[str]:
+        """One command to its end."""
+        return subprocess.run(
+            [sys.executable, "-m", "bot", *arguments],
+            env={**self.env, **(env or {})},
+            input="" if typed is None else typed,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+
+    def start(self, *arguments: str, **options: Any) -> Running:
+        """A command that goes on; without arguments, `run`."""
+        self._starts += 1
+        errors = self._folder / f"stderr-{self._starts}.txt"
+        with errors.open("wb") as file:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "bot", *(arguments or ("run",))],
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                **options,
+            )
+        running = Running(process=process, errors=errors)
+        self._running.append(running)
+        return running
+
+    def approve(self, *people: int, role: str = "member") -> None:
+        """Lets people of Telegram in, by the command line."""
+        for person in people:
+            done = self.run("access", "approve", f"telegram:{person}", "--role", role)
+            assert done.returncode == 0, done.stderr
+
+    def processes(self) -> list[int]:
+        """All processes that run on this home."""
+        mark = f"HEARTHBOT_HOME={self.path}".encode()
+        return [int(pid.name) for pid in Path("/proc").glob("[0-9]*") if mark in _environ(pid)]
+
+    def ask_database(self, sql: str) -> list[tuple[Any, ...]]:
+        """Looks at a copy, as whoever opens the file itself might mend it."""
+        with self.snapshot() as connection:
+            return connection.execute(sql).fetchall()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """A connection to a copy of the file as it lies there, its `-wal` included."""
+        copy = self._folder / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        copy.mkdir()
+        for file in self.database.parent.glob("hearthbot.db*"):
+            shutil.copy(file, copy / file.name)
+        with closing(sqlite3.connect(copy / "hearthbot.db")) as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Nothing stays behind."""
+        for running in self._running:
+            if running.process.poll() is None:
+                running.kill()
+
+
+def _environ(process: Path) -> bytes:
+    try:
+        return (process / "environ").read_bytes()
+    except OSError:
+        return b""
