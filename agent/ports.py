@@ -82,7 +82,8 @@ class NewRun:
     """A turn that is to be run. `lane` is an address key: one turn at a time in each.
 
     `by` is the person whose later messages may steer it; `message_id` the platform's id of the
-    message (for edits); `inbox_id` the row that reaches its terminal state with this run.
+    message (for edits); `inbox_id` the row that reaches its terminal state with this run;
+    `inbox_joined` further rows that are part of it from the start, and end as JOINED (an album).
     """
 
     run_id: RunId
@@ -91,6 +92,7 @@ class NewRun:
     payload: Json
     message_id: str = ""
     inbox_id: InboxId | None = None
+    inbox_joined: tuple[InboxId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +142,8 @@ class Journal(Protocol):
     """
 
     async def submit(self, run: NewRun) -> StoredRun | None:
-        """Stores a queued run and marks its inbox row queued; None if `run_id` is known."""
+        """Stores a queued run and marks its inbox row queued, and those of `inbox_joined` joined;
+        None if `run_id` is known."""
 
     async def unfinished(self) -> Sequence[StoredRun]:
         """All runs that are not terminal, in order of submission."""

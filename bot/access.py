@@ -6,6 +6,7 @@ directory is small and stands in memory; every change goes through the store fir
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +32,12 @@ PENDING_MAX = 3
 """Codes that may be open in one channel at a time (SPEC §4)."""
 
 ANSWER_EVERY_MS = 3_600_000
-"""A stranger gets at most one answer in this time."""
+"""A stranger gets at most one answer in this time, and the owner one hint about a chat."""
+
+FORGET_AFTER_MS = 24 * 3_600_000
+"""Who asked and was not let in is forgotten after this time."""
+
+_ADDRESS = re.compile(r"[a-z]+:-?[0-9]{1,19}")
 
 CONSOLE_ADDRESS = "console:local"
 """Whoever can read the home's files is its owner."""
@@ -75,6 +81,8 @@ class Access:
         self._new_code = new_code
         self._by_address: dict[str, Person] = {}
         self._directory = Directory(people=(), chats={}, pairings=())
+        self._hinted_ms: dict[str, int] = {}
+        self._full_told_ms = 0
 
     async def load(self) -> None:
         """Reads the directory; again after each change."""
@@ -96,19 +104,35 @@ class Access:
 
     def is_admitted(self, chat: Address) -> bool:
         """Whether the owner admitted this group chat (all its topics)."""
-        return self._directory.chats.get(f"{chat.channel}:{chat.chat_id}") == ADMITTED
+        return self._directory.chats.get(_chat_key(chat)) == ADMITTED
+
+    def hint_is_due(self, chat: Address) -> bool:
+        """Whether the owner may be told that this chat is not admitted: once an hour, and never
+        of one that was shut out. Counts as told."""
+        key, now_ms = _chat_key(chat), self._now_ms()
+        told_ms = self._hinted_ms.get(key)
+        if self._directory.chats.get(key) == DENIED:
+            return False
+        if told_ms is not None and now_ms - told_ms < ANSWER_EVERY_MS:
+            return False
+        self._hinted_ms = {
+            other: ms for other, ms in self._hinted_ms.items() if now_ms - ms < ANSWER_EVERY_MS
+        }
+        self._hinted_ms[key] = now_ms
+        return True
 
     async def recognise(self, sender: str, *, is_group: bool) -> Person | None:
         """As `who`; somebody whom the settings let in becomes a person at the first message.
 
-        Members by `allow_from`, guests by `policy = "open"` (private chats alone).
+        Members by `allow_from`, guests by `policy = "open"` (private chats alone); nobody whom
+        the owner shut out.
         """
         known = self.who(sender)
-        if known is not None:
+        if known is not None or self._is_denied(sender):
             return known
         if sender in self._allowed:
             return await self._add(sender, Role.MEMBER)
-        if self._policy == "open" and not is_group and not self._is_denied(sender):
+        if self._policy == "open" and not is_group:
             return await self._add(sender, Role.GUEST)
         return None
 
@@ -125,8 +149,11 @@ class Access:
             return None
         channel = sender.partition(":")[0]
         if self._pending(channel, now_ms) >= PENDING_MAX:
-            log.warning("access.too_many_pending", channel=channel, address=sender)
+            if now_ms - self._full_told_ms >= ANSWER_EVERY_MS:
+                self._full_told_ms = now_ms
+                log.warning("access.too_many_pending", channel=channel)
             return None
+        await self._forget_old(now_ms)
         pairing = Pairing(
             address=sender,
             channel=channel,
@@ -232,6 +259,15 @@ class Access:
     def _pairing(self, address: str) -> Pairing | None:
         return next((p for p in self._directory.pairings if p.address == address), None)
 
+    async def _forget_old(self, now_ms: int) -> None:
+        old = [
+            pairing.address
+            for pairing in self._directory.pairings
+            if pairing.state == "pending" and now_ms - pairing.created_ms > FORGET_AFTER_MS
+        ]
+        if old:
+            await self._store.remove_pairings(*old)
+
     def _is_denied(self, address: str) -> bool:
         pairing = self._pairing(address)
         return pairing is not None and pairing.state == "denied"
@@ -250,17 +286,16 @@ class Access:
         text = wanted.strip()
         now_ms = self._now_ms()
         for pairing in self._directory.pairings:
-            if secrets.compare_digest(pairing.code.encode(), text.upper().encode()):
+            if pairing.state == "pending" and secrets.compare_digest(
+                pairing.code.encode(), text.upper().encode()
+            ):
                 if pairing.expires_ms <= now_ms:
                     raise UnknownCode(
                         f"The code {text} was valid for one hour and is past. "
                         "Let them write to the bot again for a new one."
                     )
                 return pairing.address
-        channel, _, number = text.partition(":")
-        if channel and number.lstrip("-").isdigit():
-            return text
-        if text in self._by_address:
+        if _ADDRESS.fullmatch(text) or text in self._by_address:
             return text
         raise UnknownCode(
             f"No open code and no address is {text!r}. `hearthbot access list` shows them; "
@@ -284,6 +319,11 @@ class Access:
 
     def _now_ms(self) -> int:
         return int(self._clock.now().timestamp() * 1000)
+
+
+def _chat_key(chat: Address) -> str:
+    """Of the chat as a whole, with all its topics."""
+    return f"{chat.channel}:{chat.chat_id}"
 
 
 def _is_group(address: str) -> bool:

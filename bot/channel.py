@@ -68,7 +68,19 @@ class Ignored:
     reason: str
 
 
-Understood = IncomingMessage | Ignored
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlbumPart:
+    """One photo of several that were sent as one; `album` is the platform's id of them all.
+
+    In a group the words that address the bot stand on one part alone.
+    """
+
+    message: IncomingMessage
+    album: str
+    addressed: bool = True
+
+
+Understood = IncomingMessage | AlbumPart | Ignored
 
 
 class Channel(Protocol):

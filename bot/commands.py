@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -88,18 +89,20 @@ COMMANDS: tuple[Command, ...] = (
 ALIASES = {"start": "help"}
 """Telegram sends /start when somebody opens the chat for the first time."""
 
+_WORD = re.compile(r"/([A-Za-z0-9_]+)(?:@[A-Za-z0-9_]+)?(?:\s(.*))?", re.DOTALL)
+
 
 def find(text: str) -> tuple[Command, str] | None:
     """The command that a text asks for, and the rest of it; unknown slash words are None.
 
     `/stop@our_bot` counts; the channel has left out what is meant for other bots.
     """
-    if not text.startswith("/"):
+    found = _WORD.fullmatch(text)
+    if found is None:
         return None
-    word, _, rest = text[1:].strip().partition(" ")
-    name = word.partition("@")[0].lower()
+    name = found[1].lower()
     wanted = ALIASES.get(name, name)
     for command in COMMANDS:
         if command.name == wanted:
-            return command, rest.strip()
+            return command, (found[2] or "").strip()
     return None

@@ -7,23 +7,36 @@ then acts, and may be repeated after a crash for whatever has no terminal state 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import TracebackType
 from typing import Self, assert_never
 
 import structlog
 
-from agent.errors import AssistantError
+from agent.errors import AssistantError, StorageError
 from agent.messages import Address, IncomingMessage, OutboxId, Role, RunId, TurnInput
-from agent.ports import Conversations, InboxState, NewRun, TurnEngine
+from agent.ports import Clock, Conversations, InboxState, NewRun, TurnEngine
 from bot import commands
 from bot.access import Access
-from bot.channel import Channel, Ignored
+from bot.channel import AlbumPart, Channel, Ignored
 from bot.outbox import Outbox
 from bot.ports import Inbox, NewEvent, NewMessage, Person, StoredEvent
 
 log = structlog.get_logger()
+
+STORAGE_PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""Pauses between tries while the disk is full or the database is locked; the last one repeats."""
+
+ALBUM_S = 0.5
+"""An album is whole once nothing of it came for so long (SPEC §3)."""
+
+ALBUM_PARTS_MAX = 10
+"""More are never sent as one album; what comes beyond is an album of its own."""
+
+CLOSING_S = 1.0
+"""What answers and albums get to finish at a stop; the rest is taken up at the next start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +54,14 @@ class Knock:
     payload: str
 
 
+@dataclass(slots=True)
+class _Album:
+    """Photos that were sent as one, while more may come. All are in the inbox, so a crash here
+    loses none: they are gathered anew."""
+
+    parts: list[tuple[StoredEvent, AlbumPart]] = field(default_factory=list)
+
+
 class Door:
     """Takes events in and hands messages on, in order. An async context manager."""
 
@@ -53,6 +74,7 @@ class Door:
         outbox: Outbox,
         *,
         command_tools: commands.Tools,
+        clock: Clock,
     ) -> None:
         self._inbox = inbox
         self._access = access
@@ -60,8 +82,10 @@ class Door:
         self._conversations = conversations
         self._outbox = outbox
         self._command_tools = command_tools
+        self._clock = clock
         self._group = asyncio.TaskGroup()
-        self._commands: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._albums: dict[tuple[str, str, str], _Album] = {}
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -73,6 +97,10 @@ class Door:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=CLOSING_S)
+            for task in late:
+                task.cancel()
         await self._group.__aexit__(kind, error, traceback)
 
     # --- before the confirmation --------------------------------------------------------------
@@ -109,68 +137,177 @@ class Door:
         return replace(event, lane=knock.address.key, payload=knock.payload)
 
     async def _answer_stranger(self, address: Address, sender: str) -> None:
-        text = await self._access.answer_stranger(sender)
-        if text is not None:
-            await self._outbox.say(NewMessage(lane=address.key, text=text))
+        """A courtesy: it must not undo that the events it came with are stored."""
+        try:
+            text = await self._access.answer_stranger(sender)
+            if text is not None:
+                await self._outbox.say(NewMessage(lane=address.key, text=text))
+        except StorageError as error:
+            log.warning("door.stranger_unanswered", why=str(error))
 
     # --- after it -----------------------------------------------------------------------------
 
     async def resume(self, channels: Mapping[str, Channel]) -> None:
-        """Handles what a former process stored and did not finish."""
+        """Handles what a former process stored and did not finish. Raises StorageError."""
         for event in await self._inbox.unfinished():
             channel = channels.get(event.event.source.partition(":")[0])
             if channel is None:
                 log.warning("door.no_channel", inbox=event.id, source=event.event.source)
                 continue
-            await self.handle(channel, [event])
+            await self._act(channel, event)
 
     async def handle(self, channel: Channel, events: Sequence[StoredEvent]) -> None:
-        """Acts on stored events, in order. An event that cannot be read is set aside."""
+        """Acts on stored events, in order, and waits while storage is in trouble: they are
+        confirmed, so nobody would bring them again. One that cannot be read is set aside."""
         for event in events:
-            try:
-                understood = channel.understand(event.event.payload or "")
-            except ValueError as error:
-                log.error("door.unreadable", inbox=event.id, why=str(error))
-                await self._end(event, InboxState.SILENT, reason=f"unreadable: {error}")
-                continue
-            match understood:
-                case Ignored(reason=reason):
-                    await self._end(event, InboxState.SILENT, reason=reason)
-                case IncomingMessage():
-                    await self._message(event, understood)
-                case other:
-                    assert_never(other)
+            await self._patiently(partial(self._act, channel, event))
 
-    async def _message(self, event: StoredEvent, message: IncomingMessage) -> None:
-        person = self._access.who(message.sender)
-        if person is None:
-            await self._end(event, InboxState.REFUSED, reason="no longer let in")
+    async def _act(self, channel: Channel, event: StoredEvent) -> None:
+        try:
+            understood = channel.understand(event.event.payload or "")
+        except ValueError as error:
+            log.error("door.unreadable", inbox=event.id, why=str(error))
+            await self._end(event, InboxState.SILENT, reason=f"unreadable: {error}")
             return
-        if message.is_group and not self._access.is_admitted(message.address):
-            await self._not_admitted(event, message)
+        match understood:
+            case Ignored(reason=reason):
+                await self._end(event, InboxState.SILENT, reason=reason)
+            case AlbumPart(message=message) if message.edited:
+                await self._message(event, message, alone=False)
+            case AlbumPart():
+                await self._gather(event, understood)
+            case IncomingMessage():
+                await self._hand_on_albums(understood.address.key)
+                await self._message(event, understood)
+            case other:
+                assert_never(other)
+
+    async def _patiently(self, act: Callable[[], Awaitable[None]]) -> None:
+        """Until it is done, while storage is in trouble: told once."""
+        tries = 0
+        while True:
+            try:
+                return await act()
+            except StorageError as trouble:
+                pause_s = STORAGE_PAUSES_S[min(tries, len(STORAGE_PAUSES_S) - 1)]
+                if tries == 0:
+                    log.error("door.storage", why=str(trouble))
+                tries += 1
+            await self._clock.sleep(pause_s)
+
+    def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+        task = self._group.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # --- albums -------------------------------------------------------------------------------
+
+    async def _gather(self, event: StoredEvent, part: AlbumPart) -> None:
+        """Waits for the rest of an album, beside what else comes in."""
+        lane = part.message.address.key
+        key = (lane, part.message.sender, part.album)
+        album = self._albums.get(key)
+        if album is not None and len(album.parts) < ALBUM_PARTS_MAX:
+            album.parts.append((event, part))
+            return
+        await self._hand_on_albums(lane)
+        album = self._albums[key] = _Album([(event, part)])
+        self._spawn(self._wait_for_more(key, album), name=f"album {lane}")
+
+    async def _wait_for_more(self, key: tuple[str, str, str], album: _Album) -> None:
+        seen = 0
+        while seen < len(album.parts):
+            seen = len(album.parts)
+            await self._clock.sleep(ALBUM_S)
+        if self._albums.get(key) is album:
+            del self._albums[key]
+            await self._patiently(partial(self._album, album))
+
+    async def _hand_on_albums(self, lane: str) -> None:
+        """What comes after an album is not handled before it."""
+        for key in [key for key in self._albums if key[0] == lane]:
+            await self._patiently(partial(self._album, self._albums.pop(key)))
+
+    async def _album(self, album: _Album) -> None:
+        """One message with all the photos: the later events are joined to the first one's turn
+        in the transaction that stores it."""
+        events = [event for event, _ in album.parts]
+        messages = [part.message for _, part in album.parts]
+        if not any(part.addressed for _, part in album.parts):
+            for event in events:
+                await self._end(event, InboxState.SILENT, reason="not addressed")
+            return
+        whole = replace(
+            messages[0],
+            text="\n".join(message.text for message in messages if message.text),
+            quote=next((message.quote for message in messages if message.quote), ""),
+            attachments=tuple(one for message in messages for one in message.attachments),
+            mentions_bot=any(message.mentions_bot for message in messages),
+        )
+        person = await self._let_in(events, whole)
+        if person is not None:
+            await self._submit(events, whole, person)
+
+    # --- one message --------------------------------------------------------------------------
+
+    async def _message(
+        self, event: StoredEvent, message: IncomingMessage, *, alone: bool = True
+    ) -> None:
+        person = await self._let_in([event], message)
+        if person is None:
             return
         if message.edited:
-            await self._edited(event, message, person)
+            await self._edited(event, message, person, alone=alone)
             return
         asked = commands.find(message.text)
         if asked is not None and person.role in asked[0].roles:
             await self._command(event, message, person, asked)
             return
-        await self._submit(event, message, person)
+        await self._submit([event], message, person)
 
-    async def _submit(self, event: StoredEvent, message: IncomingMessage, person: Person) -> None:
+    async def _let_in(
+        self, events: Sequence[StoredEvent], message: IncomingMessage
+    ) -> Person | None:
+        """The person, unless they or the chat are not let in (any more): then the events end."""
+        person = self._access.who(message.sender)
+        if person is not None and (
+            not message.is_group or self._access.is_admitted(message.address)
+        ):
+            return person
+        reason = "no longer let in" if person is None else "chat not admitted"
+        for event in events[1:]:
+            await self._end(event, InboxState.REFUSED, reason=reason)
+        hint = None if person is None else self._hint(message, person)
+        await self._end(events[0], InboxState.REFUSED, reason=reason, reply=hint)
+        return None
+
+    def _hint(self, message: IncomingMessage, person: Person) -> NewMessage | None:
+        """The owner alone is told how to admit a chat."""
+        if person.role is not Role.OWNER or not self._access.hint_is_due(message.address):
+            return None
+        chat = f"{message.address.channel}:{message.address.chat_id}"
+        text = (
+            "This chat is not admitted, so I stay silent to everybody here. To admit it, run on "
+            f"my machine: hearthbot access approve {chat}"
+        )
+        return NewMessage(lane=message.address.key, text=text)
+
+    async def _submit(
+        self, events: Sequence[StoredEvent], message: IncomingMessage, person: Person
+    ) -> None:
         lane = message.address.key
         turn = await self._turn(message, person)
         run = NewRun(
-            run_id=RunId(f"in-{event.id}"),
+            run_id=RunId(f"in-{events[0].id}"),
             lane=lane,
             by=person.id,
             payload=turn.to_json(),
             message_id=message.message_id,
-            inbox_id=event.id,
+            inbox_id=events[0].id,
+            inbox_joined=tuple(event.id for event in events[1:]),
         )
         await self._engine.submit(run)
-        log.info("door.message", inbox=event.id, lane=lane, chars=len(message.text))
+        log.info("door.message", inbox=events[0].id, lane=lane, chars=len(message.text))
 
     async def _turn(self, message: IncomingMessage, person: Person) -> TurnInput:
         return TurnInput(
@@ -183,12 +320,15 @@ class Door:
             language=person.language,
         )
 
-    async def _edited(self, event: StoredEvent, message: IncomingMessage, person: Person) -> None:
-        """An edit replaces the text of a turn that has not begun; later it is a note for the
-        next turn. It is never a turn of its own (SPEC §3, case CH-11)."""
+    async def _edited(
+        self, event: StoredEvent, message: IncomingMessage, person: Person, *, alone: bool
+    ) -> None:
+        """An edit replaces the text of a turn that has not begun; later, and in an album (where
+        it would replace the other photos too), it is a note for the next turn. It is never a turn
+        of its own (SPEC §3, case CH-11)."""
         lane = message.address.key
         turn = await self._turn(replace(message, edited=False), person)
-        if await self._engine.edit(lane, message.message_id, turn.to_json()):
+        if alone and await self._engine.edit(lane, message.message_id, turn.to_json()):
             await self._end(event, InboxState.SILENT, reason="edit: text replaced")
             return
         await self._conversations.note(
@@ -215,30 +355,19 @@ class Door:
                 log.error("door.command", command=command.name, why=str(error))
                 text = f"/{command.name} did not work: {error}"
             reply = NewMessage(lane=message.address.key, text=text)
-            await self._end(event, InboxState.COMMAND, reason=command.name, reply=reply)
+            end = partial(self._end, event, InboxState.COMMAND, reason=command.name, reply=reply)
+            await self._patiently(end)
 
         if not command.waits:
             await answer()
             return
-        task = self._group.create_task(answer(), name=f"command {command.name}")
-        self._commands.add(task)
-        task.add_done_callback(self._commands.discard)
+        self._spawn(answer(), name=f"command {command.name}")
         await asyncio.sleep(0)
 
     async def idle(self) -> None:
-        """Returns once no command is being answered."""
-        while self._commands:
-            await asyncio.wait(self._commands)
-
-    async def _not_admitted(self, event: StoredEvent, message: IncomingMessage) -> None:
-        """Only the owner's words get here; others' were not stored."""
-        chat = f"{message.address.channel}:{message.address.chat_id}"
-        text = (
-            "This chat is not admitted, so I stay silent to everybody here. To admit it, run on "
-            f"my machine: hearthbot access approve {chat}"
-        )
-        reply = NewMessage(lane=message.address.key, text=text)
-        await self._end(event, InboxState.REFUSED, reason="chat not admitted", reply=reply)
+        """Returns once no command is being answered, and no album is waited for."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def _end(
         self,

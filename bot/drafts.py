@@ -32,6 +32,12 @@ STREAM_AFTER_S = 1.0
 STREAM_CHARS_MIN = 40
 """Characters before a streamed message begins."""
 
+FIRST_LOOK_S = 0.2
+"""Until the message is there, how often it is looked whether there is enough text for it."""
+
+EVERY_S_MIN = 0.1
+"""Between two edits, also where the settings ask for no pause at all."""
+
 Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 
 
@@ -60,6 +66,7 @@ class LiveDraft:
         self._text = ""
         self._status = ""
         self._shown = ""
+        self._status_shown = False
         self._first_text_at: float | None = None
         self._row: OutRow | None = None
         self._message_id = ""
@@ -105,7 +112,7 @@ class LiveDraft:
             now = self._loop.time()
             if self._wants_text(now):
                 try:
-                    await self._update(self._with_status())
+                    await self._update(self._with_status(), with_status=bool(self._status))
                 except StorageError as error:
                     log.warning("draft.storage", run=self._run_id, why=str(error))
                     return
@@ -113,8 +120,9 @@ class LiveDraft:
                 typed_at = now
                 await self._channel.typing(self._address)
             await self._pause()
-        if self._message_id and self._status and self._shown != self._text:
-            await self._update(self._text)
+        if self._status_shown and not self._blocked:
+            # A cancelled turn has no reply that would overwrite the status line.
+            await self._update(self._text, with_status=False)
 
     def _wants_text(self, now: float) -> bool:
         if (
@@ -136,39 +144,42 @@ class LiveDraft:
         return f"{self._text}\n\n_{self._status}_" if self._status else self._text
 
     async def _pause(self) -> None:
-        every_s = self._channel.stream_every(self._address) or TYPING_EVERY_S
-        wait_s = every_s if self._message_id else min(every_s, 0.2)
+        every_s = self._channel.stream_every(self._address)
+        if every_s is None:
+            wait_s = TYPING_EVERY_S
+        else:
+            wait_s = max(every_s, EVERY_S_MIN) if self._message_id else FIRST_LOOK_S
         try:
             async with asyncio.timeout(wait_s):
                 await self._closed.wait()
         except TimeoutError:
             return
 
-    async def _update(self, text: str) -> None:
+    async def _update(self, text: str, *, with_status: bool) -> None:
         parts = self._channel.parts(text)
         if not parts:
             return
-        if not self._message_id:
-            await self._first(parts[0])
-        else:
-            await self._edit(parts[0])
-        self._shown = text
+        done = await (self._edit(parts[0]) if self._message_id else self._first(parts[0]))
+        if done:
+            self._shown = text
+            self._status_shown = with_status
 
-    async def _first(self, part: MessagePart) -> None:
-        """The first send is part 0 of the reply's row, stored before it goes out."""
+    async def _first(self, part: MessagePart) -> bool:
+        """The first send is part 0 of the reply's row, stored before it goes out. Whether it is
+        shown now."""
         row = await self._store.row_of_run(self._run_id)
         if row is None:
             await self._channel.ready(self._address)
             row = await self._store.open_draft(self._run_id, self._address.key)
-            await self._settle(row, row.parts[0], part)
-            return
+            return await self._settle(row, row.parts[0], part)
         if row.parts and row.parts[0].message_id:
             self._message_id = row.parts[0].message_id
-            await self._edit(part)
-        else:
-            self._blocked = True
+            return await self._edit(part)
+        # A former process began it and nobody knows what became of that: the reply settles it.
+        self._blocked = True
+        return False
 
-    async def _settle(self, row: OutRow, stored: OutPart, part: MessagePart) -> None:
+    async def _settle(self, row: OutRow, stored: OutPart, part: MessagePart) -> bool:
         match await self._channel.send(self._address, part):
             case Sent(message_id=message_id):
                 self._message_id = message_id
@@ -180,12 +191,16 @@ class LiveDraft:
                 self._blocked = True
                 stored = replace(stored, state=PartState.READY)
         await self._store.mark(row.id, stored)
+        return not self._blocked
 
-    async def _edit(self, part: MessagePart) -> None:
+    async def _edit(self, part: MessagePart) -> bool:
         match await self._channel.edit(self._address, self._message_id, part):
+            case Sent():
+                return True
             case NotSent(retry_after_s=after_s):
                 self._paused_until = self._loop.time() + (after_s or 5.0)
             case MessageGone() | Refused():
                 self._blocked = True
-            case _:
-                pass
+            case InDoubt():
+                pass  # tried again with the next one: edits may be repeated
+        return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self, assert_never
@@ -189,10 +189,8 @@ class Outbox:
             try:
                 return await self._deliver_row(outbox_id)
             except StorageError as trouble:
-                pause_s = self._pause(tries)
+                await self._rest(tries, trouble)
                 tries += 1
-                log.error("outbox.storage", row=outbox_id, why=str(trouble), again_s=pause_s)
-                await self._clock.sleep(pause_s)
 
     async def _deliver_row(self, outbox_id: OutboxId) -> None:
         row = await self._store.row(outbox_id)
@@ -206,16 +204,26 @@ class Outbox:
         await self._draft_done(row.run_id)
         row = await self._store.row(outbox_id) or row
         await self._not_before(row)
-        sending = _Sending(row, address, channel, self._store)
-        await sending.plan()
+        sending = _Sending(row, address, channel, self._store, rest=self._rest)
+        again_s = await sending.plan()
         while (part := sending.next_open()) is not None:
-            again_s = await sending.advance(part)
             if again_s is not None:
-                pause_s = max(again_s, 0.0) or self._pause(sending.attempts)
-                await sending.postpone(self._clock.now().timestamp(), pause_s)
-                log.warning("outbox.again", row=outbox_id, why=sending.reason, again_s=pause_s)
-                await self._clock.sleep(pause_s)
+                await self._again(sending, again_s)
+            again_s = await sending.advance(part)
         log.info("outbox.ended", row=outbox_id, state=sending.end_state(), parts=len(sending.parts))
+
+    async def _again(self, sending: _Sending, again_s: float) -> None:
+        """Waits before the next try, which is kept: a restart does not hurry it."""
+        pause_s = max(again_s, 0.0) or self._pause(sending.attempts)
+        tell = log.debug if sending.attempts else log.warning  # once, not at each try
+        tell("outbox.again", row=sending.row_id, why=sending.reason, again_s=pause_s)
+        await sending.postpone(self._clock.now().timestamp(), pause_s)
+        await self._clock.sleep(pause_s)
+
+    async def _rest(self, tries: int, trouble: StorageError) -> None:
+        if tries == 0:
+            log.error("outbox.storage", why=str(trouble))
+        await self._clock.sleep(self._pause(tries))
 
     async def _draft_done(self, run_id: RunId | None) -> None:
         draft = self._drafts.get(run_id) if run_id is not None else None
@@ -235,8 +243,17 @@ class Outbox:
 class _Sending:
     """One row on its way: its parts, in order, each through its states."""
 
-    def __init__(self, row: OutRow, address: Address, channel: Channel, store: OutboxStore) -> None:
+    def __init__(
+        self,
+        row: OutRow,
+        address: Address,
+        channel: Channel,
+        store: OutboxStore,
+        *,
+        rest: Callable[[int, StorageError], Awaitable[None]],
+    ) -> None:
         self._row = row
+        self._rest = rest
         self._address = address
         self._channel = channel
         self._store = store
@@ -244,13 +261,18 @@ class _Sending:
         self.attempts = row.attempts
         self.reason = ""
 
-    async def plan(self) -> None:
+    @property
+    def row_id(self) -> OutboxId:
+        return self._row.id
+
+    async def plan(self) -> float | None:
         """Splits the text once; a former process may have done so, or left a streamed first part.
 
-        The first part that needs a send is stored as SENDING in the same transaction.
+        The first part that needs a send is stored as SENDING in the same transaction, and sent;
+        the answer is as that of `advance`.
         """
         if self.parts and all(part.source for part in self.parts):
-            return
+            return None
         streamed = self.parts[0] if self.parts else None
         wanted = self._channel.parts(self._row.text)
         self.parts = [
@@ -264,11 +286,12 @@ class _Sending:
             await self._channel.ready(self._address)
             self.parts[0] = replace(self.parts[0], state=PartState.SENDING)
             await self._store.plan(self._row.id, self.parts)
-            await self._settle(self.parts[0], await self._send(self.parts[0]))
-        elif self.parts:
+            return await self._settle(self.parts[0], await self._send(self.parts[0]))
+        if self.parts:
             await self._store.plan(self._row.id, self.parts)
         else:
             await self._store.mark(self._row.id, end=OutboxState.SENT)
+        return None
 
     def next_open(self) -> OutPart | None:
         """The first part that is not done."""
@@ -309,8 +332,11 @@ class _Sending:
         return OutboxState.UNKNOWN if PartState.UNKNOWN in states else OutboxState.SENT
 
     async def _send(self, part: OutPart) -> Delivery:
-        mark = REPEATED if part.state is PartState.RESENDING else ""
-        message = MessagePart(markup=part.markup + mark, source=part.source + mark)
+        message = MessagePart(markup=part.markup, source=part.source)
+        if part.state is PartState.RESENDING:
+            message = MessagePart(
+                markup=part.markup.rstrip() + REPEATED, source=part.source.rstrip() + REPEATED
+            )
         return await self._channel.send(self._address, message)
 
     async def _edit(self, part: OutPart) -> float | None:
@@ -358,9 +384,19 @@ class _Sending:
     async def _mark(self, part: OutPart, state: PartState) -> OutPart:
         marked = replace(part, state=state)
         self.parts[part.n] = marked
-        end = self.end_state() if self.next_open() is None else None
-        await self._store.mark(self._row.id, marked, end=end, reason=self.reason)
+        await self._keep(marked, end=self.end_state() if self.next_open() is None else None)
         return marked
+
+    async def _keep(self, *parts: OutPart, end: OutboxState | None) -> None:
+        """Stores what became of parts, while storage is in trouble again and again: what is known
+        now would be in doubt if the row were read anew."""
+        tries = 0
+        while True:
+            try:
+                return await self._store.mark(self._row.id, *parts, end=end, reason=self.reason)
+            except StorageError as trouble:
+                await self._rest(tries, trouble)
+                tries += 1
 
     async def _give_up(self, part: OutPart, reason: str) -> None:
         self.reason = reason
@@ -375,4 +411,4 @@ class _Sending:
         ]
         for part in failed:
             self.parts[part.n] = part
-        await self._store.mark(self._row.id, *failed, end=OutboxState.FAILED, reason=reason)
+        await self._keep(*failed, end=OutboxState.FAILED)

@@ -7,7 +7,7 @@ run (DESIGN §2); here an update is in the inbox before the next offset confirms
 from __future__ import annotations
 
 import asyncio
-import json
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -32,10 +32,11 @@ from telegram.error import (
 from telegram.request import HTTPXRequest
 from telegram.warnings import PTBUserWarning
 
-from agent.errors import Permanent, StorageError
+from agent.errors import SettingsWrong, StorageError
 from agent.messages import QUOTE_CHARS_MAX, Address, Attachment, IncomingMessage
 from agent.ports import Clock
 from bot.channel import (
+    AlbumPart,
     Delivery,
     EditOutcome,
     Ignored,
@@ -50,10 +51,18 @@ from bot.channel import (
 from bot.door import Door, Knock
 from bot.markup import telegram_parts
 from bot.pace import Pace, Rates
+from bot.telegram_raw import (
+    ALLOWED_UPDATES,
+    Sketch,
+    from_payload,
+    last_id,
+    read_json,
+    to_payload,
+    topic,
+    update_id,
+)
 
 log = structlog.get_logger()
-
-ALLOWED_UPDATES = ["message", "edited_message", "my_chat_member"]
 
 TEXT_UNITS_MAX = 4_096 - 24
 """Telegram's limit in UTF-16 units, less room for the mark of a second copy."""
@@ -65,10 +74,24 @@ POLL_SLACK_S = 5.0
 """What the answer to a long poll may be late before the connection counts as dead. With the
 poll's own 30 s this is well inside the watchdog's 120 s (SPEC §3)."""
 
+CALL_LIMITS = 3
+"""A call may take so many times `send_timeout_s` in all: the library's limit is one of silence."""
+
+NOT_OUR_MARKUP = ("not found", "not modified", "can't be edited", "rights", "upgraded")
+"""Refusals of a place or a message, where the same text without markup would fare no better."""
+
 GroupPolicy = Literal["mention", "all", "off"]
 
 
-class TelegramRefused(Permanent):
+_COMMAND = re.compile(r"/[A-Za-z0-9_]+(?:@([A-Za-z0-9_]+))?(?!\S)")
+
+REVOKED = (
+    "Telegram no longer accepts the token: it was revoked. Set the new one and start again; "
+    "nothing that was stored is lost."
+)
+
+
+class TelegramRefused(SettingsWrong):
     """Telegram does not accept the token."""
 
 
@@ -107,6 +130,8 @@ class TelegramChannel:
         )
         # The library would have every raw call made by its named method; the raw one is the point.
         warnings.filterwarnings("ignore", message="Please use 'Bot.", category=PTBUserWarning)
+        # Times come as numbers or as spans (`_seconds`); which of them it is need not be told.
+        warnings.filterwarnings("ignore", message=".*datetime.timedelta", category=PTBUserWarning)
 
     async def __aenter__(self) -> Self:
         for request in self._bot._request:  # Bot.initialize also calls getMe, which may fail
@@ -136,7 +161,7 @@ class TelegramChannel:
 
     async def connect(self) -> None:
         """Asks who we are, as long as it takes. Raises TelegramRefused for a bad token."""
-        tries = 0
+        outage = _Outage("telegram.unreachable", TROUBLE_PAUSES_S, self._clock)
         while True:
             try:
                 me = await self._raw("getMe")
@@ -147,15 +172,13 @@ class TelegramChannel:
                     "HEARTHBOT_TELEGRAM__TOKEN."
                 ) from error
             except TelegramError as error:
-                pause_s = TROUBLE_PAUSES_S[min(tries, len(TROUBLE_PAUSES_S) - 1)]
-                if tries == 0:
-                    log.warning("telegram.unreachable", why=_why(error))
-                tries += 1
-                await self._clock.sleep(pause_s)
+                await outage.wait(error)
                 continue
-            self._username = str(me.get("username") or "")
-            log.info("telegram.connected", bot=self._username)
-            return
+            if isinstance(me, dict):
+                self._username = str(me.get("username") or "")
+                log.info("telegram.connected", bot=self._username)
+                return
+            await outage.wait(NetworkError("getMe answered with something else"))
 
     async def announce(self, commands: Sequence[tuple[str, str]]) -> None:
         """Registers the command menu; failing that, the bot works without one."""
@@ -175,53 +198,75 @@ class TelegramChannel:
         offset: int | None = None
         while updates := await self.get_updates(offset, timeout_s=0):
             await self.take(door, updates)
-            offset = int(updates[-1]["update_id"]) + 1
+            last = last_id(updates)
+            if last is None:
+                return
+            offset = last + 1
 
-    async def take(self, door: Door, updates: Sequence[dict[str, Any]]) -> None:
+    async def take(self, door: Door, updates: Sequence[Any]) -> None:
         """Stores updates, then acts on them. Raises StorageError before anything is confirmed."""
-        stored = await door.store([self._knock(update) for update in updates])
+        whole = [update for update in updates if update_id(update) is not None]
+        if len(whole) < len(updates):
+            log.error("telegram.without_id", updates=len(updates) - len(whole))
+        stored = await door.store([self._knock(update) for update in whole])
         await door.handle(self, stored)
 
     def _knock(self, update: dict[str, Any]) -> Knock:
         """Who and where, read with care: a stranger's update is not looked at any further."""
-        sketch = _Sketch.of(update)
+        sketch = Sketch.of(update)
         return Knock(
             source=self.source,
-            event_id=str(update.get("update_id")),
+            event_id=str(update_id(update)),
             address=Address(channel=self.name, chat_id=sketch.chat, thread_id=sketch.thread),
             sender=f"{self.name}:{sketch.sender}" if sketch.sender else None,
             is_group=sketch.is_group,
-            payload=json.dumps(update, ensure_ascii=False),
+            payload=to_payload(update, username=self._username),
         )
 
     def understand(self, payload: str) -> Understood:
-        """A stored update as a message. Raises ValueError when it cannot be read."""
+        """A stored update as a message. Raises ValueError when it cannot be read.
+
+        What the library raises for an odd update is not documented; each error named here was
+        seen in the fuzz test.
+        """
         try:
-            update = telegram.Update.de_json(json.loads(payload), self._bot)
+            raw, username = from_payload(payload)
+            update = telegram.Update.de_json(raw, self._bot)
             message = update.message or update.edited_message
             if message is None:
                 return Ignored(reason="not a message")
-            return self._message(message, edited=update.edited_message is not None)
-        except (AttributeError, KeyError, TypeError, OverflowError, RecursionError) as error:
-            raise ValueError(f"{type(error).__name__}: {error}") from error
+            edited = update.message is None
+            return self._message(message, edited=edited, us=self._username or username)
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            OSError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ) as error:
+            raise ValueError(type(error).__name__) from error
 
-    def _message(self, message: telegram.Message, *, edited: bool) -> Understood:
+    def _message(self, message: telegram.Message, *, edited: bool, us: str) -> Understood:
         sender = message.from_user
         if sender is None or sender.is_bot:
             return Ignored(reason="not from a person")
-        text = message.text or message.caption or ""
+        text = _text(message.text or message.caption)
         attachments = _attachments(message)
         if not text and not attachments:
             return Ignored(reason="nothing to read in it")
-        is_group = message.chat.type in {"group", "supergroup"}
-        mentions = self._mentions(message, text)
-        if is_group and (reason := self._not_for_us(mentions, text)):
+        is_group = message.chat.type != "private"
+        mentions = self._mentions(message, us)
+        reason = self._not_for_us(mentions, text, us) if is_group else ""
+        album = _text(message.media_group_id)
+        if reason and not (album and self._options.group_policy == "mention"):
             return Ignored(reason=reason)
-        return IncomingMessage(
+        read = IncomingMessage(
             address=Address(
                 channel=self.name,
                 chat_id=str(message.chat.id),
-                thread_id=_topic(message.is_topic_message, message.message_thread_id),
+                thread_id=topic(message.is_topic_message, message.message_thread_id),
             ),
             message_id=str(message.message_id),
             sender_id=str(sender.id),
@@ -233,26 +278,30 @@ class TelegramChannel:
             is_group=is_group,
             mentions_bot=mentions,
             edited=edited,
-            chat_title=message.chat.title or "",
+            chat_title=_text(message.chat.title),
         )
+        return AlbumPart(message=read, album=album, addressed=not reason) if album else read
 
-    def _not_for_us(self, mentions: bool, text: str) -> str:
+    def _not_for_us(self, mentions: bool, text: str, us: str) -> str:
+        """Why a group's message is left alone; empty when it is for us."""
+        command = _COMMAND.match(text)
+        if command is not None and command[1] and command[1].lower() != us.lower():
+            return "for another bot"
         match self._options.group_policy:
             case "off":
                 return "groups are off"
             case "all":
                 return ""
             case "mention":
-                if mentions or (text.startswith("/") and "@" not in text.split(maxsplit=1)[0]):
-                    return ""
-                return "not addressed"
+                return "" if mentions or command is not None else "not addressed"
 
-    def _mentions(self, message: telegram.Message, text: str) -> bool:
+    def _mentions(self, message: telegram.Message, us: str) -> bool:
         """Whether the bot is meant: by @name, by a link to it, by a command, or by a reply."""
         reply = message.reply_to_message
-        if reply is not None and reply.from_user is not None and reply.from_user.id == self._bot_id:
-            return not _is_topic_start(reply)
-        ours = f"@{self._username}".lower()
+        replied_to = reply.from_user if reply is not None and not _is_topic_start(reply) else None
+        if replied_to is not None and replied_to.id == self._bot_id:
+            return True
+        ours = f"@{us}".lower()
         entities = {**message.parse_entities(), **message.parse_caption_entities()}
         for entity, words in entities.items():
             if entity.type == "text_mention" and entity.user and entity.user.id == self._bot_id:
@@ -311,15 +360,16 @@ class TelegramChannel:
         try:
             await self._marked_up("editMessageText", part, **where)
         except RetryAfter as error:
-            return NotSent(
-                reason="Telegram asks for a pause", retry_after_s=_seconds(error.retry_after)
-            )
+            seconds = _seconds(error.retry_after)
+            self._pace.pause(address.chat_id, seconds)
+            return NotSent(reason="Telegram asks for a pause", retry_after_s=seconds)
+        except ChatMigrated:
+            return MessageGone()
         except BadRequest as error:
-            if "not modified" in str(error).lower():
-                return Sent(message_id=message_id)
-            if "to edit not found" in str(error) or "can't be edited" in str(error):
-                return MessageGone()
-            return Refused(reason=_why(error))
+            # Whatever else is wrong with this message, a new one may do; if that is refused too,
+            # the row ends there.
+            not_modified = "not modified" in str(error).lower()
+            return Sent(message_id=message_id) if not_modified else MessageGone()
         except (Forbidden, InvalidToken) as error:
             return Refused(reason=_why(error))
         except TelegramError as error:
@@ -337,21 +387,23 @@ class TelegramChannel:
         try:
             return await self._raw(method, text=part.markup, parse_mode=ParseMode.HTML, **where)
         except BadRequest as error:
-            if "parse entities" not in str(error) and "too long" not in str(error):
+            if any(words in str(error).lower() for words in NOT_OUR_MARKUP):
                 raise
             log.warning("telegram.markup_refused", why=_why(error))
             return await self._raw(method, text=part.source, **where)
 
     async def _raw(self, method: str, **arguments: Any) -> Any:
         """The library's request layer and errors, without making objects that nobody reads."""
-        return await self._bot.do_api_request(method, api_kwargs=arguments)
+        try:
+            async with asyncio.timeout(CALL_LIMITS * self._options.send_timeout_s):
+                return await self._bot.do_api_request(method, api_kwargs=arguments)
+        except TimeoutError as error:
+            raise TimedOut from error
 
-    async def get_updates(
-        self, offset: int | None, *, timeout_s: int | None = None
-    ) -> list[dict[str, Any]]:
+    async def get_updates(self, offset: int | None, *, timeout_s: int | None = None) -> list[Any]:
         """One long poll of `poll_timeout_s`, unless another time is given."""
         timeout_s = self._options.poll_timeout_s if timeout_s is None else timeout_s
-        arguments: dict[str, Any] = {"timeout": timeout_s, "allowed_updates": ALLOWED_UPDATES}
+        arguments: dict[str, Any] = {"timeout": timeout_s, "allowed_updates": list(ALLOWED_UPDATES)}
         if offset is not None:
             arguments["offset"] = offset
         async with asyncio.timeout(timeout_s + 2 * POLL_SLACK_S):
@@ -364,26 +416,51 @@ class TelegramChannel:
 
     async def set_webhook(self, url: str, *, secret: str) -> None:
         """Has Telegram post updates to `url`, as long as it takes. Raises TelegramRefused."""
-        tries = 0
+        outage = _Outage("telegram.webhook_not_set", TROUBLE_PAUSES_S, self._clock)
+        wanted = {"url": url, "secret_token": secret, "allowed_updates": list(ALLOWED_UPDATES)}
         while True:
             try:
-                await self._raw(
-                    "setWebhook", url=url, secret_token=secret, allowed_updates=ALLOWED_UPDATES
-                )
+                await self._raw("setWebhook", **wanted)
+                return
             except BadRequest as error:
                 raise TelegramRefused(
                     f"Telegram refuses the address in telegram.webhook_url: {error}"
                 ) from error
+            except (InvalidToken, Forbidden) as error:
+                raise TelegramRefused(REVOKED) from error
             except TelegramError as error:
-                log.warning("telegram.webhook_not_set", why=_why(error))
-                await self._clock.sleep(TROUBLE_PAUSES_S[min(tries, len(TROUBLE_PAUSES_S) - 1)])
-                tries += 1
-                continue
-            return
+                await outage.wait(error)
 
     def forget_webhook(self) -> Any:
         """Polling needs that no webhook is set; waiting updates are kept."""
         return self._raw("deleteWebhook", drop_pending_updates=False)
+
+
+class _Outage:
+    """One kind of trouble: told once when it begins and once when it is over, however often it
+    is met in between; the pauses grow."""
+
+    def __init__(self, event: str, pauses_s: Sequence[float], clock: Clock) -> None:
+        self._event = event
+        self._pauses_s = pauses_s
+        self._clock = clock
+        self.tries = 0
+
+    async def wait(self, error: Exception, **facts: str) -> None:
+        """Tells of it if it is new, and waits; longer where the platform names a time."""
+        pause_s = self._pauses_s[min(self.tries, len(self._pauses_s) - 1)]
+        if isinstance(error, RetryAfter):
+            pause_s = _seconds(error.retry_after)
+        if self.tries == 0:
+            log.warning(self._event, why=_why(error), **facts)
+        self.tries += 1
+        await self._clock.sleep(pause_s)
+
+    def over(self) -> None:
+        """It went well."""
+        if self.tries:
+            log.info(f"{self._event}.over", tries=self.tries)
+        self.tries = 0
 
 
 class _Poll:
@@ -392,102 +469,68 @@ class _Poll:
     def __init__(self, channel: TelegramChannel, door: Door, clock: Clock) -> None:
         self._channel = channel
         self._door = door
-        self._clock = clock
         self._offset: int | None = None
-        self._troubles = 0
-        self._conflicts = 0
+        self._timeouts = 0
+        self._network = _Outage("telegram.trouble", TROUBLE_PAUSES_S, clock)
+        self._storage = _Outage("telegram.not_stored", TROUBLE_PAUSES_S, clock)
+        self._conflict = _Outage("telegram.conflict", CONFLICT_PAUSES_S, clock)
+        self._webhook = _Outage("telegram.webhook_removed", CONFLICT_PAUSES_S, clock)
 
     async def run(self) -> None:
         while True:
             try:
                 updates = await self._channel.get_updates(self._offset)
             except (InvalidToken, Forbidden) as error:
-                raise TelegramRefused(
-                    "Telegram no longer accepts the token: it was revoked. Set the new one and "
-                    "start again; nothing that was stored is lost."
-                ) from error
+                raise TelegramRefused(REVOKED) from error
             except Conflict as error:
-                await self._conflict(error)
-                continue
-            except RetryAfter as error:
-                await self._clock.sleep(_seconds(error.retry_after))
-                continue
+                await self._in_conflict(error)
+            except TimedOut as error:
+                # One alone is no outage: a connection that was idle for long may just be dead.
+                self._timeouts += 1
+                if self._timeouts > 1:
+                    await self._network.wait(error)
             except (TelegramError, TimeoutError) as error:
-                await self._trouble(error)
-                continue
-            self._recovered()
-            if updates:
-                await self._take(updates)
+                await self._network.wait(error)
+            else:
+                self._timeouts = 0
+                for outage in (self._network, self._conflict, self._webhook):
+                    outage.over()
+                if updates:
+                    await self._take(updates)
 
-    async def _take(self, updates: list[dict[str, Any]]) -> None:
+    async def _take(self, updates: list[Any]) -> None:
         """Confirmed only once stored; while storage is in trouble, Telegram keeps them for us."""
         try:
             await self._channel.take(self._door, updates)
         except StorageError as error:
-            await self._trouble(error)
+            await self._storage.wait(error)
             return
-        self._offset = int(updates[-1]["update_id"]) + 1
+        self._storage.over()
+        last = last_id(updates)
+        if last is None:
+            await self._network.wait(NetworkError("no update has an id"))
+        else:
+            self._offset = last + 1
 
-    async def _conflict(self, error: Conflict) -> None:
-        if "webhook" in str(error).lower():
-            log.warning("telegram.webhook_removed", why="polling is set, so the webhook goes")
-            try:
-                await self._channel.forget_webhook()
-            except TelegramError as trouble:
-                await self._trouble(trouble)
-            return
-        pause_s = CONFLICT_PAUSES_S[min(self._conflicts, len(CONFLICT_PAUSES_S) - 1)]
-        self._conflicts += 1
-        log.error(
-            "telegram.conflict",
-            why="another copy of this bot is running with the same token",
-            fix="stop the other copy, or give this one a token of its own",
-            again_s=pause_s,
-        )
-        await self._clock.sleep(pause_s)
-
-    async def _trouble(self, error: Exception) -> None:
-        pause_s = TROUBLE_PAUSES_S[min(self._troubles, len(TROUBLE_PAUSES_S) - 1)]
-        if self._troubles == 0:
-            log.warning("telegram.trouble", why=_why(error))
-        self._troubles += 1
-        if not (isinstance(error, TimedOut) and self._troubles == 1):
-            await self._clock.sleep(pause_s)
-
-    def _recovered(self) -> None:
-        if self._troubles > 1 or self._conflicts:
-            log.info("telegram.recovered", after=self._troubles + self._conflicts)
-        self._troubles = self._conflicts = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Sketch:
-    """Sender and chat of a raw update, whatever its shape."""
-
-    sender: str = ""
-    chat: str = "0"
-    thread: str | None = None
-    is_group: bool = False
-
-    @classmethod
-    def of(cls, update: dict[str, Any]) -> _Sketch:
-        """Reads defensively: anything unforeseen makes a sketch of nobody."""
-        for kind in ALLOWED_UPDATES:
-            body = update.get(kind)
-            if not isinstance(body, dict):
-                continue
-            sender, chat = body.get("from"), body.get("chat")
-            if not isinstance(sender, dict) or not isinstance(chat, dict):
-                continue
-            if not isinstance(sender.get("id"), int) or not isinstance(chat.get("id"), int):
-                continue
-            return cls(
-                sender=str(sender["id"]),
-                chat=str(chat["id"]),
-                thread=_topic(body.get("is_topic_message"), body.get("message_thread_id")),
-                is_group=chat.get("type") != "private",
+    async def _in_conflict(self, error: Conflict) -> None:
+        if "webhook" not in str(error).lower():
+            await self._conflict.wait(
+                error,
+                meaning="another copy of this bot is running with the same token",
+                fix="stop the other copy, or give this one a token of its own",
             )
-        return cls()
+            return
+        again = self._webhook.tries > 0
+        try:
+            await self._channel.forget_webhook()
+        except TelegramError as trouble:
+            await self._network.wait(trouble)
+            return
+        if again:  # somebody sets it as often as we remove it
+            await self._webhook.wait(error)
+        else:
+            self._webhook.tries = 1
+            log.warning("telegram.webhook_removed", why="polling is set, so the webhook goes")
 
 
 class ServerFailed(NetworkError):
@@ -499,7 +542,20 @@ class ServerFailed(NetworkError):
 
 
 class _Request(HTTPXRequest):
-    """The library's HTTP client, with the status of a failing server kept."""
+    """The library's HTTP client, with the status of a failing server kept, and careful reading."""
+
+    @staticmethod
+    def parse_json_payload(payload: bytes) -> dict[str, Any]:
+        """The library's own would log what it cannot read, people's messages included."""
+        try:
+            answer = read_json(payload.decode("utf-8", "replace"))
+        except ValueError:
+            raise TelegramError("the answer could not be read") from None
+        if not isinstance(answer, dict):
+            raise TelegramError("the answer is not an object")
+        if not isinstance(answer.get("parameters"), dict):
+            answer.pop("parameters", None)
+        return {"result": None, **answer, "description": str(answer.get("description") or "")}
 
     async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
         status, payload = await super().do_request(*args, **kwargs)
@@ -530,23 +586,27 @@ def _is_group(address: Address) -> bool:
     return address.chat_id.startswith("-")
 
 
-def _topic(is_topic: object, thread: object) -> str | None:
-    """A topic is a conversation of its own; a thread of replies in a plain group is not."""
-    return str(thread) if is_topic and isinstance(thread, int) else None
-
-
 def _is_topic_start(reply: telegram.Message) -> bool:
     """In a topic every message "replies" to the service message that opened the topic."""
     return reply.forum_topic_created is not None
 
 
+def _text(value: object) -> str:
+    """The library takes whatever stands in the update; the core is promised text."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    return value
+
+
 def _quote(message: telegram.Message) -> str:
     if message.quote is not None:
-        return message.quote.text[:QUOTE_CHARS_MAX]
+        return _text(message.quote.text)[:QUOTE_CHARS_MAX]
     reply = message.reply_to_message
     if reply is None or _is_topic_start(reply):
         return ""
-    return (reply.text or reply.caption or "")[:QUOTE_CHARS_MAX]
+    return _text(reply.text or reply.caption)[:QUOTE_CHARS_MAX]
 
 
 def _attachments(message: telegram.Message) -> tuple[Attachment, ...]:

@@ -114,7 +114,9 @@ class SqliteJournal:
     async def submit(self, run: NewRun) -> StoredRun | None:
         """Stores a queued run and marks its inbox row queued; None if `run_id` is known."""
         place = (run.run_id, run.lane, run.by, run.message_id, run.inbox_id)
-        values = (*place, dump(run.payload), self._database.now_ms())
+        now_ms = self._database.now_ms()
+        values = (*place, dump(run.payload), now_ms)
+        joined = [(InboxState.JOINED, now_ms, inbox_id) for inbox_id in run.inbox_joined]
 
         def work(connection: sqlite3.Connection) -> StoredRun | None:
             row = connection.execute(_SUBMIT, values).fetchone()
@@ -122,6 +124,7 @@ class SqliteJournal:
                 return None
             if run.inbox_id is not None:
                 connection.execute(_QUEUE_INBOX, (run.run_id, run.inbox_id))
+            connection.executemany(_END_INBOX, joined)
             return StoredRun(run=run, seq=row[0], status=RunStatus.QUEUED)
 
         return await self._database.write(work)

@@ -1,0 +1,131 @@
+"""A Telegram update before the library sees it: read as JSON, and sketched. Called by the channel.
+
+Updates come from outside, so nothing here trusts their shape: one odd update must neither stop
+the loop nor spoil the others that came with it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+ALLOWED_UPDATES = ("message", "edited_message")
+
+DEPTH_MAX = 64
+"""Levels of nesting that are kept of JSON which is too deep to be read as a whole. A message
+that replies to another one has about ten."""
+
+DIGITS_MAX = 400
+
+_MARKS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+
+
+def read_json(text: str) -> Any:
+    """As json.loads; what is nested too deeply becomes null, and absurdly long numbers 0.
+
+    Raises ValueError for what is not JSON, and nothing else.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except (RecursionError, ValueError):
+        return json.loads(_cut_deep(text), parse_int=_bounded)
+
+
+def _bounded(digits: str) -> int:
+    return int(digits) if len(digits) <= DIGITS_MAX else 0
+
+
+def _cut_deep(text: str) -> str:
+    kept: list[str] = []
+    depth = start = 0
+    for found in _MARKS.finditer(text):
+        mark = found[0]
+        if mark in "[{":
+            depth += 1
+            if depth == DEPTH_MAX + 1:
+                kept.append(text[start : found.start()])
+        elif mark in "]}":
+            if depth == DEPTH_MAX + 1:
+                kept.append("null")
+                start = found.end()
+            depth -= 1
+    kept.append(text[start:])
+    return "".join(kept)
+
+
+def update_id(update: Any) -> int | None:
+    """The platform's id of an update; None when it has none."""
+    found = update.get("update_id") if isinstance(update, dict) else None
+    return found if _is_id(found) else None
+
+
+def last_id(updates: Sequence[Any]) -> int | None:
+    """The id that the next offset goes beyond. Not the highest: ids may begin anew (promise of
+    the Bot API after a week of silence)."""
+    return next((found for one in reversed(updates) if (found := update_id(one)) is not None), None)
+
+
+def to_payload(update: dict[str, Any], *, username: str) -> str:
+    """What the inbox keeps: the update, and the bot's @name when it came.
+
+    The name decides whether a group's message is for us; after a crash messages are taken up
+    before Telegram was asked for it.
+    """
+    try:
+        return json.dumps({"username": username, "update": update}, ensure_ascii=False)
+    except (RecursionError, ValueError):
+        bare = {"update_id": update.get("update_id")}
+        return json.dumps({"username": username, "update": bare})
+
+
+def from_payload(payload: str) -> tuple[dict[str, Any], str]:
+    """The update and the name. Raises ValueError."""
+    stored = read_json(payload)
+    if not isinstance(stored, dict) or not isinstance(stored.get("update"), dict):
+        raise ValueError("not a stored update")
+    return stored["update"], str(stored.get("username") or "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sketch:
+    """Sender and chat of a raw update, whatever its shape."""
+
+    sender: str = ""
+    chat: str = "0"
+    thread: str | None = None
+    is_group: bool = False
+
+    @classmethod
+    def of(cls, update: dict[str, Any]) -> Sketch:
+        """Reads defensively: anything unforeseen makes a sketch of nobody."""
+        for kind in ALLOWED_UPDATES:
+            body = update.get(kind)
+            if not isinstance(body, dict):
+                continue
+            sender, chat = body.get("from"), body.get("chat")
+            if not isinstance(sender, dict) or not isinstance(chat, dict):
+                continue
+            if not _is_id(sender.get("id")) or not _is_id(chat.get("id")):
+                continue
+            return cls(
+                sender=str(sender["id"]),
+                chat=str(chat["id"]),
+                thread=topic(body.get("is_topic_message"), body.get("message_thread_id")),
+                is_group=chat.get("type") != "private",
+            )
+        return cls()
+
+
+def topic(is_topic: object, thread: object) -> str | None:
+    """A topic is a conversation of its own; a thread of replies in a plain group is not."""
+    return str(thread) if is_topic is True and _is_id(thread) else None
+
+
+def _is_id(value: object) -> TypeGuard[int]:
+    """Telegram's ids fit in 64 bits, and true is not 1."""
+    return type(value) is int and abs(value) < 2**63

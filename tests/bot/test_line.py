@@ -1,0 +1,283 @@
+"""The straight line of a message through the whole bot, and what may go wrong on its way."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from bot.lab.faults import drop, hold
+from bot.lab.telegram import flood, refusal, refuse_markup
+from bot.outbox import REPEATED
+from tests.bot.kit import MEMBER, OWNER, Rig, eventually, heard
+
+
+async def test_a_message_is_answered_once_and_everything_is_ended(rig: Rig) -> None:
+    rig.model.say("Four.")
+
+    async with rig.running(OWNER) as bot:
+        rig.says("what is 2+2")
+        await rig.reads("Four.")
+        await rig.quiet(bot)
+
+    assert rig.heard() == ["what is 2+2"]
+    assert (rig.inbox(), rig.outbox(), rig.parts()) == (["replied"], ["sent"], ["sent"])
+    assert rig.telegram.actions() == [], "nobody would see a typing action of a moment"
+
+
+@pytest.mark.case("CH-01")
+async def test_an_update_that_comes_again_after_a_restart_changes_nothing(rig: Rig) -> None:
+    rig.telegram.next_update_id = 100
+    async with rig.running(OWNER) as bot:
+        rig.says("what is 2+2")
+        await rig.reads("You said: what is 2+2")
+        await rig.quiet(bot)
+
+    rig.telegram.redeliver(100)
+    async with rig.running() as bot:
+        rig.says("and now?")
+        await rig.reads("You said: what is 2+2", "You said: and now?")
+        await rig.quiet(bot)
+
+    assert len(rig.model.requests) == 2
+    assert rig.rows("select source, event_id from inbox") == [
+        ("telegram:123456", "100"),
+        ("telegram:123456", "101"),
+    ]
+
+
+@pytest.mark.case("CH-03")
+async def test_what_was_sent_while_the_bot_was_down_reaches_the_model_in_order(rig: Rig) -> None:
+    rig.set(turns__queue="followup")
+    async with rig.running(OWNER):
+        pass
+    for text in "abcdef":
+        rig.says(text)
+
+    async with rig.running() as bot:
+        await rig.reads(*(f"You said: {text}" for text in "abcdef"))
+        await rig.quiet(bot)
+
+    assert rig.heard() == list("abcdef")
+    for call in rig.telegram.calls():
+        assert call.params.get("drop_pending_updates") in {None, "False", "false"}
+        assert int(call.params.get("offset", 0)) >= 0
+
+
+# --- a send whose fate is unknown --------------------------------------------------------------
+
+
+@pytest.mark.case("CH-05")
+async def test_a_send_that_timed_out_is_repeated_once_and_marked(rig: Rig) -> None:
+    rig.set(telegram__send_timeout_s=0.3)
+    rig.telegram.fault("sendMessage", action=hold(after=True))
+    states: list[str] = []
+
+    async with rig.running(OWNER) as bot:
+        rig.says("hello")
+        while len(rig.texts()) < 2:
+            states += await eventually(rig.parts)
+        await rig.quiet(bot)
+    async with rig.running() as bot:
+        rig.says("/status")
+        await eventually(lambda: len(rig.texts()) == 3)
+
+    assert rig.texts()[:2] == ["You said: hello", "You said: hello" + REPEATED]
+    assert {"sending", "doubtful"} <= set(states)
+    assert rig.outbox() == ["sent", "sent"]
+    rig.telegram.release()
+
+
+@pytest.mark.case("CH-05")
+async def test_a_second_doubt_is_the_last_try_also_over_restarts(rig: Rig) -> None:
+    rig.set(telegram__send_timeout_s=0.3)
+    rig.telegram.fault("sendMessage", action=hold(after=True), times=2)
+
+    async with rig.running(OWNER) as bot:
+        rig.says("hello")
+        await eventually(lambda: rig.outbox() == ["unknown"])
+    for _ in range(2):
+        async with rig.running() as bot:
+            await rig.quiet(bot)
+
+    assert rig.texts() == ["You said: hello", "You said: hello" + REPEATED]
+    assert rig.parts() == ["unknown"]
+    rig.telegram.release()
+
+
+@pytest.mark.case("CH-05")
+async def test_a_kill_after_delivery_leads_to_one_marked_copy(rig: Rig) -> None:
+    rig.telegram.fault("sendMessage", action=hold(after=True))
+    async with rig.running(OWNER, killed=True):
+        rig.says("hello")
+        await eventually(lambda: rig.texts() and rig.parts() == ["sending"])
+
+    for _ in range(2):
+        async with rig.running() as bot:
+            await rig.reads("You said: hello", "You said: hello" + REPEATED)
+            await rig.quiet(bot)
+
+    assert len(rig.model.requests) == 1
+    rig.telegram.release()
+
+
+@pytest.mark.case("CH-05")
+async def test_what_surely_did_not_arrive_is_tried_again_without_a_mark(rig: Rig) -> None:
+    rig.telegram.fault("sendMessage", action=refusal(500, "Internal Server Error"), times=2)
+
+    async with rig.running(OWNER, hurry=50) as bot:
+        rig.says("hello")
+        await rig.reads("You said: hello")
+        await rig.quiet(bot)
+
+    assert rig.outbox() == ["sent"]
+
+
+async def test_a_connection_that_broke_before_anything_was_said_is_a_doubt(rig: Rig) -> None:
+    rig.telegram.fault("sendMessage", action=drop())
+
+    async with rig.running(OWNER, hurry=50) as bot:
+        rig.says("hello")
+        await rig.reads("You said: hello" + REPEATED)
+        await rig.quiet(bot)
+
+
+async def test_a_pause_that_telegram_asks_for_is_kept(rig: Rig) -> None:
+    rig.telegram.fault("sendMessage", action=flood(3))
+
+    async with rig.running(OWNER, hurry=100) as bot:
+        rig.says("hello")
+        await rig.reads("You said: hello")
+        await rig.quiet(bot)
+
+    assert 3.0 in rig.clock.paused_s
+    [(not_before_ms,)] = rig.rows("select not_before_ms from outbox")
+    assert not_before_ms > 0
+
+
+async def test_who_blocked_the_bot_ends_the_reply_and_nothing_more(rig: Rig) -> None:
+    async with rig.running(OWNER, MEMBER) as bot:
+        rig.telegram.blocked.add(MEMBER)
+        rig.says("hello", by=MEMBER)
+        await eventually(lambda: rig.outbox() == ["failed"])
+        rig.says("and you?")
+        await rig.reads("You said: and you?")
+        await rig.quiet(bot)
+
+    assert len([call for call in rig.telegram.calls("sendMessage") if call.status == 403]) == 1
+    [(reason,)] = rig.rows("select reason from outbox where state = 'failed'")
+    assert "blocked" in reason
+
+
+# --- text that is hard to send -----------------------------------------------------------------
+
+
+@pytest.mark.case("CH-07")
+async def test_refused_markup_goes_out_as_the_plain_text(rig: Rig) -> None:
+    said = (
+        "Set `MY_VAR_NAME` and some_file_name.py, 2 * 3 * 4 = 24, see [docs](http://h/a_b_(c)) and"
+        " _unclosed\n```py\nx = 1"
+    )
+    rig.model.say(said)
+    rig.telegram.fault("sendMessage", action=refuse_markup(), times=None)
+
+    async with rig.running(OWNER) as bot:
+        rig.says("how?")
+        await rig.reads(said)
+        await rig.quiet(bot)
+
+
+@pytest.mark.case("CH-09")
+async def test_a_long_reply_arrives_in_order_and_a_failed_part_does_not_repeat_the_first(
+    rig: Rig,
+) -> None:
+    code = "\n".join(f"line_{n} = {n}" for n in range(340))
+    said = f"{'word ' * 300}\n\n```python\n{code}\n```\n\n{'**bold words** and ' * 130}end"
+    rig.model.say(said)
+    rig.telegram.fault("sendMessage", action=refusal(500, "trouble"), skip=1)
+
+    async with rig.running(OWNER, hurry=50) as bot:
+        rig.says("all of it")
+        await eventually(lambda: rig.outbox() == ["sent"])
+        await rig.quiet(bot)
+
+    sources = rig.rows("select source from outbox_parts order by n")
+    assert "".join(source for (source,) in sources) == said
+    assert len(rig.texts()) == len(sources) >= 3
+    assert all(len(text) <= 4096 for text in rig.texts())
+    assert rig.texts()[0].startswith("word word")
+    assert rig.texts()[-1].endswith("end")
+
+
+# --- several messages --------------------------------------------------------------------------
+
+
+@pytest.mark.case("CH-15")
+async def test_quick_messages_are_one_turn_at_a_time_and_all_are_heard(rig: Rig) -> None:
+    rig.model.delay_s = 0.3
+    running = most = 0
+
+    async def reply(request: dict[str, object]) -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.2)
+        running -= 1
+        return f"Heard: {heard(request)[-1]}"
+
+    rig.model.reply = reply
+    said = ["remind me at 4pm", "sorry, 5pm", "and buy milk"]
+
+    async with rig.running(OWNER) as bot:
+        for number, text in enumerate(said, 1):
+            rig.says(text)
+            await eventually(partial(rig.took, number))
+        await rig.reads(*(f"Heard: {text}" for text in said))
+        await rig.quiet(bot)
+
+    assert most == 1
+    assert rig.heard() == said
+
+
+@pytest.mark.case("SE-17")
+async def test_two_people_never_share_a_conversation(rig: Rig) -> None:
+    async with rig.running(OWNER, MEMBER) as bot:
+        rig.says("my PIN is 4711")
+        await rig.reads("You said: my PIN is 4711")
+        rig.says("/new", by=MEMBER)
+        rig.says("/stop", by=MEMBER)
+        rig.says("what is my PIN?", by=MEMBER)
+        await eventually(lambda: "You said: what is my PIN?" in rig.texts(MEMBER))
+        await rig.quiet(bot)
+        assert "4711" not in str(rig.model.requests[-1])
+        rig.says("what was it?")
+        await eventually(lambda: len(rig.texts()) == 2)
+
+    assert rig.heard() == ["my PIN is 4711", "what was it?"]
+
+
+@pytest.mark.case("HI-11")
+async def test_what_was_delivered_before_a_kill_is_known_after_it(rig: Rig) -> None:
+    (rig.home.workspace / "note.txt").write_text("seven apples")
+    rig.model.call("read_file", {"path": "note.txt"})
+    rig.model.say("There are seven apples.")
+    async with rig.running(OWNER, killed=True):
+        rig.says("how many?")
+        await rig.reads("There are seven apples.")
+
+    async with rig.running() as bot:
+        rig.says("what did you just say?")
+        await eventually(lambda: "what did you just say?" in rig.heard())
+        await rig.quiet(bot)
+
+    roles = [message["role"] for message in rig.model.requests[-1]["messages"]]
+    assert [role for role in roles if role != "system"] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+    ]
+    assert "There are seven apples." in str(rig.model.requests[-1]["messages"][-2])
+    assert rig.texts()[0] == "There are seven apples."
