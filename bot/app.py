@@ -24,7 +24,7 @@ from agent.asking import Asking
 from agent.assistant import Assistant
 from agent.beginning import Beginning, PromptOptions
 from agent.doing import Doing
-from agent.errors import StorageError
+from agent.errors import SettingsWrong, StorageError
 from agent.library import Library, PersonaSettings
 from agent.loop import Loop
 from agent.messages import Role
@@ -141,11 +141,21 @@ class Bot:
         async with asyncio.TaskGroup() as group:
             group.create_task(telegram.announce([(c.name, c.help) for c in commands.COMMANDS]))
             if self.settings.telegram.mode == "webhook":
-                from bot.webhook import serve_webhook
-
-                await serve_webhook(telegram, self.door, self.settings.telegram)
+                await self._listen(telegram)
             else:
                 await telegram.poll(self.door)
+
+    async def _listen(self, telegram: TelegramChannel) -> None:
+        from bot.webhook import serve_webhook
+
+        try:
+            await serve_webhook(telegram, self.door, self.settings.telegram)
+        except OSError as error:
+            raise SettingsWrong(
+                f"Cannot listen on {self.settings.telegram.webhook_listen} "
+                f"({os.strerror(error.errno or 0)}). Close what uses that port, or choose another "
+                "in telegram.webhook_listen."
+            ) from error
 
     async def _keep_house(self) -> None:
         """A daily backup, and the steps of old turns go. Trouble is told and tried again."""

@@ -166,6 +166,10 @@ class Home:
             **settings,
         }
 
+    def command(self) -> list[str]:
+        """How the program is called."""
+        return [sys.executable, "-m", "bot"]
+
     def run(
         self,
         *arguments: str,
@@ -175,7 +179,7 @@ class Home:
     ) -> subprocess.CompletedProcess[str]:
         """One command to its end."""
         return subprocess.run(
-            [sys.executable, "-m", "bot", *arguments],
+            [*self.command(), *arguments],
             env={**self.env, **(env or {})},
             input="" if typed is None else typed,
             capture_output=True,
@@ -190,7 +194,7 @@ class Home:
         errors = self._folder / f"stderr-{self._starts}.txt"
         with errors.open("wb") as file:
             process = subprocess.Popen(
-                [sys.executable, "-m", "bot", *(arguments or ("run",))],
+                [*self.command(), *(arguments or ("run",))],
                 env=self.env,
                 stdin=subprocess.DEVNULL,
                 stdout=file,
