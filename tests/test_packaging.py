@@ -107,7 +107,7 @@ def test_running_and_testing_use_the_same_versions() -> None:
 @pytest.mark.parametrize("lock", LOCKS)
 def test_what_is_installed_is_what_is_locked(lock: str) -> None:
     installed = {
-        canonicalize_name(found.metadata["Name"]): found.version
+        str(canonicalize_name(found.metadata["Name"])): found.version
         for found in importlib.metadata.distributions()
     }
     pins = locked(lock)
