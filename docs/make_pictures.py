@@ -101,7 +101,7 @@ class Scene:
     async def command(self, line: str) -> str:
         """A command of the owner's, and what it printed."""
         process = await asyncio.create_subprocess_exec(
-            *(HEARTHBOT, *line.split()[1:]), env=self._env, stdout=subprocess.PIPE
+            str(HEARTHBOT), *line.split()[1:], env=self._env, stdout=subprocess.PIPE
         )
         out, _ = await process.communicate()
         return out.decode()
