@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import structlog
@@ -27,7 +27,6 @@ from agent.doing import Doing
 from agent.errors import SettingsWrong, StorageError
 from agent.library import Library, PersonaSettings
 from agent.loop import Loop
-from agent.messages import Role
 from agent.models.choose import Choice, Wanted, choose
 from agent.models.retry import Patient
 from agent.ports import Clock, Model
@@ -40,10 +39,11 @@ from bot import commands
 from bot.access import Access
 from bot.channel import Channel
 from bot.config import Settings
-from bot.console import ADDRESS, SENDER, ConsoleChannel
-from bot.control import ControlServer, Emit, Operation
-from bot.door import Door, Knock
+from bot.console import ConsoleChannel
+from bot.control import ControlServer, Operation
+from bot.door import Door
 from bot.home import Home, HomeLock, settings_changed, shipped
+from bot.operations import access_operations, status_operations, terminal_operations
 from bot.outbox import Outbox
 from bot.pace import Rates
 from memory.conversations import SqliteConversations
@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from bot.telegram import TelegramChannel
 
 log = structlog.get_logger()
-
-Request = dict[str, Any]
 
 BACKUP_CHECK_S = 3_600.0
 STEPS_KEPT_DAYS = 30
@@ -89,6 +87,22 @@ class Bot:
     def channels(self) -> Mapping[str, Channel]:
         """By name."""
         return _by_name(self.console, self.telegram)
+
+    def operations(self) -> Mapping[str, Operation]:
+        """What the private socket offers."""
+        greeting = {"model": self.choice.model, "why": self.choice.why}
+        return {
+            **access_operations(self.access),
+            **status_operations(self.status),
+            **terminal_operations(
+                self.console,
+                self.access,
+                self.door,
+                self.settled,
+                clock=self.clock,
+                greeting=greeting,
+            ),
+        }
 
     async def settled(self, lane: str | None = None) -> None:
         """Returns once nothing (in this lane) runs, waits or is on its way."""
@@ -237,8 +251,26 @@ async def open_bot(
         await outbox.start()
         await engine.start()
         await door.resume(bot.channels)
-        await stack.enter_async_context(ControlServer(home.socket, _operations(bot)))
+        await stack.enter_async_context(ControlServer(home.socket, bot.operations()))
         yield bot
+
+
+@asynccontextmanager
+async def open_access(
+    home: Home, settings: Settings, *, clock: Clock
+) -> AsyncIterator[Mapping[str, Operation]]:
+    """What can be asked about people where no bot runs: opens the database and nothing else.
+
+    Raises HomeBusy, StorageError.
+    """
+    async with AsyncExitStack() as stack:
+        stack.enter_context(HomeLock(home, started_at=clock.now()))
+        database = await stack.enter_async_context(
+            Database.open(home.database, clock=clock, backups=home.backups)
+        )
+        access = _access(settings, SqlitePeople(database), clock)
+        await access.load()
+        yield access_operations(access)
 
 
 class BotStatus:
@@ -279,61 +311,6 @@ class BotStatus:
         if self._changed():
             lines.append("The settings were changed since the start: a restart is due.")
         return lines
-
-
-# --- what the private socket offers -----------------------------------------------------------
-
-
-def _operations(bot: Bot) -> Mapping[str, Operation]:
-    """What other commands of this home may ask. The socket is the owner's alone."""
-
-    async def attach(request: Request, emit: Emit) -> Request:
-        await bot.access.owner_of_this_machine()
-        bot.console.attach(emit)
-        try:
-            emit({"kind": "attached", "model": bot.choice.model, "why": bot.choice.why})
-            await asyncio.Event().wait()
-        finally:
-            bot.console.detach(emit)
-        return {}
-
-    async def say(request: Request, emit: Emit) -> Request:
-        await bot.access.owner_of_this_machine()
-        number = str(request["message_id"])
-        now_ms = int(bot.clock.now().timestamp() * 1000)
-        knock = Knock(
-            source="console",
-            event_id=number,
-            address=ADDRESS,
-            sender=SENDER,
-            is_group=False,
-            payload=ConsoleChannel.payload(str(request["text"]), number, now_ms=now_ms),
-        )
-        await bot.door.handle(bot.console, await bot.door.store([knock]))
-        await bot.settled(ADDRESS.key)
-        return {}
-
-    async def status(request: Request, emit: Emit) -> Request:
-        return {"lines": await bot.status.lines(for_owner=True)}
-
-    async def list_access(request: Request, emit: Emit) -> Request:
-        return bot.access.as_json()
-
-    async def approve(request: Request, emit: Emit) -> Request:
-        done = await bot.access.approve(request["who"], role=Role(request["role"]))
-        return {"text": done.text, "address": done.address}
-
-    async def deny(request: Request, emit: Emit) -> Request:
-        return {"text": await bot.access.deny(request["who"])}
-
-    return {
-        "attach": attach,
-        "say": say,
-        "status": status,
-        "access.list": list_access,
-        "access.approve": approve,
-        "access.deny": deny,
-    }
 
 
 # --- each object, built -----------------------------------------------------------------------

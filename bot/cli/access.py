@@ -50,10 +50,10 @@ def deny(who: Who, as_json: AsJson = False) -> None:
 
 
 def _ask(operation: str, **arguments: str) -> dict[str, Any]:
-    from bot.cli.asking import ask
+    from bot.cli.asking import ask_access
 
     with exit_for(), opened(log_to_terminal=False) as home:
-        return asyncio.run(ask(home, operation, **arguments))
+        return asyncio.run(ask_access(home, operation, **arguments))
 
 
 def _show(answer: dict[str, Any], *, as_json: bool) -> None:

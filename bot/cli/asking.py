@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Any, TypeVar
 
+from agent.errors import HomeBusy
 from bot.cli.opening import Opened
 from bot.control import ControlClient, NotRunning
+
+T = TypeVar("T")
+
+BUSY_TRIES, BUSY_PAUSE_S = 50, 0.1
+"""How long a bot that is just starting, or stopping, is waited for."""
 
 
 @asynccontextmanager
 async def reach(home: Opened) -> AsyncIterator[ControlClient]:
     """A client of the running bot; if none runs, one is opened in this process meanwhile."""
-    try:
-        async with ControlClient(home.home.socket) as client:
-            yield client
-            return
-    except NotRunning:
-        pass
+    async with AsyncExitStack() as stack:
+        yield await _running_or(stack, home, lambda: _own_bot(home))
+
+
+async def ask_access(home: Opened, operation: str, **arguments: Any) -> dict[str, Any]:
+    """One question about people: to the running bot, else to the database alone."""
+    from bot.app import open_access
+    from bot.clock import SystemClock
+
+    async with AsyncExitStack() as stack:
+        found = await _running_or(
+            stack, home, lambda: open_access(home.home, home.settings, clock=SystemClock())
+        )
+        if isinstance(found, ControlClient):
+            return await found.ask(operation, **arguments)
+        return await found[operation](arguments, lambda event: None)
+
+
+async def ask_running(home: Opened, operation: str) -> dict[str, Any]:
+    """One question to the running bot. Raises NotRunning."""
+    async with ControlClient(home.home.socket) as client:
+        return await client.ask(operation)
+
+
+@asynccontextmanager
+async def _own_bot(home: Opened) -> AsyncIterator[ControlClient]:
     from bot.app import open_bot
     from bot.clock import SystemClock
 
@@ -32,13 +59,19 @@ async def reach(home: Opened) -> AsyncIterator[ControlClient]:
         await bot.drain()
 
 
-async def ask(home: Opened, operation: str, **arguments: Any) -> dict[str, Any]:
-    """One question to whichever bot there is."""
-    async with reach(home) as client:
-        return await client.ask(operation, **arguments)
-
-
-async def ask_running(home: Opened, operation: str) -> dict[str, Any]:
-    """One question to the running bot. Raises NotRunning."""
-    async with ControlClient(home.home.socket) as client:
-        return await client.ask(operation)
+async def _running_or(
+    stack: AsyncExitStack, home: Opened, here: Callable[[], AbstractAsyncContextManager[T]]
+) -> ControlClient | T:
+    """The running bot, or what `here` opens. Raises HomeBusy when there is long neither."""
+    tries = 0
+    while True:
+        try:
+            return await stack.enter_async_context(ControlClient(home.home.socket))
+        except NotRunning:
+            tries += 1
+        try:
+            return await stack.enter_async_context(here())
+        except HomeBusy:
+            if tries >= BUSY_TRIES:
+                raise
+        await asyncio.sleep(BUSY_PAUSE_S)

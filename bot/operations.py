@@ -1,0 +1,88 @@
+"""What the private socket of a home offers to the terminal and to other commands.
+
+Built by `bot.app`, served by `bot.control`. The socket is the owner's alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from agent.messages import Role
+from agent.ports import Clock
+from bot.access import Access
+from bot.commands import Status
+from bot.console import ADDRESS, SENDER, ConsoleChannel
+from bot.control import Emit, Operation
+from bot.door import Door, Knock
+
+Request = dict[str, Any]
+
+Settled = Callable[[str], Awaitable[None]]
+"""Returns once nothing of a lane runs, waits or is on its way."""
+
+
+def access_operations(access: Access) -> Mapping[str, Operation]:
+    """Who may talk to the bot."""
+
+    async def list_access(request: Request, emit: Emit) -> Request:
+        return access.as_json()
+
+    async def approve(request: Request, emit: Emit) -> Request:
+        done = await access.approve(request["who"], role=Role(request["role"]))
+        return {"text": done.text, "address": done.address}
+
+    async def deny(request: Request, emit: Emit) -> Request:
+        return {"text": await access.deny(request["who"])}
+
+    return {"access.list": list_access, "access.approve": approve, "access.deny": deny}
+
+
+def status_operations(status: Status) -> Mapping[str, Operation]:
+    """How the bot is doing."""
+
+    async def lines(request: Request, emit: Emit) -> Request:
+        return {"lines": await status.lines(for_owner=True)}
+
+    return {"status": lines}
+
+
+def terminal_operations(
+    console: ConsoleChannel,
+    access: Access,
+    door: Door,
+    settled: Settled,
+    *,
+    clock: Clock,
+    greeting: Mapping[str, str],
+) -> Mapping[str, Operation]:
+    """A conversation in the terminal."""
+
+    async def attach(request: Request, emit: Emit) -> Request:
+        await access.owner_of_this_machine()
+        emit({"kind": "attached", **greeting})
+        console.attach(emit)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            console.detach(emit)
+        return {}
+
+    async def say(request: Request, emit: Emit) -> Request:
+        await access.owner_of_this_machine()
+        number = str(request["message_id"])
+        now_ms = int(clock.now().timestamp() * 1000)
+        knock = Knock(
+            source="console",
+            event_id=number,
+            address=ADDRESS,
+            sender=SENDER,
+            is_group=False,
+            payload=ConsoleChannel.payload(str(request["text"]), number, now_ms=now_ms),
+        )
+        await door.handle(console, await door.store([knock]))
+        await settled(ADDRESS.key)
+        return {}
+
+    return {"attach": attach, "say": say}
