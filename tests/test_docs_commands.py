@@ -100,17 +100,18 @@ class Sandbox:
         await process.communicate()
         assert b"http://127.0.0.1:" in said, line
 
-    async def run(self, line: str) -> None:
-        """Runs a command to its end, which has to be a good one."""
-        process = await self._spawn(line.replace("CODE", self.code))
-        out, err = await asyncio.wait_for(process.communicate(b"Hello\n"), 60)
+    async def run(self, line: str, said: bytes = b"Hello\n", **settings: str) -> str:
+        """Runs a command to its end, which has to be a good one; returns what it printed."""
+        process = await self._spawn(line.replace("CODE", self.code), **settings)
+        out, err = await asyncio.wait_for(process.communicate(said), 60)
         assert process.returncode == 0, f"{line}\n{out.decode()}{err.decode()}"
+        return out.decode()
 
-    async def _spawn(self, line: str) -> asyncio.subprocess.Process:
+    async def _spawn(self, line: str, **settings: str) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
             *("bash", "-c", line),
             cwd=self._folder / "checkout",
-            env=self._env,
+            env=self._env | settings,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -156,6 +157,15 @@ async def test_every_command_of_a_page_works(page: Path, tmp_path: Path) -> None
                 await box.serve("hearthbot run")
             else:
                 await box.run(line)
+
+
+async def test_hearthbot_alone_ends_by_itself_when_nobody_types(tmp_path: Path) -> None:
+    async with sandbox(tmp_path) as box:
+        for said in (b"", b"Hello\n"):
+            shown = await box.run("hearthbot", said, HEARTHBOT_TELEGRAM__TOKEN="")
+
+            assert "No Telegram token is set" in shown
+            assert ("You said: Hello" in shown) is bool(said)
 
 
 def test_every_make_target_that_a_page_shows_exists() -> None:
