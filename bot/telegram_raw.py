@@ -54,6 +54,8 @@ def _cut_deep(text: str) -> str:
                 kept.append("null")
                 start = found.end()
             depth -= 1
+    if depth > DEPTH_MAX:
+        return ""  # it never ends, so it is not JSON
     kept.append(text[start:])
     return "".join(kept)
 

@@ -71,6 +71,7 @@ class Rig:
         self.telegram = telegram
         self.model = model
         self.clock = HastyClock(1)
+        self.serving: asyncio.Task[None] | None = None
         self.env = {
             "HEARTHBOT_TELEGRAM__TOKEN": TOKEN,
             "HEARTHBOT_TELEGRAM__BASE_URL": telegram.base_url,
@@ -114,16 +115,20 @@ class Rig:
             for person in people:
                 await bot.access.approve(f"telegram:{person}")
             stopping = asyncio.Event()
-            serving = asyncio.create_task(bot.serve(stopping))
+            serving = self.serving = asyncio.create_task(bot.serve(stopping))
             try:
                 yield bot
-                if serving.done():
-                    await serving
             finally:
                 if killed:
                     serving.cancel()
                 stopping.set()
                 await asyncio.gather(serving, return_exceptions=True)
+
+    async def gives_up(self) -> None:
+        """Waits until the bot ends by itself, and raises what it raises."""
+        assert self.serving is not None
+        async with asyncio.timeout(WAIT_S):
+            await self.serving
 
     async def quiet(self, bot: Bot) -> None:
         """Returns once all that came is confirmed, and nothing runs or is on its way."""
@@ -149,6 +154,10 @@ class Rig:
     def texts(self, chat: int = OWNER) -> list[str]:
         """Their texts."""
         return [message.text for message in self.seen(chat)]
+
+    def wrote(self, count: int, *, chat: int = OWNER) -> bool:
+        """Whether the bot wrote so many messages in the chat."""
+        return len(self.seen(chat)) == count
 
     async def reads(self, *texts: str, chat: int = OWNER) -> None:
         """Waits until the bot's messages in the chat are exactly these."""
