@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
 
 import structlog
 
-from agent.errors import AssistantError, StorageError
+from agent.errors import AssistantError, ContextTooLong, StorageError
 from agent.guards import VisibleText
-from agent.history import repair, shorten
+from agent.history import estimate_tokens, repair, text_of
 from agent.library import Library
-from agent.messages import RunId, TurnInput
-from agent.ports import Conversations, Draft, Drafts, Json, Model, StoredEntry, TurnContext
+from agent.messages import TurnInput
+from agent.ports import Conversations, Draft, Drafts, Json, Model, TurnContext
 from agent.request import ModelRequest
 from agent.tools.toolbox import Toolbox
 from agent.transcript import Entry, Note, entry_from_json, to_json
 
 log = structlog.get_logger()
 
-RESULT_CHARS_IN_NEED = 400
-"""What is kept of an answered tool result when the request does not fit otherwise."""
+TOKENS_PER_CHAR_MAX = 2.5
+"""Of emoji, the costliest: a request that is short by this measure is not counted."""
+
+SYSTEMS_KEPT_MAX = 100
 
 
 class Asking:
@@ -46,18 +48,21 @@ class Asking:
         self._systems: dict[str, str] = {}
 
     async def __call__(self, ctx: TurnContext, question: Json) -> Json:
-        """Answers with `{"answer": ...}` or `{"error": {"kind", "text"}}`."""
+        """Answers with `{"answer": ...}` or `{"error": {"kind", "text"}}`, beside what of the
+        history was sent: `turns_sent`, and `sent_from` where that is less than there is."""
         turn = TurnInput.from_json(question["turn"])
-        request = await self._request(turn, question)
-        stream = _Stream(self._drafts.open(ctx.run_id, turn.message.address), question["shown"])
+        sent, facts = await self._history(turn, question)
+        request = await self._request(sent, question)
+        draft = self._drafts.open(ctx.run_id, turn.message.address)
         try:
-            answer = await self._model.answer(request, on_text=stream)
+            self._require_fit(request)
+            answer = await self._model.answer(request, on_text=_Stream(draft, question["shown"]))
         except StorageError:
             raise
         except AssistantError as error:
             kind = type(error).__name__
             log.warning("model.error", model=self._model.name, kind=kind, why=str(error))
-            return {"error": {"kind": kind, "text": str(error)}}
+            return facts | {"error": {"kind": kind, "text": str(error)}}
         log.info(
             "model.answer",
             model=answer.model,
@@ -67,20 +72,43 @@ class Asking:
             completion_tokens=answer.usage.completion,
             cached_tokens=answer.usage.cached,
         )
-        return {"answer": to_json(answer)}
+        return facts | {"answer": to_json(answer)}
 
-    async def _request(self, turn: TurnInput, question: Json) -> ModelRequest:
-        history = await self._conversations.history(turn.conversation, upto=question["upto"])
-        since = question["sent_from"] or 0
-        sent = [stored for stored in history.entries if stored.id >= since]
+    async def _history(self, turn: TurnInput, question: Json) -> tuple[list[Entry], Json]:
+        """The newest whole turns of the history, in the share that is asked for."""
+        upto, since = question["upto"], question["sent_from"] or 0
+        history = await self._conversations.history(turn.conversation, upto=upto)
+        stored = [one for one in history.entries if one.id >= since]
+        runs = list(dict.fromkeys(one.run_id for one in stored))
+        kept = runs[len(runs) - int(len(runs) * question["history_share"]) :]
+        if len(kept) == len(runs):
+            return [one.entry for one in stored], {"turns_sent": len(runs), "sent_from": None}
+        sent = [one for one in stored if one.run_id in set(kept)]
+        sent_from = sent[0].id if sent else upto + 1
+        return [one.entry for one in sent], {"turns_sent": len(kept), "sent_from": sent_from}
+
+    async def _request(self, sent: list[Entry], question: Json) -> ModelRequest:
         now = [entry_from_json(data) for data in question["entries"]]
         return ModelRequest(
             system=await self._system(question["system"]),
-            entries=repair(_fitted(sent, now, question["shrink"]) + self._hint(question["hint"])),
+            entries=repair(sent + now + self._hint(question["hint"])),
             tools=self._toolbox.named(question["tools"]),
             temperature=self._temperature,
             max_output_tokens=self._output_tokens_max(),
         )
+
+    def _require_fit(self, request: ModelRequest) -> None:
+        """A request that is larger than the window is never sent (SPEC §5)."""
+        room = self._model.traits.window - request.max_output_tokens
+        texts = [request.system, *(text_of(entry) for entry in request.entries)]
+        texts += [json.dumps([tool.description, tool.parameters]) for tool in request.tools]
+        if sum(len(text) for text in texts) * TOKENS_PER_CHAR_MAX <= room:
+            return
+        tokens = sum(estimate_tokens(text) for text in texts)
+        if tokens > room:
+            raise ContextTooLong(
+                f"The request has about {tokens} tokens; {self._model.name} takes {room}."
+            )
 
     def _output_tokens_max(self) -> int:
         """A small window must leave room for the prompt, so the answer gets a quarter at most."""
@@ -92,18 +120,10 @@ class Asking:
 
     async def _system(self, digest: str) -> str:
         if digest not in self._systems:
+            if len(self._systems) >= SYSTEMS_KEPT_MAX:
+                self._systems.clear()
             self._systems[digest] = await self._conversations.text(digest) or ""
         return self._systems[digest]
-
-
-def _fitted(sent: Sequence[StoredEntry], now: list[Entry], shrink: int) -> list[Entry]:
-    """History and turn as far as they are sent. Each shrink drops the older half of whole turns;
-    the third drops them all, and shortens the results that the model has already read."""
-    runs: list[RunId] = list(dict.fromkeys(stored.run_id for stored in sent))
-    if shrink >= 3:
-        return list(shorten(now, keep_chars=RESULT_CHARS_IN_NEED))
-    kept = set(runs[len(runs) - len(runs) // 2**shrink :]) if shrink else set(runs)
-    return [stored.entry for stored in sent if stored.run_id in kept] + now
 
 
 class _Stream:

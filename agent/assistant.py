@@ -8,25 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import structlog
+
 from agent.asking import Asking
 from agent.beginning import Beginning
 from agent.doing import Doing
 from agent.errors import TurnStopped
 from agent.loop import INTERRUPTED, Begun, Log, Loop, Trouble
-from agent.messages import ConversationId, Role, RunId, TurnInput
+from agent.messages import Address, ConversationId, Role, RunId, TurnInput
 from agent.ports import (
     Drafts,
     InboxState,
     Json,
+    NewRun,
     RunStatus,
     StepFunction,
     TurnContext,
     TurnEnd,
 )
-from agent.transcript import Answered, Entry, Note, Turn
+from agent.transcript import Answered, Note, ToolResult, Turn, Unpaired
 from agent.turns import TIME_LIMIT
 
-CUT_NOTICE = "_(Cut at the output limit. Say “continue” for the rest.)_"
+log = structlog.get_logger()
+
+CUT_NOTICES = {
+    "length": "_(Cut at the output limit. Say “continue” for the rest.)_",
+    "filter": "_(The model service's content filter cut the answer off here.)_",
+}
+"""What is added to an answer that is not whole, by its `finish`."""
+
 SHRUNK_NOTICE = "_(The conversation no longer fits the model, so older messages were left out.)_"
 
 NOTICES = {
@@ -54,7 +64,13 @@ GIVEN_UP_NOTICE = (
     "Please send it again, perhaps in smaller pieces."
 )
 
+TIME_NOTICE = "This took longer than a turn may, so I stopped it."
+NOTHING_DONE = "Nothing was changed."
+STEPS_DONE = "Some steps were taken before that; ask me what was done before you repeat it."
+
 FOR_THE_OWNER = frozenset({"AuthRefused", "BillingRefused"})
+NOTICES_ENOUGH = frozenset({"Empty", "ContentFiltered"})
+"""What the service says beyond the notice is nothing the owner could use."""
 
 
 class Assistant:
@@ -66,6 +82,7 @@ class Assistant:
         self._steps: Mapping[str, StepFunction] = {"begin": begin, "model": model, "tool": tool}
         self._loop = loop
         self._drafts = drafts
+        self._closings: dict[RunId, _Closing] = {}
 
     @property
     def steps(self) -> Mapping[str, StepFunction]:
@@ -75,26 +92,50 @@ class Assistant:
     async def run(self, ctx: TurnContext, payload: Json) -> TurnEnd:
         """One chat turn. See `agent.ports.Program.run`."""
         turn = TurnInput.from_json(payload)
-        closing = _Closing(ctx.run_id, turn)
+        closing = self._closings[ctx.run_id] = _Closing(ctx.run_id, turn)
         self._drafts.open(ctx.run_id, turn.message.address)
         try:
-            joined = [TurnInput.from_json(other) for other in await ctx.receive()]
-            begun = Begun.from_json(await ctx.step("begin", payload))
-            closing.begun = begun
-            closing.hear([turn, *joined])
-            trouble = await self._loop.run(ctx, turn, begun, closing.log)
+            end = await self._through(ctx, turn, payload, closing)
         except TurnStopped as stop:
-            return closing.stopped(stop.reason)
+            end = closing.stopped(stop.reason)
         finally:
             self._drafts.close(ctx.run_id)
+        del self._closings[ctx.run_id]
+        return end
+
+    async def _through(
+        self, ctx: TurnContext, turn: TurnInput, payload: Json, closing: _Closing
+    ) -> TurnEnd:
+        closing.turns += [TurnInput.from_json(other) for other in await ctx.receive()]
+        begun = Begun.from_json(await ctx.step("begin", payload))
+        closing.begin(begun)
+        trouble = await self._loop.run(ctx, turn, begun, closing.log)
         return closing.failed(trouble) if trouble else closing.answered()
 
-    def failed(self, run_id: RunId, payload: Json, error: Exception | None) -> TurnEnd:
+    def failed(self, run: NewRun, error: Exception | None) -> TurnEnd:
         """The end of a turn that broke. See `agent.ports.Program.failed`."""
-        self._drafts.close(run_id)
-        closing = _Closing(run_id, TurnInput.from_json(payload))
-        closing.hear([closing.turn])
-        return closing.told(BROKEN_NOTICE if error is not None else GIVEN_UP_NOTICE)
+        self._drafts.close(run.run_id)
+        notice = BROKEN_NOTICE if error is not None else GIVEN_UP_NOTICE
+        closing = self._closings.pop(run.run_id, None)
+        try:
+            # What it did before it broke stays known: the person may well send it again.
+            known = closing or _Closing(run.run_id, TurnInput.from_json(run.payload))
+            return known.told(notice)
+        except (KeyError, TypeError, ValueError, Unpaired):
+            log.exception("turn.unreadable", turn=run.run_id)
+            return _bare_end(run, notice)
+
+
+def _bare_end(run: NewRun, notice: str) -> TurnEnd:
+    """For a payload that no version of ours wrote: the notice, and nothing for history."""
+    return TurnEnd(
+        status=RunStatus.FAILED,
+        inbox=InboxState.FAILED,
+        conversation=ConversationId(""),
+        turn=Turn(run_id=run.run_id, entries=()),
+        reply_to=Address.parse(run.lane),
+        reply=notice,
+    )
 
 
 class _Closing:
@@ -103,55 +144,61 @@ class _Closing:
     def __init__(self, run_id: RunId, turn: TurnInput) -> None:
         self.run_id = run_id
         self.turn = turn
+        self.turns = [turn]
         self.log = Log()
         self.begun: Begun | None = None
 
-    def hear(self, turns: list[TurnInput]) -> None:
+    def begin(self, begun: Begun) -> None:
+        """The prompt is fixed: the log begins."""
+        self.begun = begun
+        self._hear()
+
+    def _hear(self) -> None:
         """Notes first, then the words; the block of turn layers follows the last of them."""
         for _, text in self.begun.notes if self.begun else ():
             self.log.add(Note(text=text))
-        for turn in turns[:-1]:
+        for turn in self.turns[:-1]:
             self.log.hear(turn)
-        self.log.hear(turns[-1], context=self.begun.context if self.begun else "")
+        self.log.hear(self.turns[-1], context=self.begun.context if self.begun else "")
 
     def answered(self) -> TurnEnd:
         """The sunny end."""
         reply = self.log.reply()
         last = self.log.entries[-1]
-        if isinstance(last, Answered) and last.finish == "length":
-            reply = f"{reply}\n\n{CUT_NOTICE}"
-        if self.log.shrunk:
+        if isinstance(last, Answered) and last.finish in CUT_NOTICES:
+            reply = f"{reply}\n\n{CUT_NOTICES[last.finish]}"
+        if self.log.sent_from is not None:
             reply = f"{SHRUNK_NOTICE}\n\n{reply}"
         return self._end(RunStatus.DONE, InboxState.REPLIED, reply)
 
     def failed(self, trouble: Trouble) -> TurnEnd:
         """No answer: one honest message, after what was said before the trouble."""
         notice = NOTICES.get(trouble.kind, OTHER_NOTICE)
-        if self.turn.role is Role.OWNER and trouble.kind != "Empty":
-            notice = f"{notice}\n\n{trouble.text}"
-        return self.told(notice, owner=trouble if trouble.kind in FOR_THE_OWNER else None)
+        if self._is_owner_alone() and trouble.kind not in NOTICES_ENOUGH:
+            return self.told(f"{notice}\n\n{trouble.text}")
+        owner_notice = ""
+        if trouble.kind in FOR_THE_OWNER and not self._is_owner_alone():
+            owner_notice = f"A turn in {self.turn.message.address.key} failed. {trouble.text}"
+        return self.told(notice, owner_notice=owner_notice)
 
-    def told(self, notice: str, *, owner: Trouble | None = None) -> TurnEnd:
+    def told(self, notice: str, *, owner_notice: str = "") -> TurnEnd:
         """Ends as failed with this notice, which history keeps as a note."""
-        self.log.close(INTERRUPTED)
+        self._close_log()
         said = self.log.reply()
         self.log.add(Note(text=f"The person was told: {notice}"))
-        elsewhere = owner if self.turn.role is not Role.OWNER else None
         return self._end(
             RunStatus.FAILED,
             InboxState.FAILED,
             f"{said}\n\n{notice}" if said else notice,
-            owner_notice=f"A turn of another person failed. {elsewhere.text}" if elsewhere else "",
+            owner_notice=owner_notice,
         )
 
     def stopped(self, reason: str) -> TurnEnd:
         """Ended from outside: by /stop, or by the turn's time limit."""
-        if not self.log.entries:
-            self.hear([self.turn])
+        self._close_log()
         if reason == TIME_LIMIT:
-            done = _done_so_far(self.log.entries)
-            return self.told(f"This took longer than a turn may, so I stopped it. {done}")
-        self.log.close(INTERRUPTED)
+            did_something = any(isinstance(entry, ToolResult) for entry in self.log.entries)
+            return self.told(f"{TIME_NOTICE} {STEPS_DONE if did_something else NOTHING_DONE}")
         self.log.add(Note(text="The person ended this turn with /stop."))
         return self._end(RunStatus.CANCELLED, InboxState.CANCELLED, "")
 
@@ -171,15 +218,17 @@ class _Closing:
             owner_notice=owner_notice,
         )
 
+    def _close_log(self) -> None:
+        """The words are in it, also when the prompt was never fixed; each call has a result."""
+        if not self.log.entries:
+            self._hear()
+        self.log.close(INTERRUPTED)
+
+    def _is_owner_alone(self) -> bool:
+        return self.turn.role is Role.OWNER and not self.turn.message.is_group
+
     def _sent_from(self) -> int | None:
         """Where the history that is sent begins from now on; what did not fit is told once."""
-        if self.begun is None:
-            return None
-        return self.begun.upto + 1 if self.log.shrunk else self.begun.sent_from
-
-
-def _done_so_far(entries: list[Entry]) -> str:
-    names = [call.name for entry in entries if isinstance(entry, Answered) for call in entry.calls]
-    if not names:
-        return "Nothing was changed."
-    return "Tools that were called until then: " + ", ".join(dict.fromkeys(names)) + "."
+        if self.log.sent_from is not None:
+            return self.log.sent_from
+        return self.begun.sent_from if self.begun else None

@@ -122,18 +122,19 @@ class Library:
         return (self._workspace / "prompts", self._shipped)
 
     def _template(self, name: str) -> str | None:
-        for folder in self._folders():
-            text = self._files.read(folder / f"{name}.md")
-            if text is not None:
-                return text
-        return None
+        return self._files.read(self._path(name))
+
+    def _path(self, name: str) -> Path:
+        """Of the workspace's copy, if there is one; else of the shipped one."""
+        paths = [folder / f"{name}.md" for folder in self._folders()]
+        return next((path for path in paths if self._files.read(path) is not None), paths[-1])
 
     def _problems(self, name: str) -> Iterable[str]:
-        text = self._template(name)
-        path = self._shipped / f"{name}.md"
-        if text is None or not text.strip():
+        path = self._path(name)
+        text = self._files.read(path) or ""
+        if not text.strip():
             yield f"{path}: this prompt is missing or empty; restore it from the release"
             return
         for placeholder in NEEDED[name]:
             if "{{" + placeholder + "}}" not in text:
-                yield f"prompts/{name}.md: lacks the placeholder {{{{{placeholder}}}}}"
+                yield f"{path}: lacks the placeholder {{{{{placeholder}}}}}"

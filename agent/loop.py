@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from agent.errors import StepUnknown
 from agent.guards import RepeatGuard, is_empty, visible
+from agent.history import shorten
 from agent.messages import TurnInput
 from agent.ports import Json, TurnContext
 from agent.tools.toolbox import Toolbox
@@ -34,8 +35,12 @@ EMPTY_RETRIES_MAX = 1
 CUT_CALLS_MAX = 2
 """Answers cut inside a tool call before the turn is summed up without tools (case AG-01)."""
 
-SHRINKS_MAX = 3
-"""Tries with less history when the request does not fit: half, a quarter, none (SPEC §8.5)."""
+HISTORY_SHARES = (1.0, 0.5, 0.25, 0.0)
+"""What is sent of the history's turns, the newest ones, each time a request does not fit: the older
+half goes twice (SPEC §8.5), then the rest."""
+
+RESULT_CHARS_IN_NEED = 400
+"""Longer results are shortened when not even a request without history fits."""
 
 SKIPPED = "Not run: the person sent a newer message, which follows."
 INTERRUPTED = "Interrupted: the turn was ended before this call finished."
@@ -74,7 +79,8 @@ class Log:
     """What this turn has said and done so far; becomes the Turn that history keeps."""
 
     entries: list[Entry] = field(default_factory=list)
-    shrunk: bool = False
+    sent_from: int | None = None
+    """Where the history that was sent began, once not all of it fitted."""
 
     def hear(self, turn: TurnInput, *, context: str = "") -> None:
         """The person's words as typed, after a note of what came with them, before the block."""
@@ -97,17 +103,20 @@ class Log:
         return "\n\n".join(text for text in texts if not is_empty(text))
 
     def close(self, why: str) -> None:
-        """Gives every open call a result, so that each call has exactly one."""
-        answered = {entry.call_id for entry in self.entries if isinstance(entry, ToolResult)}
-        open_calls = [
-            call
-            for entry in self.entries
-            if isinstance(entry, Answered)
-            for call in entry.calls
-            if call.id not in answered
-        ]
-        for call in open_calls:
-            self.entries.append(ToolResult(call_id=call.id, content=why, ok=False))
+        """Gives every open call a result, so that each call has exactly one.
+
+        Only calls of the last answer can be open; ids may come again from one answer to another.
+        """
+        calls: tuple[ToolCall, ...] = ()
+        answered: set[str] = set()
+        for entry in self.entries:
+            if isinstance(entry, Answered):
+                calls, answered = entry.calls, set()
+            elif isinstance(entry, ToolResult):
+                answered.add(entry.call_id)
+        for call in calls:
+            if call.id not in answered:
+                self.add(ToolResult(call_id=call.id, content=why, ok=False))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +133,7 @@ class Rounds:
 
     begun: Begun
     repeats: RepeatGuard = field(default_factory=RepeatGuard)
-    shrink: int = 0
+    shrinks: int = 0
     empties: int = 0
     cuts: int = 0
     sum_up: bool = False
@@ -151,8 +160,6 @@ class Loop:
             answer = await self._ask(ctx, turn, rounds, log, offered=offered)
             if isinstance(answer, Trouble):
                 return answer
-            if not offered:
-                answer = _without_calls(answer)
             log.add(answer)
             if not answer.calls:
                 return None
@@ -169,14 +176,16 @@ class Loop:
     ) -> Answered | Trouble:
         while True:
             output = await ctx.step("model", self._question(turn, rounds, log, offered=offered))
+            if output.get("sent_from") is not None:
+                log.sent_from = output["sent_from"]
             if (error := output.get("error")) is not None:
-                if error["kind"] == "ContextTooLong" and rounds.shrink < SHRINKS_MAX:
-                    rounds.shrink += 1
-                    log.shrunk = True
+                if error["kind"] == "ContextTooLong" and _made_smaller(rounds, log, output):
                     continue
                 return Trouble(kind=error["kind"], text=error["text"])
             answer = entry_from_json(output["answer"])
             assert isinstance(answer, Answered)
+            if not offered:
+                answer = _without_calls(answer)
             if answer.calls or not is_empty(visible(answer.text)):
                 rounds.hint = ""
                 return answer
@@ -198,7 +207,7 @@ class Loop:
             "entries": [to_json(entry) for entry in log.entries],
             "shown": log.reply(),
             "tools": list(begun.tools) if offered else [],
-            "shrink": rounds.shrink,
+            "history_share": HISTORY_SHARES[rounds.shrinks],
             "hint": hint,
         }
 
@@ -289,6 +298,21 @@ class Loop:
 
     async def _newer(self, ctx: TurnContext) -> list[TurnInput]:
         return [TurnInput.from_json(payload) for payload in await ctx.receive()]
+
+
+def _made_smaller(rounds: Rounds, log: Log, output: Json) -> bool:
+    """Sees to it that the next request is smaller; False when nothing more may go.
+
+    What is shortened here stays short: history keeps the turn as it was sent.
+    """
+    if output["turns_sent"] > 0 and rounds.shrinks + 1 < len(HISTORY_SHARES):
+        rounds.shrinks += 1
+        return True
+    shortened = list(shorten(log.entries, RESULT_CHARS_IN_NEED))
+    if shortened == log.entries:
+        return False
+    log.entries = shortened
+    return True
 
 
 def _without_calls(answer: Answered) -> Answered:

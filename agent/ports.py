@@ -35,7 +35,7 @@ class Model(Protocol):
 
     `answer` streams visible text through `on_text` (pieces, in order) and returns the whole.
     It raises the model errors of `agent.errors` and nothing else; it never retries by itself.
-    A call that is cancelled closes its connection.
+    A call that is cancelled closes its connection. The calls of one answer have different ids.
     """
 
     @property
@@ -215,8 +215,11 @@ class Program(Protocol):
     async def run(self, ctx: TurnContext, payload: Json) -> TurnEnd:
         """Runs the turn to its end. Handles TurnStopped by closing it."""
 
-    def failed(self, run_id: RunId, payload: Json, error: Exception | None) -> TurnEnd:
-        """The end of a turn that raised `error`, or (None) that kept dying with the process."""
+    def failed(self, run: NewRun, error: Exception | None) -> TurnEnd:
+        """The end of a turn that raised `error`, or (None) that kept dying with the process.
+
+        Never raises, also for a payload that nobody can read.
+        """
 
     @property
     def steps(self) -> Mapping[str, StepFunction]: ...

@@ -41,4 +41,4 @@ def _bounded(text: str, chars_max: int) -> str:
         return text
     head, tail = int(chars_max * HEAD_SHARE), int(chars_max * TAIL_SHARE)
     left_out = len(text) - head - tail
-    return f"{text[:head]}\n[… {left_out:,} characters left out …]\n{text[-tail:]}"
+    return f"{text[:head]}\n[… {left_out:,} characters left out …]\n{text[len(text) - tail :]}"
