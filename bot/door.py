@@ -60,6 +60,7 @@ class _Album:
     loses none: they are gathered anew."""
 
     parts: list[tuple[StoredEvent, AlbumPart]] = field(default_factory=list)
+    waiting: asyncio.Task[None] | None = None
 
 
 class Door:
@@ -195,10 +196,11 @@ class Door:
                 tries += 1
             await self._clock.sleep(pause_s)
 
-    def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+    def _spawn(self, work: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
         task = self._group.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     # --- albums -------------------------------------------------------------------------------
 
@@ -212,7 +214,7 @@ class Door:
             return
         await self._hand_on_albums(lane)
         album = self._albums[key] = _Album([(event, part)])
-        self._spawn(self._wait_for_more(key, album), name=f"album {lane}")
+        album.waiting = self._spawn(self._wait_for_more(key, album), name=f"album {lane}")
 
     async def _wait_for_more(self, key: tuple[str, str, str], album: _Album) -> None:
         seen = 0
@@ -226,7 +228,10 @@ class Door:
     async def _hand_on_albums(self, lane: str) -> None:
         """What comes after an album is not handled before it."""
         for key in [key for key in self._albums if key[0] == lane]:
-            await self._patiently(partial(self._album, self._albums.pop(key)))
+            album = self._albums.pop(key)
+            if album.waiting is not None:
+                album.waiting.cancel()
+            await self._patiently(partial(self._album, album))
 
     async def _album(self, album: _Album) -> None:
         """One message with all the photos: the later events are joined to the first one's turn

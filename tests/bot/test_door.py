@@ -1,0 +1,424 @@
+"""Who is let in, what is kept of others, and messages that come in pieces or change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from agent.errors import SettingsWrong, StorageFull
+from agent.ports import InboxState
+from bot.access import CODE_ALPHABET, CODE_CHARS
+from bot.config import load
+from memory.inbox import SqliteInbox
+from memory.journal import SqliteJournal
+from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, US, Rig, eventually
+
+SECRET_WORDS = "the treasure is in the well"
+
+
+# --- strangers ---------------------------------------------------------------------------------
+
+
+async def test_a_stranger_gets_one_code_and_nothing_of_the_words_is_kept(rig: Rig) -> None:
+    async with rig.running(OWNER) as bot:
+        for number in range(4):
+            rig.says(f"{SECRET_WORDS} {number}", by=STRANGER, first_name="Mallory")
+        rig.says(None, caption=SECRET_WORDS, photo=b"x", by=STRANGER, first_name="Mallory")
+        await eventually(lambda: rig.inbox() == ["refused"] * 5)
+        await rig.quiet(bot)
+        [answer] = rig.texts(STRANGER)
+        [asking] = bot.access.as_json()["asking"]
+
+    assert asking["code"] in answer
+    assert len(asking["code"]) == CODE_CHARS
+    assert set(asking["code"]) <= set(CODE_ALPHABET)
+    assert rig.model.requests == []
+    assert b"treasure" not in rig.bytes_on_disk()
+    assert b"Mallory" not in rig.bytes_on_disk()
+    assert rig.rows("select distinct lane, payload, reason from inbox") == [("", None, "stranger")]
+
+
+async def test_a_code_lets_somebody_in(rig: Rig) -> None:
+    async with rig.running(OWNER) as bot:
+        rig.says("hello", by=STRANGER)
+        await eventually(partial(rig.wrote, 1, chat=STRANGER))
+        [asking] = bot.access.as_json()["asking"]
+        await bot.access.approve(asking["code"].lower())
+        rig.says("and now?", by=STRANGER)
+        await eventually(lambda: rig.texts(STRANGER)[-1] == "You said: and now?")
+        await rig.quiet(bot)
+
+    assert rig.heard() == ["and now?"]
+
+
+async def test_of_many_strangers_three_get_a_code(rig: Rig) -> None:
+    with capture_logs() as logs:
+        async with rig.running(OWNER) as bot:
+            for number in range(100, 120):
+                rig.says("hello", by=number)
+            await eventually(lambda: rig.inbox() == ["refused"] * 20)
+            await rig.quiet(bot)
+
+    assert sum(len(rig.texts(number)) for number in range(100, 120)) == 3
+    assert len([entry for entry in logs if entry["event"] == "access.too_many_pending"]) == 1
+
+
+async def test_a_strangers_answer_that_cannot_be_stored_harms_nobody_else(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(*_: Any) -> None:
+        raise StorageFull("The disk is full.")
+
+    async with rig.opened() as bot:
+        await bot.access.approve(f"telegram:{OWNER}")
+        assert bot.telegram is not None
+        await bot.telegram.connect()
+        monkeypatch.setattr(bot.access, "answer_stranger", full)
+        rig.says("let me in", by=STRANGER)
+        rig.says("hello")
+        await bot.telegram.take(bot.door, await bot.telegram.get_updates(None))
+        await bot.settled()
+
+    assert rig.inbox() == ["refused", "replied"]
+
+
+@pytest.mark.case("SE-03")
+@pytest.mark.parametrize("allowed", [None, "[]"])
+@pytest.mark.parametrize("policy", ["pairing", "allowlist"])
+async def test_an_empty_list_lets_nobody_in(rig: Rig, allowed: str | None, policy: str) -> None:
+    rig.set(access__policy=policy)
+    if allowed is not None:
+        rig.set(telegram__allow_from=allowed)
+
+    async with rig.running() as bot:
+        rig.says("hello")
+        rig.says("/status")
+        await eventually(lambda: rig.inbox() == ["refused", "refused"])
+        await rig.quiet(bot)
+
+    assert len(rig.texts()) == (1 if policy == "pairing" else 0)
+    assert rig.model.requests == []
+
+
+@pytest.mark.case("SE-03", "CF-05")
+@pytest.mark.parametrize("allowed", ['[""]', '["@name"]', '["*"]'])
+def test_a_list_that_names_nobody_is_refused_at_the_start(rig: Rig, allowed: str) -> None:
+    rig.set(telegram__allow_from=allowed)
+
+    with pytest.raises(SettingsWrong, match="allow_from"):
+        load(rig.home.path, rig.env)
+
+
+@pytest.mark.case("CF-05")
+@pytest.mark.parametrize("allowed", ["[99]", '["99"]', '[" 99 "]', '["telegram:99"]'])
+async def test_a_number_lets_its_person_in_however_it_is_written(rig: Rig, allowed: str) -> None:
+    rig.set(telegram__allow_from=allowed)
+
+    async with rig.running() as bot:
+        rig.says("hello", by=STRANGER, username="name")
+        await rig.reads("You said: hello", chat=STRANGER)
+        await rig.quiet(bot)
+
+
+@pytest.mark.case("SE-01")
+async def test_a_name_that_is_somebodys_number_opens_nothing(rig: Rig) -> None:
+    rig.set(telegram__allow_from='["123456789"]', access__policy="allowlist")
+
+    async with rig.running() as bot:
+        rig.says("let me in", by=999, username="123456789")
+        rig.says("let me in", by=999, first_name="123456789")
+        rig.says("hello", by=123456789, username="new_name")
+        await rig.reads("You said: hello", chat=123456789)
+        await rig.quiet(bot)
+
+    assert rig.inbox() == ["refused", "refused", "replied"]
+    assert len(rig.model.requests) == 1
+
+
+async def test_who_was_shut_out_stays_out_whatever_the_list_says(rig: Rig) -> None:
+    rig.set(telegram__allow_from="[99]")
+
+    async with rig.running(OWNER) as bot:
+        rig.says("hello", by=STRANGER)
+        await rig.reads("You said: hello", chat=STRANGER)
+        await bot.access.deny(f"telegram:{STRANGER}")
+        rig.says("hello?", by=STRANGER)
+        await eventually(lambda: rig.inbox() == ["replied", "refused"])
+        await rig.quiet(bot)
+
+    assert len(rig.texts(STRANGER)) == 1
+
+
+async def test_a_message_of_somebody_who_was_shut_out_meanwhile_is_not_answered(rig: Rig) -> None:
+    async with rig.opened() as bot:
+        await bot.access.approve(f"telegram:{OWNER}")
+        await bot.access.approve(f"telegram:{MEMBER}")
+        assert bot.telegram is not None
+        await bot.telegram.connect()
+        rig.says("hello", by=MEMBER)
+        [update] = await bot.telegram.get_updates(None)
+        await bot.door.store([bot.telegram._knock(update)])
+        await bot.access.deny(f"telegram:{MEMBER}")
+
+    async with rig.running() as bot:
+        await rig.quiet(bot)
+
+    assert rig.inbox() == ["refused"]
+    assert rig.model.requests == []
+
+
+# --- edits -------------------------------------------------------------------------------------
+
+
+@pytest.mark.case("CH-11")
+async def test_an_edit_of_an_answered_message_is_a_note_and_never_a_turn(rig: Rig) -> None:
+    async with rig.running(OWNER) as bot:
+        first = rig.says("book a table for 6")
+        await rig.reads("You said: book a table for 6")
+        rig.telegram.edit(chat_id=OWNER, message_id=first, text="book a table for 7")
+        await eventually(lambda: rig.inbox() == ["replied", "silent"])
+        await rig.quiet(bot)
+        assert len(rig.model.requests) == 1
+        rig.says("thanks")
+        await eventually(partial(rig.wrote, 2))
+        await rig.quiet(bot)
+
+    assert "It now reads: book a table for 7" in str(rig.model.requests[-1])
+
+
+@pytest.mark.case("CH-11")
+async def test_an_edit_of_a_message_that_waits_replaces_its_words(rig: Rig) -> None:
+    rig.set(turns__queue="followup")
+    rig.model.say("first", wait_s=0.3)
+    async with rig.running(OWNER) as bot:
+        rig.says("one")
+        await eventually(lambda: len(rig.model.requests) == 1)
+        second = rig.says("two")
+        await eventually(partial(rig.took, 2))
+        rig.telegram.edit(chat_id=OWNER, message_id=second, text="three")
+        await rig.reads("first", "You said: three")
+        await rig.quiet(bot)
+
+    assert rig.heard() == ["one", "three"]
+    assert rig.inbox() == ["replied", "replied", "silent"]
+
+
+async def test_an_edit_into_a_command_runs_nothing(rig: Rig) -> None:
+    async with rig.running(OWNER) as bot:
+        first = rig.says("hello")
+        await eventually(partial(rig.wrote, 1))
+        rig.telegram.edit(chat_id=OWNER, message_id=first, text="/new")
+        await eventually(partial(rig.took, 2))
+        await rig.quiet(bot)
+
+    assert len(rig.texts()) == 1
+
+
+# --- albums ------------------------------------------------------------------------------------
+
+
+def photo(rig: Rig, number: int, *, group: str = "g1", **more: Any) -> int:
+    return rig.says(None, photo=b"jpeg%d" % number, media_group_id=group, **more)
+
+
+def with_photos(rig: Rig) -> list[int]:
+    """How many photos came with each message that the model was told of, over all requests."""
+    messages = rig.model.requests[-1]["messages"]
+    notes = [str(one["content"]) for one in messages if one["role"] != "assistant"]
+    return [note.count("photo") for note in notes if "not opened" in note]
+
+
+@pytest.mark.case("CH-13")
+async def test_an_album_is_one_turn_and_a_late_photo_does_not_repeat_it(rig: Rig) -> None:
+    async with rig.running(OWNER) as bot:
+        photo(rig, 1, caption="my garden")
+        for number in (2, 3):
+            await asyncio.sleep(0.12)
+            photo(rig, number)
+        await eventually(partial(rig.wrote, 1))
+        await rig.quiet(bot)
+        assert len(rig.model.requests) == 1
+        assert with_photos(rig) == [3]
+        assert rig.heard()[-1].count("my garden") == 1
+        photo(rig, 4)
+        await eventually(partial(rig.took, 4))
+        await rig.quiet(bot)
+
+    assert with_photos(rig) == [3, 1]
+    assert rig.inbox() == ["replied", "joined", "joined", "replied"]
+
+
+@pytest.mark.case("CH-13")
+async def test_an_album_that_a_kill_cut_in_two_is_gathered_anew(rig: Rig) -> None:
+    async with rig.running(OWNER, hurry=0.01, killed=True):  # half a second is fifty here
+        for number in (1, 2, 3):
+            photo(rig, number)
+        await eventually(lambda: rig.inbox() == ["received"] * 3)
+        await eventually(lambda: not rig.telegram.pending())
+
+    async with rig.running() as bot:
+        await eventually(partial(rig.wrote, 1))
+        await rig.quiet(bot)
+
+    assert with_photos(rig) == [3]
+    assert rig.inbox() == ["replied", "joined", "joined"]
+
+
+async def test_words_after_an_album_do_not_overtake_it(rig: Rig) -> None:
+    rig.set(turns__queue="followup")
+    async with rig.running(OWNER, hurry=0.01) as bot:
+        photo(rig, 1, caption="look")
+        photo(rig, 2)
+        rig.says("which is nicer?")
+        await eventually(partial(rig.wrote, 2))
+        await rig.quiet(bot)
+
+    assert rig.heard()[0].endswith("look")
+    assert rig.heard()[1] == "which is nicer?"
+    assert rig.inbox() == ["replied", "joined", "replied"]
+
+
+async def test_two_albums_are_two_messages(rig: Rig) -> None:
+    rig.set(turns__queue="followup")
+    async with rig.running(OWNER) as bot:
+        for group in ("g1", "g2"):
+            for number in (1, 2):
+                photo(rig, number, group=group)
+        await eventually(partial(rig.wrote, 2))
+        await rig.quiet(bot)
+
+    assert with_photos(rig) == [2, 2]
+
+
+async def test_in_a_group_an_album_is_for_the_bot_when_one_photo_says_so(rig: Rig) -> None:
+    async with rig.running(OWNER) as bot:
+        await bot.access.approve(f"telegram:{GROUP}")
+        for group, caption in (("g1", "for all of you"), ("g2", f"@{US} for you")):
+            photo(rig, 1, group=group, chat=GROUP)
+            photo(rig, 2, group=group, chat=GROUP, caption=caption)
+            photo(rig, 3, group=group, chat=GROUP)
+        await eventually(partial(rig.wrote, 1, chat=GROUP))
+        await rig.quiet(bot)
+
+    assert rig.inbox() == ["silent"] * 3 + ["replied", "joined", "joined"]
+    assert with_photos(rig) == [3]
+
+
+@pytest.mark.case("CH-13")
+async def test_an_edited_caption_of_an_album_is_a_note(rig: Rig) -> None:
+    async with rig.running(OWNER) as bot:
+        first = photo(rig, 1, caption="my garden")
+        photo(rig, 2)
+        await eventually(partial(rig.wrote, 1))
+        rig.telegram.edit(chat_id=OWNER, message_id=first, caption="my park")
+        await eventually(partial(rig.took, 3))
+        await rig.quiet(bot)
+
+    assert rig.inbox() == ["replied", "joined", "silent"]
+
+
+# --- storage in trouble ------------------------------------------------------------------------
+
+
+def failing(times: int, real: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that finds the disk full a few times, and works then."""
+    left = [times]
+
+    async def method(*arguments: Any, **named: Any) -> Any:
+        if left[0]:
+            left[0] -= 1
+            raise StorageFull("The disk is full.")
+        return await real(*arguments, **named)
+
+    return method
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "text", "answer"),
+    [
+        (SqliteJournal, "submit", "hello", "You said: hello"),
+        (SqliteInbox, "end", "/help", "Just write to me"),
+        (SqliteInbox, "end", "/stop", "Nothing was running here."),
+        (SqliteInbox, "end", "/new", "A new conversation begins."),
+    ],
+)
+async def test_a_disk_that_is_full_for_a_while_delays_and_loses_nothing(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, owner: type, name: str, text: str, answer: str
+) -> None:
+    monkeypatch.setattr(owner, name, failing(4, getattr(owner, name)))
+
+    with capture_logs() as logs:
+        async with rig.running(OWNER, hurry=100) as bot:
+            rig.says(text)
+            await eventually(lambda: rig.texts() and rig.texts()[0].startswith(answer))
+            await rig.quiet(bot)
+
+    assert len(rig.texts()) == 1
+    assert len([entry for entry in logs if entry["event"] == "door.storage"]) == 1
+
+
+async def test_an_album_waits_for_the_disk_too(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SqliteJournal, "submit", failing(3, SqliteJournal.submit))
+
+    async with rig.running(OWNER, hurry=10) as bot:
+        for number in (1, 2):
+            photo(rig, number)
+        await eventually(partial(rig.wrote, 1))
+        await rig.quiet(bot)
+
+    assert with_photos(rig) == [2]
+
+
+async def test_a_bot_that_stops_does_not_wait_for_a_full_disk(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SqliteInbox, "end", failing(10**9, SqliteInbox.end))
+    async with asyncio.timeout(8), rig.running(OWNER):
+        rig.says("/stop")
+        await eventually(lambda: rig.inbox() == ["received"])
+        await eventually(lambda: not rig.telegram.pending())
+    monkeypatch.undo()
+
+    async with rig.running() as bot:
+        await rig.reads("Nothing was running here.")
+        await rig.quiet(bot)
+
+
+# --- resuming ----------------------------------------------------------------------------------
+
+
+async def test_what_was_stored_and_not_handled_is_handled_at_the_next_start(rig: Rig) -> None:
+    async with rig.opened() as bot:
+        await bot.access.approve(f"telegram:{OWNER}")
+        assert bot.telegram is not None
+        await bot.telegram.connect()
+        rig.says("one")
+        rig.says("/status")
+        updates = await bot.telegram.get_updates(None)
+        await bot.door.store([bot.telegram._knock(update) for update in updates])
+    assert rig.inbox() == ["received", "received"]
+
+    async with rig.running() as bot:
+        await eventually(partial(rig.wrote, 2))
+        await rig.quiet(bot)
+
+    assert rig.inbox() == ["replied", "command"]
+
+
+async def test_every_message_ends_in_one_terminal_state(rig: Rig) -> None:
+    async with rig.running(OWNER) as bot:
+        for text in ("hello", "/help", "/nonsense", "!wait 0.1"):
+            rig.says(text)
+        rig.says("who?", by=STRANGER)
+        rig.says("just talking", chat=GROUP)
+        await eventually(partial(rig.took, 6))
+        await rig.quiet(bot)
+
+    open_states = {InboxState.RECEIVED, InboxState.QUEUED}
+    assert not open_states & set(rig.inbox())
+    assert rig.rows("select count(*) from inbox where ended_ms is null") == [(0,)]
