@@ -7,10 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.bot.kit import Rig, rigged
+from agent.tools.files import file_tools
+from tests.bot.kit import Rig, SlowTool, rigged
 
 
 @pytest.fixture
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     async with rigged(tmp_path) as rig:
         yield rig
+
+
+@pytest.fixture
+def slow_tool(monkeypatch: pytest.MonkeyPatch) -> SlowTool:
+    """A tool more for bots that are opened from now on."""
+    tool = SlowTool()
+    monkeypatch.setattr("bot.app.file_tools", lambda workspace: (*file_tools(workspace), tool))
+    return tool

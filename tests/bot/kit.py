@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from agent.tools.arguments import Arguments
+from agent.tools.tool import Caller, Effect, ToolCard, Trust
 from bot.app import Bot, open_bot
 from bot.clock import SystemClock
 from bot.config import load
@@ -228,3 +230,32 @@ async def rigged(folder: Path, **telegram: Any) -> AsyncIterator[Rig]:
         rig = Rig(folder, tg, model)
         yield rig
         judge_markup(tg)
+
+
+class Nothing(Arguments):
+    """No arguments."""
+
+
+class SlowTool:
+    """A tool that runs until it is let go."""
+
+    card = ToolCard(
+        name="wait_here",
+        description="Waits.",
+        arguments=Nothing,
+        group="test",
+        effect=Effect.NONE,
+        redo="repeat",
+        trust=Trust.OURS,
+    )
+
+    def __init__(self) -> None:
+        self.running = asyncio.Event()
+        self.go = asyncio.Event()
+        self.runs = 0
+
+    async def run(self, arguments: Any, caller: Caller) -> str:
+        self.runs += 1
+        self.running.set()
+        await self.go.wait()
+        return "waited"
