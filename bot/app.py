@@ -148,7 +148,18 @@ class Bot:
         if self.telegram is not None:
             await self.telegram.connect()
             await self.telegram.fetch_waiting(self.door)
-        await self.settled()
+        while True:
+            await self.door.idle()
+            await self.engine.idle()
+            lanes = [lane for lane in self.outbox.lanes() if self._can_deliver(lane)]
+            if not lanes and not self.engine.busy():
+                return
+            for lane in lanes:
+                await self.outbox.idle(lane)
+
+    def _can_deliver(self, lane: str) -> bool:
+        """A reply to the terminal waits until somebody is there, perhaps for days."""
+        return self.console.attended or not lane.startswith(f"{self.console.name}:")
 
     async def _take_in(self, telegram: TelegramChannel) -> None:
         await telegram.connect()

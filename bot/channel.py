@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from agent.messages import Address, IncomingMessage
 
@@ -113,3 +113,11 @@ class Channel(Protocol):
 
     async def typing(self, address: Address) -> None:
         """Shows for a few seconds that an answer is being made; failures are ignored."""
+
+
+@runtime_checkable
+class ShowsWork(Protocol):
+    """A channel that can show what is being done while there is no text yet."""
+
+    def doing(self, address: Address, line: str) -> None:
+        """In plain words; an empty line: nothing any more. Returns at once."""

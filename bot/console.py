@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agent.messages import Address, IncomingMessage
-from bot.channel import Delivery, EditOutcome, MessagePart, Sent, Understood
+from bot.channel import Delivery, EditOutcome, MessageGone, MessagePart, Sent, Understood
 
 CHAT_ID = "local"
 ADDRESS = Address(channel="console", chat_id=CHAT_ID)
@@ -33,9 +33,14 @@ class ConsoleChannel:
         self._next = 0
 
     def attach(self, show: Show) -> None:
-        """A terminal is there: events {"kind": message | edit | typing, "id", "text"} go to it."""
+        """A terminal is there: events {"kind": message | edit | doing, "id", "text"} go to it."""
         self._terminals.append(show)
         self._attached.set()
+
+    @property
+    def attended(self) -> bool:
+        """Whether a terminal is there."""
+        return bool(self._terminals)
 
     def detach(self, show: Show) -> None:
         """It has gone."""
@@ -84,13 +89,18 @@ class ConsoleChannel:
         return Sent(message_id=number)
 
     async def edit(self, address: Address, message_id: str, part: MessagePart) -> EditOutcome:
-        """Shows the message's new text."""
+        """Shows the message's new text; where no terminal is left, it has to be sent anew."""
+        if not self._terminals:
+            return MessageGone()
         self._show({"kind": "edit", "id": message_id, "text": part.source})
         return Sent(message_id=message_id)
 
     async def typing(self, address: Address) -> None:
-        """Shows that an answer is being made."""
-        self._show({"kind": "typing"})
+        """Nothing: a terminal shows by itself that it waits."""
+
+    def doing(self, address: Address, line: str) -> None:
+        """Shows which tool runs (`bot.channel.ShowsWork`)."""
+        self._show({"kind": "doing", "text": line})
 
     def _show(self, event: dict[str, Any]) -> None:
         for show in self._terminals:

@@ -15,7 +15,16 @@ import structlog
 
 from agent.errors import StorageError
 from agent.messages import Address, RunId
-from bot.channel import Channel, InDoubt, MessageGone, MessagePart, NotSent, Refused, Sent
+from bot.channel import (
+    Channel,
+    InDoubt,
+    MessageGone,
+    MessagePart,
+    NotSent,
+    Refused,
+    Sent,
+    ShowsWork,
+)
 from bot.ports import OutboxStore, OutPart, OutRow, PartState
 
 log = structlog.get_logger()
@@ -87,6 +96,8 @@ class LiveDraft:
     def status(self, line: str) -> None:
         """What is being done."""
         self._status = line
+        if isinstance(self._channel, ShowsWork):
+            self._channel.doing(self._address, line)
 
     # --- for the outbox ------------------------------------------------------------------------
 

@@ -131,6 +131,10 @@ class Outbox:
             entry.worker is not None for key, entry in self._lanes.items() if lane in {None, key}
         )
 
+    def lanes(self) -> list[str]:
+        """Where something is on its way."""
+        return [key for key, entry in self._lanes.items() if entry.worker is not None]
+
     async def counts(self) -> dict[str, int]:
         """Rows by state."""
         return await self._store.counts()

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import signal
 import sys
-from contextlib import suppress
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Annotated
 
 import typer
 
 from bot.cli.opening import Opened, exit_for, opened
+from bot.cli.screen import PlainScreen, RichScreen, Screen
 from bot.control import ControlClient
 
 LEAVE = frozenset({"/quit", "/exit"})
+
+ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 
 
 def chat(
@@ -27,53 +32,90 @@ def chat(
 
 
 async def converse(home: Opened, message: str) -> None:
+    """One answer to `message`; without one, to whatever is typed until the person leaves."""
     from bot.cli.asking import reach
-    from bot.cli.screen import PlainScreen, RichScreen
 
-    screen = RichScreen() if sys.stdout.isatty() else PlainScreen(sys.stdout)
-    async with reach(home) as client, asyncio.TaskGroup() as group:
-        ready = asyncio.Event()
-        showing = group.create_task(_show(client, screen, ready))
-        await ready.wait()
-        if message:
-            await _say(client, screen, message)
-        elif sys.stdin.isatty():
-            screen.greet()
-            await _converse(home, client, screen)
-        else:
-            while line := await asyncio.to_thread(sys.stdin.readline):
-                if line.strip():
-                    await _say(client, screen, line.rstrip("\n"))
-        showing.cancel()
+    screen: Screen = RichScreen() if sys.stdout.isatty() else PlainScreen(sys.stdout)
+    with _leaving_cleanly():
+        async with reach(home) as client, asyncio.TaskGroup() as group:
+            ready = asyncio.Event()
+            showing = group.create_task(_show(client, screen, ready))
+            await ready.wait()
+            if message:
+                await _say(client, screen, message)
+            elif sys.stdin.isatty():
+                screen.greet()
+                await _converse(home, client, screen)
+            else:
+                await _work_off(client, screen)
+            showing.cancel()
 
 
-async def _show(client: ControlClient, screen: Any, ready: asyncio.Event) -> None:
-    """Follows what the bot shows in this terminal until cancelled."""
-    try:
-        async for kind, event in client.follow("attach"):
-            if kind == "event" and event["kind"] == "attached":
-                screen.attached(event)
-                ready.set()
-            elif kind == "event":
-                screen.show(event)
-    finally:
-        ready.set()
-
-
-async def _say(client: ControlClient, screen: Any, text: str) -> None:
-    """Sends a message and waits until all that comes of it is shown; Ctrl-C stops the turn."""
-    saying = asyncio.ensure_future(client.ask("say", text=text, message_id=secrets.token_hex(8)))
-    with screen.busy():
+@contextmanager
+def _leaving_cleanly() -> Iterator[None]:
+    """SIGTERM ends the conversation as leaving it does, so that the terminal is put in order."""
+    task = asyncio.current_task()
+    assert task is not None
+    with _on_signal(signal.SIGTERM, task.cancel) as came:
         try:
-            await asyncio.shield(saying)
+            yield
         except asyncio.CancelledError:
-            asyncio.current_task().uncancel()  # type: ignore[union-attr]
-            await client.ask("say", text="/stop", message_id=secrets.token_hex(8))
-            await saying
+            if not came.is_set():
+                raise
+            raise typer.Exit(ENDED_BY_SIGTERM) from None
+
+
+@contextmanager
+def _on_signal(number: int, act: Callable[[], object]) -> Iterator[asyncio.Event]:
+    """Calls `act` at each such signal; the event tells whether there was one."""
+    loop = asyncio.get_running_loop()
+    came = asyncio.Event()
+    before = signal.getsignal(number)
+
+    def handle() -> None:
+        came.set()
+        act()
+
+    loop.add_signal_handler(number, handle)
+    try:
+        yield came
+    finally:
+        loop.remove_signal_handler(number)
+        signal.signal(number, before)
+
+
+async def _show(client: ControlClient, screen: Screen, ready: asyncio.Event) -> None:
+    """Follows what the bot shows in this terminal until cancelled."""
+    async for kind, event in client.follow("attach"):
+        if kind == "event" and event["kind"] == "attached":
+            screen.attached(event)
+            ready.set()
+        elif kind == "event":
+            screen.show(event)
+
+
+async def _say(client: ControlClient, screen: Screen, text: str) -> None:
+    """Sends a message and waits until all that comes of it is shown; Ctrl-C stops the turn."""
+    async with asyncio.TaskGroup() as group:
+
+        def stop() -> None:
+            group.create_task(client.ask("say", text="/stop", message_id=secrets.token_hex(8)))
+
+        with screen.busy(), _on_signal(signal.SIGINT, stop):
+            await client.ask("say", text=text, message_id=secrets.token_hex(8))
     screen.settle()
 
 
-async def _converse(home: Opened, client: ControlClient, screen: Any) -> None:
+async def _work_off(client: ControlClient, screen: Screen) -> None:
+    """Answers line by line what is piped in."""
+    from bot.cli.typed import typed_lines
+
+    async for line in typed_lines():
+        if line.strip():
+            await _say(client, screen, line)
+
+
+async def _converse(home: Opened, client: ControlClient, screen: Screen) -> None:
     """Lines with history and editing, until the person leaves."""
     from prompt_toolkit import PromptSession
     from prompt_toolkit.history import FileHistory

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from bot.cli.opening import Opened, exit_for, opened
+from bot.cli.typed import typed_lines
 
 if TYPE_CHECKING:
     from bot.app import Bot
@@ -71,18 +72,19 @@ async def _converse(bot: Bot, telegram: FakeTelegram) -> None:
     typer.echo("The lab: a stand-in Telegram, a scripted model, a copy of your settings.")
     typer.echo("Type a message; Ctrl-D leaves.")
     shown: dict[int, str] = {}
-    while True:
-        if sys.stdin.isatty():
-            typer.echo("telegram> ", nl=False)
-        line = await asyncio.to_thread(sys.stdin.readline)
-        if not line:
-            return
-        if not line.strip():
-            continue
-        telegram.message(chat_id=PERSON, user_id=PERSON, text=line.strip())
-        await telegram.until(lambda: not telegram.pending(), timeout_s=30)
-        await bot.settled()
-        _print_new(telegram, shown)
+    _ask()
+    async for line in typed_lines():
+        if line.strip():
+            telegram.message(chat_id=PERSON, user_id=PERSON, text=line.strip())
+            await telegram.until(lambda: not telegram.pending(), timeout_s=30)
+            await bot.settled()
+            _print_new(telegram, shown)
+        _ask()
+
+
+def _ask() -> None:
+    if sys.stdin.isatty():
+        typer.echo("telegram> ", nl=False)
 
 
 def _print_new(telegram: FakeTelegram, shown: dict[int, str]) -> None:

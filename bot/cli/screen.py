@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, Protocol, TextIO
+import asyncio
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live import Live
 
 Event = dict[str, Any]
+
+UNASKED_QUIET_S = 0.5
+"""A message that comes unasked may still be written: it is shown after so long without a change."""
 
 
 class Screen(Protocol):
@@ -19,13 +27,12 @@ class Screen(Protocol):
         """Before the first line is typed."""
 
     def show(self, event: Event) -> None:
-        """A message, an edit of one, or a sign of work."""
+        """A message, an edit of one, or what is being done."""
 
     def settle(self) -> None:
         """What was shown is complete."""
 
-    @contextmanager
-    def busy(self) -> Iterator[None]:
+    def busy(self) -> AbstractContextManager[None]:
         """While an answer is being made."""
 
 
@@ -68,7 +75,9 @@ class RichScreen:
 
         self._console = Console()
         self._texts: dict[str, str] = {}
-        self._live: Any = None
+        self._doing = ""
+        self._live: Live | None = None
+        self._unasked: asyncio.TimerHandle | None = None
 
     def attached(self, event: Event) -> None:
         """Which model answers, and why."""
@@ -80,39 +89,60 @@ class RichScreen:
         self._console.print("[dim]/help shows the commands, /quit leaves, Ctrl-C stops.[/dim]\n")
 
     def show(self, event: Event) -> None:
-        """Live while busy; at once when a message comes unasked."""
-        if event["kind"] in {"message", "edit"}:
-            self._texts[event["id"]] = event["text"]
+        """Live while busy. What comes unasked is shown once it no longer grows."""
+        match event["kind"]:
+            case "message" | "edit":
+                self._texts[event["id"]] = event["text"]
+            case "doing":
+                self._doing = event["text"]
         if self._live is not None:
-            self._live.update(self._view())
-        elif event["kind"] == "message":
-            self.settle()
+            self._live.update(self._view(), refresh=event["kind"] == "doing")
+        elif self._texts:
+            self._later()
 
     def settle(self) -> None:
         """Leaves the finished messages on the screen."""
         if self._texts:
-            self._console.print(self._messages())
+            self._console.print(_rendered(self._texts.values()))
         self._texts.clear()
+        self._doing = ""
 
     @contextmanager
     def busy(self) -> Iterator[None]:
         """A spinner until the first text, then the text as it grows."""
         from rich.live import Live
 
-        with Live(
-            self._view(), console=self._console, transient=True, refresh_per_second=12
-        ) as self._live:
-            yield
-        self._live = None
+        live = Live(self._view(), console=self._console, transient=True, refresh_per_second=12)
+        with live:
+            self._live = live
+            try:
+                yield
+            finally:
+                self._live = None
 
-    def _view(self) -> Any:
+    def _later(self) -> None:
+        if self._unasked is not None:
+            self._unasked.cancel()
+        loop = asyncio.get_running_loop()
+        self._unasked = loop.call_later(UNASKED_QUIET_S, self._settle_unasked)
+
+    def _settle_unasked(self) -> None:
+        if self._live is None:
+            self.settle()
+
+    def _view(self) -> RenderableType:
         from rich.spinner import Spinner
 
-        return self._messages() if self._texts else Spinner("dots", text="[dim]thinking[/dim]")
+        if not self._texts:
+            return Spinner("dots", text=f"[dim]{self._doing or 'thinking'}[/dim]")
+        # What is taller than the window would show its beginning and grow unseen.
+        lines = "\n\n".join(self._texts.values()).splitlines()
+        return _rendered(["\n".join(lines[-max(self._console.height - 4, 4) :])])
 
-    def _messages(self) -> Any:
-        from rich.console import Group
-        from rich.markdown import Markdown
-        from rich.padding import Padding
 
-        return Group(*(Padding(Markdown(text), (0, 0, 1, 0)) for text in self._texts.values()))
+def _rendered(texts: Iterable[str]) -> RenderableType:
+    from rich.console import Group
+    from rich.markdown import Markdown
+    from rich.padding import Padding
+
+    return Group(*(Padding(Markdown(text), (0, 0, 1, 0)) for text in texts))

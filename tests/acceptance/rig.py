@@ -21,15 +21,15 @@ import httpx
 T = TypeVar("T")
 
 TOKEN = "123456:TESTTESTTEST"
-LONG_S = 60.0
+LONG_S = 30.0
 """Nothing in these tests takes so long; a wait that does has failed."""
 
 
-def until(what: Callable[[], T], *, timeout_s: float = LONG_S, about: str = "") -> T:
+def until(what: Callable[[], T], *, timeout_s: float = LONG_S, about: Callable[[], str] = str) -> T:
     """The first true value of `what`. Time decides nothing here: the limit is only generous."""
     ends = time.monotonic() + timeout_s
     while not (value := what()):
-        assert time.monotonic() < ends, f"waited in vain {about or what}"
+        assert time.monotonic() < ends, f"waited in vain: {about()}"
         time.sleep(0.01)
     return value
 
@@ -196,10 +196,7 @@ class Home:
             process = subprocess.Popen(
                 [*self.command(), *(arguments or ("run",))],
                 env=self.env,
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=file,
-                **options,
+                **{"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file, **options},
             )
         running = Running(process=process, errors=errors)
         self._running.append(running)

@@ -1,0 +1,236 @@
+"""Troubles that pass: the bot says so, keeps what it has, goes on by itself (promises P4, P5)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.rig import Home, Model, Running, Telegram, until
+
+CPU_TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_s(running: Running) -> float:
+    """CPU seconds of the process so far."""
+    fields = Path(f"/proc/{running.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / CPU_TICKS_A_SECOND
+
+
+def does_not_spin(running: Running) -> None:
+    """Waiting costs next to nothing: far less than a loop without pauses would take."""
+    before = cpu_s(running)
+    time.sleep(2)
+    used_s = cpu_s(running) - before
+    assert used_s < 1.0, f"{used_s} s of CPU in 2 s"
+
+
+def ends_well(running: Running) -> None:
+    assert running.end() == 0
+    assert "Traceback" not in running.said()
+
+
+# --- the model -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "owner_reads"),
+    [(401, "invalid_api_key", "key"), (404, "model_not_found", "lab-model")],
+)
+def test_a_model_that_refuses_costs_a_notice_not_the_bot(
+    home: Home, telegram: Telegram, model: Model, status: int, code: str, owner_reads: str
+) -> None:
+    body = {"error": {"message": f"refused: lab-model {code}", "type": "x", "code": code}}
+    refusal = {"kind": "answer", "status": status, "body": body}
+    home.approve(7)
+    model.ask("fault", method="chat", action=refusal)
+    telegram.says(7, "hello")
+    running = home.start()
+
+    (notice,) = until(lambda: telegram.shown(7))
+    telegram.says(7, "and now")
+    until(lambda: len(telegram.shown(7)) == 2)
+
+    print("\n" + notice)
+    assert owner_reads in notice
+    assert telegram.shown(7)[1].startswith("You said: ")
+    ends_well(running)
+
+
+# --- the network ---------------------------------------------------------------------------------
+
+
+def test_a_start_without_network_waits_for_it(home: Home, telegram: Telegram) -> None:
+    home.approve(7)
+    telegram.says(7, "hello")
+    telegram.ask("fault", method="*", action={"kind": "drop"}, times=2)
+    running = home.start()
+
+    until(lambda: telegram.shown(7))
+
+    assert "telegram.unreachable" in running.said()
+    ends_well(running)
+
+
+def test_being_offline_is_told_once_and_costs_no_cpu(home: Home) -> None:
+    home.env["HEARTHBOT_TELEGRAM__BASE_URL"] = "http://127.0.0.1:9"
+    running = home.start()
+    until(lambda: "telegram.unreachable" in running.said())
+
+    does_not_spin(running)
+
+    assert running.said().count("telegram.unreachable") == 1
+    ends_well(running)
+
+
+# --- the database --------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [1, 5, 20])
+def test_a_locked_database_delays_and_loses_nothing(
+    home: Home, telegram: Telegram, seconds: int
+) -> None:
+    home.approve(7)
+    running = home.start()
+    until(running.serving)
+
+    with closing(sqlite3.connect(home.database, isolation_level=None)) as other:
+        other.execute("begin immediate")
+        for number in range(3):
+            telegram.says(7, f"message {number}")
+        ends = time.monotonic() + seconds
+        does_not_spin(running)
+        time.sleep(max(0.0, ends - time.monotonic()))
+        other.execute("rollback")
+    until(lambda: len(telegram.shown(7)) >= 3)
+
+    assert telegram.shown(7) == [f"You said: message {number}" for number in range(3)]
+    ends_well(running)
+
+
+def test_a_database_that_is_locked_at_the_start_is_named(home: Home) -> None:
+    home.approve(7)
+    with closing(sqlite3.connect(home.database, isolation_level=None)) as other:
+        other.execute("begin immediate")
+
+        done = home.run("run")
+
+    assert done.returncode == 1
+    assert "holds the write lock" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# --- the disk ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def small_disk(folder: Path, *, size: str) -> Iterator[None]:
+    folder.mkdir(parents=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)],
+        capture_output=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip("this machine lets us mount nothing")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(folder: Path) -> Path:
+    """Takes all the space that is left."""
+    ballast = folder / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 4096)
+        except OSError:
+            return ballast
+
+
+@pytest.mark.slow
+def test_a_full_disk_loses_nothing_and_space_mends_it(
+    home: Home, telegram: Telegram, model: Model
+) -> None:
+    with small_disk(home.path, size="16m"):
+        home.approve(7)
+        running = home.start()
+        until(running.serving)
+        telegram.says(7, "before")
+        until(lambda: telegram.shown(7))
+        until(lambda: list(home.path.glob("data/backups/*.db")))
+
+        ballast = fill(home.path)
+        for number in range(60):  # enough that the file must grow
+            telegram.says(7, f"message {number} " + "x" * 2000)
+        until(lambda: "No space is left" in running.said())
+        does_not_spin(running)
+        running.kill()
+        at_start = home.run("run")
+        ballast.unlink()
+        again = home.start()
+        until(lambda: len(telegram.shown(7)) >= 61)
+
+        texts = [text.rstrip("x").rstrip() for text in telegram.shown(7)]
+        assert texts == ["You said: before", *(f"You said: message {n}" for n in range(60))]
+        assert at_start.returncode == 1
+        assert "No space is left" in at_start.stderr
+        assert "Traceback" not in at_start.stderr + running.said()
+        ends_well(again)
+        assert home.ask_database("pragma integrity_check") == [("ok",)]
+
+
+@pytest.mark.slow
+def test_a_bot_that_met_a_full_disk_goes_on_by_itself(home: Home, telegram: Telegram) -> None:
+    with small_disk(home.path, size="16m"):
+        home.approve(7)
+        running = home.start()
+        until(running.serving)
+        until(lambda: list(home.path.glob("data/backups/*.db")))
+
+        ballast = fill(home.path)
+        for number in range(60):
+            telegram.says(7, f"message {number} " + "x" * 2000)
+        until(lambda: "No space is left" in running.said())
+        ballast.unlink()
+        until(lambda: len(telegram.shown(7)) >= 60)
+
+        assert len(telegram.shown(7)) == 60
+        ends_well(running)
+
+
+# --- the program's own files ---------------------------------------------------------------------
+
+
+def test_a_prompt_that_is_missing_is_named(home: Home, tmp_path: Path) -> None:
+    checkout = Path(__file__).parents[2]
+    program = tmp_path / "program"
+    for name in ("agent", "bot", "memory", "scheduler", "prompts", "skills"):
+        shutil.copytree(checkout / name, program / name)
+    for name in ("pyproject.toml", "HEARTBEAT.md"):
+        shutil.copy(checkout / name, program / name)
+    (program / "prompts" / "system.md").unlink()
+
+    done = subprocess.run(
+        [*home.command(), "run"],
+        cwd=program,
+        env={**home.env, "PYTHONPATH": str(program)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert "system.md: this prompt is missing" in done.stderr
+    assert "Traceback" not in done.stderr
