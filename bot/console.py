@@ -64,6 +64,8 @@ class ConsoleChannel:
         line = json.loads(payload)
         if not isinstance(line, dict) or not isinstance(line.get("text"), str):
             raise ValueError("a line without text")
+        if not {"message_id", "sent_at_ms"} <= line.keys():
+            raise ValueError("a line without number or time")
         return IncomingMessage(
             address=ADDRESS,
             message_id=str(line["message_id"]),

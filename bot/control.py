@@ -22,6 +22,8 @@ log = structlog.get_logger()
 
 LINE_BYTES_MAX = 4 * 1024 * 1024
 
+WENT_AWAY = "The bot went away."
+
 Emit = Callable[[dict[str, Any]], None]
 Operation = Callable[[dict[str, Any], Emit], Awaitable[dict[str, Any]]]
 """Takes a request and may emit events before it answers. AssistantErrors go to the client."""
@@ -128,6 +130,7 @@ class ControlClient:
         self._waiting: dict[int, asyncio.Queue[dict[str, Any]]] = {}
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
+        self._lost = False
 
     async def __aenter__(self) -> Self:
         try:
@@ -158,13 +161,15 @@ class ControlClient:
         async for kind, value in self.follow(operation, **arguments):
             if kind == "answer":
                 return value
-        raise Permanent("The bot went away before it answered.")
+        raise Permanent(WENT_AWAY)
 
     async def follow(
         self, operation: str, **arguments: Any
     ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
         """("event", ...) as they come, then ("answer", ...). Raises Permanent."""
         assert self._writer is not None
+        if self._lost:
+            raise Permanent(WENT_AWAY)
         self._next += 1
         number = self._next
         queue = self._waiting[number] = asyncio.Queue()
@@ -179,7 +184,7 @@ class ControlClient:
                     yield "answer", message["answer"]
                     return
                 else:
-                    raise Permanent(str(message.get("error", "the bot went away")))
+                    raise Permanent(str(message.get("error", WENT_AWAY)))
         finally:
             del self._waiting[number]
 
@@ -192,5 +197,6 @@ class ControlClient:
                     queue.put_nowait(message)
         except (ConnectionError, ValueError) as error:
             log.debug("control.lost", why=str(error))
+        self._lost = True
         for queue in self._waiting.values():
-            queue.put_nowait({"ok": False, "error": "The bot went away."})
+            queue.put_nowait({"ok": False, "error": WENT_AWAY})

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
     from rich.live import Live
 
 Event = dict[str, Any]
@@ -70,10 +70,10 @@ class PlainScreen:
 class RichScreen:
     """A live terminal: text appears as it is written, then as rendered Markdown."""
 
-    def __init__(self) -> None:
+    def __init__(self, console: Console | None = None) -> None:
         from rich.console import Console
 
-        self._console = Console()
+        self._console = console or Console()
         self._texts: dict[str, str] = {}
         self._doing = ""
         self._live: Live | None = None

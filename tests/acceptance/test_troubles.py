@@ -234,3 +234,34 @@ def test_a_prompt_that_is_missing_is_named(home: Home, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "system.md: this prompt is missing" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("broken", ["send", "get_updates", "understand"])
+def test_a_fault_of_its_own_is_one_sentence_and_the_log_has_the_rest(
+    home: Home, telegram: Telegram, tmp_path: Path, broken: str
+) -> None:
+    home.approve(7)
+    telegram.says(7, "hello")
+    (tmp_path / "fault").mkdir()
+    (tmp_path / "fault" / "sitecustomize.py").write_text(
+        "import bot.telegram\n"
+        "def fault(*args, **kwargs): raise ZeroDivisionError('nobody foresaw this')\n"
+        f"bot.telegram.TelegramChannel.{broken} = fault\n"
+    )
+    sound = dict(home.env)
+    home.env["PYTHONPATH"] = str(tmp_path / "fault")
+
+    running = home.start()
+    code = running.wait()
+    home.env = sound
+    again = home.start()
+    until(lambda: telegram.shown(7))
+
+    sentence = running.said().splitlines()[-1]
+    print("\n" + sentence)
+    assert code == 1
+    assert "fault of its own (ZeroDivisionError)" in sentence
+    assert "Traceback" not in running.said()
+    assert "nobody foresaw this" in home.log
+    assert telegram.shown(7)[0].startswith("You said: hello")
+    ends_well(again)

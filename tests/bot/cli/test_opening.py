@@ -1,0 +1,86 @@
+"""How a command ends: exit codes, one message, and a traceback that goes to the log alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer
+
+from agent.errors import HomeBusy, SettingsWrong, StorageFull
+from bot.cli.opening import exit_for, opened
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "home"
+    monkeypatch.setenv("HEARTHBOT_HOME", str(path))
+    monkeypatch.setenv("HEARTHBOT_TELEGRAM__TOKEN", "123456:SECRETSECRET")
+    return path
+
+
+def ended_by(error: BaseException) -> int:
+    with pytest.raises(typer.Exit) as ended, exit_for(), opened(log_to_terminal=True):
+        raise error
+    return ended.value.exit_code
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (StorageFull("No space."), 1),
+        (HomeBusy("Busy."), 1),
+        (SettingsWrong("A key is wrong."), 2),
+        (ExceptionGroup("", [ExceptionGroup("", [SettingsWrong("A key is wrong.")])]), 2),
+    ],
+)
+def test_what_goes_wrong_on_purpose_is_said_in_its_own_words(
+    error: Exception, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ended_by(error) == code
+
+    assert capsys.readouterr().err in {"No space.\n", "Busy.\n", "A key is wrong.\n"}
+
+
+@pytest.mark.case("SE-13")
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_fault_is_one_sentence_and_the_log_has_the_traceback_without_secrets(
+    home: Path, grouped: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fault = RuntimeError("https://api.example/bot123456:SECRETSECRET/getMe")
+
+    code = ended_by(
+        ExceptionGroup("tasks", [fault, StorageFull("No space.")]) if grouped else fault
+    )
+
+    said = capsys.readouterr().err
+    logged = (home / "logs" / "hearthbot.log").read_text()
+    assert code == 1
+    assert said.count("\n") == 1
+    assert "RuntimeError" in said
+    assert str(home / "logs" / "hearthbot.log") in said
+    assert "Traceback" in logged
+    assert "api.example" in logged
+    assert "SECRETSECRET" not in said + logged
+
+
+def test_a_fault_without_a_log_file_is_told_on_the_terminal(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "logs" / "hearthbot.log").mkdir(parents=True)
+
+    assert ended_by(RuntimeError("nobody foresaw this")) == 1
+
+    assert "nobody foresaw this" in capsys.readouterr().err
+
+
+def test_an_exit_that_was_asked_for_passes() -> None:
+    assert ended_by(typer.Exit(7)) == 7
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
+def test_being_interrupted_is_no_fault(error: BaseException, home: Path) -> None:
+    with pytest.raises(type(error)), exit_for(), opened(log_to_terminal=True):
+        raise error
+
+    assert "crashed" not in (home / "logs" / "hearthbot.log").read_text()

@@ -1,0 +1,75 @@
+"""What a conversation looks like: piped, and at a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+from io import StringIO
+
+from rich.console import Console
+
+from bot.cli.screen import PlainScreen, RichScreen
+
+
+def at_a_terminal(height: int = 20) -> tuple[RichScreen, StringIO]:
+    out = StringIO()
+    console = Console(file=out, force_terminal=True, width=80, height=height, color_system=None)
+    return RichScreen(console), out
+
+
+def test_a_pipe_gets_each_message_once_as_it_was_at_last() -> None:
+    out = StringIO()
+    screen = PlainScreen(out)
+
+    with screen.busy():
+        screen.show({"kind": "doing", "text": "reading a file …"})
+        screen.show({"kind": "message", "id": "1", "text": "hel"})
+        screen.show({"kind": "edit", "id": "1", "text": "hello"})
+        screen.show({"kind": "message", "id": "2", "text": "bye"})
+        before = out.getvalue()
+    screen.settle()
+
+    assert before == ""
+    assert out.getvalue() == "hello\nbye\n"
+
+
+async def test_the_running_tool_is_named_until_there_is_text() -> None:
+    screen, out = at_a_terminal()
+
+    with screen.busy():
+        thinking = out.getvalue()
+        screen.show({"kind": "doing", "text": "reading a file …"})
+        working = out.getvalue()
+        screen.show({"kind": "doing", "text": ""})
+        screen.show({"kind": "message", "id": "1", "text": "hello"})
+    screen.settle()
+
+    assert "thinking" in thinking
+    assert "reading a file …" in working
+    assert out.getvalue().count("hello") >= 1
+
+
+async def test_a_long_text_shows_its_end_while_it_grows_and_all_of_it_afterwards() -> None:
+    screen, out = at_a_terminal(height=12)
+    text = "\n\n".join(f"line {number}." for number in range(50))
+
+    with screen.busy():
+        screen.show({"kind": "message", "id": "1", "text": text})
+        screen.show({"kind": "doing", "text": ""})
+        growing = out.getvalue()
+    screen.settle()
+
+    assert "line 49." in growing
+    assert "line 0." not in growing
+    assert "line 0." in out.getvalue()
+
+
+async def test_what_comes_unasked_is_shown_once_it_no_longer_grows() -> None:
+    screen, out = at_a_terminal()
+
+    screen.show({"kind": "message", "id": "1", "text": "hel"})
+    screen.show({"kind": "edit", "id": "1", "text": "hello"})
+    async with asyncio.timeout(10):
+        while "hello" not in out.getvalue():
+            await asyncio.sleep(0.01)
+
+    assert out.getvalue().count("hel") == 1

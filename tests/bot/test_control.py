@@ -1,0 +1,184 @@
+"""The private socket: many requests at once, honest ends, and nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.errors import Permanent, StorageFull
+from bot.control import ControlClient, ControlServer, Emit, NotRunning, Operation
+
+Request = dict[str, Any]
+
+
+async def echo(request: Request, emit: Emit) -> Request:
+    return {"said": request["text"]}
+
+
+async def count(request: Request, emit: Emit) -> Request:
+    for number in range(3):
+        emit({"number": number})
+    return {"done": True}
+
+
+async def fail(request: Request, emit: Emit) -> Request:
+    raise StorageFull("No space is left.")
+
+
+async def wait(request: Request, emit: Emit) -> Request:
+    emit({"waiting": True})
+    await asyncio.Event().wait()
+    return {}
+
+
+OPERATIONS: dict[str, Operation] = {"echo": echo, "count": count, "fail": fail, "wait": wait}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "bot.sock"
+
+
+@pytest.fixture
+async def server(path: Path) -> AsyncIterator[ControlServer]:
+    async with ControlServer(path, OPERATIONS) as server:
+        yield server
+
+
+@pytest.fixture
+async def client(path: Path, server: ControlServer) -> AsyncIterator[ControlClient]:
+    async with ControlClient(path) as client:
+        yield client
+
+
+async def test_questions_are_answered_side_by_side(client: ControlClient) -> None:
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        waiting = group.create_task(client.ask("wait"))
+        said = [group.create_task(client.ask("echo", text=str(n))) for n in range(20)]
+        answers = [await task for task in said]
+        waiting.cancel()
+
+    assert answers == [{"said": str(number)} for number in range(20)]
+
+
+async def test_events_come_before_the_answer_in_order(client: ControlClient) -> None:
+    heard = [pair async for pair in client.follow("count")]
+
+    assert heard == [*(("event", {"number": n}) for n in range(3)), ("answer", {"done": True})]
+
+
+async def test_an_error_of_ours_arrives_in_its_own_words(client: ControlClient) -> None:
+    with pytest.raises(Permanent, match="No space is left"):
+        await client.ask("fail")
+
+
+async def test_a_request_that_is_not_known_is_refused_and_the_rest_goes_on(
+    client: ControlClient,
+) -> None:
+    with pytest.raises(Permanent, match="does not know that"):
+        await client.ask("fly")
+    with pytest.raises(Permanent, match="does not know that"):
+        await client.ask("echo")
+
+    assert await client.ask("echo", text="still here") == {"said": "still here"}
+
+
+@pytest.mark.parametrize("line", [b"\n", b"[]\n", b"{", b"\xff\xfe\n", b"x" * 5_000_000 + b"\n"])
+async def test_garbage_on_the_socket_ends_nothing(
+    path: Path, server: ControlServer, line: bytes
+) -> None:
+    reader, writer = await asyncio.open_unix_connection(path)
+    try:
+        writer.write(line)
+        writer.write_eof()
+        async with asyncio.timeout(10):
+            await reader.read()
+    except ConnectionError:
+        pass
+    finally:
+        writer.close()
+
+    async with ControlClient(path) as client:
+        assert await client.ask("echo", text="fine") == {"said": "fine"}
+
+
+async def test_the_socket_is_ours_alone_and_gone_afterwards(path: Path) -> None:
+    async with ControlServer(path, OPERATIONS):
+        assert path.stat().st_mode & 0o777 == 0o600
+
+    assert not path.exists()
+    with pytest.raises(NotRunning):
+        await ControlClient(path).__aenter__()
+
+
+async def test_a_socket_left_over_from_a_kill_is_replaced(path: Path) -> None:
+    left = await asyncio.start_unix_server(lambda reader, writer: None, path=path)
+    left.close()
+    await left.wait_closed()
+    assert path.exists()
+
+    async with ControlServer(path, OPERATIONS), ControlClient(path) as client:
+        assert await client.ask("echo", text="hello") == {"said": "hello"}
+
+
+async def test_a_socket_left_over_is_no_running_bot(path: Path) -> None:
+    left = await asyncio.start_unix_server(lambda reader, writer: None, path=path)
+    left.close()
+    await left.wait_closed()
+
+    with pytest.raises(NotRunning):
+        await ControlClient(path).__aenter__()
+
+
+async def test_whoever_waits_is_told_when_the_bot_leaves(path: Path) -> None:
+    heard: list[object] = []
+    async with ControlServer(path, OPERATIONS) as server:
+        client = await ControlClient(path).__aenter__()
+        following = client.follow("wait")
+        heard.append(await anext(following))
+        await server.__aexit__(None, None, None)
+        with pytest.raises(Permanent, match="went away"):
+            async with asyncio.timeout(10):
+                await anext(following)
+    await client.__aexit__(None, None, None)
+
+    assert heard == [("event", {"waiting": True})]
+
+
+async def test_a_question_after_the_end_is_told_too(path: Path) -> None:
+    async with ControlServer(path, OPERATIONS) as server:
+        client = await ControlClient(path).__aenter__()
+        await client.ask("echo", text="hello")
+        await server.__aexit__(None, None, None)
+
+        with pytest.raises(Permanent, match="went away"):
+            async with asyncio.timeout(10):
+                await client.ask("echo", text="anybody?")
+    await client.__aexit__(None, None, None)
+
+
+async def test_a_client_that_hangs_up_ends_what_it_followed(path: Path) -> None:
+    ended = asyncio.Event()
+
+    async def follow(request: Request, emit: Emit) -> Request:
+        emit({"begun": True})
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return {}
+
+    async with ControlServer(path, {"follow": follow}):
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(json.dumps({"id": 1, "op": "follow"}).encode() + b"\n")
+        await reader.readline()
+        writer.close()
+        await writer.wait_closed()
+
+        async with asyncio.timeout(10):
+            await ended.wait()
