@@ -450,6 +450,31 @@ class EngineSuite:
 
         assert (await lab.turns())["r1"].replies == ("r1+r2",)
 
+    async def test_a_message_is_heard_after_the_step_during_which_it_came_also_when_that_is_retried(
+        self, lab: Lab
+    ) -> None:
+        gate, later = Gate(), Gate()
+        gate.leave.set()
+
+        async def main(ctx: TurnContext, payload: Json) -> str:
+            await ctx.step("gate", {}, listens=True)
+            early = await program.listen(ctx)
+            await ctx.step("later", {}, listens=True)
+            return f"{early}, then {await program.listen(ctx)}"
+
+        program = Script(lab, main, {"gate": gate, "later": later})
+        async with lab.engine(program) as engine:
+            await engine.start()
+            await engine.submit(await lab.new_run("r1"))
+            await later.entered.wait()
+            await engine.submit(await lab.new_run("r2"))
+            lab.trouble_at(lab.used + 1, StorageFull("full"))
+            later.leave.set()
+            await lab.settled()
+
+        assert (await lab.turns())["r1"].replies == ("[], then ['r2']",)
+        assert runs(lab.told(), "r1:later") == 1
+
     # edits
 
     async def test_an_edit_before_the_turn_begins_replaces_the_text(self, lab: Lab) -> None:
@@ -584,11 +609,12 @@ class EngineSuite:
             await engine.submit(await lab.new_run("r2"))
             await gate.entered.wait()
             await engine.signal("key", {"text": "yes"})
+            await engine.submit(await lab.new_run("r3"))
             gate.leave.set()
             await lab.settled()
 
         turns = await lab.turns()
-        assert turns["r2"].replies == ("r2",)
+        assert turns["r2"].replies == ("r2+r3",)
         assert turns["r1"].replies == ("yes",)
 
     async def test_time_spent_waiting_for_a_signal_does_not_count(self, lab: Lab) -> None:
@@ -701,10 +727,10 @@ class EngineSuite:
                     await gate.entered.wait()
                 if state == "queued":
                     await engine.submit(await lab.new_run("r2", by="p2"))
-                if state == "running":  # the intention is written, the end is not
-                    lab.kill_at(lab.used + 2, after=False)
-                else:
+                if state == "queued":  # the intention is written, and nothing else
                     lab.kill_at(lab.used + 1, after=True)
+                else:
+                    lab.kill_at(lab.used + 2, after=False)
                 await engine.cancel(LANE)
                 await lab.settled()
 
