@@ -111,6 +111,10 @@ class ScriptedModel:
     def add(self, *lines: Line) -> None:
         self._lines.extend(lines)
 
+    def replace(self, *lines: Line) -> None:
+        """Drops what was not asked for yet."""
+        self._lines = list(lines)
+
     async def answer(self, request: ModelRequest, *, on_text: OnText) -> Answered:
         self.asked.append(request)
         if self._judge is not None:

@@ -1,0 +1,282 @@
+"""A whole core for tests: the assistant with its loop, the local engine and the real journal.
+
+Only the model, the clock and what a person sees are stand-ins. `House` may be opened again over
+the same folder, as after a restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from agent.asking import Asking
+from agent.assistant import Assistant
+from agent.beginning import Beginning, PromptOptions
+from agent.doing import Doing
+from agent.library import Library, PersonaSettings
+from agent.loop import Loop
+from agent.messages import Address, IncomingMessage, PersonId, Role, RunId, TurnInput
+from agent.models.wire import body
+from agent.ports import NewRun, Redo
+from agent.request import ModelRequest
+from agent.stored import NewEvent
+from agent.tools.arguments import Arguments
+from agent.tools.files import KeptResults, file_tools
+from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
+from agent.tools.toolbox import Toolbox
+from agent.tools.workspace import Workspace
+from agent.transcript import Context, Entry, Said
+from agent.turns import EngineLimits, LocalEngine
+from bot.home import shipped
+from memory.conversations import SqliteConversations
+from memory.database import Database
+from memory.inbox import SqliteInbox
+from memory.journal import SqliteJournal
+from tests.agent.pairing import check_all
+from tests.fakes import FixedClock, KeptReplies, ScriptedModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Somebody:
+    id: str
+    role: Role
+    address: Address
+    name: str = ""
+    is_group: bool = False
+    title: str = ""
+
+
+OWNER = Somebody(
+    id="p1", role=Role.OWNER, name="Ada", address=Address(channel="telegram", chat_id="5")
+)
+MEMBER = Somebody(
+    id="p2", role=Role.MEMBER, name="Bob", address=Address(channel="telegram", chat_id="6")
+)
+GROUP = Address(channel="telegram", chat_id="-100")
+OWNER_IN_GROUP = Somebody(
+    id="p1", role=Role.OWNER, name="Ada", address=GROUP, is_group=True, title="Family"
+)
+MEMBER_IN_GROUP = Somebody(
+    id="p2", role=Role.MEMBER, name="Bob", address=GROUP, is_group=True, title="Family"
+)
+ON_CONSOLE = Somebody(id="p1", role=Role.OWNER, address=Address(channel="console", chat_id="local"))
+
+
+class Nothing(Arguments):
+    """No arguments."""
+
+
+class Words(Arguments):
+    """Some text."""
+
+    text: str = ""
+
+
+@dataclass(slots=True)
+class FakeTool:
+    """Implements Tool: `act` gets the text and makes the result."""
+
+    name: str
+    act: Callable[[str], Awaitable[str]]
+    effect: Effect = Effect.NONE
+    redo: Redo = "repeat"
+    ran: list[str] = field(default_factory=list)
+
+    @property
+    def card(self) -> ToolCard:
+        return ToolCard(
+            name=self.name,
+            description=f"Does {self.name}.",
+            arguments=Words,
+            group="test",
+            effect=self.effect,
+            redo=self.redo,
+            trust=Trust.OURS,
+        )
+
+    async def run(self, arguments: Any, caller: Caller) -> str:
+        self.ran.append(arguments.text)
+        return await self.act(arguments.text)
+
+
+class House:
+    """Everything that a turn needs, in one folder."""
+
+    engine: LocalEngine
+    model: ScriptedModel
+    conversations: SqliteConversations
+    database: Database
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.workspace = path / "workspace"
+        self.workspace.mkdir(exist_ok=True)
+        self.clock = FixedClock()
+        self.seen = KeptReplies()
+        self.tools: list[Tool] = []
+        self.steps_max = 8
+        self.limits = EngineLimits()
+        self.options = PromptOptions(host_zone="Europe/Berlin")
+        self.persona = PersonaSettings()
+        self.result_chars_max = 16_000
+        self._events = 0
+
+    @asynccontextmanager
+    async def opened(self, model: ScriptedModel) -> AsyncIterator[House]:
+        """A life of the process, at the end of which the model's script must be used up."""
+        self.model = model
+        async with Database.open(self.path / "hearthbot.db", clock=self.clock) as database:
+            self.database = database
+            self.conversations = SqliteConversations(database)
+            async with LocalEngine(
+                SqliteJournal(database),
+                self._assistant(model),
+                clock=self.clock,
+                deliver=lambda rows: None,
+                limits=self.limits,
+            ) as engine:
+                self.engine = engine
+                await engine.start()
+                yield self
+                await engine.stop(0)
+        assert not self.seen.open_now, "a draft was left open"
+        model.check()
+
+    async def submit(
+        self, text: str, *, by: Somebody = OWNER, message_id: str = "", **more: Any
+    ) -> RunId:
+        """Hands a message in, as the door does."""
+        self._events += 1
+        name = f"m{self._events}"
+        lane = by.address.key
+        event = NewEvent(source="telegram:1", event_id=name, lane=lane, payload="{}")
+        (stored,) = await SqliteInbox(self.database).store([event])
+        message = IncomingMessage(
+            address=by.address,
+            message_id=message_id or name,
+            sender_id=by.id,
+            sender_name=by.name,
+            text=text,
+            is_group=by.is_group,
+            chat_title=by.title,
+            sent_at_ms=1_700_000_000_123,
+            **more,
+        )
+        turn = TurnInput(
+            message=message,
+            conversation=await self.conversations.current(lane),
+            person_id=PersonId(by.id),
+            role=by.role,
+            person_name=by.name,
+        )
+        run = NewRun(
+            run_id=RunId(name),
+            lane=lane,
+            by=PersonId(by.id),
+            payload=turn.to_json(),
+            message_id=message.message_id,
+            inbox_id=stored.id,
+        )
+        await self.engine.submit(run)
+        return RunId(name)
+
+    async def say(self, text: str, *, by: Somebody = OWNER, **more: Any) -> str:
+        """A message, and what is replied to it in the end."""
+        run_id = await self.submit(text, by=by, **more)
+        await self.engine.idle()
+        return await self.reply(run_id)
+
+    async def reply(self, run_id: str) -> str:
+        """The text in the outbox; empty when nothing is said."""
+        rows = await self.rows("select text from outbox where run_id = ?", run_id)
+        return "" if not rows else str(rows[0][0])
+
+    async def state(self, run_id: str) -> str:
+        """Where the message is in the inbox."""
+        sql = "select state from inbox where run_id = ? or event_id = ?"
+        return str((await self.rows(sql, run_id, run_id))[0][0])
+
+    async def entries(self, by: Somebody = OWNER) -> list[Entry]:
+        """The history, as it is stored."""
+        conversation = await self.conversations.current(by.address.key)
+        return [stored.entry for stored in (await self.conversations.history(conversation)).entries]
+
+    async def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        return await self.database.read(lambda c: c.execute(sql, values).fetchall())
+
+    def _assistant(self, model: ScriptedModel) -> Assistant:
+        workspace = Workspace(self.workspace)
+        toolbox = Toolbox([*file_tools(workspace), *self.tools])
+        library = Library(shipped("prompts"), self.workspace, self.persona)
+        return Assistant(
+            begin=Beginning(
+                self.conversations,
+                library,
+                toolbox,
+                traits=model.traits,
+                clock=self.clock,
+                options=self.options,
+            ),
+            model=Asking(
+                model,
+                self.conversations,
+                self.seen,
+                toolbox=toolbox,
+                library=library,
+                temperature=0.4,
+                max_output_tokens=8_192,
+            ),
+            tool=Doing(
+                toolbox,
+                self.seen,
+                clock=self.clock,
+                keep=KeptResults(workspace),
+                result_chars_max=self.result_chars_max,
+            ),
+            loop=Loop(toolbox, steps_max=self.steps_max),
+            drafts=self.seen,
+        )
+
+
+def strict(request: ModelRequest) -> None:
+    """What the strictest provider demands, and that somebody's words are there."""
+    check_all(request.entries)
+    assert any(isinstance(entry, Said) for entry in request.entries), "nobody said anything"
+
+
+def model(*lines: Any, **more: Any) -> ScriptedModel:
+    """A scripted model that is as strict as the strictest provider."""
+    return ScriptedModel(*lines, judge=strict, **more)
+
+
+def said(request: ModelRequest) -> list[str]:
+    """The words of persons in a request."""
+    return [entry.text for entry in request.entries if isinstance(entry, Said)]
+
+
+def context(request: ModelRequest) -> str:
+    """The last block of turn layers."""
+    return [entry.text for entry in request.entries if isinstance(entry, Context)][-1]
+
+
+def sent_bytes(request: ModelRequest, house: House) -> bytes:
+    """As an OpenAI-compatible server gets it."""
+    return body("scripted", request, traits=house.model.traits)
+
+
+def assert_grows(requests: Sequence[ModelRequest], house: House) -> None:
+    """Each request has the whole former one as its prefix, but for the brackets at the end."""
+    bodies = [sent_bytes(request, house) for request in requests]
+    for n, (former, later) in enumerate(pairwise(bodies)):
+        start = former.removesuffix(b"]}").removesuffix(b"]}")
+        assert later.startswith(start), f"request {n + 1} does not begin like the one before"
+
+
+async def forever(text: str) -> str:
+    await asyncio.Event().wait()
+    return text
