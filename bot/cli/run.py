@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -71,16 +73,41 @@ async def _run(home: Opened, *, once: bool) -> None:
     from bot.clock import SystemClock
 
     stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    async with open_bot(
-        home.home, home.settings, env=home.env, digest=home.digest, clock=SystemClock()
-    ) as bot:
-        if once:
-            await bot.once(stopping)
+    with _stopped_by_signals(stopping, drain_s=home.settings.turns.drain_s):
+        async with open_bot(
+            home.home, home.settings, env=home.env, digest=home.digest, clock=SystemClock()
+        ) as bot:
+            if once:
+                await bot.once(stopping)
+                return
+            _tell(f"Model: {bot.choice.model}. {bot.choice.why}")
+            _tell("Serving Telegram. Ctrl-C stops.")
+            await bot.serve(stopping)
+
+
+@contextmanager
+def _stopped_by_signals(stopping: asyncio.Event, *, drain_s: float) -> Iterator[None]:
+    """SIGTERM and Ctrl-C let what runs come to its end; a second Ctrl-C parks it at once."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+
+    def interrupt() -> None:
+        if stopping.is_set():
+            task.cancel()
             return
-        if sys.stderr.isatty():
-            typer.secho(f"Model: {bot.choice.model}. {bot.choice.why}", err=True)
-            typer.secho("Serving Telegram. Ctrl-C stops.", err=True)
-        await bot.serve(stopping)
+        stopping.set()
+        _tell(f"Stopping, {drain_s:g} s at most. Ctrl-C again stops at once: nothing is lost.")
+
+    loop.add_signal_handler(signal.SIGTERM, stopping.set)
+    loop.add_signal_handler(signal.SIGINT, interrupt)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not stopping.is_set():
+            raise
+
+
+def _tell(line: str) -> None:
+    """For a person at the terminal; a service has the log."""
+    if sys.stderr.isatty():
+        typer.secho(line, err=True)

@@ -21,7 +21,7 @@ import httpx
 T = TypeVar("T")
 
 TOKEN = "123456:TESTTESTTEST"
-LONG_S = 30.0
+LONG_S = 60.0
 """Nothing in these tests takes so long; a wait that does has failed."""
 
 

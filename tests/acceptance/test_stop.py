@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from tests.acceptance.rig import Home, Model, Running, Telegram, until
+from tests.acceptance.terminal import CTRL_C, Terminal
 
 STOP_S_MAX = 10.0
 
@@ -74,6 +75,29 @@ def test_a_turn_that_outlasts_the_stop_is_answered_after_the_next_start(
     assert telegram.shown(7) == ["You said: think long"]
     ended_calmly(again, number)
     assert home.processes() == []
+
+
+def test_a_second_ctrl_c_parks_the_turn_at_once(
+    home: Home, telegram: Telegram, model: Model
+) -> None:
+    home.env["HEARTHBOT_TURNS__DRAIN_S"] = "600"
+    home.approve(7)
+    model.ask("fault", method="chat", action={"kind": "hold", "seconds": 600, "after": False})
+    telegram.says(7, "think long")
+    with Terminal(home, "run") as terminal:
+        until(lambda: model.received("chat"))
+        terminal.type(CTRL_C)
+        terminal.expect("Ctrl-C again")
+        terminal.type(CTRL_C)
+
+        assert terminal.ends() == 0
+        assert "Traceback" not in terminal.text
+    model.ask("clear_faults")
+    again = home.start()
+    until(lambda: telegram.shown(7))
+
+    assert telegram.shown(7) == ["You said: think long"]
+    ended_calmly(again, signal.SIGTERM)
 
 
 def test_a_turn_that_is_soon_over_is_finished_before_the_stop(
