@@ -22,7 +22,7 @@ from agent.library import Library, PersonaSettings
 from agent.loop import Loop
 from agent.messages import Address, IncomingMessage, PersonId, Role, RunId, TurnInput
 from agent.models.wire import body
-from agent.ports import NewRun, Redo
+from agent.ports import Journal, NewRun, Redo
 from agent.request import ModelRequest
 from agent.stored import NewEvent
 from agent.tools.arguments import Arguments
@@ -124,6 +124,7 @@ class House:
         self.options = PromptOptions(host_zone="Europe/Berlin")
         self.persona = PersonaSettings()
         self.result_chars_max = 16_000
+        self.journal: Callable[[Database], Journal] = SqliteJournal
         self._events = 0
 
     @asynccontextmanager
@@ -134,7 +135,7 @@ class House:
             self.database = database
             self.conversations = SqliteConversations(database)
             async with LocalEngine(
-                SqliteJournal(database),
+                self.journal(database),
                 self._assistant(model),
                 clock=self.clock,
                 deliver=lambda rows: None,

@@ -30,6 +30,7 @@ from agent.errors import (
     ModelTimeout,
     Overloaded,
     RateLimited,
+    StorageFull,
 )
 from agent.history import estimate_tokens, text_of
 from agent.loop import INTERRUPTED, SKIPPED, UNKNOWN_FATE
@@ -39,6 +40,7 @@ from agent.request import ModelRequest, ModelTraits
 from agent.tools.tool import CUT_OFF, Effect
 from agent.transcript import Answered, Context, Entry, Note, Said, ToolResult
 from agent.turns import EngineLimits
+from memory.journal import SqliteJournal
 from tests.agent.engine_suite import leap
 from tests.agent.house import (
     MEMBER,
@@ -256,6 +258,29 @@ async def test_parallel_reading_tools_keep_the_results_of_those_that_were_done(
 
         assert await house.state(run) == "cancelled"
         assert sorted(results(await house.entries())) == [INTERRUPTED, "quick result"]
+
+
+async def test_trouble_in_storing_one_of_two_parallel_results_runs_neither_again(
+    house: House,
+) -> None:
+    class Full(SqliteJournal):
+        troubles = 1
+
+        async def record(self, run_id: RunId, n: int, name: str, *rest: Any, **more: Any) -> None:
+            if name == "tool" and self.troubles:
+                self.troubles -= 1
+                raise StorageFull("full")
+            await super().record(run_id, n, name, *rest, **more)
+
+    tool = FakeTool("look", _text)
+    house.tools, house.journal = [tool], Full
+    script = model(calls(("look", '{"text": "a"}'), ("look", '{"text": "b"}')), "Both.")
+
+    async with house.opened(script):
+        reply = await house.say("look twice")
+
+        assert results(await house.entries()) == ["a", "b"]
+    assert (reply, sorted(tool.ran)) == ("Both.", ["a", "b"])
 
 
 async def test_reading_tools_run_at_once_and_acting_ones_in_order(house: House) -> None:
