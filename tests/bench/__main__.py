@@ -6,6 +6,7 @@ processes, with the send limits off. Compared with what DESIGN §10 wants (the d
 
 import argparse
 import pstats
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -46,6 +47,8 @@ PROFILED_TURNS = 300
 def main() -> int:
     """Runs what was asked for. With --check, 1 when something is not what it must be."""
     asked = _arguments()
+    # So that all that was started is stopped, also when `timeout` ends us.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if asked.profile:
         _profile()
         return 0

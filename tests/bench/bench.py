@@ -16,7 +16,10 @@ from tests.bench.stage import Stage
 
 ALL = (PRODUCT, *FLOORS)
 QUIET_SHARE = 0.15
-QUIET_WAITS_MAX = 40
+LOOK_S = 0.25
+QUIET_WAITS_MAX = 20
+PATIENCE_S = 60.0
+"""How long a whole run waits for a quiet machine, over all its measurements."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,6 +31,7 @@ class Bench:
     embedded: bool = True
     figures: list[Figure] = field(default_factory=list)
     busy: list[float] = field(default_factory=list)
+    _patience_s: float = PATIENCE_S
     _stages: dict[str, Stage] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
 
@@ -69,9 +73,10 @@ class Bench:
     def settle(self) -> None:
         """Waits, within reason, until others leave the machine alone."""
         for _ in range(QUIET_WAITS_MAX):
-            busy = machine_busy(0.25)
-            if busy <= QUIET_SHARE:
+            busy = machine_busy(LOOK_S)
+            if busy <= QUIET_SHARE or self._patience_s <= 0:
                 break
+            self._patience_s -= LOOK_S
         self.busy.append(busy)
 
     def in_turns(self, blocks: int, *, names: Sequence[str] = ALL) -> Iterator[Stage]:
