@@ -40,3 +40,15 @@ def test_the_first_message_is_answered(home: Home, telegram: Telegram) -> None:
     )
     assert reply == "You said: hello"
     assert running.end() == 0
+
+
+def test_what_serving_telegram_does_not_need_is_not_loaded(home: Home) -> None:
+    home.env["PYTHONPROFILEIMPORTTIME"] = "1"
+
+    done = home.run("run", "--once")
+
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    unneeded = {"rich", "prompt_toolkit", "telegram.ext", "litellm", "aiohttp", "apscheduler"}
+    assert done.returncode == 0
+    assert "telegram" in loaded
+    assert loaded & (unneeded | {"slack_bolt", "pygments", "xllamacpp", "pytest"}) == set()
