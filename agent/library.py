@@ -76,8 +76,15 @@ class Library:
     def __init__(self, shipped: Path, workspace: Path, persona: PersonaSettings) -> None:
         self._shipped = shipped
         self._workspace = workspace
+        self._own = workspace / "prompts"
         self._persona = persona
         self._files = TextFiles()
+        # The shipped templates are part of the program: they change with a restart.
+        self._shipped_texts = {
+            path.stem: text
+            for path in shipped.glob("*.md")
+            if (text := self._files.read(path)) is not None
+        }
 
     def check(self) -> None:
         """Refuses to start with a template that is missing or lacks a placeholder.
@@ -93,8 +100,11 @@ class Library:
 
     def texts(self) -> Mapping[str, str]:
         """All templates, by name without the ending."""
-        names = {path.stem for folder in self._folders() for path in folder.glob("*.md")}
-        return {name: text for name in names if (text := self._template(name)) is not None}
+        changed = {path.stem: self._files.read(path) for path in self._own.glob("*.md")}
+        return {
+            **self._shipped_texts,
+            **{name: text for name, text in changed.items() if text is not None},
+        }
 
     def base(self) -> tuple[str, str]:
         """The first text of the base chain, and where it is from."""
@@ -119,7 +129,7 @@ class Library:
         return {name: text for name, text in found if text is not None}
 
     def _folders(self) -> Iterable[Path]:
-        return (self._workspace / "prompts", self._shipped)
+        return (self._own, self._shipped)
 
     def _template(self, name: str) -> str | None:
         return self._files.read(self._path(name))

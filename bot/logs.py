@@ -146,10 +146,11 @@ def set_up(
     on_terminal = stream.isatty()
     as_console = settings.format == "console" or (settings.format == "auto" and on_terminal)
     to_stream = _StreamHandler(stream)
+    as_json = _Formatter(redactor, _json_renderer())
     to_stream.setFormatter(
-        _Formatter(redactor, _console_renderer(on_terminal) if as_console else _json_renderer())
+        _Formatter(redactor, _console_renderer(on_terminal)) if as_console else as_json
     )
-    to_file, trouble = _file_handler(file, _Formatter(redactor, _json_renderer()))
+    to_file, trouble = _file_handler(file, as_json)
     structlog.configure(
         processors=[*_PROCESSORS, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -191,7 +192,13 @@ class _Formatter(structlog.stdlib.ProcessorFormatter):
         self._redactor = redactor
 
     def format(self, record: logging.LogRecord) -> str:
-        return self._redactor.clean(super().format(record))
+        # Both handlers share one formatter where both write JSON: the line is made once.
+        made = record.__dict__.get("line_made")
+        if made is not None and made[0] is self:
+            return str(made[1])
+        line = self._redactor.clean(super().format(record))
+        record.__dict__["line_made"] = (self, line)
+        return line
 
 
 def _console_renderer(colours: bool) -> structlog.typing.Processor:

@@ -29,6 +29,10 @@ from agent.request import ModelRequest, ModelTraits
 from agent.transcript import Answered
 
 _ERROR_BYTES_MAX = 64 * 1024
+IDLE_S = 2.0
+"""How long an idle connection is kept: the rounds of one turn share it, and a server that drops
+it meanwhile is noticed. llama.cpp and its like (the plain dialect) drop it in between."""
+
 _LINGER_S = 0.05
 _SECRET = re.compile(r"key|token|auth|secret|cookie", re.IGNORECASE)
 
@@ -129,7 +133,7 @@ class OpenAICompatible:
         if self._closed:
             raise Overloaded(f"The connection to {self._server.host} is closed")
         if self._client is None:
-            self._client = new_client(self._url)
+            self._client = new_client(self._url, idle_s=0 if self._dialect.plain else IDLE_S)
         return self._client
 
 
@@ -289,8 +293,8 @@ def _headers(api_key: str, dialect: Dialect) -> dict[str, str]:
     return {**headers, **dialect.headers}
 
 
-def new_client(url: str) -> httpx.AsyncClient:
-    """A client for one address; `choose` uses it too.
+def new_client(url: str, *, idle_s: float = 0) -> httpx.AsyncClient:
+    """A client for one address, whose idle connections are kept `idle_s` seconds.
 
     Without TLS no certificates are read; a context without any trusts nobody, so it is safe.
     """
@@ -302,8 +306,7 @@ def new_client(url: str) -> httpx.AsyncClient:
         trust_env=not here,
         limits=httpx.Limits(
             max_connections=None,
-            # llama.cpp and other small servers drop idle connections without a word.
-            max_keepalive_connections=0 if here else 50,
-            keepalive_expiry=30,
+            max_keepalive_connections=50 if idle_s else 0,
+            keepalive_expiry=idle_s,
         ),
     )
