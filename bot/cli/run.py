@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from bot.cli.opening import WRONG_USAGE, Opened, exit_for, logged, opened, read_home
+from bot.lean import load_without
 
 
 def run(
@@ -69,6 +70,7 @@ def _has_channel(home: Opened) -> bool:
 
 
 async def _run(home: Opened, *, once: bool) -> None:
+    load_without("click", "httpx")
     from bot.app import open_bot
     from bot.clock import SystemClock
 
