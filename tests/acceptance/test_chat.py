@@ -223,6 +223,7 @@ def test_a_chat_beside_a_running_bot_is_the_same_bot(home: Home, telegram: Teleg
         terminal.expect("you>")
         terminal.type("/status" + ENTER)
         terminal.expect("Channels: console, telegram")
+        terminal.expect("you>")
         terminal.type(CTRL_D)
         assert terminal.ends() == 0
 
@@ -279,6 +280,7 @@ def test_a_streamed_reply_whose_terminal_was_killed_is_shown_whole_by_the_next(
     with Terminal(home, "chat") as terminal:
         terminal.expect("It begins.")
         terminal.expect("THE-END")
+        terminal.expect("you>")
         terminal.type(CTRL_D)
         assert terminal.ends() == 0
     assert running.end() == 0

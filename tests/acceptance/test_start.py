@@ -48,7 +48,14 @@ def test_what_serving_telegram_does_not_need_is_not_loaded(home: Home) -> None:
     done = home.run("run", "--once")
 
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    unneeded = {"rich.segment", "prompt_toolkit", "telegram.ext", "litellm", "aiohttp", "apscheduler"}
+    unneeded = {
+        "rich.segment",
+        "prompt_toolkit",
+        "telegram.ext",
+        "litellm",
+        "aiohttp",
+        "apscheduler",
+    }
     assert done.returncode == 0
     assert "telegram" in loaded
     assert loaded & (unneeded | {"slack_bolt", "pygments.lexers", "xllamacpp", "pytest"}) == set()
