@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent.messages import TurnInput
 from agent.ports import Clock, Drafts, Json, TurnContext
-from agent.tools.tool import Caller, KeepWhole, run_tool
+from agent.tools.tool import Caller, KeepWhole, ToolLimits, run_tool
 from agent.tools.toolbox import Toolbox
 from agent.transcript import ToolCall
 
@@ -29,13 +29,13 @@ class Doing:
         *,
         clock: Clock,
         keep: KeepWhole | None,
-        result_chars_max: int,
+        limits: ToolLimits,
     ) -> None:
         self._toolbox = toolbox
         self._drafts = drafts
         self._clock = clock
         self._keep = keep
-        self._result_chars_max = result_chars_max
+        self._limits = limits
 
     async def __call__(self, ctx: TurnContext, arguments: Json) -> Json:
         """Answers with `{"content", "ok"}`."""
@@ -53,7 +53,7 @@ class Doing:
                 call,
                 _caller(ctx, turn),
                 clock=self._clock,
-                result_chars_max=self._result_chars_max,
+                limits=self._limits,
                 keep=self._keep,
             )
         finally:

@@ -31,6 +31,7 @@ from agent.models.choose import Choice, Wanted, choose
 from agent.models.retry import Patient
 from agent.ports import Clock, Model
 from agent.tools.files import KeptResults, file_tools
+from agent.tools.tool import ToolLimits
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
 from agent.turns import EngineLimits, LocalEngine
@@ -345,8 +346,8 @@ def _library(home: Home, settings: Settings) -> Library:
 
 
 def _path(home: Home, text: str) -> Path | None:
-    """A path of the settings; a relative one begins at the home."""
-    return home.path / Path(text).expanduser() if text.strip() else None
+    """A path of the settings; a relative one begins at the workspace."""
+    return home.workspace / Path(text).expanduser() if text.strip() else None
 
 
 def _access(settings: Settings, people: SqlitePeople, clock: Clock) -> Access:
@@ -460,7 +461,10 @@ def _assistant(
             outbox,
             clock=clock,
             keep=KeptResults(workspace),
-            result_chars_max=settings.tools.result_chars_max,
+            limits=ToolLimits(
+                timeout_s=settings.tools.timeout_s,
+                result_chars_max=settings.tools.result_chars_max,
+            ),
         ),
         loop=Loop(toolbox, steps_max=agent.max_steps),
         drafts=outbox,

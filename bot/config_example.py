@@ -12,7 +12,8 @@ import textwrap
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from bot.config import KEYS, SECTIONS, KeyPath, Settings, allowed, dotted, section_of
+from bot.config import KEYS, SECTIONS, KeyPath, Settings, section_of
+from bot.config_reading import allowed, dotted
 
 COMMENT_CHARS_MAX = 90
 

@@ -27,7 +27,8 @@ from agent.errors import (
     StorageError,
     StorageFull,
 )
-from bot.config import CONFIG_NAME, ENV_HOME, ENV_PREFIX, holds_secret
+from bot.config import CONFIG_NAME, ENV_HOME, ENV_PREFIX
+from bot.config_reading import holds_secret
 
 SOCKET_PATH_BYTES_MAX = 100
 """Longer paths do not fit the operating system's socket address (104 to 108 bytes)."""

@@ -25,7 +25,8 @@ select id, source, event_id, lane, payload from inbox
 where ended_ms is null and state = 'received' order by id
 """
 _END = """
-update inbox set state = ?, reason = ?, payload = null, ended_ms = ? where id = ? and ended_ms is null
+update inbox set state = ?, reason = ?, payload = null, ended_ms = ?
+where id = ? and ended_ms is null
 returning id
 """
 _COUNTS = "select state, count(*) from inbox group by state"

@@ -13,8 +13,9 @@ import pytest
 from pydantic import BaseModel, SecretStr
 
 from bot import commands
-from bot.config import KEYS, SECTIONS, Settings, dotted, load
+from bot.config import KEYS, SECTIONS, Settings
 from bot.config_example import example_toml
+from bot.config_reading import dotted, load
 from tests.checkout import PACKAGES, PAGES, ROOT, modules
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

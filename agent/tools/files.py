@@ -26,7 +26,6 @@ LINE_CHARS_MAX = 4_000
 """A longer line is shown in pieces that count as lines, so that it can be read in parts."""
 
 KEPT_BYTES_MAX = 2_000_000
-TIMEOUT_S = 20.0
 
 
 class ToolRefused(Permanent):
@@ -60,7 +59,6 @@ class ReadFile:
         effect=Effect.NONE,
         redo="repeat",
         trust=Trust.UNTRUSTED,
-        timeout_s=TIMEOUT_S,
     )
 
     def __init__(self, workspace: Workspace, *, page_chars_max: int = PAGE_CHARS_MAX) -> None:
@@ -162,7 +160,6 @@ class WriteFile:
         effect=Effect.WORKSPACE,
         redo="idempotent",
         trust=Trust.OURS,
-        timeout_s=TIMEOUT_S,
     )
 
     def __init__(self, workspace: Workspace) -> None:
@@ -198,7 +195,6 @@ class EditFile:
         effect=Effect.WORKSPACE,
         redo="once",
         trust=Trust.OURS,
-        timeout_s=TIMEOUT_S,
     )
 
     def __init__(self, workspace: Workspace) -> None:
@@ -258,7 +254,6 @@ class ListDir:
         effect=Effect.NONE,
         redo="repeat",
         trust=Trust.UNTRUSTED,
-        timeout_s=TIMEOUT_S,
     )
 
     def __init__(self, workspace: Workspace) -> None:

@@ -51,7 +51,10 @@ class Trust(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCard:
-    """What is known of a tool without running it. `arguments` is a subclass of Arguments."""
+    """What is known of a tool without running it. `arguments` is a subclass of Arguments.
+
+    `timeout_s` None means the time that all tools get (`tools.timeout_s`).
+    """
 
     name: str
     description: str
@@ -60,7 +63,7 @@ class ToolCard:
     effect: Effect
     redo: Redo
     trust: Trust
-    timeout_s: float = TIMEOUT_S
+    timeout_s: float | None = None
 
     def spec(self) -> ToolSpec:
         """The tool as a model sees it."""
@@ -122,20 +125,31 @@ def may_call(role: Role, effect: Effect) -> bool:
     return effect in _MAY_CALL[role]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolLimits:
+    """Seconds of one call, and characters of its result that are sent."""
+
+    timeout_s: float = TIMEOUT_S
+    result_chars_max: int = RESULT_CHARS_MAX
+
+
+_LIMITS = ToolLimits()
+
+
 async def run_tool(
     tool: Tool,
     call: ToolCall,
     caller: Caller,
     *,
     clock: Clock,
-    result_chars_max: int = RESULT_CHARS_MAX,
+    limits: ToolLimits = _LIMITS,
     keep: KeepWhole | None = None,
     cut: bool = False,
 ) -> ToolResult:
     """Runs one call to its one result. Raises nothing but CancelledError.
 
     `cut` says that the output limit cut this call's answer: then nothing is run, and nothing
-    is repaired. The content is clean text of at most `result_chars_max` characters.
+    is repaired. The content is clean text within the limits.
     """
     card = tool.card
     refused = CUT_OFF if cut else _gate(card, caller)
@@ -145,13 +159,13 @@ async def run_tool(
         arguments = parse_arguments(card.arguments, call.arguments)
     except ArgumentsWrong as error:
         words = clean(f"{card.name} was not run: {error}")
-        content = cut_middle(words, chars_max=result_chars_max, pointer="")
+        content = cut_middle(words, chars_max=limits.result_chars_max, pointer="")
         return ToolResult(call_id=call.id, content=content, ok=False)
     started = clock.monotonic()
-    text, ok = await _attempt(tool, arguments, caller)
+    text, ok = await _attempt(tool, arguments, caller, limits)
     elapsed_ms = round((clock.monotonic() - started) * 1000)
     _log.info("tool_ran", tool=card.name, ok=ok, ms=elapsed_ms, chars=len(text))
-    content = await _fitted(text, caller, chars_max=result_chars_max, keep=keep)
+    content = await _fitted(text, caller, chars_max=limits.result_chars_max, keep=keep)
     return ToolResult(call_id=call.id, content=content, ok=ok)
 
 
@@ -163,24 +177,27 @@ def _gate(card: ToolCard, caller: Caller) -> str:
     return f"{card.name} was not run: a {caller.role} may not use it. Tell the person so."
 
 
-async def _attempt(tool: Tool, arguments: BaseModel, caller: Caller) -> tuple[str, bool]:
+async def _attempt(
+    tool: Tool, arguments: BaseModel, caller: Caller, limits: ToolLimits
+) -> tuple[str, bool]:
     """The tool's text, or one plain sentence about its failure."""
     card = tool.card
+    timeout_s = limits.timeout_s if card.timeout_s is None else card.timeout_s
     try:
-        async with asyncio.timeout(card.timeout_s) as limit:
+        async with asyncio.timeout(timeout_s) as limit:
             return await tool.run(arguments, caller), True
     except AssistantError as error:
         return f"{card.name}: {error}", False
     except Exception as error:  # noqa: BLE001 - a tool's call, one of the three places
         if isinstance(error, TimeoutError) and limit.expired():
-            _log.warning("tool_timed_out", tool=card.name, timeout_s=card.timeout_s)
-            return _too_slow(card), False
+            _log.warning("tool_timed_out", tool=card.name, timeout_s=timeout_s)
+            return _too_slow(card, timeout_s), False
         _log.error("tool_failed", tool=card.name, exc_info=True)
         return f"{card.name} failed: {_plain_reason(error)}.", False
 
 
-def _too_slow(card: ToolCard) -> str:
-    sentence = f"{card.name} did not finish within {card.timeout_s:g} s and was stopped."
+def _too_slow(card: ToolCard, timeout_s: float) -> str:
+    sentence = f"{card.name} did not finish within {timeout_s:g} s and was stopped."
     if card.effect is Effect.NONE:
         return sentence
     return f"{sentence} Whether it took effect is unknown: check before trying again."

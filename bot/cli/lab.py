@@ -37,7 +37,7 @@ def lab() -> None:
 async def _rehearse(home: Opened) -> None:
     from bot.app import open_bot
     from bot.clock import SystemClock
-    from bot.config import load
+    from bot.config_reading import load
     from bot.home import Home, prepare
     from bot.lab.model import ScriptedModel
     from bot.lab.telegram import FakeTelegram

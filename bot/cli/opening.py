@@ -72,7 +72,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 def read_home() -> Opened:
     """The home, made ready, and its settings. Raises SettingsWrong, StorageError."""
-    from bot.config import load
+    from bot.config_reading import load
     from bot.home import find_home, prepare, settings_digest
 
     env = dict(os.environ)

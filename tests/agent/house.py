@@ -27,7 +27,7 @@ from agent.request import ModelRequest
 from agent.stored import NewEvent
 from agent.tools.arguments import Arguments
 from agent.tools.files import KeptResults, file_tools
-from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
+from agent.tools.tool import Caller, Effect, Tool, ToolCard, ToolLimits, Trust
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
 from agent.transcript import Context, Entry, Said
@@ -237,7 +237,7 @@ class House:
                 self.seen,
                 clock=self.clock,
                 keep=KeptResults(workspace),
-                result_chars_max=self.result_chars_max,
+                limits=ToolLimits(result_chars_max=self.result_chars_max),
             ),
             loop=Loop(toolbox, steps_max=self.steps_max),
             drafts=self.seen,

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from agent.errors import SettingsWrong
-from bot.config import KEYS, Settings, holds_secret, load
+from bot.config import KEYS, Settings
 from bot.config_example import example_toml
+from bot.config_reading import holds_secret, load
 
 TOKEN = "123456:SECRETSECRET"
 EXAMPLE = Path(__file__).parents[2] / "config.example.toml"

@@ -17,7 +17,7 @@ import pytest
 
 from agent.errors import HomeBusy, SettingsWrong, StorageFull
 from bot import home as home_module
-from bot.config import load
+from bot.config_reading import load
 from bot.home import (
     Home,
     HomeLock,
