@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -55,6 +56,7 @@ from bot.telegram_raw import (
     ALLOWED_UPDATES,
     Sketch,
     from_payload,
+    is_id,
     last_id,
     read_json,
     to_payload,
@@ -121,12 +123,15 @@ class TelegramChannel:
         self._pace = Pace(options.rates, clock=clock)
         self._username = ""
         self._bot_id = int(options.token.partition(":")[0])
+        tls = _tls(options.base_url)
         self._bot = telegram.Bot(
             options.token,
             base_url=f"{options.base_url}/bot",
             base_file_url=f"{options.base_url}/file/bot",
-            request=_request(options.send_timeout_s, connections=64),
-            get_updates_request=_request(options.poll_timeout_s + POLL_SLACK_S, connections=1),
+            request=_request(options.send_timeout_s, connections=64, tls=tls),
+            get_updates_request=_request(
+                options.poll_timeout_s + POLL_SLACK_S, connections=1, tls=tls
+            ),
         )
         # The library would have every raw call made by its named method; the raw one is the point.
         warnings.filterwarnings("ignore", message="Please use 'Bot.", category=PTBUserWarning)
@@ -265,12 +270,12 @@ class TelegramChannel:
         read = IncomingMessage(
             address=Address(
                 channel=self.name,
-                chat_id=str(message.chat.id),
+                chat_id=_id(message.chat.id),
                 thread_id=topic(message.is_topic_message, message.message_thread_id),
             ),
-            message_id=str(message.message_id),
-            sender_id=str(sender.id),
-            sender_name=sender.full_name,
+            message_id=_id(message.message_id),
+            sender_id=_id(sender.id),
+            sender_name=_text(sender.full_name),
             text=text,
             attachments=attachments,
             quote=_quote(message),
@@ -564,14 +569,21 @@ class _Request(HTTPXRequest):
         return status, payload
 
 
-def _request(read_timeout_s: float, *, connections: int) -> HTTPXRequest:
+def _tls(url: str) -> ssl.SSLContext:
+    """One for both clients, as reading the certificates takes a while; without TLS, none are."""
+    if url.startswith("http:"):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return httpx.create_ssl_context()
+
+
+def _request(read_timeout_s: float, *, connections: int, tls: ssl.SSLContext) -> HTTPXRequest:
     return _Request(
         connection_pool_size=connections,
         read_timeout=read_timeout_s,
         write_timeout=read_timeout_s,
         connect_timeout=10.0,
         pool_timeout=read_timeout_s,
-        httpx_kwargs={"trust_env": True},
+        httpx_kwargs={"trust_env": True, "verify": tls},
     )
 
 
@@ -597,7 +609,17 @@ def _text(value: object) -> str:
         return ""
     if not isinstance(value, str):
         raise TypeError("not a text")
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half a character: nobody could store or send it
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return value
+
+
+def _id(value: object) -> str:
+    if not is_id(value):
+        raise TypeError("not an id")
+    return str(value)
 
 
 def _quote(message: telegram.Message) -> str:
@@ -610,25 +632,22 @@ def _quote(message: telegram.Message) -> str:
 
 
 def _attachments(message: telegram.Message) -> tuple[Attachment, ...]:
-    found: list[Attachment] = []
-    if message.photo:
-        largest = message.photo[-1]
-        found.append(
-            Attachment(kind="photo", ref=largest.file_id, size_bytes=largest.file_size or 0)
-        )
+    found = [_attachment("photo", message.photo[-1])] if message.photo else []
     for kind in ("document", "voice", "audio", "video", "video_note", "animation", "sticker"):
         item = getattr(message, kind)
         if item is not None:
-            found.append(
-                Attachment(
-                    kind=kind,
-                    ref=item.file_id,
-                    name=getattr(item, "file_name", None) or "",
-                    size_bytes=item.file_size or 0,
-                    seconds=_whole_seconds(getattr(item, "duration", None)),
-                )
-            )
+            found.append(_attachment(kind, item))
     return tuple(found)
+
+
+def _attachment(kind: str, item: Any) -> Attachment:
+    return Attachment(
+        kind=kind,
+        ref=_text(item.file_id),
+        name=_text(getattr(item, "file_name", None)),
+        size_bytes=int(item.file_size or 0),
+        seconds=_whole_seconds(getattr(item, "duration", None)),
+    )
 
 
 def _whole_seconds(duration: Any) -> int:

@@ -63,7 +63,7 @@ def _cut_deep(text: str) -> str:
 def update_id(update: Any) -> int | None:
     """The platform's id of an update; None when it has none."""
     found = update.get("update_id") if isinstance(update, dict) else None
-    return found if _is_id(found) else None
+    return found if is_id(found) else None
 
 
 def last_id(updates: Sequence[Any]) -> int | None:
@@ -112,7 +112,7 @@ class Sketch:
             sender, chat = body.get("from"), body.get("chat")
             if not isinstance(sender, dict) or not isinstance(chat, dict):
                 continue
-            if not _is_id(sender.get("id")) or not _is_id(chat.get("id")):
+            if not is_id(sender.get("id")) or not is_id(chat.get("id")):
                 continue
             return cls(
                 sender=str(sender["id"]),
@@ -125,9 +125,9 @@ class Sketch:
 
 def topic(is_topic: object, thread: object) -> str | None:
     """A topic is a conversation of its own; a thread of replies in a plain group is not."""
-    return str(thread) if is_topic is True and _is_id(thread) else None
+    return str(thread) if is_topic is True and is_id(thread) else None
 
 
-def _is_id(value: object) -> TypeGuard[int]:
+def is_id(value: object) -> TypeGuard[int]:
     """Telegram's ids fit in 64 bits, and true is not 1."""
     return type(value) is int and abs(value) < 2**63

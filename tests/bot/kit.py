@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, ToolCard, Trust
 from bot.app import Bot, open_bot
 from bot.clock import SystemClock
-from bot.config import load
+from bot.config_reading import load
 from bot.home import Home, prepare
 from bot.lab.model import ScriptedModel
 from bot.lab.telegram import FakeTelegram
@@ -74,6 +75,7 @@ class Rig:
         self.model = model
         self.clock = HastyClock(1)
         self.serving: asyncio.Task[None] | None = None
+        self._gives_up = False
         self.env = {
             "HEARTHBOT_TELEGRAM__TOKEN": TOKEN,
             "HEARTHBOT_TELEGRAM__BASE_URL": telegram.base_url,
@@ -118,17 +120,34 @@ class Rig:
                 await bot.access.approve(f"telegram:{person}")
             stopping = asyncio.Event()
             serving = self.serving = asyncio.create_task(bot.serve(stopping))
+            waiter = asyncio.current_task()
+            serving.add_done_callback(partial(self._ended, stopping, waiter))
             try:
                 yield bot
+            except asyncio.CancelledError:
+                if serving.done():
+                    await serving
+                raise
             finally:
                 if killed:
                     serving.cancel()
                 stopping.set()
                 await asyncio.gather(serving, return_exceptions=True)
 
+    def _ended(
+        self,
+        stopping: asyncio.Event,
+        waiter: asyncio.Task[Any] | None,
+        serving: asyncio.Task[None],
+    ) -> None:
+        """A bot that ended by itself ends the test that waits for something of it."""
+        if not stopping.is_set() and not self._gives_up and waiter is not None:
+            waiter.cancel()
+
     async def gives_up(self) -> None:
         """Waits until the bot ends by itself, and raises what it raises."""
         assert self.serving is not None
+        self._gives_up = True
         async with asyncio.timeout(WAIT_S):
             await self.serving
 

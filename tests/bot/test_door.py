@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from agent.errors import SettingsWrong, StorageFull
 from agent.ports import InboxState
 from bot.access import CODE_ALPHABET, CODE_CHARS
-from bot.config import load
+from bot.config_reading import load
 from memory.inbox import SqliteInbox
 from memory.journal import SqliteJournal
 from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, US, Rig, eventually

@@ -76,8 +76,12 @@ async def test_a_send_that_timed_out_is_repeated_once_and_marked(rig: Rig) -> No
 
     async with rig.running(OWNER) as bot:
         rig.says("hello")
-        while len(rig.texts()) < 2:
-            states += await eventually(rig.parts)
+
+        def saw_the_second() -> bool:
+            states.extend(rig.parts())
+            return rig.wrote(2)
+
+        await eventually(saw_the_second)
         await rig.quiet(bot)
     async with rig.running() as bot:
         rig.says("/status")

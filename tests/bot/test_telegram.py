@@ -14,7 +14,8 @@ from structlog.testing import capture_logs
 
 from agent.errors import StorageFull
 from bot.clock import SystemClock
-from bot.config import LoggingSettings, load
+from bot.config import LoggingSettings
+from bot.config_reading import load
 from bot.door import Door, Knock
 from bot.lab.faults import Action, answer, bad_gateway, drop, garble, hold, reset
 from bot.lab.telegram import FakeTelegram, flood, refusal
@@ -142,6 +143,27 @@ async def test_an_update_that_nobody_can_read_is_set_aside_and_the_next_is_answe
         await rig.quiet(bot)
 
     assert rig.inbox() == ["silent"] * len(broken) + ["replied"]
+
+
+async def test_ids_and_texts_of_a_wrong_kind_are_set_aside_or_mended(rig: Rig) -> None:
+    chat = {"id": OWNER, "type": "private"}
+    sender = {"id": OWNER, "is_bot": False, "first_name": "Ann"}
+    plain = {"message_id": 1, "from": sender, "chat": chat, "date": 10, "text": "x"}
+    wrong: list[dict[str, Any]] = [
+        {**plain, "message_id": "\ud83d"},
+        {**plain, "message_id": 2**70},
+        {**plain, "from": {**sender, "first_name": ["Ann"]}},
+        {**plain, "quote": {"text": 7, "position": 0}},
+    ]
+
+    async with rig.running(OWNER) as bot:
+        for message in wrong:
+            rig.telegram.update({"message": message})
+        rig.telegram.update({"message": {**plain, "message_id": 9, "text": "half \ud83d"}})
+        await rig.reads("You said: half \ufffd")
+        await rig.quiet(bot)
+
+    assert rig.inbox() == ["silent"] * 4 + ["replied"]
 
 
 async def test_ids_that_begin_anew_are_no_trouble(rig: Rig) -> None:

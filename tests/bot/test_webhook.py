@@ -11,7 +11,8 @@ import aiohttp
 import pytest
 
 from agent.errors import SettingsWrong, StorageFull
-from bot.config import LoggingSettings, load
+from bot.config import LoggingSettings
+from bot.config_reading import load
 from bot.door import Door
 from bot.lab.faults import answer, bad_gateway
 from bot.lab.telegram import refusal
