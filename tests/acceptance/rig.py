@@ -25,6 +25,10 @@ LONG_S = 60.0
 """Nothing in these tests takes so long; a wait that does has failed."""
 
 
+EFFECTS = ("sendMessage", "chat")
+"""Requests whose order matters. A poll always waits, and an edit may change nothing."""
+
+
 def until(what: Callable[[], T], *, timeout_s: float = LONG_S, about: Callable[[], str] = str) -> T:
     """The first true value of `what`. Time decides nothing here: the limit is only generous."""
     ends = time.monotonic() + timeout_s
@@ -58,6 +62,17 @@ class StandIn:
     def vanished(self, method: str) -> int:
         """Requests that took effect while their client died."""
         return int(self.ask("gate").get(method, {}).get("vanished", 0))
+
+    def behave(self) -> None:
+        """No faults from now on. What was held takes effect first, so that a request of a process
+        that was killed comes before those of the next one, as its order on the wire says."""
+        self.ask("clear_faults")
+        self.ask("release")
+        until(self._is_idle)
+
+    def _is_idle(self) -> bool:
+        gates = self.ask("gate")
+        return all(gates[m]["received"] == gates[m]["applied"] for m in EFFECTS if m in gates)
 
     def close(self) -> None:
         self._http.close()
@@ -202,10 +217,11 @@ class Home:
         self._running.append(running)
         return running
 
-    def approve(self, *people: int, role: str = "member") -> None:
-        """Lets people of Telegram in, by the command line."""
+    def approve(self, *people: int, role: str = "") -> None:
+        """Lets people of Telegram in, by the command line; the first is the owner."""
+        named = ("--role", role) if role else ()
         for person in people:
-            done = self.run("access", "approve", f"telegram:{person}", "--role", role)
+            done = self.run("access", "approve", f"telegram:{person}", *named)
             assert done.returncode == 0, done.stderr
 
     def processes(self) -> list[int]:
