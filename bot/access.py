@@ -49,6 +49,10 @@ class UnknownCode(Permanent):
     """No open pairing has this code or address."""
 
 
+class OwnerFirst(Permanent):
+    """There is no owner yet, so nobody can be given another role."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approved:
     """What an approval did."""
@@ -185,10 +189,11 @@ class Access:
         await self.load()
         return self._by_address[CONSOLE_ADDRESS]
 
-    async def approve(self, wanted: str, *, role: Role = Role.MEMBER) -> Approved:
+    async def approve(self, wanted: str, *, role: Role | None = None) -> Approved:
         """Lets somebody in by code or address, or admits a group chat (`telegram:-100123`).
 
-        The first address approved belongs to the owner. Raises UnknownCode.
+        The first address approved belongs to the owner; later ones are members unless a role is
+        named. Raises UnknownCode, OwnerFirst.
         """
         address = self._resolve(wanted)
         if _is_group(address):
@@ -200,16 +205,30 @@ class Access:
             return Approved(
                 address=address, person=known, text=f"{address} is {known.role} already."
             )
+        if self._owner_is_away():
+            if role not in {None, Role.OWNER}:
+                raise OwnerFirst(
+                    f"The first one approved becomes the owner, so {address} cannot be a {role} "
+                    "yet. Approve your own address first: write to the bot, and approve the code "
+                    "that it gives you."
+                )
+            person = await self._make_owner(address)
+        else:
+            person = await self._add(address, role or Role.MEMBER)
+        return Approved(address=address, person=person, text=f"{address} is now {person.role}.")
+
+    def _owner_is_away(self) -> bool:
+        """Whether the owner has no address yet but this machine's terminal."""
+        owner = self._owner()
+        return owner is None or set(owner.addresses) <= {CONSOLE_ADDRESS}
+
+    async def _make_owner(self, address: str) -> Person:
         owner = self._owner()
         if owner is None:
-            person = await self._add(address, Role.OWNER)
-        elif not [a for a in owner.addresses if a != CONSOLE_ADDRESS]:
-            await self._store.add_address(owner.id, address)
-            await self.load()
-            person = self._by_address[address]
-        else:
-            person = await self._add(address, role)
-        return Approved(address=address, person=person, text=f"{address} is now {person.role}.")
+            return await self._add(address, Role.OWNER)
+        await self._store.add_address(owner.id, address)
+        await self.load()
+        return self._by_address[address]
 
     async def deny(self, wanted: str) -> str:
         """Shuts somebody out, or a group chat. Raises UnknownCode."""

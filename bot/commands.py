@@ -75,7 +75,8 @@ async def stop(tools: Tools, asked: Asked) -> str:
 
 async def status(tools: Tools, asked: Asked) -> str:
     """How the bot is doing."""
-    lines = await tools.status.lines(for_owner=asked.person.role is Role.OWNER)
+    alone = not asked.message.is_group
+    lines = await tools.status.lines(for_owner=alone and asked.person.role is Role.OWNER)
     return "\n".join(lines)
 
 

@@ -30,7 +30,8 @@ def access_operations(access: Access) -> Mapping[str, Operation]:
         return access.as_json()
 
     async def approve(request: Request, emit: Emit) -> Request:
-        done = await access.approve(request["who"], role=Role(request["role"]))
+        role = Role(request["role"]) if request["role"] else None
+        done = await access.approve(request["who"], role=role)
         return {"text": done.text, "address": done.address}
 
     async def deny(request: Request, emit: Emit) -> Request:

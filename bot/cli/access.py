@@ -36,11 +36,13 @@ def list_people(as_json: AsJson = False) -> None:
 @app.command("approve")
 def approve(
     who: Who,
-    role: Annotated[Role, typer.Option(help="What they may do.")] = Role.MEMBER,
+    role: Annotated[
+        Role | None, typer.Option(help="What they may do; member unless named.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Let somebody in, or admit a group chat. The first one approved becomes the owner."""
-    _show(_ask("access.approve", who=who, role=role.value), as_json=as_json)
+    _show(_ask("access.approve", who=who, role=role.value if role else ""), as_json=as_json)
 
 
 @app.command("deny")

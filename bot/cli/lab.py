@@ -38,7 +38,7 @@ async def _rehearse(home: Opened) -> None:
     from bot.app import open_bot
     from bot.clock import SystemClock
     from bot.config_reading import load
-    from bot.home import Home, prepare
+    from bot.home import Home, prepare, settings_digest
     from bot.lab.model import ScriptedModel
     from bot.lab.telegram import FakeTelegram
 
@@ -58,7 +58,8 @@ async def _rehearse(home: Opened) -> None:
                 "HEARTHBOT_LLM__API_KEY": "lab",
             }
             settings = load(copy.path, env)
-            async with open_bot(copy, settings, env=env, digest="lab", clock=SystemClock()) as bot:
+            digest = settings_digest(copy, env)
+            async with open_bot(copy, settings, env=env, digest=digest, clock=SystemClock()) as bot:
                 await bot.access.approve(f"telegram:{PERSON}")
                 stopping = asyncio.Event()
                 async with asyncio.TaskGroup() as group:

@@ -145,4 +145,15 @@ def _rendered(texts: Iterable[str]) -> RenderableType:
     from rich.markdown import Markdown
     from rich.padding import Padding
 
-    return Group(*(Padding(Markdown(text), (0, 0, 1, 0)) for text in texts))
+    return Group(*(Padding(Markdown(_with_breaks(text)), (0, 0, 1, 0)) for text in texts))
+
+
+def _with_breaks(text: str) -> str:
+    """Keeps the line breaks that Markdown would join, as chats do; code stays as it is."""
+    lines: list[str] = []
+    fenced = False
+    for line in text.splitlines():
+        is_fence = line.lstrip().startswith(("```", "~~~"))
+        fenced = fenced != is_fence
+        lines.append(line if fenced or is_fence or not line.strip() else f"{line}  ")
+    return "\n".join(lines)

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from agent.errors import Permanent
 from agent.messages import Address, Role
-from bot.access import ANSWER_EVERY_MS, Access, Policy, UnknownCode
+from bot.access import ANSWER_EVERY_MS, Access, OwnerFirst, Policy, UnknownCode
 from memory.database import Database
 from memory.people import SqlitePeople
 from tests.memory.kit import StillClock
@@ -146,6 +146,17 @@ async def test_an_open_bot_takes_guests_in_private_chats_alone(
 
 
 # --- approving ---------------------------------------------------------------------------------
+
+
+async def test_before_there_is_an_owner_nobody_gets_another_role(
+    people: SqlitePeople, clock: StillClock
+) -> None:
+    door = await access(people, clock)
+
+    with pytest.raises(OwnerFirst, match="Approve your own address first"):
+        await door.approve("telegram:9", role=Role.GUEST)
+
+    assert door.who("telegram:9") is None
 
 
 async def test_the_first_address_is_the_owners_and_later_ones_are_members(
