@@ -33,6 +33,7 @@ async def test_a_stranger_gets_one_code_and_nothing_of_the_words_is_kept(rig: Ri
         await rig.quiet(bot)
         [answer] = rig.texts(STRANGER)
         [asking] = bot.access.as_json()["asking"]
+        assert b"treasure" not in rig.bytes_on_disk(), "not for a moment, as the WAL would tell"
 
     assert asking["code"] in answer
     assert len(asking["code"]) == CODE_CHARS

@@ -396,6 +396,7 @@ async def test_a_stranger_in_an_admitted_group_gets_no_turn_no_code_and_is_not_k
         rig.says(f"@{US} the treasure is in the well", by=STRANGER, chat=GROUP)
         await eventually(lambda: rig.inbox() == ["refused"])
         await rig.quiet(bot)
+        assert b"treasure" not in rig.bytes_on_disk(), "not for a moment, as the WAL would tell"
 
     assert rig.texts(GROUP) == []
     assert rig.model.requests == []
