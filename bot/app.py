@@ -44,6 +44,7 @@ from bot.console import ConsoleChannel
 from bot.control import ControlServer, Operation
 from bot.door import Door
 from bot.home import Home, HomeLock, settings_changed, shipped
+from bot.logs import Redactor, secrets_of
 from bot.operations import access_operations, status_operations, terminal_operations
 from bot.outbox import Outbox
 from bot.pace import Rates
@@ -226,7 +227,12 @@ async def open_bot(
         if telegram is not None:
             await stack.enter_async_context(telegram)
         outbox = await stack.enter_async_context(
-            Outbox(SqliteOutbox(database), _by_name(console, telegram), clock=clock)
+            Outbox(
+                SqliteOutbox(database),
+                _by_name(console, telegram),
+                clock=clock,
+                clean=Redactor(secrets_of(settings, env)).clean,
+            )
         )
         assistant = _assistant(home, settings, model, conversations, outbox, library, clock)
         engine = await stack.enter_async_context(

@@ -64,8 +64,16 @@ class LiveDraft:
     """Implements `agent.ports.Draft`. Its task begins when the turn is not over soon."""
 
     def __init__(
-        self, run_id: RunId, address: Address, channel: Channel, *, store: OutboxStore, spawn: Spawn
+        self,
+        run_id: RunId,
+        address: Address,
+        channel: Channel,
+        *,
+        store: OutboxStore,
+        spawn: Spawn,
+        clean: Callable[[str], str] = str,
     ) -> None:
+        self._clean = clean
         self._run_id = run_id
         self._address = address
         self._channel = channel
@@ -167,7 +175,7 @@ class LiveDraft:
             return
 
     async def _update(self, text: str, *, with_status: bool) -> None:
-        parts = self._channel.parts(text)
+        parts = self._channel.parts(self._clean(text))
         if not parts:
             return
         done = await (self._edit(parts[0]) if self._message_id else self._first(parts[0]))

@@ -23,7 +23,7 @@ from typing import Any, Self, TextIO
 
 import structlog
 
-from bot.config import LoggingSettings
+from bot.config import LoggingSettings, Settings
 
 SECRET_CHARS_MIN = 6
 """A shorter value would be found in half of all words."""
@@ -34,6 +34,16 @@ NOISY_LOGGERS = ("httpx", "httpcore", "telegram", "aiohttp")
 """They log every request, addresses with tokens in them included, and are heard from WARNING on."""
 
 EventDict = MutableMapping[str, Any]
+
+
+PROVIDER_KEYS_END = "_API_KEY"
+"""Environment variables of providers end so: their values are secrets too."""
+
+
+def secrets_of(settings: Settings, env: Mapping[str, str]) -> tuple[str, ...]:
+    """Everything that must never be shown: of the settings, and providers' keys."""
+    keys = [value for name, value in env.items() if name.endswith(PROVIDER_KEYS_END) and value]
+    return (*settings.secrets(), *keys)
 
 
 class Redactor:

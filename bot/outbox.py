@@ -59,10 +59,13 @@ class Outbox:
         channels: Mapping[str, Channel],
         *,
         clock: Clock,
+        clean: Callable[[str], str] = str,
         chance: Callable[[], float] = random.random,
     ) -> None:
+        """`clean` takes secrets out of whatever is shown (SPEC §15)."""
         self._store = store
         self._channels = channels
+        self._clean = clean
         self._clock = clock
         self._chance = chance
         self._lanes: dict[str, _Lane] = {}
@@ -154,6 +157,7 @@ class Outbox:
                 channel,
                 store=self._store,
                 spawn=self._group.create_task,
+                clean=self._clean,
             )
             self._drafts[run_id] = draft
         return draft
@@ -208,6 +212,7 @@ class Outbox:
         await self._draft_done(row.run_id)
         row = await self._store.row(outbox_id) or row
         await self._not_before(row)
+        row = replace(row, text=self._clean(row.text))
         sending = _Sending(row, address, channel, self._store, rest=self._rest)
         again_s = await sending.plan()
         while (part := sending.next_open()) is not None:

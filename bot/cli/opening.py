@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 DONE, FAILED, WRONG_USAGE = 0, 1, 2
 """Exit codes (SPEC §1)."""
 
-PROVIDER_KEYS_END = "_API_KEY"
-"""Environment variables of providers: their values are kept out of logs too."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
@@ -91,12 +88,11 @@ def logged(home: Opened, *, to_terminal: bool) -> Iterator[None]:
 
     `to_terminal` False keeps log lines out of a conversation: they go to the log file alone.
     """
-    from bot.logs import set_up
+    from bot.logs import secrets_of, set_up
 
-    keys = [v for name, v in home.env.items() if name.endswith(PROVIDER_KEYS_END) and v]
     with set_up(
         home.settings.logging,
-        secrets=[*home.settings.secrets(), *keys],
+        secrets=secrets_of(home.settings, home.env),
         stream=sys.stderr if to_terminal else _Nowhere(),
         file=home.home.log_file,
     ) as logs:

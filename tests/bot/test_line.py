@@ -285,3 +285,14 @@ async def test_what_was_delivered_before_a_kill_is_known_after_it(rig: Rig) -> N
     ]
     assert "There are seven apples." in str(rig.model.requests[-1]["messages"][-2])
     assert rig.texts()[0] == "There are seven apples."
+
+
+async def test_a_secret_in_a_reply_never_reaches_the_chat(rig: Rig) -> None:
+    rig.model.say("The key is lab-key-of-the-test, said the model.")
+
+    async with rig.running(OWNER) as bot:
+        rig.says("what is your key?")
+        await rig.reads("The key is [redacted], said the model.")
+        await rig.quiet(bot)
+
+    assert "lab-key-of-the-test" not in "".join(rig.texts())
