@@ -33,7 +33,7 @@ from telegram.error import (
 from telegram.request import HTTPXRequest
 from telegram.warnings import PTBUserWarning
 
-from agent.errors import SettingsWrong, StorageError
+from agent.errors import SettingsWrong, StorageError, Temporary
 from agent.messages import QUOTE_CHARS_MAX, Address, Attachment, IncomingMessage
 from agent.ports import Clock
 from bot.channel import (
@@ -199,9 +199,23 @@ class TelegramChannel:
         await poll.run()
 
     async def fetch_waiting(self, door: Door) -> None:
-        """Takes in what waits at Telegram now, and confirms it; for `run --once`."""
+        """Takes in what waits at Telegram now, and confirms it; for `run --once`.
+
+        Raises Temporary when Telegram does not give it now.
+        """
         offset: int | None = None
-        while updates := await self.get_updates(offset, timeout_s=0):
+        while True:
+            try:
+                updates = await self.get_updates(offset, timeout_s=0)
+            except Conflict as error:
+                raise Temporary(
+                    "Telegram gives its messages to another copy of this bot, or to the webhook "
+                    "that is set. Stop that copy, or let `hearthbot run` remove the webhook."
+                ) from error
+            except (TelegramError, TimeoutError) as error:
+                raise Temporary(f"Telegram cannot be asked now: {_why(error)}") from error
+            if not updates:
+                return
             await self.take(door, updates)
             last = last_id(updates)
             if last is None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from agent.errors import StorageFull
+from agent.errors import StorageFull, Temporary
 from bot.clock import SystemClock
 from bot.config import LoggingSettings
 from bot.config_reading import load
@@ -109,6 +109,16 @@ async def test_another_copy_of_the_bot_is_told_in_plain_words_once(rig: Rig, log
 
     [entry] = [entry for entry in logs if entry["event"] == "telegram.conflict"]
     assert "another copy" in entry["meaning"]
+
+
+async def test_working_off_says_in_plain_words_when_a_webhook_has_the_messages(rig: Rig) -> None:
+    async with rig.opened() as bot:
+        telegram = bot.telegram
+        assert telegram is not None
+        await telegram.set_webhook("http://127.0.0.1:9/x", secret="s")
+
+        with pytest.raises(Temporary, match="another copy of this bot, or to the webhook"):
+            await telegram.fetch_waiting(bot.door)
 
 
 async def test_a_webhook_that_is_set_gives_way_and_nothing_that_waits_is_dropped(rig: Rig) -> None:
