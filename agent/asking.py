@@ -91,11 +91,17 @@ class Asking:
         now = [entry_from_json(data) for data in question["entries"]]
         return ModelRequest(
             system=await self._system(question["system"]),
-            entries=repair(sent + now + self._hint(question["hint"])),
+            entries=repair(self._told(sent + now) + self._hint(question["hint"])),
             tools=self._toolbox.named(question["tools"]),
             temperature=self._temperature,
             max_output_tokens=self._output_tokens_max(),
         )
+
+    def _told(self, entries: list[Entry]) -> list[Entry]:
+        """A demo model would take notes about a conversation for the words to repeat."""
+        if not self._model.traits.demo:
+            return entries
+        return [entry for entry in entries if not isinstance(entry, Note)]
 
     def _require_fit(self, request: ModelRequest) -> None:
         """A request that is larger than the window is never sent (SPEC §5)."""

@@ -179,6 +179,8 @@ class Access:
 
     async def owner_of_this_machine(self) -> Person:
         """The person of the terminal: the owner, made when there is none yet."""
+        if self.who(CONSOLE_ADDRESS) is None:
+            await self.load()  # an earlier try may have been ended between its write and this
         known = self.who(CONSOLE_ADDRESS)
         if known is not None:
             return known

@@ -266,6 +266,7 @@ async def open_bot(
             status=status,
         )
         status.watch(bot)
+        log.info("bot.started", version=VERSION, model=choice.model, why=choice.why)
         await outbox.start()
         await engine.start()
         await door.resume(bot.channels)

@@ -112,6 +112,8 @@ def _read_file(file: Path) -> tuple[dict[str, Any], list[str]]:
         return tomllib.loads(text), []
     except tomllib.TOMLDecodeError as error:
         return {}, [f"{file}, {_toml_position(str(error), text)}"]
+    except RecursionError:
+        return {}, [f"{file}: is nested too deeply"]
 
 
 def _toml_position(message: str, text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -20,12 +20,15 @@ from agent.errors import AssistantError, Permanent
 
 log = structlog.get_logger()
 
+FOLLOWED = frozenset({"attach"})
+"""Operations that last as long as the client listens. All others are done to their end."""
+
 LINE_BYTES_MAX = 4 * 1024 * 1024
 
 WENT_AWAY = "The bot went away."
 
 Emit = Callable[[dict[str, Any]], None]
-Operation = Callable[[dict[str, Any], Emit], Awaitable[dict[str, Any]]]
+Operation = Callable[[dict[str, Any], Emit], Coroutine[Any, Any, dict[str, Any]]]
 """Takes a request and may emit events before it answers. AssistantErrors go to the client."""
 
 
@@ -41,6 +44,7 @@ class ControlServer:
         self._operations = operations
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._doing: set[asyncio.Task[dict[str, Any]]] = set()
 
     async def __aenter__(self) -> Self:
         # We hold the home's lock, so a socket that is there is left over from a kill.
@@ -60,9 +64,9 @@ class ControlServer:
         if self._server is None:
             return
         self._server.close()
-        for task in self._tasks:
+        for task in [*self._tasks, *self._doing]:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *self._doing, return_exceptions=True)
         self._path.unlink(missing_ok=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -96,15 +100,27 @@ class ControlServer:
             request = json.loads(line)
             number = request.get("id")
             operation = self._operations[request["op"]]
-            answer = await operation(
-                request, lambda event: client.write({"id": number, "event": event})
-            )
+            doing = operation(request, lambda event: client.write({"id": number, "event": event}))
+            answer = await (doing if request["op"] in FOLLOWED else self._to_its_end(doing))
             client.write({"id": number, "ok": True, "answer": answer})
         except AssistantError as error:
             client.write({"id": number, "ok": False, "error": str(error)})
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
             log.warning("control.bad_request", why=f"{type(error).__name__}: {error}")
             client.write({"id": number, "ok": False, "error": "this version does not know that"})
+
+    async def _to_its_end(self, doing: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+        """What was asked is done, even if whoever asked hangs up meanwhile: a message that was
+        stored must be acted on, and a person who was let in must be known."""
+        task = asyncio.ensure_future(doing)
+        self._doing.add(task)
+        task.add_done_callback(self._doing.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            # Nobody is left to be told how it ends.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+            raise
 
 
 class _ClientGone(Exception):
@@ -118,7 +134,8 @@ class _Client:
 
     def write(self, value: dict[str, Any]) -> None:
         if not self.gone.is_set():
-            self._writer.write(json.dumps(value, ensure_ascii=False).encode() + b"\n")
+            # All ASCII: half a character in a request must not break the answer to it.
+            self._writer.write(json.dumps(value).encode() + b"\n")
 
 
 class ControlClient:

@@ -369,6 +369,10 @@ class Door:
         self._spawn(answer(), name=f"command {command.name}")
         await asyncio.sleep(0)
 
+    async def state_of(self, knock: Knock) -> InboxState | None:
+        """What became of an event."""
+        return await self._inbox.state(knock.source, knock.event_id)
+
     async def idle(self) -> None:
         """Returns once no command is being answered, and no album is waited for."""
         while self._tasks:

@@ -71,6 +71,8 @@ def terminal_operations(
         return {}
 
     async def say(request: Request, emit: Emit) -> Request:
+        if not str(request["text"]).strip():
+            return {}
         await access.owner_of_this_machine()
         number = str(request["message_id"])
         now_ms = int(clock.now().timestamp() * 1000)
@@ -84,6 +86,6 @@ def terminal_operations(
         )
         await door.handle(console, await door.store([knock]))
         await settled(ADDRESS.key)
-        return {}
+        return {"state": await door.state_of(knock) or ""}
 
     return {"attach": attach, "say": say}

@@ -60,6 +60,9 @@ class Inbox(Protocol):
         Does nothing, and returns None, when the event has ended already.
         """
 
+    async def state(self, source: str, event_id: str) -> InboxState | None:
+        """Where an event is; None when there is none of this key."""
+
     async def counts(self) -> dict[str, int]:
         """Events by state."""
 

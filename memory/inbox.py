@@ -29,6 +29,7 @@ update inbox set state = ?, reason = ?, payload = null, ended_ms = ?
 where id = ? and ended_ms is null
 returning id
 """
+_STATE = "select state from inbox where source = ? and event_id = ?"
 _COUNTS = "select state, count(*) from inbox group by state"
 
 
@@ -89,6 +90,11 @@ class SqliteInbox:
             return add_message(connection, reply, now_ms=now_ms)
 
         return await self._database.write(work)
+
+    async def state(self, source: str, event_id: str) -> InboxState | None:
+        """Where an event is."""
+        row = await self._database.read(lambda c: c.execute(_STATE, (source, event_id)).fetchone())
+        return None if row is None else InboxState(row[0])
 
     async def counts(self) -> dict[str, int]:
         """Events by state."""

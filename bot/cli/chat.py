@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli.opening import Opened, exit_for, opened
+from bot.cli.opening import FAILED, Opened, exit_for, opened
 from bot.cli.screen import PlainScreen, RichScreen, Screen
 from bot.control import ControlClient
 
@@ -41,14 +41,17 @@ async def converse(home: Opened, message: str) -> None:
             ready = asyncio.Event()
             showing = group.create_task(_show(client, screen, ready))
             await ready.wait()
+            worked = True
             if message:
-                await _say(client, screen, message)
+                worked = await _say(client, screen, message)
             elif sys.stdin.isatty():
                 screen.greet()
                 await _converse(home, client, screen)
             else:
                 await _work_off(client, screen)
             showing.cancel()
+        if not worked:
+            raise typer.Exit(FAILED)
 
 
 @contextmanager
@@ -94,16 +97,20 @@ async def _show(client: ControlClient, screen: Screen, ready: asyncio.Event) -> 
             screen.show(event)
 
 
-async def _say(client: ControlClient, screen: Screen, text: str) -> None:
-    """Sends a message and waits until all that comes of it is shown; Ctrl-C stops the turn."""
+async def _say(client: ControlClient, screen: Screen, text: str) -> bool:
+    """Sends a message and waits until all that comes of it is shown; Ctrl-C stops the turn.
+
+    False when what was shown is a notice of failure.
+    """
     async with asyncio.TaskGroup() as group:
 
         def stop() -> None:
             group.create_task(client.ask("say", text="/stop", message_id=secrets.token_hex(8)))
 
         with screen.busy(), _on_signal(signal.SIGINT, stop):
-            await client.ask("say", text=text, message_id=secrets.token_hex(8))
+            answer = await client.ask("say", text=text, message_id=secrets.token_hex(8))
     screen.settle()
+    return answer.get("state") != "failed"
 
 
 async def _work_off(client: ControlClient, screen: Screen) -> None:

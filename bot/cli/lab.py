@@ -28,7 +28,7 @@ def lab() -> None:
 
     Works on a copy in a temporary folder: your conversations are not touched. Every line you type
     arrives as a Telegram message. `!call read_file {"path": "…"}` has the model call a tool,
-    `!long 9000` answer at length, `!fault 429` fail.
+    `!long 9000` answer at length, `!fault 429 always` fail.
     """
     with exit_for(), opened(log_to_terminal=False) as home:
         asyncio.run(_rehearse(home))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.rig import TOKEN, Home, Telegram, until
+from tests.acceptance.rig import TOKEN, Home, Model, Telegram, until
 from tests.acceptance.terminal import CTRL_D, ENTER, Terminal
 
 COMMANDS = ["", "run", "chat", "status", "lab", "access", "access list", "access approve"]
@@ -160,3 +160,15 @@ def test_hearthbot_alone_with_a_token_serves(home: Home, telegram: Telegram) -> 
 
         assert terminal.ends() == 0
         assert terminal.modes() == terminal.modes_before
+
+
+def test_a_message_that_could_not_be_answered_ends_with_one(home: Home, model: Model) -> None:
+    model.ask("named_fault", kind="401", times=None)
+
+    failed = home.run("chat", "-m", "hello")
+    model.ask("clear_faults")
+    answered = home.run("chat", "-m", "hello again")
+
+    assert (failed.returncode, answered.returncode) == (1, 0)
+    assert "does not accept my key" in failed.stdout
+    assert "You said:" in answered.stdout

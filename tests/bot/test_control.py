@@ -173,12 +173,46 @@ async def test_a_client_that_hangs_up_ends_what_it_followed(path: Path) -> None:
             ended.set()
         return {}
 
-    async with ControlServer(path, {"follow": follow}):
+    async with ControlServer(path, {"attach": follow}):
         reader, writer = await asyncio.open_unix_connection(path)
-        writer.write(json.dumps({"id": 1, "op": "follow"}).encode() + b"\n")
+        writer.write(json.dumps({"id": 1, "op": "attach"}).encode() + b"\n")
         await reader.readline()
         writer.close()
         await writer.wait_closed()
 
         async with asyncio.timeout(10):
             await ended.wait()
+
+
+async def test_what_was_asked_is_done_even_if_whoever_asked_hangs_up(path: Path) -> None:
+    begun, may_go_on, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def slow(request: Request, emit: Emit) -> Request:
+        begun.set()
+        await may_go_on.wait()
+        done.set()
+        return {}
+
+    async with asyncio.timeout(10), ControlServer(path, {"slow": slow, "echo": echo}):
+        _, writer = await asyncio.open_unix_connection(path)
+        writer.write(b'{"id": 1, "op": "slow"}\n')
+        await begun.wait()
+        writer.close()
+        await writer.wait_closed()
+        async with ControlClient(path) as later:
+            await later.ask("echo", text="still here")
+        may_go_on.set()
+        await done.wait()
+
+
+async def test_a_request_nested_without_end_is_refused_and_the_next_is_answered(
+    path: Path, server: ControlServer
+) -> None:
+    async with asyncio.timeout(10):
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(b"[" * 200_000 + b"\n" + b'{"id": "\\ud800", "op": "nothing"}\n')
+        answers = [json.loads(await reader.readline()) for _ in range(2)]
+        writer.close()
+        await writer.wait_closed()
+
+    assert [answer["ok"] for answer in answers] == [False, False]

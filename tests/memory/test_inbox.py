@@ -107,3 +107,16 @@ async def test_half_a_surrogate_pair_does_not_stop_the_inbox(inbox: SqliteInbox)
     await inbox.store([event("1", payload='{"text": "\ud83d"}')])
 
     assert [known.event.payload for known in await inbox.unfinished()] == ['{"text": "?"}']
+
+
+async def test_an_event_tells_where_it_is(inbox: SqliteInbox) -> None:
+    [stored] = await inbox.store([event("1")])
+
+    before = await inbox.state(stored.event.source, "1")
+    await inbox.end(stored.id, InboxState.SILENT, reply=None)
+
+    assert (before, await inbox.state(stored.event.source, "1")) == (
+        InboxState.RECEIVED,
+        InboxState.SILENT,
+    )
+    assert await inbox.state("s", "2") is None
