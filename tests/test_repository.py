@@ -12,7 +12,8 @@ from tests.checkout import PACKAGES, ROOT, tracked
 TEXT_ENDINGS = {".py", ".md", ".toml", ".txt", ".sql", ".svg", ".yaml", ".yml", ".json", ".sh", ""}
 
 REGISTRY = re.compile(
-    r"(?:pypi\.org|pythonhosted\.org|npmjs\.(?:org|com)|registry\.[a-z]|/simple/|/root/\.pyenv"
+    # Not written out: no file names such a host, this one included.
+    r"(?:py[p]i\.org|python[h]osted\.org|npm[j]s\.(?:org|com)|registry\.[a-z]|/simple/"
     r"|(?:extra-)?index-url\s*[= ]\s*http)"
 )
 """Addresses of package servers: whoever installs brings their own, and the lock has hashes."""
