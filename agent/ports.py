@@ -9,7 +9,9 @@ from enum import StrEnum
 from typing import Any, Literal, Protocol
 
 from agent.messages import Address, ConversationId, InboxId, OutboxId, PersonId, RunId
+from agent.recalled import Recalled, RecallWanted
 from agent.request import ModelRequest, ModelTraits
+from agent.stored import PromptTrace, SkillRecord, StoredPlaybook
 from agent.transcript import Answered, Entry, Turn
 
 Json = dict[str, Any]
@@ -265,6 +267,8 @@ class History:
 
     entries: tuple[StoredEntry, ...]
     notes: tuple[tuple[int, str], ...] = ()
+    turns: int = 0
+    """How many turns the conversation has had, also those that are not sent any more."""
 
 
 class Conversations(Protocol):
@@ -287,6 +291,45 @@ class Conversations(Protocol):
 
     async def text(self, digest: str) -> str | None:
         """The text of a digest."""
+
+
+class Recall(Protocol):
+    """Finds what is remembered for a prompt: only what this person may see in this place."""
+
+    async def recall(self, wanted: RecallWanted) -> Recalled:
+        """What is known, found and due. Raises StorageError."""
+
+
+class SkillRecords(Protocol):
+    """Playbooks in the database, and what the owner decided about skills. Raises StorageError."""
+
+    async def playbooks(self) -> Sequence[StoredPlaybook]:
+        """All of them, by name."""
+
+    async def put_playbook(self, playbook: StoredPlaybook) -> bool:
+        """Stores or replaces one; True when its name was new. `updated_ms` is set anew."""
+
+    async def remove_playbook(self, name: str) -> bool:
+        """False when there is none of this name."""
+
+    async def records(self) -> Sequence[SkillRecord]:
+        """All decisions, by name."""
+
+    async def put_record(self, record: SkillRecord) -> None:
+        """Stores or replaces a decision."""
+
+    async def remove_record(self, name: str) -> bool:
+        """Forgets a decision; False when there was none."""
+
+
+class Traces(Protocol):
+    """What was sent to a model, as far as the recorded steps are kept. Raises StorageError."""
+
+    async def prompt(self, run_id: RunId) -> PromptTrace | None:
+        """One turn's."""
+
+    async def prompts(self, lane: str, *, limit: int) -> Sequence[PromptTrace]:
+        """The newest turns of an address that have begun, newest first."""
 
 
 class Draft(Protocol):

@@ -68,7 +68,7 @@ def assemble(
 
 def demo_prompt(scene: Scene) -> Prompt:
     """The whole prompt of a demo model: a larger one would fill its window (DESIGN §7)."""
-    layer = PromptLayer(
+    layer = PromptLayer.of(
         name="base",
         text=scene.texts["demo"],
         stability=Stability.STATIC,

@@ -17,27 +17,71 @@ class Stability(StrEnum):
     TURN = "turn"
 
 
+class Repeat(StrEnum):
+    """What the history that is sent anyway spares a turn layer (SPEC §5, placement)."""
+
+    STATE = "state"
+    """How things stand: left out while its newest version stands there, told when it is gone."""
+    MATERIAL = "material"
+    """To be read once: a piece that stands anywhere in it is not sent again."""
+    MOMENT = "moment"
+    """Of this message alone: always sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A part of a layer that comes or goes as a whole. `source` is an id for the trace (`fact:12`).
+
+    `brief` is said in its place where the whole text stands in the history already.
+    """
+
+    text: str
+    source: str = ""
+    brief: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptLayer:
-    """One named piece of a prompt. An empty text vanishes together with its heading.
+    """One named part of a prompt. Without text it vanishes together with its heading.
 
-    `trust` says whose words these are: "ours", "owner" (workspace files) or "outside".
+    `pieces` stand in order of worth: over budget the last ones go first, down to `pieces_min`;
+    where `cuts` is set, the last one left is shortened instead of dropped. `closing` ends a layer
+    whose heading opens a block. `trust` says whose words these are: "ours", "owner" (files of the
+    workspace) or "outside".
     """
 
     name: str
-    text: str
+    pieces: tuple[Piece, ...]
     stability: Stability
-    source: str
     heading: str = ""
+    closing: str = ""
+    between: str = "\n\n"
     trust: str = "ours"
-    tokens_max: int | None = None
+    repeat: Repeat = Repeat.STATE
+    pieces_min: int = 0
+    cuts: bool = False
+
+    @classmethod
+    def of(cls, name: str, text: str, *, source: str, **more: Any) -> PromptLayer:
+        """A layer of one piece."""
+        return cls(name=name, pieces=(Piece(text=text, source=source),), **more)
+
+    @property
+    def text(self) -> str:
+        """All pieces, without heading."""
+        return self.between.join(text for piece in self.pieces if (text := piece.text.strip()))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Where its words are from, each once."""
+        return tuple(dict.fromkeys(piece.source for piece in self.pieces if piece.source))
 
     def render(self) -> str:
-        """Heading and text, or nothing."""
-        text = self.text.strip()
+        """Heading, text and closing, or nothing."""
+        text = self.text
         if not text:
             return ""
-        return f"{self.heading}\n{text}" if self.heading else text
+        return "\n".join(part for part in (self.heading, text, self.closing) if part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +100,8 @@ class ModelTraits:
     window: int = 128_000
     tools: bool = True
     demo: bool = False
+    effort: bool = False
+    """Whether it has a setting for how long it thinks (reasoning effort)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

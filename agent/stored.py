@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from agent.messages import InboxId, OutboxId, PersonId, Role, RunId
 
@@ -130,3 +131,49 @@ class Directory:
     people: tuple[Person, ...]
     chats: dict[str, str]
     pairings: tuple[Pairing, ...]
+
+
+# --- skills ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPlaybook:
+    """A playbook that lives in the database. `name` is the key, written like a skill's."""
+
+    name: str
+    description: str
+    keywords: tuple[str, ...]
+    text: str
+    priority: int = 0
+    required_tools: tuple[str, ...] = ()
+    updated_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillRecord:
+    """What the owner decided about a skill of the workspace.
+
+    `digest` names the content that was looked at: a skill whose content differs from it is in
+    quarantine again. `enabled` is about the clock: a skill with a schedule runs only when set.
+    """
+
+    name: str
+    digest: str = ""
+    approved: bool = True
+    enabled: bool = False
+    origin: str = ""
+
+
+# --- looking back ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptTrace:
+    """The recorded steps of a turn that say what was sent: `begin`, and each `model` in order."""
+
+    run_id: RunId
+    lane: str
+    person_id: PersonId
+    started_ms: int
+    begin: dict[str, Any]
+    asked: tuple[dict[str, Any], ...] = ()

@@ -13,7 +13,7 @@ def base(scene: Scene) -> PromptLayer:
     """Layer 1: the persona text, with `system_extra` after it where there is one."""
     extra = scene.texts.get("system_extra", "").strip()
     text = f"{scene.base.strip()}\n\n{extra}" if extra else scene.base
-    return PromptLayer(
+    return PromptLayer.of(
         name="base", text=text, stability=Stability.STATIC, source=scene.base_source, trust="owner"
     )
 
@@ -27,7 +27,7 @@ def bootstrap(scene: Scene) -> PromptLayer | None:
     ]
     if not parts:
         return None
-    return PromptLayer(
+    return PromptLayer.of(
         name="bootstrap",
         text="\n\n".join(parts),
         stability=Stability.STATIC,

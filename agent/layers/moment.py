@@ -9,7 +9,7 @@ from agent.scene import Scene, one_line
 def date_and_time(scene: Scene) -> PromptLayer:
     """Layer 19: to the minute, in the person's zone."""
     now = scene.now
-    return PromptLayer(
+    return PromptLayer.of(
         name="date and time",
         heading="## Current Date & Time",
         text=f"{now:%A}, {now:%B} {now.day}, {now.year}, {now:%H:%M} ({scene.zone})",
@@ -32,7 +32,7 @@ def current_chat(scene: Scene) -> PromptLayer:
         lines.append("private chat")
         if name := turn.person_name or message.sender_name:
             lines.append(f"user: {one_line(name)}")
-    return PromptLayer(
+    return PromptLayer.of(
         name="current chat",
         heading="## Current Chat",
         text="\n".join(lines),

@@ -8,7 +8,7 @@ from agent.scene import Scene, fill
 
 def tool_rules(scene: Scene) -> PromptLayer:
     """Layer 2: act by calling tools, claim nothing without a call."""
-    return PromptLayer(
+    return PromptLayer.of(
         name="tool rules",
         heading="## Acting",
         text=scene.texts["acting"],
@@ -19,7 +19,7 @@ def tool_rules(scene: Scene) -> PromptLayer:
 
 def surroundings(scene: Scene) -> PromptLayer:
     """Layer 3: product, machine, workspace."""
-    return PromptLayer(
+    return PromptLayer.of(
         name="surroundings",
         heading="## Surroundings",
         text=fill(scene.texts["surroundings"], VERSION=scene.version, SYSTEM=scene.system),
@@ -36,7 +36,7 @@ def language_and_format(scene: Scene) -> PromptLayer:
         if scene.fixed_language
         else scene.texts["language_auto"]
     )
-    return PromptLayer(
+    return PromptLayer.of(
         name="language and format",
         heading="## Language and format",
         text=fill(

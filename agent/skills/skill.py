@@ -1,0 +1,150 @@
+"""What a skill is, once it has been read. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+
+class Place(StrEnum):
+    """Where a skill comes from, the strongest first: of one name, the first place wins."""
+
+    WORKSPACE = "workspace"
+    STORED = "stored"
+    """A playbook that lives in the database."""
+    USER = "user"
+    SHIPPED = "shipped"
+
+
+class SkillState(StrEnum):
+    """Whether a skill is used. All but the first are listed, with the reason, and not used."""
+
+    USABLE = "usable"
+    QUARANTINED = "quarantined"
+    """Installed or written by the assistant, and not approved by the owner (or changed since)."""
+    MISSING = "missing"
+    """This machine lacks what it requires: a program, a variable, an operating system."""
+    OFF = "off"
+    """It runs by the clock, and nobody has enabled it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoInvoke:
+    """A tool that is called when a reply was of no help; `{{query}}` stands for the message."""
+
+    tool: str
+    args: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillSchedule:
+    """When a skill runs by itself: exactly one of the first three is set.
+
+    `cron` is standard cron text, `at` an ISO time. `timezone` is an IANA name; empty is the
+    person's. `deliver_to` is an address key; empty is the owner's private chat.
+    """
+
+    cron: str = ""
+    interval_minutes: int = 0
+    at: str = ""
+    timezone: str = ""
+    notify: str = ""
+    deliver_to: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skill:
+    """A skill as it was read. `digest` names the content of its whole folder.
+
+    `text` is what stands below the front matter, `location` how the model and a person name the
+    file (`workspace/skills/x/SKILL.md`). `allowed_tools` are the entries of `allowed-tools` as
+    written (`Read`, `Bash(git:*)`); None means that the file sets no limit. `missing` says in words
+    what the machine lacks. Keywords, patterns and names are in the order of the file.
+    """
+
+    name: str
+    description: str
+    text: str
+    place: Place
+    location: str
+    folder: Path | None = None
+    digest: str = ""
+    state: SkillState = SkillState.USABLE
+    missing: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+    priority: int = 0
+    required_tools: tuple[str, ...] = ()
+    allowed_tools: tuple[str, ...] | None = None
+    max_steps: int | None = None
+    no_tools: bool = False
+    full_context: bool = False
+    schedule: SkillSchedule | None = None
+    patterns: tuple[str, ...] = ()
+    """`trigger.patterns`: regular expressions on the trimmed message."""
+    instruction: str = ""
+    auto_invoke: tuple[AutoInvoke, ...] = ()
+    license: str = ""
+    compatibility: str = ""
+    version: str = ""
+
+    @property
+    def is_playbook(self) -> bool:
+        """Injected when a keyword matches."""
+        return bool(self.keywords) and self.schedule is None
+
+    @property
+    def is_listed(self) -> bool:
+        """Named in the prompt and read on demand: progressive disclosure (SPEC §5, layer 5)."""
+        return not self.keywords and self.schedule is None
+
+    @property
+    def is_used(self) -> bool:
+        """Whether any of it may reach a prompt."""
+        return self.state is SkillState.USABLE
+
+
+class Severity(StrEnum):
+    """An error keeps a skill from being used; a warning does not."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something wrong with a skill's file. `line` counts from 1; 0 means the file as a whole."""
+
+    skill: str
+    file: str
+    text: str
+    line: int = 0
+    severity: Severity = Severity.ERROR
+
+    def __str__(self) -> str:
+        """`workspace/skills/x/SKILL.md:3: what is wrong`."""
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{place}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelf:
+    """All skills there are at one moment: each name once, by priority (high first), then name.
+
+    `shadowed` are those whose name a stronger place has taken. Broken ones are in `problems` alone.
+    """
+
+    skills: tuple[Skill, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    shadowed: tuple[Skill, ...] = ()
+
+    def get(self, name: str) -> Skill | None:
+        """The skill of this name, whatever its state."""
+        return next((skill for skill in self.skills if skill.name == name), None)
+
+    @property
+    def used(self) -> tuple[Skill, ...]:
+        """Those that may reach a prompt."""
+        return tuple(skill for skill in self.skills if skill.is_used)
