@@ -269,6 +269,8 @@ class History:
     notes: tuple[tuple[int, str], ...] = ()
     turns: int = 0
     """How many turns the conversation has had, also those that are not sent any more."""
+    shortened_to: int = 0
+    """Old tool results before this message id are sent shortened; a step moves it (SPEC §5)."""
 
 
 class Conversations(Protocol):
