@@ -18,9 +18,12 @@ from memory.stored_text import storable
 _CURRENT = "select id from conversations where lane = ? and closed_ms is null"
 _OPEN = "insert into conversations (id, lane, created_ms) values (?, ?, ?)"
 _CLOSE = "update conversations set closed_ms = ? where lane = ? and closed_ms is null"
-_SENT_FROM = "select sent_from from conversations where id = ?"
+_SENT = "select sent_from, shortened_to from conversations where id = ?"
 _ENTRIES = """
 select id, run_id, body from messages where conversation_id = ? and id >= ? order by id
+"""
+_LATER_TURNS = """
+select count(distinct run_id), max(id) from messages where conversation_id = ? and id > ?
 """
 _NOTES = "select id, text from notes where conversation_id = ? and run_id is null order by id"
 _ADD_NOTE = "insert into notes (conversation_id, text, created_ms) values (?, ?, ?)"
@@ -29,6 +32,7 @@ _TEXT = "select body from texts where digest = ?"
 
 _LANES_MAX = 10_000
 _DIGESTS_MAX = 10_000
+_COUNTS_MAX = 10_000
 
 
 def random_id() -> str:
@@ -45,6 +49,7 @@ class SqliteConversations:
         self._open: dict[str, ConversationId] = {}
         self._restarts = 0
         self._kept = _KeptEntries()
+        self._counts: dict[ConversationId, _Count] = {}
         self._digests: set[str] = set()
 
     async def current(self, lane: str) -> ConversationId:
@@ -81,19 +86,27 @@ class SqliteConversations:
     async def history(self, conversation: ConversationId, *, upto: int | None = None) -> History:
         """Entries that are sent, oldest first, up to id `upto` where one is given.
 
-        Entries are never changed once stored: only those after the last one known are read.
+        Entries are never changed once stored: only those after the last one known are read, and
+        only their turns are counted. `upto` does not touch the number of turns.
         """
         known = self._kept.get(conversation)
+        count = self._counts.get(conversation, _Count())
 
         def work(connection: sqlite3.Connection) -> _Found:
-            return _read_on(connection, conversation, known)
+            return _read_on(connection, conversation, known, count)
 
         found = await self._database.read(work)
         self._kept.put(conversation, found.entries)
+        self._keep_count(conversation, found.count)
         entries = found.entries.entries
         if upto is not None:
             entries = tuple(entry for entry in entries if entry.id <= upto)
-        return History(entries=entries, notes=found.notes)
+        return History(
+            entries=entries,
+            notes=found.notes,
+            turns=found.count.turns,
+            shortened_to=found.shortened_to,
+        )
 
     async def note(self, conversation: ConversationId, text: str) -> None:
         """Keeps a note that the next turn tells the model."""
@@ -131,6 +144,13 @@ class SqliteConversations:
             self._open[lane] = ConversationId(conversation)
         return ConversationId(conversation)
 
+    def _keep_count(self, conversation: ConversationId, count: _Count) -> None:
+        # Apart from the entries: a long conversation of which little is sent is quick to read
+        # again, and slow to count again.
+        if len(self._counts) >= _COUNTS_MAX and conversation not in self._counts:
+            self._counts.clear()
+        self._counts[conversation] = count
+
 
 # --- entries already read --------------------------------------------------------------------
 
@@ -145,22 +165,48 @@ class _Entries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Count:
+    """How many turns a conversation has had up to and with message id `upto`."""
+
+    turns: int = 0
+    upto: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
     entries: _Entries
     notes: tuple[tuple[int, str], ...]
+    count: _Count
+    shortened_to: int
 
 
 def _read_on(
-    connection: sqlite3.Connection, conversation: ConversationId, known: _Entries | None
+    connection: sqlite3.Connection,
+    conversation: ConversationId,
+    known: _Entries | None,
+    count: _Count,
 ) -> _Found:
-    row = connection.execute(_SENT_FROM, (conversation,)).fetchone()
-    first = 0 if row is None else row[0]
+    row = connection.execute(_SENT, (conversation,)).fetchone()
+    first, shortened_to = (0, 0) if row is None else row
     # Where the start was moved (seldom, and mostly to near the end) all is read again.
     had = known if known is not None and known.first == first else _Entries(first=first)
     next_id = had.entries[-1].id + 1 if had.entries else first
     rows = connection.execute(_ENTRIES, (conversation, next_id)).fetchall()
     notes = connection.execute(_NOTES, (conversation,)).fetchall()
-    return _Found(entries=_extended(had, rows) if rows else had, notes=tuple(notes))
+    return _Found(
+        entries=_extended(had, rows) if rows else had,
+        notes=tuple(notes),
+        count=_counted_on(connection, conversation, count),
+        shortened_to=shortened_to,
+    )
+
+
+def _counted_on(
+    connection: sqlite3.Connection, conversation: ConversationId, count: _Count
+) -> _Count:
+    """Right because a turn's entries are stored in one transaction: none lies on both sides."""
+    turns, upto = connection.execute(_LATER_TURNS, (conversation, count.upto)).fetchone()
+    return count if upto is None else _Count(turns=count.turns + turns, upto=upto)
 
 
 def _extended(had: _Entries, rows: list[tuple[int, str, str]]) -> _Entries:

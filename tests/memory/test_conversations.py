@@ -2,9 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agent.messages import ConversationId
 from agent.ports import StoredEntry
@@ -12,7 +16,7 @@ from agent.transcript import Answered, Said, ToolCall, ToolResult
 from memory.conversations import SqliteConversations
 from memory.database import Database
 from memory.journal import SqliteJournal
-from tests.memory.kit import LANE, rows, run, turn_end
+from tests.memory.kit import LANE, opened, rows, run, turn_end
 
 
 async def finish(
@@ -218,3 +222,137 @@ async def test_a_long_text_is_stored_once(
 
     assert await conversations.text("d1") == "long"
     assert await conversations.text("d2") is None
+
+
+# --- how many turns there were ---------------------------------------------------------------
+
+
+async def test_turns_are_counted_also_those_that_are_not_sent_any_more(
+    database: Database, conversations: SqliteConversations, journal: SqliteJournal
+) -> None:
+    conversation = await conversations.current(LANE)
+    for n in range(5):
+        await finish(journal, f"r{n}", conversation)
+    ids = [stored.id for stored in (await conversations.history(conversation)).entries]
+
+    await finish(journal, "r5", conversation, sent_from=ids[8])
+
+    for one in (conversations, SqliteConversations(database)):
+        history = await one.history(conversation)
+        assert (len(history.entries), history.turns) == (4, 6)
+        assert (await one.history(conversation, upto=ids[8])).turns == 6
+
+
+async def test_a_start_behind_all_messages_loses_no_turn(
+    conversations: SqliteConversations, journal: SqliteJournal
+) -> None:
+    conversation = await conversations.current(LANE)
+    await finish(journal, "r1", conversation, sent_from=1_000)
+
+    history = await conversations.history(conversation)
+    assert (history.entries, history.turns) == ((), 1)
+    await finish(journal, "r2", conversation)
+    assert (await conversations.history(conversation)).turns == 2
+
+
+async def test_a_new_conversation_starts_at_no_turns(
+    conversations: SqliteConversations, journal: SqliteJournal
+) -> None:
+    old = await conversations.current(LANE)
+    await finish(journal, "r1", old)
+
+    new = await conversations.start_new(LANE)
+
+    assert (await conversations.history(new)).turns == 0
+    assert (await conversations.history(old)).turns == 1
+    assert (await conversations.history(ConversationId("c_none"))).turns == 0
+
+
+async def test_counts_of_many_conversations_are_bounded_and_still_right(
+    conversations: SqliteConversations, journal: SqliteJournal
+) -> None:
+    conversation = await conversations.current(LANE)
+    await finish(journal, "r1", conversation)
+    assert (await conversations.history(conversation)).turns == 1
+
+    for n in range(10_000):
+        await conversations.history(ConversationId(f"c_none_{n}"))
+
+    assert len(conversations._counts) <= 10_000
+    await finish(journal, "r2", conversation)
+    assert (await conversations.history(conversation)).turns == 2
+
+
+async def test_where_results_are_shortened_is_read_each_time(
+    database: Database, conversations: SqliteConversations
+) -> None:
+    conversation = await conversations.current(LANE)
+    assert (await conversations.history(conversation)).shortened_to == 0
+
+    await database.write(lambda c: c.execute("update conversations set shortened_to = 17"))
+
+    assert (await conversations.history(conversation)).shortened_to == 17
+    assert (await conversations.history(conversation, upto=3)).shortened_to == 17
+
+
+lanes = st.sampled_from(["telegram:1", "telegram:2"])
+events = st.one_of(
+    st.tuples(st.just("finish"), lanes, st.integers(0, 4)),
+    st.tuples(st.just("move"), lanes, st.integers(0, 60)),
+    st.tuples(st.just("read"), lanes, st.none() | st.integers(0, 60)),
+    st.tuples(st.just("new"), lanes, st.just(0)),
+    st.tuples(st.just("restart"), lanes, st.just(0)),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(story=st.lists(events, max_size=25))
+def test_turns_are_as_many_as_a_plain_count_finds_whatever_happened_before(
+    tmp_path_factory: pytest.TempPathFactory, story: list[tuple[str, str, int | None]]
+) -> None:
+    path = tmp_path_factory.mktemp("story") / "hearthbot.db"
+
+    told = asyncio.run(told_and_counted(path, story))
+
+    assert [turns for turns, _ in told] == [counted for _, counted in told]
+
+
+async def told_and_counted(
+    path: Path, story: Sequence[tuple[str, str, int | None]]
+) -> list[tuple[int, int]]:
+    """At each reading, and of every conversation in the end: what is told, and what is there."""
+    told: list[tuple[int, int]] = []
+    async with opened(path) as database:
+        conversations, journal = SqliteConversations(database), SqliteJournal(database)
+        run_ids = (f"r{n}" for n in count())
+
+        async def compare(conversation: ConversationId, upto: int | None) -> None:
+            history = await conversations.history(conversation, upto=upto)
+            told.append((history.turns, counted(path, conversation)))
+
+        async def end_turn(conversation: ConversationId, said: int, sent_from: int | None) -> None:
+            run_id = next(run_ids)
+            entries = tuple(Said(text=str(n)) for n in range(said))
+            end = turn_end(run_id, conversation, entries=entries, sent_from=sent_from)
+            await journal.submit(run(run_id))
+            await journal.finish(run(run_id).run_id, end)
+
+        for what, lane, number in story:
+            if what == "restart":
+                conversations = SqliteConversations(database)
+            elif what == "new":
+                await conversations.start_new(lane)
+            elif what == "read":
+                await compare(await conversations.current(lane), number)
+            elif what == "move":
+                await end_turn(await conversations.current(lane), 1, number)
+            else:
+                await end_turn(await conversations.current(lane), number or 0, None)
+        for (conversation,) in rows(path, "select id from conversations"):
+            await compare(ConversationId(str(conversation)), None)
+    return told
+
+
+def counted(path: Path, conversation: ConversationId) -> int:
+    found = rows(path, "select distinct conversation_id, run_id from messages")
+    return sum(1 for stored, _ in found if stored == conversation)
