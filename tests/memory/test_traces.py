@@ -1,0 +1,229 @@
+"""What was sent can be looked at as long as the steps are kept, and looking costs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from agent.messages import PersonId, RunId
+from agent.ports import Json, Traces
+from agent.stored import PromptTrace
+from memory.conversations import SqliteConversations
+from memory.database import Database
+from memory.journal import SqliteJournal
+from memory.traces import SqliteTraces
+from tests.memory.kit import LANE, START_MS, StillClock, opened, run, turn_end
+
+BEGIN: Json = {"upto": 0, "sent_from": None, "system": "d1", "context": "☀", "tools": ["clock"]}
+STRANGE = ["", "{", "[]", "null", "7", '"text"', "[" * 100_000, "1" * 5_000, '{"a": 1} trailing']
+
+
+@pytest.fixture
+def traces(database: Database) -> Traces:
+    return SqliteTraces(database)
+
+
+def answer(text: str) -> Json:
+    return {"turns_sent": 1, "sent_from": None, "answer": {"kind": "answered", "text": text}}
+
+
+def failure(kind: str) -> Json:
+    return {"turns_sent": 1, "sent_from": None, "error": {"kind": kind, "text": "why"}}
+
+
+async def take_turn(
+    journal: SqliteJournal, run_id: str, *steps: tuple[str, Json], lane: str = LANE
+) -> None:
+    """A turn that has begun and recorded these steps, and goes on."""
+    await journal.submit(run(run_id, lane=lane))
+    await journal.begin(RunId(run_id))
+    for n, (name, output) in enumerate(steps):
+        await journal.record(RunId(run_id), n, name, output)
+
+
+async def spoil(database: Database, run_id: str, n: int, output: str) -> None:
+    """Writes what another version might have left."""
+    await database.write(
+        lambda c: c.execute(
+            "update steps set output = ? where run_id = ? and n = ?", (output, run_id, n)
+        )
+    )
+
+
+async def test_a_trace_has_the_beginning_and_each_answer_in_order(
+    traces: Traces, journal: SqliteJournal, clock: StillClock
+) -> None:
+    await journal.submit(run("r1"))
+    clock.move(2)
+    await journal.begin(RunId("r1"))
+    steps = [
+        ("begin", BEGIN),
+        ("model", failure("ContextTooLong")),
+        ("model", answer("let me look")),
+        ("tool", {"content": "12:00", "ok": True}),
+        ("receive", {"messages": []}),
+        ("model", answer("noon")),
+    ]
+    for n, (name, output) in enumerate(steps):
+        await journal.record(RunId("r1"), n, name, output)
+
+    assert await traces.prompt(RunId("r1")) == PromptTrace(
+        run_id=RunId("r1"),
+        lane=LANE,
+        person_id=PersonId("p1"),
+        started_ms=START_MS + 2_000,
+        begin=BEGIN,
+        asked=(failure("ContextTooLong"), answer("let me look"), answer("noon")),
+    )
+
+
+async def test_a_turn_is_ordered_by_number_also_past_ten(
+    traces: Traces, journal: SqliteJournal
+) -> None:
+    asked = [answer(str(n)) for n in range(15)]
+    await take_turn(journal, "r1", ("begin", BEGIN), *(("model", one) for one in asked))
+
+    trace = await traces.prompt(RunId("r1"))
+
+    assert trace is not None
+    assert list(trace.asked) == asked
+
+
+async def test_a_turn_that_is_unknown_or_has_not_begun_has_no_trace(
+    traces: Traces, journal: SqliteJournal
+) -> None:
+    await journal.submit(run("queued"))
+    await take_turn(journal, "begun")
+    await journal.intend(RunId("begun"), 0, "begin")
+    await take_turn(journal, "odd", ("model", answer("x")))
+
+    for run_id in ("unknown", "queued", "begun", "odd"):
+        assert await traces.prompt(RunId(run_id)) is None
+    assert await traces.prompts(LANE, limit=10) == []
+
+
+async def test_the_newest_turns_of_an_address_come_first_and_of_no_other(
+    traces: Traces, journal: SqliteJournal
+) -> None:
+    for n in range(8):
+        await take_turn(journal, f"r{n}", ("begin", BEGIN | {"upto": n}))
+        await take_turn(journal, f"other{n}", ("begin", BEGIN), lane=f"{LANE}:7")
+    await journal.submit(run("queued"))
+
+    found = await traces.prompts(LANE, limit=3)
+
+    assert [(trace.run_id, trace.begin["upto"]) for trace in found] == [
+        ("r7", 7),
+        ("r6", 6),
+        ("r5", 5),
+    ]
+    assert len(await traces.prompts(LANE, limit=100)) == 8
+    assert [await traces.prompts(LANE, limit=limit) for limit in (0, -1)] == [[], []]
+
+
+async def test_a_joined_turn_leaves_its_place_to_an_older_one(
+    traces: Traces, journal: SqliteJournal
+) -> None:
+    await take_turn(journal, "r1", ("begin", BEGIN))
+    await journal.submit(run("joined"))
+    await journal.record(RunId("r1"), 1, "receive", {"messages": []}, joined=[RunId("joined")])
+
+    assert [trace.run_id for trace in await traces.prompts(LANE, limit=1)] == ["r1"]
+
+
+async def test_a_trace_goes_with_the_steps(
+    traces: Traces,
+    journal: SqliteJournal,
+    conversations: SqliteConversations,
+    clock: StillClock,
+) -> None:
+    conversation = await conversations.current(LANE)
+    for run_id in ("r1", "r2"):
+        await take_turn(journal, run_id, ("begin", BEGIN))
+        await journal.finish(RunId(run_id), turn_end(run_id, conversation))
+        clock.move(10)
+
+    await journal.prune(START_MS + 5_000)
+
+    assert await traces.prompt(RunId("r1")) is None
+    assert [trace.run_id for trace in await traces.prompts(LANE, limit=5)] == ["r2"]
+
+
+@pytest.mark.parametrize("strange", STRANGE, ids=lambda text: text[:8])
+async def test_a_beginning_that_cannot_be_read_is_left_out_and_logged(
+    traces: Traces, journal: SqliteJournal, database: Database, strange: str
+) -> None:
+    for run_id in ("r1", "r2", "r3"):
+        await take_turn(journal, run_id, ("begin", BEGIN), ("model", answer("x")))
+    await spoil(database, "r2", 0, strange)
+
+    with capture_logs() as logs:
+        alone = await traces.prompt(RunId("r2"))
+        found = await traces.prompts(LANE, limit=2)
+
+    assert alone is None
+    assert [trace.run_id for trace in found] == ["r3", "r1"]
+    line = {"event": "trace.unreadable", "turn": "r2", "step": 0, "kind": "begin"}
+    assert logs == [line | {"log_level": "warning"}] * 2
+
+
+async def test_an_answer_that_cannot_be_read_leaves_the_others(
+    traces: Traces, journal: SqliteJournal, database: Database
+) -> None:
+    steps = [("model", answer(text)) for text in ("a", "b", "c")]
+    await take_turn(journal, "r1", ("begin", BEGIN), *steps)
+    await spoil(database, "r1", 2, "{")
+
+    with capture_logs() as logs:
+        trace = await traces.prompt(RunId("r1"))
+
+    assert trace is not None
+    assert trace.asked == (answer("a"), answer("c"))
+    assert [(log["event"], log["step"]) for log in logs] == [("trace.unreadable", 2)]
+
+
+async def test_looking_back_writes_nothing(
+    traces: Traces, journal: SqliteJournal, path: Path
+) -> None:
+    await take_turn(journal, "r1", ("begin", BEGIN), ("model", answer("x")))
+    wal = path.with_name(f"{path.name}-wal")
+    before = (path.read_bytes(), wal.read_bytes())
+
+    for _ in range(20):
+        await traces.prompt(RunId("r1"))
+        await traces.prompts(LANE, limit=10)
+
+    assert (path.read_bytes(), wal.read_bytes()) == before
+
+
+any_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+any_object = st.dictionaries(st.text(), any_json, max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(begin=any_object, asked=st.lists(any_object, max_size=4))
+def test_whatever_a_step_recorded_reads_back_equal(
+    tmp_path_factory: pytest.TempPathFactory, begin: Json, asked: list[Json]
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "hearthbot.db"
+
+    trace = asyncio.run(trace_of(path, begin, asked))
+
+    assert trace is not None
+    assert (trace.begin, list(trace.asked)) == (begin, asked)
+
+
+async def trace_of(path: Path, begin: Json, asked: list[Json]) -> PromptTrace | None:
+    async with opened(path) as database:
+        steps = [("model", one) for one in asked]
+        await take_turn(SqliteJournal(database), "r1", ("begin", begin), *steps)
+        return await SqliteTraces(database).prompt(RunId("r1"))
