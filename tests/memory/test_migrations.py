@@ -1,0 +1,116 @@
+"""Each released step keeps what files of the version before it hold."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from agent.messages import ConversationId
+from memory.conversations import SqliteConversations
+from memory.database import Database
+from memory.journal import SqliteJournal
+from memory.playbooks import SqliteSkillRecords
+from memory.schema import APPLICATION_ID, MIGRATIONS, read_migrations
+from memory.traces import SqliteTraces
+from tests.memory.kit import LANE, StillClock, opened, rows, run
+
+# A row in each table of 0001, as that version wrote them: a finished turn, and one in the middle.
+FIRST_LIGHT = """
+insert into people values ('p1', 'owner', 'Ada', 'Europe/Vienna', 'de', 1);
+insert into addresses values ('telegram:5', 'p1', 1);
+insert into chats values ('telegram:-100', 'admitted', 2);
+insert into pairings values ('telegram:9', 'telegram', 'CODE', 'pending', 3, 4, 5);
+insert into conversations values ('c_old', 'telegram:5', 6, 7, 0);
+insert into conversations values ('c_1', 'telegram:5', 7, null, 2);
+insert into inbox values (1, 'telegram:1', 'u1', 'telegram:5', null, 'replied', '', 'r1', 8, 9);
+insert into inbox values (2, 'telegram:1', 'u2', 'telegram:5', '{}', 'queued', '', 'r2', 8, null);
+insert into turns values
+    (1, 'r1', 'telegram:5', 'p1', 'm1', 1, '{}', 'done', '', 0, null, null, 8, 8, 9),
+    (2, 'r2', 'telegram:5', 'p1', 'm2', 2, '{"a":1}', 'running', '', 1, null, null, 8, 9, null);
+insert into steps values ('r1', 0, 'begin', '{"upto":0}', 8, 8);
+insert into steps values ('r1', 1, 'model', '{"answer":{}}', 8, 9);
+insert into steps values ('r2', 0, 'begin', '{"upto":3}', 9, 9);
+insert into steps values ('r2', 1, 'tool', null, 9, null);
+insert into signals values ('key', '{}', 10);
+insert into messages values (1, 'c_old', 'r0', 'said', '{"kind":"said","text":"before"}', 6);
+insert into messages values (2, 'c_1', 'r1', 'said', '{"kind":"said","text":"zażółć"}', 9);
+insert into messages values (3, 'c_1', 'r1', 'answered', '{"kind":"answered","text":"a"}', 9);
+insert into notes values (1, 'c_1', 'edited', null, 9);
+insert into texts values ('d1', 'long');
+insert into outbox values (1, 'r1', 'telegram:5', 'a', 'sent', '', 0, 1, 9, 9);
+insert into outbox_parts values (1, 0, '<b>a</b>', 'a', 'sent', '77');
+"""
+
+
+def make_first_light(path: Path, tmp_path: Path) -> None:
+    """A closed file as the version of 0001 leaves it."""
+    folder = tmp_path / "first_light"
+    folder.mkdir()
+    shutil.copy(next(MIGRATIONS.glob("0001_*.sql")), folder)
+    (step,) = read_migrations(folder)
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            f"pragma application_id = {APPLICATION_ID};{step.sql};pragma user_version = 1;"
+            f"pragma journal_mode = wal;{FIRST_LIGHT}"
+        )
+
+
+def everything(path: Path) -> dict[str, list[dict[str, object]]]:
+    """All rows of all tables, each by the names of its columns."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.row_factory = sqlite3.Row
+        tables = connection.execute("select name from sqlite_schema where type = 'table'")
+        return {
+            name: [dict(row) for row in connection.execute(f'select * from "{name}"')]
+            for (name,) in tables.fetchall()
+        }
+
+
+async def test_a_file_of_the_first_light_keeps_everything(path: Path, tmp_path: Path) -> None:
+    make_first_light(path, tmp_path)
+    before = everything(path)
+
+    async with opened(path) as database:
+        assert await database.check() == ""
+
+    after = everything(path)
+    assert all(before.values()), "each table has a row to lose"
+    assert {name: after[name] for name in before if name != "conversations"} == {
+        name: found for name, found in before.items() if name != "conversations"
+    }
+    assert after["conversations"] == [row | {"shortened_to": 0} for row in before["conversations"]]
+    assert set(after) - set(before) == {"playbooks", "skill_records"}
+    assert rows(path, "pragma user_version") == [(len(read_migrations(MIGRATIONS)),)]
+
+
+async def test_a_file_of_the_first_light_goes_on_where_it_was(path: Path, tmp_path: Path) -> None:
+    make_first_light(path, tmp_path)
+
+    async with opened(path) as database:
+        history = await SqliteConversations(database).history(ConversationId("c_1"))
+        (pending,) = await SqliteJournal(database).unfinished()
+        traces = await SqliteTraces(database).prompts(LANE, limit=10)
+        records = await SqliteSkillRecords(database).records()
+
+    assert [stored.id for stored in history.entries] == [2, 3]
+    assert (history.turns, history.shortened_to, history.notes) == (1, 0, ((1, "edited"),))
+    assert pending.run.run_id == "r2"
+    assert [trace.run_id for trace in traces] == ["r2", "r1"]
+    assert records == []
+
+
+async def test_a_new_file_and_an_upgraded_one_have_the_same_schema(
+    path: Path, tmp_path: Path
+) -> None:
+    make_first_light(path, tmp_path)
+    new = tmp_path / "new" / "hearthbot.db"
+
+    for file in (path, new):
+        async with Database.open(file, clock=StillClock()) as database:
+            await SqliteJournal(database).submit(run("r3"))
+
+    schema = "select type, name, sql from sqlite_schema order by name"
+    assert rows(path, schema) == rows(new, schema)
