@@ -9,17 +9,23 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import ssl
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, suppress
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-import httpx
-
-from agent.errors import AssistantError, BrokenAnswer, ModelTimeout, Overloaded, SettingsWrong
+from agent.errors import (
+    AssistantError,
+    BrokenAnswer,
+    ModelRefused,
+    ModelTimeout,
+    Overloaded,
+    SettingsWrong,
+)
 from agent.models import wire
 from agent.models.assembly import Assembly
 from agent.models.refusals import Server, refused, refused_in_stream
@@ -28,12 +34,19 @@ from agent.models.wire import Dialect
 from agent.request import ModelRequest, ModelTraits
 from agent.transcript import Answered
 
+if TYPE_CHECKING:
+    import ssl
+
+    import aiohttp
+
 _ERROR_BYTES_MAX = 64 * 1024
+_HEADER_BYTES_MAX = 64 * 1024
 IDLE_S = 2.0
 """How long an idle connection is kept: the rounds of one turn share it, and a server that drops
 it meanwhile is noticed. llama.cpp and its like (the plain dialect) drop it in between."""
 
 _LINGER_S = 0.05
+_HERE = ("127.0.0.1", "::1", "localhost")
 _SECRET = re.compile(r"key|token|auth|secret|cookie", re.IGNORECASE)
 
 
@@ -58,23 +71,22 @@ class OpenAICompatible:
         traits: ModelTraits | None = None,
         dialect: Dialect | None = None,
         limits: Limits | None = None,
-        client: httpx.AsyncClient | None = None,
     ) -> None:
-        """Raises SettingsWrong when `api_base` or `api_key` cannot be one.
-
-        A given `client` stays open.
-        """
+        """Raises SettingsWrong when `api_base` or `api_key` cannot be one."""
         api_key = _key(api_key)
+        address = _address(api_base)
         self._name = name
-        self._url = _url(api_base)
+        self._url = _url(api_base, address)
         self._traits = traits or ModelTraits()
         self._dialect = dialect or Dialect()
         self._limits = limits or Limits()
         hidden = (v for name, v in self._dialect.headers.items() if _SECRET.search(name))
         self._server = Server(api_base=api_base, secrets=(api_key, *hidden))
-        self._headers = _headers(api_key, self._dialect)
-        self._given = client
-        self._client = client
+        self._headers = _headers(api_key, address, self._dialect)
+        self._opening = asyncio.Lock()
+        self._route: _Route | None = None
+        self._running: set[_Call] = set()
+        self._lingering: set[aiohttp.ClientResponse] = set()
         self._closed = False
 
     @property
@@ -99,9 +111,13 @@ class OpenAICompatible:
     async def aclose(self) -> None:
         """Closes the connections, also those of running calls. May be called twice."""
         self._closed = True
-        client, self._client = self._client, None
-        if client is not None and client is not self._given:
-            await client.aclose()
+        for call in self._running:
+            call.end()
+        for response in list(self._lingering):
+            self._hang_up(response)
+        route, self._route = self._route, None
+        if route is not None:
+            await route.connector.close()
 
     async def answer(self, request: ModelRequest, *, on_text: Callable[[str], None]) -> Answered:
         """See `agent.ports.Model`. One request, never more."""
@@ -114,30 +130,52 @@ class OpenAICompatible:
             assembly=Assembly(on_text),
         )
         content = wire.body(self._name, request, traits=self._traits, dialect=self._dialect)
+        self._running.add(call)
         try:
             async with asyncio.timeout_at(call.deadline) as call.watch:
-                return await call.run(self._open(), self._request(content))
+                route = await self._open()
+                async with route.session() as session:
+                    asked = session.post(
+                        self._url,
+                        data=content,
+                        headers=self._headers,
+                        allow_redirects=False,  # the key is for this server alone
+                    )
+                    answer, response = await call.run(asked)
         except TimeoutError as error:
-            raise call.late() from error
-        except httpx.RequestError as error:
-            raise call.unreachable(error) from error
+            raise (self._gone() if self._closed else call.late()) from error
+        finally:
+            self._running.discard(call)
+        if response.connection is not None:
+            self._linger(response)
+        return answer
 
-    def _request(self, content: bytes) -> httpx.Request:
-        timeout = httpx.Timeout(None, connect=self._limits.connect_timeout_s)
-        return self._open().build_request(
-            "POST", self._url, content=content, headers=self._headers, timeout=timeout
-        )
+    async def _open(self) -> _Route:
+        """Made on first use: the library takes 100 ms to import, and reading the CA certificates
+        20 to 50 ms. A thread does both, so that others are served meanwhile."""
+        async with self._opening:
+            if self._route is None and not self._closed:
+                found = await asyncio.to_thread(_find, self._url)
+                self._route = _Route(found, self._limits, keep=not self._dialect.plain)
+            if self._route is None or self._closed:
+                raise self._gone()
+            return self._route
 
-    def _open(self) -> httpx.AsyncClient:
-        """The client is made on first use: reading the CA certificates takes 20 to 50 ms."""
-        if self._closed:
-            raise Overloaded(f"The connection to {self._server.host} is closed")
-        if self._client is None:
-            self._client = new_client(self._url, idle_s=0 if self._dialect.plain else IDLE_S)
-        return self._client
+    def _linger(self, response: aiohttp.ClientResponse) -> None:
+        """The end of the body comes a moment after the answer: then the connection can be kept.
+        A server that does not end it is hung up on."""
+        self._lingering.add(response)
+        asyncio.get_running_loop().call_later(_LINGER_S, self._hang_up, response)
+
+    def _hang_up(self, response: aiohttp.ClientResponse) -> None:
+        self._lingering.discard(response)
+        response.close()
+
+    def _gone(self) -> Overloaded:
+        return Overloaded(f"The connection to {self._server.host} is closed")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class _Call:
     """One request and its answer, with what is needed to say how it went wrong."""
 
@@ -149,59 +187,79 @@ class _Call:
     watch: asyncio.Timeout | None = None
     begun: bool = False
 
-    async def run(self, client: httpx.AsyncClient, request: httpx.Request) -> Answered:
-        response = await client.send(request, stream=True)
-        try:
-            if response.status_code != 200:
-                text = (await self._read(response, _ERROR_BYTES_MAX)).decode("utf-8", "replace")
-                raise refused(self.server, response.status_code, text, response.headers)
-            self.begun = True
-            if "json" in response.headers.get("content-type", ""):
-                return await self._whole(response)
-            return await self._stream(response)
-        finally:
-            await response.aclose()
+    async def run(
+        self, asked: Awaitable[aiohttp.ClientResponse]
+    ) -> tuple[Answered, aiohttp.ClientResponse]:
+        """The answer, and the response, whose body need not have ended."""
+        import aiohttp
 
-    async def _whole(self, response: httpx.Response) -> Answered:
+        try:
+            response = await asked
+            try:
+                with _told_when_lost(response):
+                    return await self._answer(response), response
+            except BaseException:
+                response.close()
+                raise
+        except aiohttp.ClientError as error:
+            raise self.unreachable(error) from error
+
+    def end(self) -> None:
+        """Ends the call now, as if its time were over."""
+        if self.watch is not None:
+            self.watch.reschedule(asyncio.get_running_loop().time())
+
+    async def _answer(self, response: aiohttp.ClientResponse) -> Answered:
+        if response.status != 200:
+            text = (await self._read(response, _ERROR_BYTES_MAX)).decode("utf-8", "replace")
+            raise refused(self.server, response.status, text, response.headers)
+        self.begun = True
+        if "json" in response.headers.get("content-type", ""):
+            return await self._whole(response)
+        return await self._stream(response)
+
+    async def _whole(self, response: aiohttp.ClientResponse) -> Answered:
         """Some servers answer in one piece whatever was asked."""
         self._take((await self._read(response, EVENT_BYTES_MAX)).decode("utf-8", "replace"))
         return self._finished(done=True)
 
-    async def _stream(self, response: httpx.Response) -> Answered:
+    async def _stream(self, response: aiohttp.ClientResponse) -> Answered:
+        import aiohttp
+
         done = False
         try:
-            async with aclosing(self._pieces(response)) as pieces:
-                done = await self._events(pieces)
-                if done:
-                    await _linger(pieces)
-        except httpx.RequestError:
+            done = await self._events(response)
+        except aiohttp.ClientError:
             if not self.assembly.finished:
                 raise
         except EventTooLarge as error:
             raise self._broken(str(error)) from error
         return self._finished(done=done)
 
-    async def _events(self, pieces: AsyncGenerator[bytes, None]) -> bool:
+    async def _events(self, response: aiohttp.ClientResponse) -> bool:
         reader = EventReader()
-        async for piece in pieces:
+        while piece := await self._piece(response):
             if self._take_all(reader.feed(piece)):
                 return True
         return self._take_all(reader.end())
 
-    async def _pieces(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
-        """The bytes as they come; each one winds up the watch for a stall again."""
-        loop = asyncio.get_running_loop()
-        async for piece in response.aiter_bytes():
-            if self.watch is not None:
-                self.watch.reschedule(min(self.deadline, loop.time() + self.stall_s))
-            yield piece
+    async def _piece(self, response: aiohttp.ClientResponse) -> bytes:
+        """The next bytes, empty at the end; they wind up the watch for a stall again."""
+        import aiohttp
 
-    async def _read(self, response: httpx.Response, bytes_max: int) -> bytes:
+        try:
+            piece = await response.content.readany()
+        except RuntimeError as error:  # its reader began to wait when the connection was gone
+            raise aiohttp.ClientPayloadError("the connection was lost") from error
+        if self.watch is not None:
+            now = asyncio.get_running_loop().time()
+            self.watch.reschedule(min(self.deadline, now + self.stall_s))
+        return piece
+
+    async def _read(self, response: aiohttp.ClientResponse, bytes_max: int) -> bytes:
         read = bytearray()
-        async for piece in self._pieces(response):
+        while len(read) <= bytes_max and (piece := await self._piece(response)):
             read += piece
-            if len(read) > bytes_max:
-                break
         return bytes(read[:bytes_max])
 
     def _take_all(self, events: list[str]) -> bool:
@@ -246,10 +304,11 @@ class _Call:
             return ModelTimeout(f"{self.server.host} stopped in the middle of its answer")
         return ModelTimeout(f"{self.server.host} did not finish its answer in time")
 
-    def unreachable(self, error: httpx.RequestError) -> AssistantError:
-        host, said = self.server.host, self.server.quote(f"{error}").replace("it said", "reason")
-        if isinstance(error, httpx.TimeoutException):
-            return ModelTimeout(f"{host} did not answer in time{said}")
+    def unreachable(self, error: aiohttp.ClientError) -> AssistantError:
+        host = self.server.host
+        if isinstance(error, TimeoutError):
+            return ModelTimeout(f"{host} did not answer in time")
+        said = self.server.quote(_reason(error)).replace("it said", "reason")
         if self.begun:
             return BrokenAnswer(f"The connection to {host} broke during the answer{said}")
         return Overloaded(
@@ -257,25 +316,79 @@ class _Call:
         )
 
 
-async def _linger(pieces: AsyncGenerator[bytes, None]) -> None:
-    """Reads what comes after [DONE] (the end of the body), so that the connection can be kept."""
-    with suppress(TimeoutError, httpx.RequestError):
-        async with asyncio.timeout(_LINGER_S):
-            async for _ in pieces:
-                pass
+@contextmanager
+def _told_when_lost(response: aiohttp.ClientResponse) -> Iterator[None]:
+    """Ends reading when the connection is lost. The library does so by itself, except where the
+    server breaks the protocol in the middle of a body: there its reader would wait for ever."""
+    import aiohttp
 
+    content = response.content
+    protocol = response.connection.protocol if response.connection is not None else None
+    closed = protocol.closed if protocol is not None else None
 
-def _url(api_base: str) -> str:
+    def lost(_: object) -> None:
+        if not content.is_eof() and content.exception() is None:
+            content.set_exception(aiohttp.ClientPayloadError("it broke the protocol"))
+
+    if closed is None:
+        lost(None)
+        yield
+        return
+    # Once for each connection, which may serve many calls: nobody else asks why it was lost.
+    closed.remove_done_callback(_asked_why)
+    closed.add_done_callback(_asked_why)
+    closed.add_done_callback(lost)
     try:
-        url = httpx.URL(api_base.strip())
-    except httpx.InvalidURL:
-        url = httpx.URL("")
-    if url.scheme not in ("http", "https") or not url.host:
+        yield
+    finally:
+        closed.remove_done_callback(lost)
+
+
+def _asked_why(closed: asyncio.Future[None]) -> None:
+    if not closed.cancelled():
+        closed.exception()
+
+
+def _reason(error: aiohttp.ClientError) -> str:
+    """What went wrong, without the address: it may hold a secret."""
+    import aiohttp
+
+    match error:
+        case aiohttp.ClientConnectorError():
+            return error.os_error.strerror or f"{error.os_error}"
+        case aiohttp.ClientResponseError():
+            return error.message
+        case aiohttp.InvalidURL():
+            return "no such address"
+        case _:
+            return f"{error}"
+
+
+# --- the settings, checked ---------------------------------------------------------------------
+
+
+def _address(api_base: str) -> SplitResult:
+    try:
+        parts = urlsplit(api_base.strip())
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        (parts.hostname or "").encode("idna")
+    except ValueError:
+        known = False
+    if not known or any(one.isspace() or not one.isprintable() for one in api_base.strip()):
         raise SettingsWrong(
             "llm.api_base must be a web address such as https://api.openai.com/v1, or "
             "http://127.0.0.1:11434/v1"
         )
-    return f"{api_base.strip().rstrip('/')}/chat/completions"
+    return parts
+
+
+def _url(api_base: str, address: SplitResult) -> str:
+    """Without user and password: they are sent as a header."""
+    base = api_base.strip()
+    user, at, host = address.netloc.rpartition("@")
+    if at:
+        base = base.replace(f"{user}@{host}", host, 1)
+    return f"{base.rstrip('/')}/chat/completions"
 
 
 def _key(api_key: str) -> str:
@@ -286,27 +399,100 @@ def _key(api_key: str) -> str:
     return api_key
 
 
-def _headers(api_key: str, dialect: Dialect) -> dict[str, str]:
+def _headers(api_key: str, address: SplitResult, dialect: Dialect) -> dict[str, str]:
     headers = {"Content-Type": "application/json", "Accept": "text/event-stream, application/json"}
     if api_key:
         headers["Authorization"] = f"Bearer {api_key}"
+    if address.username or address.password:
+        user = f"{unquote(address.username or '')}:{unquote(address.password or '')}"
+        headers["Authorization"] = f"Basic {b64encode(user.encode()).decode()}"
     return {**headers, **dialect.headers}
 
 
-def new_client(url: str, *, idle_s: float = 0) -> httpx.AsyncClient:
-    """A client for one address, whose idle connections are kept `idle_s` seconds.
+# --- the connection ----------------------------------------------------------------------------
 
-    Without TLS no certificates are read; a context without any trusts nobody, so it is safe.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """How a server is reached. `trusted` is None where there is no TLS."""
+
+    trusted: ssl.SSLContext | None
+    proxy: str | None
+
+
+class _Route:
+    """The connections to one server. Idle ones are kept for a moment, if `keep` says so.
+
+    Knows no headers: those of a session would be sent to the proxy too, the key among them.
     """
-    parts = urlsplit(url)
-    plain = parts.scheme == "http"
-    here = parts.hostname in ("127.0.0.1", "::1", "localhost")
-    return httpx.AsyncClient(
-        verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True,
-        trust_env=not here,
-        limits=httpx.Limits(
-            max_connections=None,
-            max_keepalive_connections=50 if idle_s else 0,
-            keepalive_expiry=idle_s,
-        ),
+
+    def __init__(self, found: _Found, limits: Limits, *, keep: bool) -> None:
+        import aiohttp
+
+        trusted = found.trusted or True
+        self.connector = (
+            aiohttp.TCPConnector(limit=0, ssl=trusted, keepalive_timeout=IDLE_S)
+            if keep
+            else aiohttp.TCPConnector(limit=0, ssl=trusted, force_close=True)
+        )
+        self._cookies = aiohttp.CookieJar()
+        self._proxy = found.proxy
+        # How long an answer may take is watched by the call itself.
+        self._timeout = aiohttp.ClientTimeout(total=None, connect=limits.connect_timeout_s)
+
+    def session(self) -> aiohttp.ClientSession:
+        """One for each call, as it costs nothing: so none is left behind open."""
+        import aiohttp
+
+        return aiohttp.ClientSession(
+            connector=self.connector,
+            connector_owner=False,
+            cookie_jar=self._cookies,
+            proxy=self._proxy,
+            timeout=self._timeout,
+            max_line_size=_HEADER_BYTES_MAX,
+            max_field_size=_HEADER_BYTES_MAX,
+        )
+
+
+def _find(url: str) -> _Found:
+    """Also loads the library. May take a while, so it runs in a thread."""
+    import aiohttp  # noqa: F401 - so that the event loop need not wait for it
+
+    address = urlsplit(url)
+    here = address.hostname in _HERE
+    return _Found(
+        trusted=_trusted(trust_env=not here) if address.scheme == "https" else None,
+        proxy=None if here else _proxy(address),
     )
+
+
+def _trusted(*, trust_env: bool) -> ssl.SSLContext:
+    """The same authorities as Telegram's client has; SSL_CERT_FILE and SSL_CERT_DIR name others."""
+    import httpx
+
+    try:
+        trusted = httpx.create_ssl_context(trust_env=trust_env)
+    except OSError as error:
+        raise ModelRefused(
+            f"The certificates to check the model server with cannot be read ({error}): correct "
+            "SSL_CERT_FILE or SSL_CERT_DIR in the environment"
+        ) from error
+    trusted.set_alpn_protocols(["http/1.1"])
+    return trusted
+
+
+def _proxy(address: SplitResult) -> str | None:
+    """The proxy of the environment. The library would look it up in a thread at each request."""
+    proxies = getproxies()
+    proxy = proxies.get(address.scheme) or proxies.get("all")
+    if not proxy or proxy_bypass(address.netloc.rpartition("@")[2]):
+        return None
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    if not proxy.startswith(("http://", "https://")):
+        raise ModelRefused(
+            f"The environment names a proxy of kind {proxy.partition(':')[0]} for the model "
+            "server; only http and https proxies can be used: correct it, or name the server in "
+            "NO_PROXY"
+        )
+    return proxy
