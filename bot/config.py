@@ -7,12 +7,11 @@ here are the comments of config.example.toml.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -24,52 +23,25 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from bot.config_tree import ANY_NAME, KeyPath, keys_of, secrets_of, sections_of
+from bot.config_values import (
+    Folder,
+    JsonTable,
+    Names,
+    Pattern,
+    PersonNumber,
+    SkillName,
+    Text,
+    Url,
+    VariableName,
+    VariableValue,
+    listed,
+)
+
 CONFIG_NAME = "config.toml"
 ENV_PREFIX = "HEARTHBOT_"
 ENV_HOME = "HEARTHBOT_HOME"
 ENV_DELIMITER = "__"
-
-
-KeyPath = tuple[str, ...]
-Loc = tuple[str | int, ...]
-"""A key path, or one item of its list."""
-
-
-# --- checks of single values -------------------------------------------------------------------
-
-
-def _person_number(value: object) -> int:
-    """A Telegram user id, however it was written. Never a name."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**19:
-        return value
-    text = value.strip() if isinstance(value, str) else ""
-    if number := re.fullmatch(r"(?:telegram:)?([1-9][0-9]{0,18})", text):
-        return int(number[1])
-    raise ValueError(_person_hint(value, text))
-
-
-def _person_hint(value: object, text: str) -> str:
-    if isinstance(value, str) and not text:
-        return "an empty entry lets nobody in; remove it"
-    if text == "*":
-        return 'an entry is a user\'s number; to let everyone in, set access.policy = "open"'
-    return (
-        "an entry is a user's number, such as 99 or telegram:99: "
-        "names can change hands, the number cannot"
-    )
-
-
-def _http_url(value: str) -> str:
-    if value and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", value):
-        raise ValueError("allowed: an address that begins with https:// or http://")
-    return value.rstrip("/")
-
-
-PersonNumber = Annotated[int, BeforeValidator(_person_number)]
-Names = Annotated[tuple[str, ...], Field(strict=False)]
-
-
-# --- the sections ------------------------------------------------------------------------------
 
 
 class _Section(BaseModel):
@@ -88,7 +60,7 @@ class LlmSettings(_Section):
         description="The model, such as openai/gpt-4.1-mini. Empty: the bot picks one at start "
         "and says which and why.",
     )
-    api_base: Annotated[str, AfterValidator(_http_url)] = Field(
+    api_base: Url = Field(
         default="",
         description="Address of an OpenAI-compatible endpoint; it usually ends in /v1. Empty: the "
         "provider's own.",
@@ -97,10 +69,19 @@ class LlmSettings(_Section):
         default=SecretStr(""),
         description="The provider's key. Empty: its usual environment variable.",
     )
-    client: Literal["auto", "direct"] = Field(
+    client: Literal["auto", "litellm", "direct"] = Field(
         default="auto",
-        description="How the model is reached. Both are the direct client for OpenAI-compatible "
-        "endpoints: this version has no other.",
+        description="How the model is reached. direct: the bot's own client, for endpoints that "
+        "speak as OpenAI does. litellm: the library of that name, which knows every provider and "
+        "takes seconds to load. auto: direct where that is possible.",
+    )
+    fallbacks: Names = Field(
+        default=(),
+        description="Models to ask, in this order, while the first one cannot answer.",
+    )
+    cheap_model: str = Field(
+        default="",
+        description="The model for work behind the scenes, such as summaries. Empty: llm.model.",
     )
     max_output_tokens: int = Field(
         default=8192, ge=1, description="Tokens that one answer may have."
@@ -117,7 +98,7 @@ class TelegramSettings(_Section):
     token: SecretStr = Field(
         default=SecretStr(""), description="The bot's token, from @BotFather. Empty: no Telegram."
     )
-    base_url: Annotated[str, AfterValidator(_http_url)] = Field(
+    base_url: Url = Field(
         default="https://api.telegram.org", min_length=1, description="Root of the Bot API."
     )
     mode: Literal["polling", "webhook"] = Field(
@@ -267,6 +248,62 @@ class TurnsSettings(_Section):
     )
 
 
+class AutoInvokeSettings(_Section):
+    """A tool that is called when a reply was of no help, and what it gets."""
+
+    tool: Text
+    args: JsonTable = Field(default_factory=dict)
+
+
+class ForceIncludeSettings(_Section):
+    """A rule for messages that fit one of its patterns, and what the model then gets."""
+
+    patterns: Annotated[tuple[Pattern, ...], Field(strict=False, min_length=1)] = Field(
+        description="Regular expressions, searched for in the message; capitals do not matter.",
+        examples=[[r"\bdeploy(ment)?\b", "^ship it"]],
+    )
+    skills: Names = Field(
+        default=(),
+        description="Skills that are named first among those for this message.",
+        examples=[["code-review"]],
+    )
+    plugins: Names = Field(
+        default=(),
+        description="MCP servers whose tools are offered first.",
+        examples=[["github"]],
+    )
+    instruction: str = Field(
+        default="",
+        max_length=4000,
+        description="What the model is told for this message alone.",
+        examples=["Ask which environment is meant before you do anything."],
+    )
+    auto_invoke: Annotated[
+        tuple[AutoInvokeSettings, ...], Field(strict=False), BeforeValidator(listed)
+    ] = Field(
+        default=(),
+        validate_default=True,
+        description="A tool to call when the model called none and its reply is of no help; of "
+        "several, the first that works. {{query}} in its args stands for the message.",
+        examples=[{"tool": "search_memories", "args": {"query": "{{query}}"}}],
+    )
+
+    @field_validator("auto_invoke")
+    @classmethod
+    def _does_something(
+        cls, value: tuple[AutoInvokeSettings, ...], info: ValidationInfo
+    ) -> tuple[AutoInvokeSettings, ...]:
+        # What is missing in `info.data` was given and is wrong, which is said elsewhere.
+        others = [info.data.get(name, "wrong") for name in ("skills", "plugins", "instruction")]
+        if not value and not any(
+            other.strip() if isinstance(other, str) else other for other in others
+        ):
+            raise ValueError(
+                "a rule needs at least one of skills, plugins, instruction and auto_invoke"
+            )
+        return value
+
+
 class PromptSettings(_Section):
     """What the model reads."""
 
@@ -286,6 +323,66 @@ class PromptSettings(_Section):
         ge=1,
         description="Characters of a workspace file such as AGENTS.md that are shown whole.",
     )
+    max_tokens: int = Field(
+        default=0,
+        ge=0,
+        description="Tokens that the prompt may have, history aside. 0: 60 % of the window.",
+    )
+    instruction_position: Literal["end", "after_skills"] = Field(
+        default="end",
+        description="Where the instruction of a force_include rule stands: last of all, or right "
+        "behind the skills for the message.",
+    )
+    reminder_turns: int = Field(
+        default=20,
+        ge=0,
+        description="Every so many turns the model reads prompts/reminder.md again, unless it is "
+        "empty. 0: never.",
+    )
+    skills_listed: int = Field(
+        default=20,
+        ge=0,
+        description="Skills that are named in every prompt; the rest are found with list_skills.",
+    )
+    daily_notes: int = Field(
+        default=3, ge=0, le=366, description="Days whose notes are shown. 0: none."
+    )
+    force_include: Annotated[tuple[ForceIncludeSettings, ...], Field(strict=False)] = Field(
+        default=(),
+        description="Rules that make sure that a skill, an MCP server or an instruction is there "
+        "for messages of some kind. In the environment: JSON.",
+    )
+
+
+class SkillSettings(_Section):
+    """A skill, by its name."""
+
+    env: Mapping[VariableName, VariableValue] = Field(
+        default_factory=dict,
+        description="Environment variables for this skill's scripts, which no other program sees. "
+        "A single one can also come from the bot's environment: "
+        "HEARTHBOT_SKILLS__WEATHER__ENV__WEATHER_API_KEY, with _ for a hyphen in the skill's name.",
+        examples=[{"WEATHER_API_KEY": "the key that you were given"}],
+    )
+
+
+class SkillsSettings(_Section):
+    """Skills."""
+
+    # A skill's name has no underscore and a key here has one: they cannot be mixed up.
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[SkillName, SkillSettings] = Field(init=False)
+
+    user_dir: Folder = Field(
+        default="",
+        description="A folder of skills that is shared with other programs, such as "
+        "~/.agents/skills. Empty: off.",
+    )
+
+    @property
+    def by_name(self) -> Mapping[str, SkillSettings]:
+        """The skills that have settings of their own."""
+        return MappingProxyType(self.__pydantic_extra__)
 
 
 class ToolsSettings(_Section):
@@ -302,6 +399,12 @@ class HistorySettings(_Section):
 
     messages_max: int = Field(default=50, ge=1, description="Messages at most.")
     tokens_max: int = Field(default=24_000, ge=1, description="Tokens at most.")
+
+
+class TraceSettings(_Section):
+    """What is kept of a turn, so that one can see why it went as it did."""
+
+    keep_days: int = Field(default=30, ge=1, le=36_500, description="Days that it is kept.")
 
 
 class LoggingSettings(_Section):
@@ -335,8 +438,10 @@ class Settings(BaseSettings):
     agents: AgentsSettings = AgentsSettings()
     turns: TurnsSettings = TurnsSettings()
     prompt: PromptSettings = PromptSettings()
+    skills: SkillsSettings = SkillsSettings()
     tools: ToolsSettings = ToolsSettings()
     history: HistorySettings = HistorySettings()
+    trace: TraceSettings = TraceSettings()
     logging: LoggingSettings = LoggingSettings()
 
     @classmethod
@@ -354,40 +459,20 @@ class Settings(BaseSettings):
 
     def secrets(self) -> tuple[str, ...]:
         """Every secret that is set: what must never be shown."""
-        values = [_attribute(self, path) for path, field in KEYS.items() if is_secret(field)]
-        return tuple(
-            text
-            for value in values
-            if isinstance(value, SecretStr) and (text := value.get_secret_value())
-        )
+        return tuple(text for text in secrets_of(self) if text)
 
 
-def _attribute(value: object, path: KeyPath) -> object:
-    for name in path:
-        value = getattr(value, name)
-    return value
+_ALL = dict(keys_of(Settings))
 
-
-def _keys(model: type[BaseModel], path: KeyPath = ()) -> Iterator[tuple[KeyPath, FieldInfo]]:
-    for name, field in model.model_fields.items():
-        if section := section_of(field):
-            yield from _keys(section, (*path, name))
-        else:
-            yield (*path, name), field
-
-
-def section_of(field: FieldInfo) -> type[BaseModel] | None:
-    """The section behind a field, None where the field is a key."""
-    kind = field.annotation
-    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
-
-
-KEYS: Mapping[KeyPath, FieldInfo] = MappingProxyType(dict(_keys(Settings)))
+KEYS: Mapping[KeyPath, FieldInfo] = MappingProxyType(
+    {path: field for path, field in _ALL.items() if ANY_NAME not in path}
+)
 """Every key there is, in the order of the example file."""
 
-SECTIONS = tuple(dict.fromkeys(path[:-1] for path in KEYS))
+KEYS_BY_NAME: Mapping[KeyPath, FieldInfo] = MappingProxyType(
+    {path: field for path, field in _ALL.items() if ANY_NAME in path}
+)
+"""The keys of tables that the owner names: `("skills", ANY_NAME, "env")`."""
+
+SECTIONS = tuple(sections_of(Settings))
 """Every table that holds keys."""
-
-
-def is_secret(field: FieldInfo) -> bool:
-    return field.annotation is SecretStr

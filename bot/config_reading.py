@@ -7,40 +7,45 @@ forget where a value came from, so the layers are laid over each other here.
 from __future__ import annotations
 
 import copy
-import difflib
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, get_origin
 
-from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from agent.errors import SettingsWrong
-from bot.config import (
-    CONFIG_NAME,
-    ENV_DELIMITER,
-    ENV_HOME,
-    ENV_PREFIX,
-    KEYS,
-    SECTIONS,
+from bot.config import CONFIG_NAME, ENV_DELIMITER, ENV_HOME, ENV_PREFIX, SECTIONS, Settings
+from bot.config_tree import (
     KeyPath,
     Loc,
-    Settings,
+    Node,
+    below,
+    is_map,
     is_secret,
+    item_of,
+    node_at,
+    tables_of,
 )
+from bot.config_words import allowed, dotted, key_part, known_hint, nearest, path_of, variable
+
+__all__ = ["dotted", "holds_secret", "load"]
 
 SHOWN_CHARS_MAX = 60
 """Characters of a wrong value that a complaint quotes."""
+DEPTH_MAX = 32
+"""Tables and lists within each other; more is no configuration, and would fill the stack."""
 _SECRET_LOOK = re.compile(
     r"[0-9]{3,}:[\w-]{8,}|\b(?:sk|pk|gsk|xox[a-z]|xapp|AIza)[-_]?\w{8,}|://[^/\s]*@"
 )
 """A token in the wrong place: of Telegram, Slack, a provider, or a password in an address."""
+_REFERENCE = re.compile(r"\s*\$\{[^{}]*\}\s*")
+"""`${NAME}`, as other programs would fill in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +59,8 @@ class _Given:
     def merged(self) -> dict[str, Any]:
         """The environment laid over the file."""
         merged = copy.deepcopy(self.in_file)
-        for path, value in self.in_env.items():
+        # A whole table comes before one of its entries, which then wins.
+        for path, value in sorted(self.in_env.items(), key=lambda item: len(item[0])):
             table = merged
             for name in path[:-1]:
                 table = table.setdefault(name, {})
@@ -64,10 +70,15 @@ class _Given:
                 table[path[-1]] = value
         return merged
 
-    def place(self, path: KeyPath, loc: Loc = ()) -> str:
-        """Where a key's value came from, and which one it is; `loc` may name one item of it."""
-        source = f"environment variable {_variable(path)}" if path in self.in_env else self.file
-        return f"{source}: {dotted(loc or path)}"
+    def place(self, loc: Loc) -> str:
+        """Where the value of a key came from, and which one it is."""
+        path = key_part(loc)
+        within = [key for key in self.in_env if path[: len(key)] == key]
+        # A table of the owner's naming may stand in the environment alone.
+        if not within and _found(self.in_file, path) == "":
+            within = [key for key in self.in_env if key[: len(path)] == path]
+        source = f"environment variable {variable(max(within, key=len))}" if within else self.file
+        return f"{source}: {dotted(loc)}"
 
 
 def load(home: Path, env: Mapping[str, str]) -> Settings:
@@ -79,7 +90,7 @@ def load(home: Path, env: Mapping[str, str]) -> Settings:
     in_file, unreadable = _read_file(file)
     in_env, unknown_variables = _read_environment(env)
     given = _Given(file=file, in_file=in_file, in_env=in_env)
-    problems = [*unreadable, *unknown_variables, *_unknown_keys(given)]
+    problems = [*unreadable, *unknown_variables]
     settings = Settings()
     if not unreadable:
         settings, wrong = _checked(given)
@@ -109,11 +120,19 @@ def _read_file(file: Path) -> tuple[dict[str, Any], list[str]]:
     except UnicodeDecodeError as error:
         return {}, [f"{file}: is not UTF-8 text (byte {error.start + 1})"]
     try:
-        return tomllib.loads(text), []
+        values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         return {}, [f"{file}, {_toml_position(str(error), text)}"]
+    except ValueError:  # of int(), which the library lets through
+        return {}, [f"{file}: holds a number with too many digits"]
     except RecursionError:
         return {}, [f"{file}: is nested too deeply"]
+    return (values, []) if _is_flat(values) else ({}, [f"{file}: is nested too deeply"])
+
+
+def _is_flat(value: object, depth: int = DEPTH_MAX) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return depth > 0 and all(_is_flat(item, depth - 1) for item in inner)
 
 
 def _toml_position(message: str, text: str) -> str:
@@ -127,18 +146,29 @@ def _toml_position(message: str, text: str) -> str:
 
 def _read_environment(env: Mapping[str, str]) -> tuple[dict[KeyPath, object], list[str]]:
     """Values by key, and a complaint for each variable that looks like ours and is not."""
-    known = {_variable(path): path for path in KEYS}
     found: dict[KeyPath, object] = {}
     problems = []
     for name, text in env.items():
-        if path := known.get(name):
-            found[path] = _decoded(text, KEYS[path])
+        path = path_of(name) if name.startswith(ENV_PREFIX) and name != ENV_HOME else None
+        node = node_at(Settings, path) if path else None
+        if path and isinstance(node, FieldInfo):
+            try:
+                found[path] = _decoded(text, node)
+            except _NotJson as error:
+                problems.append(f"environment variable {name}: {dotted(path)}: {error}")
         elif name.upper().startswith(ENV_PREFIX) and name != ENV_HOME:
-            path = tuple(name[len(ENV_PREFIX) :].lower().split(ENV_DELIMITER))
-            nearest = _nearest(path)
-            hint = f"; the nearest is {_variable(nearest)}" if nearest else ""
-            problems.append(f"environment variable {name}: unknown{hint}")
+            problems.append(f"environment variable {name}: unknown{_nearest_variable(name)}")
     return found, problems
+
+
+def _nearest_variable(name: str) -> str:
+    parts = name[len(ENV_PREFIX) :].split(ENV_DELIMITER)
+    near = nearest(tuple(part.lower() for part in parts))
+    if near is None:
+        return ""
+    if near[-1] == parts[-1].lower():
+        near = (*near[:-1], parts[-1])  # may be a name of the owner's, whose case counts
+    return f"; the nearest is {variable(near)}"
 
 
 def _decoded(text: str, field: FieldInfo) -> object:
@@ -148,6 +178,9 @@ def _decoded(text: str, field: FieldInfo) -> object:
     if field.annotation in {int, float}:
         number = int if re.fullmatch(r"[+-]?[0-9]{1,18}", text) else float
         return number(text) if re.fullmatch(r"[+-]?[0-9]{1,18}(\.[0-9]*)?", text) else text
+    if tables_of(field) or is_map(field):
+        empty: object = {} if is_map(field) else []
+        return _json(text) if text.strip() else empty
     if get_origin(field.annotation) is tuple:
         return _decoded_list(text)
     return text
@@ -156,128 +189,36 @@ def _decoded(text: str, field: FieldInfo) -> object:
 def _decoded_list(text: str) -> object:
     """`["a", "b"]` as JSON, or `a, b`."""
     if text.lstrip().startswith("["):
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
+        return _json(text)
     return [part.strip() for part in text.split(",")] if text.strip() else []
+
+
+class _NotJson(ValueError):
+    """What a variable holds cannot be read; the text quotes none of it, since it may be secret."""
+
+
+def _json(text: str) -> object:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise _NotJson(f"not JSON: {error.msg} at character {error.pos + 1}") from None
+    except ValueError:  # of int()
+        raise _NotJson("holds a number with too many digits") from None
+    except RecursionError:
+        raise _NotJson("is nested too deeply") from None
+    if not _is_flat(value):
+        raise _NotJson("is nested too deeply")
+    return value
 
 
 # --- checking, and what is said ----------------------------------------------------------------
 
 
-def allowed(field: FieldInfo) -> str:
-    """What a key takes, in words."""
-    kind = field.annotation
-    if get_origin(kind) is Literal:
-        return " | ".join(get_args(kind))
-    if get_origin(kind) is tuple:
-        return "a list"
-    if kind is bool:
-        return "true or false"
-    if kind in {int, float}:
-        return ("a whole number" if kind is int else "a number") + _bounds(field)
-    return "text" + _lengths(field)
-
-
-def _bounds(field: FieldInfo) -> str:
-    least = next((mark.ge for mark in field.metadata if isinstance(mark, Ge)), None)
-    most = next((mark.le for mark in field.metadata if isinstance(mark, Le)), None)
-    above = next((mark.gt for mark in field.metadata if isinstance(mark, Gt)), None)
-    if above is not None:
-        return f" above {above}"
-    return f" from {least} to {most}" if most is not None else f", at least {least}"
-
-
-def _lengths(field: FieldInfo) -> str:
-    most = next((mark.max_length for mark in field.metadata if isinstance(mark, MaxLen)), None)
-    if most is not None:
-        return f", 1 to {most} characters"
-    return ", not empty" if any(isinstance(mark, MinLen) for mark in field.metadata) else ""
-
-
-def dotted(path: Loc) -> str:
-    """A key path as one would write it: `telegram.allow_from[1]`."""
-    text = ""
-    for part in path:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        else:
-            name = part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part)
-            text += f".{name}" if text else name
-    return text
-
-
-def _variable(path: KeyPath) -> str:
-    return ENV_PREFIX + ENV_DELIMITER.join(path).upper()
-
-
-def _unknown_keys(given: _Given) -> list[str]:
-    agents = given.in_file.get("agents")
-    other_agents = [
-        ("agents", name)
-        for name, value in (agents if isinstance(agents, dict) else {}).items()
-        if isinstance(value, dict) and name != "default"
-    ]
-    unknown = [
-        path
-        for path in _leaves(given.in_file)
-        if path not in KEYS
-        and path[:2] not in other_agents
-        and not any(known[: len(path)] == path for known in SECTIONS)
-    ]
-    return [
-        *(f"{given.place(path)}: unknown key; {_known_hint(path)}" for path in unknown),
-        *(
-            f"{given.place(path)}: this version serves one agent, agents.default"
-            for path in other_agents
-        ),
-    ]
-
-
-def _leaves(values: Mapping[str, Any], path: KeyPath = ()) -> Iterator[KeyPath]:
-    """The paths that a file sets; a table where a key belongs is one, and so is an empty table."""
-    for name, value in values.items():
-        here = (*path, name)
-        if isinstance(value, dict) and value and here not in KEYS:
-            yield from _leaves(value, here)
-        else:
-            yield here
-
-
-def _known_hint(path: KeyPath) -> str:
-    if nearest := _nearest(path):
-        return f"the nearest is {dotted(nearest)}"
-    if section := next((known for known in SECTIONS if path[: len(known)] == known), None):
-        names = [known[-1] for known in KEYS if known[:-1] == section]
-        return f"[{dotted(section)}] takes {', '.join(names)}"
-    return f"there are the sections {', '.join(dotted(known) for known in SECTIONS)}"
-
-
-def _nearest(path: KeyPath) -> KeyPath | None:
-    """The known key with the most similar name, rather one of the same section."""
-
-    def same_name(known: KeyPath) -> float:
-        # A lone name may be a whole path that was joined wrongly: HEARTHBOT_TELEGRAM_TOKEN.
-        whole = _ratio(dotted(path), dotted(known)) if len(path) == 1 else 0.0
-        return max(whole, _ratio(path[-1], known[-1]))
-
-    def likeness(known: KeyPath) -> float:
-        same_section = 0.2 if path[:-1] == known[:-1] else 0.0
-        return same_name(known) + same_section + _ratio(dotted(path), dotted(known)) / 10
-
-    best = max(KEYS, key=likeness)
-    return best if same_name(best) > 0.6 else None
-
-
-def _ratio(one: str, other: str) -> float:
-    return difflib.SequenceMatcher(None, one.lower(), other.lower()).ratio()
-
-
 def _checked(given: _Given) -> tuple[Settings, list[str]]:
-    """The settings, and what is wrong with the values (then the settings mean nothing)."""
+    """The settings, and what is wrong with them (then they mean nothing)."""
     merged = given.merged()
-    references = list(_references(merged))
+    unknown = list(_unknown(merged, Settings))
+    references = [loc for loc, text in _texts(merged, Settings) if _REFERENCE.fullmatch(text)]
     details: list[ErrorDetails] = []
     settings = Settings()
     try:
@@ -289,58 +230,134 @@ def _checked(given: _Given) -> tuple[Settings, list[str]]:
         details = error.errors(include_url=False)
     # Outside of the `except`, so that the error raised at the end does not drag along one that
     # holds the input, secrets included.
+    said = {*unknown, *references}
     return settings, [
+        *_unknown_refused(given, unknown),
         *(_reference_refused(given, loc) for loc in references),
         *(
             _complaint(given, merged, detail)
-            for detail in details
-            # _unknown_keys says it better
-            if detail["type"] != "extra_forbidden" and detail["loc"] not in references
+            for detail in _worth_saying(details)
+            if _as_written(merged, detail["loc"]) not in said
         ),
     ]
 
 
-def _references(merged: Mapping[str, Any]) -> Iterator[Loc]:
-    """Where a value is written `${NAME}`, as other programs would fill in."""
-    for path in KEYS:
-        value = _found(merged, path)
-        if _is_reference(value):
-            yield path
-        for at, item in enumerate(value if isinstance(value, list) else []):
-            if _is_reference(item):
-                yield (*path, at)
+def _unknown_refused(given: _Given, unknown: Sequence[Loc]) -> Iterator[str]:
+    other_agents = dict.fromkeys(
+        loc[:2] for loc in unknown if loc[0] == "agents" and len(loc) > 2 and loc[1] != "default"
+    )
+    for loc in unknown:
+        if loc[:2] not in other_agents:
+            yield f"{given.place(loc)}: unknown key; {known_hint(loc)}"
+    for loc in other_agents:
+        yield f"{given.place(loc)}: this version serves one agent, agents.default"
 
 
-def _is_reference(value: object) -> bool:
-    return isinstance(value, str) and re.fullmatch(r"\s*\$\{[^{}]*\}\s*", value) is not None
+def _unknown(value: object, node: Node, loc: Loc = ()) -> Iterator[Loc]:
+    """Where a name stands that means nothing.
+
+    In the sections it is told to the last part of its path, since somebody may have written
+    `channels.telegram.token`; a section under a wrong name is one, and so is an empty one.
+    """
+    model = tables_of(node) if isinstance(node, FieldInfo) else node
+    if model is None:
+        return
+    if isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _unknown(item, model, (*loc, at))
+    elif isinstance(value, dict):
+        is_section = any(known[: len(loc)] == loc for known in SECTIONS)
+        for name, inner in value.items():
+            known = below(model, name)
+            by_choice = name not in model.model_fields
+            if known is not None and not (by_choice and not isinstance(inner, dict)):
+                yield from _unknown(inner, known, (*loc, name))
+            else:
+                yield from _leaves(inner, (*loc, name)) if is_section else ((*loc, name),)
+
+
+def _leaves(value: object, loc: Loc) -> Iterator[Loc]:
+    if isinstance(value, dict) and value:
+        for name, inner in value.items():
+            yield from _leaves(inner, (*loc, name))
+    else:
+        yield loc
+
+
+def _texts(value: object, node: Node, loc: Loc = ()) -> Iterator[tuple[Loc, str]]:
+    """Every text that stands where a key takes something, whatever it takes."""
+    if isinstance(value, str) and isinstance(node, FieldInfo):
+        yield loc, value
+    # Within what a key takes, all that is not known better belongs to the key.
+    free = node if isinstance(node, FieldInfo) and tables_of(node) is None else None
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if (known := below(node, name) or free) is not None:
+                yield from _texts(inner, known, (*loc, name))
+    elif isinstance(value, list) and isinstance(node, FieldInfo):
+        for at, inner in enumerate(value):
+            yield from _texts(inner, item_of(node) or node, (*loc, at))
+
+
+def _secrets_in(values: Mapping[str, Any]) -> Iterator[str]:
+    for loc, text in _texts(values, Settings):
+        if text and _is_kept_secret(loc):
+            yield text
+
+
+def _is_kept_secret(loc: Loc) -> bool:
+    """Whether a place is, or is within, what takes a secret."""
+    nodes = (node_at(Settings, loc[:end]) for end in range(1, len(loc) + 1))
+    return any(is_secret(node) for node in nodes if node is not None)
 
 
 def _reference_refused(given: _Given, loc: Loc) -> str:
-    path = _key_of(loc)
     return (
-        f"{given.place(path, loc)}: a reference like ${{NAME}} is not read here; "
-        f"set the environment variable {_variable(path)} instead"
+        f"{given.place(loc)}: a reference like ${{NAME}} is not read here; "
+        f"set the environment variable {variable(loc)} instead"
     )
 
 
+def _worth_saying(details: Sequence[ErrorDetails]) -> Iterator[ErrorDetails]:
+    for detail in details:
+        loc = detail["loc"]
+        # Items that are wrong do not count as items for the library.
+        only_wrong_items = detail["type"] == "too_short" and any(
+            len(other["loc"]) > len(loc) and other["loc"][: len(loc)] == loc for other in details
+        )
+        # _unknown says it better than extra_forbidden
+        if detail["type"] != "extra_forbidden" and not only_wrong_items:
+            yield detail
+
+
 def _complaint(given: _Given, merged: dict[str, Any], detail: ErrorDetails) -> str:
-    path = _key_of(detail["loc"])
-    place = given.place(path, detail["loc"])
-    field = KEYS.get(path)
-    if field is None:
-        return f"{place}: found a value; allowed: a section, [{dotted(path)}]"
-    found = _shown(merged, path, detail["input"]) if _found(merged, path) != "" else "nothing"
+    loc = _as_written(merged, detail["loc"])
+    place = given.place(loc)
+    node = node_at(Settings, loc)
     own_words = detail.get("ctx", {}).get("error")
-    return f"{place}: found {found}; {own_words or f'allowed: {allowed(field)}'}"
+    if own_words is None and isinstance(node, type) and isinstance(loc[-1], str):
+        return f"{place}: found a value; allowed: a section, [{dotted(loc)}]"
+    is_there = detail["type"] != "missing" and _found(merged, loc) != ""
+    found = _shown(merged, loc, detail["input"]) if is_there else "nothing"
+    takes = allowed(node) if node is not None else "what config.example.toml says"
+    return f"{place}: found {found}; {own_words or f'allowed: {takes}'}"
 
 
-def _key_of(loc: Loc) -> KeyPath:
-    return tuple(part for part in loc if isinstance(part, str))
+def _as_written(merged: Mapping[str, Any], loc: Loc) -> Loc:
+    """A place of the library's as it is in the settings."""
+    written: Loc = ()
+    value: Any = merged
+    for part in loc:
+        # One table may stand for a list of one, and what is wrong with a name is about the name.
+        if part != "[key]" and not (isinstance(part, int) and isinstance(value, dict)):
+            written = (*written, part)
+            value = _item(value, part)
+    return written
 
 
-def _shown(merged: dict[str, Any], path: KeyPath, value: object) -> str:
+def _shown(merged: dict[str, Any], loc: Loc, value: object) -> str:
     """A value that may be shown to whoever reads the log."""
-    if isinstance(value, SecretStr) or is_secret(KEYS[path]):
+    if isinstance(value, SecretStr) or _is_kept_secret(loc):
         return "a value that is kept secret"
     if isinstance(value, dict):
         return "a table"
@@ -350,15 +367,15 @@ def _shown(merged: dict[str, Any], path: KeyPath, value: object) -> str:
     return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}…"
 
 
-def _secrets_in(values: Mapping[str, Any]) -> Iterator[str]:
-    for path, field in KEYS.items():
-        value = _found(values, path)
-        if is_secret(field) and isinstance(value, str) and value:
-            yield value
-
-
-def _found(values: Any, path: KeyPath) -> Any:
-    """What stands at a path, "" where there is nothing."""
-    for name in path:
-        values = values.get(name, "") if isinstance(values, dict) else ""
+def _found(values: Any, loc: Loc) -> Any:
+    """What stands at a place, "" where there is nothing."""
+    for part in loc:
+        values = _item(values, part)
     return values
+
+
+def _item(value: Any, part: str | int) -> Any:
+    if isinstance(value, dict):
+        return value.get(part, "")
+    is_item = isinstance(value, list) and isinstance(part, int) and part < len(value)
+    return value[part] if is_item else ""

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from agent.errors import SettingsWrong
-from bot.config import KEYS, Settings
-from bot.config_example import example_toml
+from bot.config import KEYS, KEYS_BY_NAME, Settings
+from bot.config_example import EXAMPLE_NAMES, example_toml
 from bot.config_reading import holds_secret, load
+from bot.config_tree import ANY_NAME, tables_of
 
 TOKEN = "123456:SECRETSECRET"
 EXAMPLE = Path(__file__).parents[2] / "config.example.toml"
@@ -446,6 +449,456 @@ def test_the_end_of_an_address_does_not_matter(tmp_path: Path) -> None:
     assert settings.telegram.base_url == "http://127.0.0.1:8081"
 
 
+# --- rules: lists of tables ---------------------------------------------------------------------
+
+RULE = """
+    [[prompt.force_include]]
+    patterns = ['\\bdeploy\\b', "^ship it"]
+    skills = ["code-review"]
+    plugins = ["github"]
+    instruction = "Ask first."
+    auto_invoke = { tool = "search_memories", args = { query = "{{query}}", deep = [1, true] } }
+"""
+
+
+def rules(toml: str) -> str:
+    """Two good rules, and what is between them is the third one's: number 2."""
+    return f"{RULE}\n{RULE}\n[[prompt.force_include]]\n{toml}\n"
+
+
+def test_a_rule_is_read_with_all_that_it_can_hold(tmp_path: Path) -> None:
+    (rule,) = loaded(tmp_path, RULE).prompt.force_include
+
+    assert rule.patterns == (r"\bdeploy\b", "^ship it")
+    assert rule.skills == ("code-review",)
+    assert rule.plugins == ("github",)
+    assert rule.instruction == "Ask first."
+    assert [call.tool for call in rule.auto_invoke] == ["search_memories"]
+    assert rule.auto_invoke[0].args == {"query": "{{query}}", "deep": [1, True]}
+
+
+def test_tools_to_invoke_may_be_one_table_or_several(tmp_path: Path) -> None:
+    toml = """
+        [[prompt.force_include]]
+        patterns = ["a"]
+        [[prompt.force_include.auto_invoke]]
+        tool = "one"
+        [[prompt.force_include.auto_invoke]]
+        tool = "two"
+        args.deep.er = 1.5
+    """
+
+    (rule,) = loaded(tmp_path, toml).prompt.force_include
+
+    assert [(call.tool, call.args) for call in rule.auto_invoke] == [
+        ("one", {}),
+        ("two", {"deep": {"er": 1.5}}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "effect",
+    ['skills = ["a"]', 'plugins = ["a"]', 'instruction = "a"', 'auto_invoke = { tool = "a" }'],
+)
+def test_one_effect_is_enough_for_a_rule(tmp_path: Path, effect: str) -> None:
+    toml = f'[[prompt.force_include]]\npatterns = ["a"]\n{effect}\n'
+
+    assert len(loaded(tmp_path, toml).prompt.force_include) == 1
+
+
+@pytest.mark.parametrize(
+    ("toml", "said"),
+    [
+        ("patterns = 3", ".patterns: found 3; allowed: a list, not empty"),
+        ("patterns = []", ".patterns: found []; allowed: a list, not empty"),
+        ("", ".patterns: found nothing; allowed: a list, not empty"),
+        ("patterns = ['a', 3]", ".patterns[1]: found 3; allowed: text"),
+        ("patterns = ['']", ".patterns[0]: found nothing; an empty pattern fits every message"),
+        ("patterns = [' ']", ".patterns[0]: found ' '; an empty pattern fits every message"),
+        ("skills = 'a'", ".skills: found 'a'; allowed: a list"),
+        ("skills = ['']", ".skills[0]: found nothing; allowed: text, not empty"),
+        ("instruction = ['a']", ".instruction: found ['a']; allowed: text, up to 4000 characters"),
+        (f"instruction = '{'x' * 4001}'", "…; allowed: text, up to 4000 characters"),
+        ("auto_invoke = 'a'", ".auto_invoke: found 'a'; allowed: a table or a list of tables"),
+        ("auto_invoke = ['a']", ".auto_invoke[0]: found 'a'; allowed: a table"),
+        ("auto_invoke = {}", ".auto_invoke.tool: found nothing; allowed: text, not empty"),
+        ("auto_invoke = { tool = 3 }", ".auto_invoke.tool: found 3; allowed: text, not empty"),
+        ("auto_invoke = [{ tool = 3 }]", ".auto_invoke[0].tool: found 3; allowed: text, not empty"),
+        (
+            "auto_invoke = { tool = 'a', args = [] }",
+            ".auto_invoke.args: found []; allowed: a table",
+        ),
+        (
+            "auto_invoke = { tool = 'a', args = { on = 2026-01-02, x = [nan] } }",
+            ".auto_invoke.args: found a table; allowed: texts, numbers, true, false, lists and "
+            "tables, but on is a date, which is to be written as text, x[0] is no finite number",
+        ),
+        (
+            "pattern = ['a']",
+            ".pattern: unknown key; the nearest is prompt.force_include[2].patterns",
+        ),
+        ("zzz = 1", ".zzz: unknown key; [[prompt.force_include]] takes patterns, skills, plugins"),
+        (
+            "auto_invoke = { tool = 'a', arg = {} }",
+            ".auto_invoke.arg: unknown key; the nearest is prompt.force_include[2].auto_invoke.arg",
+        ),
+        (
+            "auto_invoke = { tool = 'a', zzz = {} }",
+            ".auto_invoke.zzz: unknown key; prompt.force_include[2].auto_invoke takes tool, args",
+        ),
+        (
+            "auto_invoke = [{ tool = 'a', args = { q = '${QUERY}' } }]",
+            ".auto_invoke[0].args.q: a reference like ${NAME} is not read here; set the "
+            "environment variable HEARTHBOT_PROMPT__FORCE_INCLUDE instead",
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_rule_is_named_as_one_would_write_it(
+    tmp_path: Path, toml: str, said: str
+) -> None:
+    given = {"patterns": "patterns = ['a']", "skills": "skills = ['a']"}
+    rest = "" if not toml else "\n".join(v for k, v in given.items() if not toml.startswith(k))
+
+    text = complaint(tmp_path, rules(f"{rest}\n{toml}"))
+
+    assert f"{tmp_path / 'config.toml'}: prompt.force_include[2]." in text
+    assert said in text
+    assert "2 problems" in text if not toml else "1 problem." in text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ("(a", "missing ), unterminated subpattern at character 1"),
+        ("abc[", "unterminated character set at character 4"),
+        ("a**", "multiple repeat at character 3"),
+        (r"\q", r"bad escape \q at character 1"),
+        ("a{99999999999}", "too large"),
+        ("(" * 5000 + ")" * 5000, "too large"),
+    ],
+)
+def test_a_pattern_that_is_no_regular_expression_is_refused_with_the_position(
+    tmp_path: Path, pattern: str, said: str
+) -> None:
+    text = complaint(tmp_path, rules(f"patterns = ['a', '{pattern}']\nskills = ['a']"))
+
+    assert "1 problem." in text
+    assert "prompt.force_include[2].patterns[1]: found '" in text.replace('"', "'")
+    assert "not a regular expression" in text
+    assert said in text
+
+
+@pytest.mark.parametrize("empty", ["", "skills = []", 'instruction = " "', "auto_invoke = []"])
+def test_a_rule_that_does_nothing_is_refused(tmp_path: Path, empty: str) -> None:
+    text = complaint(tmp_path, rules(f"patterns = ['a']\n{empty}"))
+
+    assert "1 problem." in text
+    assert "prompt.force_include[2].auto_invoke: found" in text
+    assert "a rule needs at least one of skills, plugins, instruction and auto_invoke" in text
+
+
+def test_all_that_is_wrong_in_several_rules_is_told_in_one_go(tmp_path: Path) -> None:
+    toml = """
+        [[prompt.force_include]]
+        patterns = ["("]
+        skills = 3
+        [[prompt.force_include]]
+        patern = ["a"]
+        [[prompt.force_include]]
+        patterns = ["a", ")"]
+        [prompt]
+    """
+
+    text = complaint(tmp_path, toml.replace("[prompt]", "[turns]\nlimit_s = 0"))
+
+    for place in (
+        "prompt.force_include[0].patterns[0]: found '('; not a regular",
+        "prompt.force_include[0].skills: found 3; allowed: a list",
+        "prompt.force_include[1].patern: unknown key; the nearest is prompt.force_include[1].pat",
+        "prompt.force_include[1].patterns: found nothing",
+        "prompt.force_include[1].auto_invoke: found nothing; a rule needs",
+        "prompt.force_include[2].patterns[1]: found ')'; not a regular",
+        "prompt.force_include[2].auto_invoke: found nothing; a rule needs",
+        "turns.limit_s: found 0",
+    ):
+        assert place in text
+    assert "8 problems" in text
+
+
+@pytest.mark.parametrize(
+    ("toml", "said"),
+    [
+        (
+            '[prompt.force_include]\npatterns = ["a"]\nskills = ["a"]',
+            "prompt.force_include: found a table; allowed: a list of tables",
+        ),
+        ("[prompt]\nforce_include = [3]", "prompt.force_include[0]: found 3; allowed: a table"),
+        (
+            '[[force_include]]\npatterns = ["a"]',
+            "force_include: unknown key; the nearest is prompt.force_include",
+        ),
+        (
+            '[[prompt.force_includes]]\npatterns = ["a"]',
+            "prompt.force_includes: unknown key; the nearest is prompt.force_include",
+        ),
+    ],
+)
+def test_rules_in_another_shape_are_refused_with_the_right_one(
+    tmp_path: Path, toml: str, said: str
+) -> None:
+    text = complaint(tmp_path, toml)
+
+    assert said in text
+    assert "1 problem." in text
+
+
+def test_rules_from_the_environment_are_json_and_replace_those_of_the_file(tmp_path: Path) -> None:
+    written = '[{"patterns": ["b"], "auto_invoke": {"tool": "t", "args": {"a": [null, {"b": 1}]}}}]'
+
+    settings = loaded(tmp_path, RULE, {"HEARTHBOT_PROMPT__FORCE_INCLUDE": written})
+
+    (rule,) = settings.prompt.force_include
+    assert rule.patterns == ("b",)
+    assert rule.auto_invoke[0].args == {"a": [None, {"b": 1}]}
+
+
+def test_an_empty_variable_means_no_rules(tmp_path: Path) -> None:
+    assert (
+        loaded(tmp_path, RULE, {"HEARTHBOT_PROMPT__FORCE_INCLUDE": " "}).prompt.force_include == ()
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ('[{"patterns": ["a"],}]', "not JSON: "),
+        ("deploy", "not JSON: Expecting value at character 1"),
+        ("[" * 100_000, "is nested too deeply"),
+        ("[" * 50 + "]" * 50, "is nested too deeply"),
+        ("[" + "9" * 5000 + "]", "holds a number with too many digits"),
+        ('{"patterns": ["a"]}', "found a table; allowed: a list of tables"),
+        ('["a"]', "[0]: found 'a'; allowed: a table"),
+        (
+            '[{"patterns": ["a", "("], "skills": ["a"]}]',
+            "[0].patterns[1]: found '('; not a regular",
+        ),
+        ('[{"patterns": ["a"], "skils": ["a"]}]', "[0].skils: unknown key; the nearest is"),
+        (
+            '[{"patterns": ["a"], "auto_invoke": {"tool": "t", "args": {"a": NaN}}}]',
+            "a is no finite number",
+        ),
+        (
+            '[{"patterns": ["a"], "auto_invoke": {"tool": "t", "args": {"a": "\\ud800"}}}]',
+            "a holds half a character",
+        ),
+    ],
+)
+def test_wrong_rules_in_the_environment_are_told_with_the_variable(
+    tmp_path: Path, written: str, said: str
+) -> None:
+    text = complaint(tmp_path, env={"HEARTHBOT_PROMPT__FORCE_INCLUDE": written})
+
+    name = "environment variable HEARTHBOT_PROMPT__FORCE_INCLUDE: prompt.force_include"
+    assert name in text
+    assert said in text
+
+
+# --- tables by name ----------------------------------------------------------------------------
+
+
+def test_a_skill_gets_the_variables_of_its_table(tmp_path: Path) -> None:
+    toml = """
+        [skills]
+        user_dir = "~/.agents/skills"
+        [skills.weather.env]
+        WEATHER_API_KEY = "SECRETSECRET"
+        [skills.x-2]
+        env = { lower_case = "" }
+    """
+
+    skills = loaded(tmp_path, toml).skills
+
+    assert skills.user_dir == "~/.agents/skills"
+    assert {name: dict(skill.env) for name, skill in skills.by_name.items()} == {
+        "weather": {"WEATHER_API_KEY": SecretStr("SECRETSECRET")},
+        "x-2": {"lower_case": SecretStr("")},
+    }
+
+
+def test_a_skills_variables_can_come_from_the_environment_one_by_one_or_as_json(
+    tmp_path: Path,
+) -> None:
+    toml = '[skills.my-skill.env]\nKEPT = "file"\nONE = "file"\n'
+
+    skills = loaded(
+        tmp_path,
+        toml,
+        {
+            "HEARTHBOT_SKILLS__MY_SKILL__ENV__ONE": "env",
+            "HEARTHBOT_SKILLS__MY_SKILL__ENV__two__2": "env",
+            "HEARTHBOT_SKILLS__OTHER__ENV__B": "alone",
+            "HEARTHBOT_SKILLS__OTHER__ENV": '{"A": "json", "B": "json"}',
+        },
+    ).skills
+
+    plain = {
+        name: {key: value.get_secret_value() for key, value in skill.env.items()}
+        for name, skill in skills.by_name.items()
+    }
+    assert plain == {
+        "my-skill": {"KEPT": "file", "ONE": "env", "two__2": "env"},
+        "other": {"A": "json", "B": "alone"},
+    }
+
+
+def test_a_skills_key_is_a_secret_everywhere(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+
+    settings = loaded(tmp_path, '[skills.weather.env]\nKEY = "SECRETSECRET"\n')
+
+    assert settings.secrets() == ("SECRETSECRET",)
+    assert holds_secret(file)
+    shown = f"{settings} {settings!r} {settings.model_dump()} {settings.skills.by_name}"
+    assert "SECRETSECRET" not in shown
+    file.write_text("[skills.weather.env]\n")
+    assert not holds_secret(file)
+
+
+@pytest.mark.parametrize(
+    ("toml", "said"),
+    [
+        (
+            "env = 'SECRETSECRET'",
+            "weather.env: found a value that is kept secret; allowed: a table",
+        ),
+        (
+            "env = ['SECRETSECRET']",
+            "weather.env: found a value that is kept secret; allowed: a tab",
+        ),
+        (
+            "env = { A = 12345678 }",
+            "weather.env.A: found a value that is kept secret; allowed: text",
+        ),
+        (
+            "env = { A = { B = 'SECRETSECRET' } }",
+            "weather.env.A: found a value that is kept secret",
+        ),
+        ("env = { A = 'SECRETSECRET\\u0000' }", "weather.env.A: found a value that is kept"),
+        (
+            "env = { 'A B' = 'SECRETSECRET' }",
+            'env."A B": found a value that is kept secret; the name',
+        ),
+        (
+            "evn = { A = 'SECRETSECRET' }",
+            "weather.evn: unknown key; the nearest is skills.weather.env",
+        ),
+        ("zzz = 'SECRETSECRET'", "weather.zzz: unknown key; [skills.weather] takes env"),
+        (
+            "env = { A = '${KEY}' }",
+            "environment variable HEARTHBOT_SKILLS__WEATHER__ENV__A instead",
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_skills_table_is_told_without_its_keys(
+    tmp_path: Path, toml: str, said: str
+) -> None:
+    text = complaint(tmp_path, "[skills.weather]\n" + toml.replace("'", '"'))
+
+    assert "1 problem." in text
+    assert f"{tmp_path / 'config.toml'}: skills.weather." in text
+    assert said in text
+    assert "SECRETSECRET" not in text
+    assert "12345678" not in text
+
+
+@pytest.mark.parametrize(
+    ("toml", "said"),
+    [
+        (
+            '[skills]\nuser_dri = "x"',
+            "skills.user_dri: unknown key; the nearest is skills.user_dir",
+        ),
+        (
+            '[skills]\nzzz = "SECRETSECRET"',
+            "skills.zzz: unknown key; [skills] takes user_dir, a ta",
+        ),
+        ("[skills.user_dir]\nenv = {}", "skills.user_dir: found a table; allowed: text"),
+        (
+            '[skills]\nuser_dir = "skills"',
+            "skills.user_dir: found 'skills'; allowed: a folder that",
+        ),
+        ("[skills.Weather]", "skills.Weather: found 'Weather'; a skill's name is"),
+        ("[skills.my_skill]", "skills.my_skill: found 'my_skill'; a skill's name is"),
+        ("skills = 3", "skills: found a value; allowed: a section, [skills]"),
+        (
+            '[skill.weather.env]\nKEY = "SECRETSECRET"',
+            "skill.weather.env.KEY: unknown key; the nearest is skills.weather.env.KEY",
+        ),
+    ],
+)
+def test_a_wrong_name_among_the_skills_is_refused(tmp_path: Path, toml: str, said: str) -> None:
+    text = complaint(tmp_path, toml)
+
+    assert "1 problem." in text
+    assert said in text
+    assert "SECRETSECRET" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("SKILLS__WEATHER__EVN__A", "unknown"),
+        ("SKILLS__WEATHER__EVN", "unknown; the nearest is HEARTHBOT_SKILLS__WEATHER__ENV"),
+        ("SKILLS__weather__ENV", "unknown; the nearest is HEARTHBOT_SKILLS__WEATHER__ENV"),
+        ("SKILL__WEATHER__ENV__KEY", "unknown; the nearest is HEARTHBOT_SKILLS__WEATHER__ENV__KEY"),
+        ("SKILLS__WEATHER__ENV__", "unknown"),
+        ("SKILLS__WEATHER", "unknown"),
+        ("SKILLS____ENV__A", "unknown"),
+        ("SKILLS__A.B__ENV__A", "skills.\"a.b\": found 'a.b'; a skill's name is"),
+        ("SKILLS__A__ENV__A.B", 'skills.a.env."A.B": found a value that is kept secret; the name'),
+        ("SKILLS__WEATHER__ENV", "skills.weather.env: not JSON"),
+        ("PROMPT__FORCE_INCLUDE__PATTERNS", "unknown"),
+        ("LLM__MODEL__NAME", "unknown"),
+    ],
+)
+def test_a_wrong_variable_for_a_table_is_refused_without_its_value(
+    tmp_path: Path, name: str, said: str
+) -> None:
+    text = complaint(tmp_path, env={f"HEARTHBOT_{name}": "SECRETSECRET"})
+
+    assert f"environment variable HEARTHBOT_{name}: {said}" in text
+    assert "SECRETSECRET" not in text
+
+
+# --- new keys ----------------------------------------------------------------------------------
+
+
+def test_the_defaults_are_those_of_the_contract() -> None:
+    settings = Settings()
+
+    assert settings.llm.client == "auto"
+    assert settings.llm.fallbacks == ()
+    assert settings.llm.cheap_model == ""
+    assert settings.prompt.max_tokens == 0
+    assert settings.prompt.instruction_position == "end"
+    assert settings.prompt.reminder_turns == 20
+    assert settings.prompt.skills_listed == 20
+    assert settings.prompt.daily_notes == 3
+    assert settings.prompt.force_include == ()
+    assert settings.skills.user_dir == ""
+    assert settings.trace.keep_days == 30
+
+
+@pytest.mark.parametrize("client", ["auto", "litellm", "direct"])
+def test_each_client_can_be_chosen(tmp_path: Path, client: str) -> None:
+    assert loaded(tmp_path, f'[llm]\nclient = "{client}"\n').llm.client == client
+
+
+def test_what_is_too_deep_or_too_long_to_read_is_told(tmp_path: Path) -> None:
+    assert "nested too deeply" in complaint(tmp_path, "a = " + "[" * 100 + "]" * 100)
+    assert "too many digits" in complaint(tmp_path, "[llm]\nwindow = " + "9" * 5000)
+
+
 # --- the example -------------------------------------------------------------------------------
 
 
@@ -473,6 +926,41 @@ def test_the_example_loads_as_it_is_and_with_everything_uncommented(tmp_path: Pa
     assert loaded(tmp_path, uncommented) == Settings()
 
 
+def tables(model_keys: Mapping[tuple[str, ...], Any]) -> Iterator[type[BaseModel]]:
+    return (table for field in model_keys.values() if (table := tables_of(field)))
+
+
+def test_the_example_shows_every_table_that_can_be_added_with_every_key(tmp_path: Path) -> None:
+    text = example_toml()
+    indented = re.sub(r"^#(?=  )", "", text, flags=re.MULTILINE)
+
+    settings = loaded(tmp_path, indented)
+
+    (rule,) = settings.prompt.force_include
+    assert all(getattr(rule, name) for name in type(rule).model_fields)
+    assert rule.auto_invoke[0].args == {"query": "{{query}}"}
+    assert set(settings.skills.by_name) == {"weather"}
+    assert settings.skills.by_name["weather"].env
+    for path in KEYS_BY_NAME:
+        assert path[: path.index(ANY_NAME)] in EXAMPLE_NAMES
+        assert f"\n#  {path[-1]} = " in text
+    for table in tables(KEYS):
+        for name, field in table.model_fields.items():
+            assert f"\n#  {name} = " in text
+            assert field.description, name
+
+
+def test_every_rule_and_skill_of_the_example_can_be_taken_over_by_hand(tmp_path: Path) -> None:
+    text = example_toml()
+    everything = re.sub(r"^#(?=[a-z]|  )", "", text, flags=re.MULTILINE)
+    without = everything.replace("force_include = []\n", "")
+
+    settings = loaded(tmp_path, without)
+
+    assert len(settings.prompt.force_include) == 1
+    assert settings.history == Settings().history
+
+
 # --- whatever is written -----------------------------------------------------------------------
 
 _values: st.SearchStrategy[Any] = st.one_of(
@@ -481,6 +969,20 @@ _values: st.SearchStrategy[Any] = st.one_of(
     st.floats(),
     st.booleans(),
     st.lists(st.text(), max_size=2),
+)
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["patterns", "skills", "instruction", "auto_invoke", "tool", "args"])
+            | st.text(max_size=5),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
 )
 
 
@@ -504,6 +1006,41 @@ def test_any_value_either_loads_or_is_refused_by_key(
     said = _refusal(home, {})
 
     assert said is None or f"{section}.{key}" in said or ".webhook_" in said
+
+
+@given(value=_json | st.lists(_json, max_size=2))
+def test_any_json_either_is_rules_or_is_refused_by_name(value: object) -> None:
+    name = "HEARTHBOT_PROMPT__FORCE_INCLUDE"
+
+    said = _refusal(Path("no-such-home"), {name: json.dumps(value)})
+
+    assert said is None or f"environment variable {name}: prompt.force_include" in said
+
+
+@given(pattern=st.text(max_size=20) | st.from_regex(r"[()\[\]{}*+?\\|^$.a-z0-9]{1,12}"))
+def test_any_pattern_either_compiles_or_is_refused(pattern: str) -> None:
+    written = json.dumps([{"patterns": [pattern], "skills": ["a"]}])
+
+    said = _refusal(Path("no-such-home"), {"HEARTHBOT_PROMPT__FORCE_INCLUDE": written})
+
+    if said is None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(pattern)
+    else:
+        assert "prompt.force_include[0].patterns[0]: " in said
+
+
+@given(name=st.text(max_size=12), value=_json)
+def test_whatever_a_skills_table_holds_its_values_are_never_shown(name: str, value: object) -> None:
+    secret = "SECRETSECRET"
+    env = json.dumps({name: value, "KEY": [secret], "OTHER": {"deep": secret}})
+
+    said = _refusal(Path("no-such-home"), {"HEARTHBOT_SKILLS__WEATHER__ENV": env})
+
+    assert said is not None
+    assert secret not in said
+    assert "skills.weather.env.KEY: found a value that is kept secret" in said
 
 
 def _refusal(home: Path, env: Mapping[str, str]) -> str | None:
