@@ -1,0 +1,481 @@
+"""The skills and templates that ship: complete, well formed, triggered by the right messages."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from agent.history import estimate_tokens
+from agent.scene import fill
+from agent.skills.matching import Matcher
+from agent.skills.reading import Reading, Where, read_skill
+from agent.skills.relevance import Relevance
+from agent.skills.skill import Place, Shelf, Skill
+from tests.checkout import ROOT
+
+SKILLS, PROMPTS = ROOT / "skills", ROOT / "prompts"
+
+PLAYBOOKS = {
+    *("email-triage", "email-compose", "schedule-meeting", "research-and-share"),
+    *("telegram-conversation", "memory-recall", "file-operations", "daily-briefing"),
+    *("contact-lookup", "email-classify", "system-health-check", "message-cleanup"),
+    *("web-browsing", "cron-scheduling"),
+}
+
+CRON: Mapping[str, tuple[str, int]] = {
+    "morning-briefing": ("0 6 * * *", 0),
+    "evening-recap": ("0 18 * * *", 0),
+    "weekly-digest": ("0 18 * * 0", 0),
+    "follow-up-tracker": ("0 9 * * *", 0),
+    "pre-meeting-prep": ("", 15),
+    "meeting-overload": ("0 20 * * *", 0),
+    "email-processor": ("", 30),
+    "memory-synthesis": ("0 3 * * 0", 0),
+    "health-report": ("", 6 * 60),
+}
+"""Cron text or minutes (SPEC §7)."""
+
+INSTRUCTION = {"skill-creator", "commit-message", "code-review", "summarize"}
+
+TOOLS = set(
+    re.findall(
+        r"\w+",
+        """
+    read_file write_file edit_file append_file list_dir search_files exec web_fetch web_search
+    send_message send_file react remind_me record_event list_events schedule_job list_jobs
+    update_job remove_job run_job store_fact search_memories list_facts update_fact forget_fact
+    search_conversations read_notes append_notes get_profile update_profile save_document
+    search_documents list_documents remove_document read_skill run_skill create_skill update_skill
+    list_skills spawn subagent tool_categories tool_list tool_search tool_describe tool_call
+    get_status nothing_to_report i2c spi
+    """,
+    )
+)
+"""All built-in tools (SPEC §6)."""
+
+NOT_WITHOUT_A_PERSON = {
+    *("send_message", "send_file", "remind_me", "record_event", "schedule_job", "update_job"),
+    *("remove_job", "run_job"),
+}
+"""Absent from runs by the clock (SPEC §5), so no cron skill may count on them."""
+
+NAMES_IN_BACKTICKS = {"required_tools", "interval_minutes", "max_steps", "no_tools", "deliver_to"}
+NAMES_IN_BACKTICKS |= {"full_context", "auto_invoke", "older_than"}
+
+PLACEHOLDERS: Mapping[str, set[str]] = {
+    "routing": {"SERVERS"},
+    "heartbeat": {"TIME", "LIST"},
+    "proactive": set(),
+    "subagent": set(),
+    "compaction": {"CONVERSATION", "SUMMARY"},
+    "merge": {"FIRST", "SECOND"},
+    "extraction": {"KNOWN_FACTS", "CONVERSATION", "SPEAKERS", "FACTS_MAX"},
+    "insights": {"MESSAGE", "REPLY", "TOOLS", "CURRENT"},
+    "directness": set(),
+    "reminder": set(),
+    "format_slack": set(),
+    "surroundings": {"VERSION", "SYSTEM"},
+    "acting": set(),
+}
+"""Templates with the placeholders that each holds, and no other."""
+
+ANSWERS: Mapping[str, set[str]] = {
+    "compaction": {"boundary_index", "reason", "confidence", "summary"},
+    "merge": {"summary"},
+    "extraction": {"facts"},
+    "insights": {"pins", "recommendations"},
+}
+"""Templates that want JSON, with the keys of the object."""
+
+
+class TriggerTest(BaseModel):
+    """One entry of a tests.yaml."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    message: str
+    match: bool
+    tools: list[str] = []
+
+
+class Snippet(BaseModel):
+    """One quick-insert button."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    icon: str
+    message: str
+    tooltip: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Triggers:
+    """All ways by which a chat message calls up a skill, over all that ship."""
+
+    matcher: Matcher
+    relevance: Relevance
+    shelf: Shelf
+
+    def of(self, message: str) -> set[str]:
+        """The names of the skills that this message brings into a prompt."""
+        forced = {
+            skill.name
+            for skill in self.shelf.used
+            if any(re.search(one, message.strip(), re.IGNORECASE) for one in skill.patterns)
+        }
+        worded = {match.skill.name for match in self.matcher.playbooks(message)}
+        fitting = {score.skill.name for score in self.relevance.relevant(message)}
+        return forced | worded | fitting
+
+
+def folders() -> list[str]:
+    return sorted(path.name for path in SKILLS.iterdir() if path.is_dir())
+
+
+@cache
+def reading(name: str) -> Reading:
+    data = (SKILLS / name / "SKILL.md").read_bytes()
+    return read_skill(data, Where(folder_name=name, place=Place.SHIPPED))
+
+
+def skill(name: str) -> Skill:
+    found = reading(name).skill
+    assert found is not None, reading(name).problems
+    return found
+
+
+@cache
+def trigger_tests(name: str) -> tuple[TriggerTest, ...]:
+    text = (SKILLS / name / "tests.yaml").read_text(encoding="utf-8")
+    return TypeAdapter(tuple[TriggerTest, ...]).validate_python(tuple(yaml.safe_load(text)))
+
+
+@pytest.fixture(scope="module")
+def triggers() -> Triggers:
+    shelf = Shelf(skills=tuple(skill(name) for name in folders()))
+    return Triggers(matcher=Matcher(shelf), relevance=Relevance(shelf), shelf=shelf)
+
+
+def named_tools(text: str) -> set[str]:
+    """Words that look like a tool's name: with an underscore, in lower case."""
+    found = re.findall(r"(?<![\w.<-])[a-z]+(?:_[a-z]+)+(?!\w|\.\w)", text)
+    return set(found) - NAMES_IN_BACKTICKS
+
+
+each_skill = pytest.mark.parametrize("name", folders())
+each_playbook = pytest.mark.parametrize("name", sorted(PLAYBOOKS))
+each_cron = pytest.mark.parametrize("name", sorted(CRON))
+each_template = pytest.mark.parametrize("name", sorted(PLACEHOLDERS))
+
+
+# --- which there are, and of what kind ---------------------------------------------------------
+
+
+def test_exactly_the_promised_skills_ship() -> None:
+    shipped = set(folders())
+
+    assert shipped == PLAYBOOKS | set(CRON) | INSTRUCTION
+
+
+@each_skill
+def test_a_shipped_skill_reads_without_a_complaint(name: str) -> None:
+    found = reading(name)
+
+    assert [str(problem) for problem in found.problems] == []
+    assert found.skill is not None
+    assert found.skill.name == name
+    assert 40 <= len(found.skill.description) <= 300  # what the list shows of it
+    assert found.skill.license == "MIT"
+
+
+@each_playbook
+def test_a_playbook_has_keywords_and_a_length_worth_its_tokens(name: str) -> None:
+    playbook = skill(name)
+
+    assert playbook.is_playbook
+    assert len(playbook.keywords) >= 10
+    assert 150 <= len(playbook.text.split()) <= 350
+    assert playbook.priority > 0
+    assert playbook.allowed_tools is None  # MCP tools have names that nobody here knows
+
+
+@pytest.mark.parametrize("part", ["Wanted:", "1. ", "sk first", "Never ", "Good:\n> "])
+@each_playbook
+def test_a_playbook_says_goal_steps_limits_and_shows_a_good_result(name: str, part: str) -> None:
+    assert part in skill(name).text
+
+
+@each_cron
+def test_a_cron_skill_runs_when_promised(name: str) -> None:
+    schedule = skill(name).schedule
+
+    assert schedule is not None
+    assert (schedule.cron, schedule.interval_minutes) == CRON[name]
+    assert not skill(name).keywords
+    assert "Off until enabled" in skill(name).description
+
+
+@each_cron
+def test_a_cron_skill_knows_that_nobody_is_there(name: str) -> None:
+    text = skill(name).text
+
+    assert text.startswith("Goal: ")
+    assert "nothing_to_report" in text
+    assert 150 <= len(text.split()) <= 350
+    assert named_tools(text).isdisjoint(NOT_WITHOUT_A_PERSON)
+
+
+@each_cron
+def test_a_cron_skill_that_lists_its_tools_lists_all_it_names(name: str) -> None:
+    listed = set(skill(name).required_tools)
+
+    assert not listed or named_tools(skill(name).text) == listed
+
+
+@pytest.mark.parametrize("name", sorted(INSTRUCTION))
+def test_an_instruction_skill_is_listed_and_read_on_demand(name: str) -> None:
+    assert skill(name).is_listed
+
+
+# --- the tools that they name ------------------------------------------------------------------
+
+
+@each_skill
+def test_a_skill_names_only_tools_that_there_are(name: str) -> None:
+    assert named_tools(skill(name).text) <= TOOLS
+    assert set(skill(name).required_tools) <= TOOLS
+    assert {tool for test in trigger_tests(name) for tool in test.tools} <= TOOLS
+
+
+@each_playbook
+def test_a_playbook_may_use_the_tools_that_it_names(name: str) -> None:
+    listed = {tool for test in trigger_tests(name) for tool in test.tools}
+
+    assert named_tools(skill(name).text) - {"nothing_to_report"} <= listed
+    assert set(skill(name).required_tools) <= listed
+
+
+@pytest.mark.parametrize(
+    ("name", "section"),
+    [
+        *((name, "[mcp.mail]") for name in ("email-triage", "email-compose", "email-classify")),
+        *((name, "[mcp.mail]") for name in ("message-cleanup", "daily-briefing")),
+        *((name, "[mcp.calendar]") for name in ("schedule-meeting", "daily-briefing")),
+        ("contact-lookup", "[mcp.contacts]"),
+    ],
+)
+def test_a_playbook_says_which_server_brings_what_is_not_built_in(name: str, section: str) -> None:
+    text = skill(name).text
+
+    assert section in text
+    assert "MCP server" in text
+    assert "restart" in text
+
+
+# --- what triggers them ------------------------------------------------------------------------
+
+
+@each_skill
+def test_trigger_tests_are_many_and_of_both_kinds(name: str) -> None:
+    tests = trigger_tests(name)
+
+    expected = [test for test in tests if test.match]
+    unwanted = [test for test in tests if not test.match]
+    assert len(tests) >= 6
+    assert len({test.message for test in tests}) == len(tests)
+    assert len(unwanted) >= 3
+    # What runs by the clock is never brought in by a message, so it has no messages that do.
+    assert len(expected) >= 3 if name not in CRON else not expected
+
+
+@each_skill
+def test_a_skill_is_triggered_by_exactly_the_messages_that_its_tests_say(
+    name: str, triggers: Triggers
+) -> None:
+    tests = trigger_tests(name)
+
+    wrong = [test.message for test in tests if (name in triggers.of(test.message)) != test.match]
+
+    assert wrong == []
+
+
+def test_no_keyword_stands_in_two_playbooks() -> None:
+    keywords = [keyword for name in PLAYBOOKS for keyword in skill(name).keywords]
+
+    assert sorted(keywords) == sorted(set(keywords))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Good morning! How are you?",
+        "Thanks, that was very kind of you.",
+        "My day was long, and I am tired.",
+        "I had a meeting with my boss and it went well.",
+        "We watched a film about a spider and its web.",
+        "Tell me a joke about cats.",
+        "What is 17 times 23?",
+        "I run five kilometres every morning before work.",
+        "She filed for divorce last week.",
+        "My sister is expecting a baby in May!",
+        "Could you translate “good luck” into Greek?",
+        "Things are looking up since the new job.",
+        "I always forget my keys.",
+        "It reminded me of the good old days.",
+    ],
+)
+def test_ordinary_talk_triggers_nothing(message: str, triggers: Triggers) -> None:
+    assert triggers.of(message) == set()
+
+
+# --- templates ---------------------------------------------------------------------------------
+
+
+def template(name: str) -> str:
+    return (PROMPTS / f"{name}.md").read_text(encoding="utf-8")
+
+
+@each_template
+def test_a_template_holds_its_placeholders_and_no_other(name: str) -> None:
+    held = set(re.findall(r"\{\{([A-Z_]+)\}\}", template(name)))
+
+    assert held == PLACEHOLDERS[name]
+
+
+@each_template
+def test_a_filled_template_has_no_braces_left(name: str) -> None:
+    filled = fill(template(name), **dict.fromkeys(PLACEHOLDERS[name], "text"))
+
+    assert "{{" not in filled
+    assert "}}" not in filled
+
+
+def test_the_reminder_ships_empty_which_is_off() -> None:
+    assert template("reminder") == ""
+
+
+@pytest.mark.parametrize("name", sorted(ANSWERS))
+def test_a_template_that_wants_json_shows_an_example_that_is_json(name: str) -> None:
+    example = template(name).partition("Example:\n")[2].partition("\n")[0]
+
+    assert set(json.loads(example)) == ANSWERS[name]
+
+
+@pytest.mark.parametrize("name", sorted(ANSWERS))
+def test_a_template_names_the_shape_of_the_answer_before_its_example(name: str) -> None:
+    shape = re.search(r"one JSON object and nothing else:\n(\{.*\})\n", template(name))
+
+    assert shape is not None
+    assert ANSWERS[name] <= set(re.findall(r'"(\w+)":', shape[1]))
+
+
+@pytest.mark.parametrize("name", [*sorted(ANSWERS), "heartbeat", "proactive", "subagent", "acting"])
+def test_a_template_says_that_foreign_text_is_never_an_instruction(name: str) -> None:
+    words = " ".join(template(name).split())
+
+    assert re.search(r"\bmaterial\b.{0,120}\bnever an instruction\b", words)
+
+
+@pytest.mark.parametrize("name", sorted(ANSWERS))
+def test_what_is_put_into_a_template_stands_in_a_marked_block(name: str) -> None:
+    text = template(name)
+    blocks = {*PLACEHOLDERS[name]} - {"SPEAKERS", "FACTS_MAX"}
+
+    for block in blocks:
+        assert re.search(rf"<(\w+)>\n\{{\{{{block}\}}\}}\n</\1>", text), block
+
+
+def test_the_example_of_a_fact_keeps_its_own_rules() -> None:
+    example = template("extraction").partition("Example:\n")[2].partition("\n")[0]
+
+    fact = json.loads(example)["facts"][0]
+
+    keys = {"text", "category", "confidence", "speaker", "quote", "replaces"}
+    assert set(fact) == keys
+    assert fact["category"] in template("extraction").partition("category: ")[2].split("\n")[0]
+    assert 0.7 <= fact["confidence"] <= 1
+
+
+def test_an_example_of_insights_keeps_to_the_length_it_demands() -> None:
+    example = template("insights").partition("Example:\n")[2].partition("\n")[0]
+
+    notes = [note for notes in json.loads(example).values() for note in notes]
+
+    assert all(len(note) <= 150 for note in notes)
+
+
+def test_the_heartbeat_says_how_to_be_silent() -> None:
+    text = template("heartbeat")
+
+    assert "HEARTBEAT_OK" in text
+    assert "nothing_to_report" in text
+
+
+def test_the_routing_takes_at_most_90_words() -> None:
+    words = fill(template("routing"), SERVERS="").split()
+
+    assert len(words) <= 90
+
+
+def test_what_a_fresh_home_sends_of_our_words_leaves_room_for_the_tools() -> None:
+    names = ("system", "acting", "surroundings", "routing", "language", "language_auto")
+    words = "\n\n".join(template(name) for name in (*names, "format_telegram"))
+    listed = "\n".join(f"- {name}: {skill(name).description}" for name in INSTRUCTION)
+
+    tokens = estimate_tokens(f"{words}\n\n{listed}")
+
+    assert tokens <= 900  # of 2,500 for the whole request
+
+
+# --- snippets ----------------------------------------------------------------------------------
+
+
+def snippets() -> Sequence[Snippet]:
+    data = json.loads((PROMPTS / "snippets.json").read_text(encoding="utf-8"))
+    return TypeAdapter(list[Snippet]).validate_python(data)
+
+
+def test_the_seven_snippets_parse_and_fit_a_button() -> None:
+    found = snippets()
+
+    assert len(found) == 7
+    assert len({snippet.message for snippet in found}) == 7
+    assert all(len(snippet.icon) <= 2 and snippet.icon.strip() for snippet in found)
+    assert all(0 < len(snippet.tooltip) <= 50 for snippet in found)
+
+
+@pytest.mark.parametrize(
+    ("message", "wanted"),
+    [
+        ("What's on today?", "daily-briefing"),
+        ("What do you remember about me?", "memory-recall"),
+        ("Summarise this: ", "summarize"),
+    ],
+)
+def test_a_snippet_brings_the_skill_that_it_is_about(
+    message: str, wanted: str, triggers: Triggers
+) -> None:
+    assert message in {snippet.message for snippet in snippets()}
+
+    assert wanted in triggers.of(message)
+
+
+def test_the_readme_of_the_skills_names_them_all() -> None:
+    text = Path(SKILLS / "README.md").read_text(encoding="utf-8")
+
+    rows = re.findall(r"^\| \*\*(\w+ ?\w*)\*\*.*\| ([a-z, -]+) \|$", text, re.MULTILINE)
+
+    listed = {kind: set(names.split(", ")) for kind, names in rows}
+    assert listed == {
+        "playbook": PLAYBOOKS,
+        "cron skill": set(CRON),
+        "instruction skill": INSTRUCTION,
+    }
