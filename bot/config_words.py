@@ -163,7 +163,9 @@ def _names_at(loc: Loc) -> Sequence[str]:
     if model is None:
         return ()
     names = [name for name in model.model_fields if isinstance(below(model, name), FieldInfo)]
-    return [*names, "a table NAME"] if tables_by_name(model) else names
+    if tables_by_name(model):
+        names.append(f"tables like [{dotted((*loc, 'NAME'))}]")
+    return names
 
 
 def _heading(loc: Loc) -> str:

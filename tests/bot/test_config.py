@@ -820,7 +820,7 @@ def test_what_is_wrong_in_a_skills_table_is_told_without_its_keys(
         ),
         (
             '[skills]\nzzz = "SECRETSECRET"',
-            "skills.zzz: unknown key; [skills] takes user_dir, a ta",
+            "zzz: unknown key; [skills] takes user_dir, tables like [skills.NAME]",
         ),
         ("[skills.user_dir]\nenv = {}", "skills.user_dir: found a table; allowed: text"),
         (
