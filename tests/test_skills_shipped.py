@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 import pytest
-import yaml  # type: ignore[import-untyped]
-from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from agent.history import estimate_tokens
 from agent.scene import fill
-from agent.skills.matching import Matcher
 from agent.skills.reading import Reading, Where, read_skill
-from agent.skills.relevance import Relevance
 from agent.skills.skill import Place, Shelf, Skill
+from agent.skills.suspicious import findings
+from agent.skills.trying import TriggerTest, read_tests, run_tests
+from agent.skills.why import Verdict, why
+from agent.snippets import Snippets
 from tests.checkout import ROOT
 
 SKILLS, PROMPTS = ROOT / "skills", ROOT / "prompts"
@@ -96,46 +95,6 @@ ANSWERS: Mapping[str, set[str]] = {
 """Templates that want JSON, with the keys of the object."""
 
 
-class TriggerTest(BaseModel):
-    """One entry of a tests.yaml."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    message: str
-    match: bool
-    tools: list[str] = []
-
-
-class Snippet(BaseModel):
-    """One quick-insert button."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    icon: str
-    message: str
-    tooltip: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Triggers:
-    """All ways by which a chat message calls up a skill, over all that ship."""
-
-    matcher: Matcher
-    relevance: Relevance
-    shelf: Shelf
-
-    def of(self, message: str) -> set[str]:
-        """The names of the skills that this message brings into a prompt."""
-        forced = {
-            skill.name
-            for skill in self.shelf.used
-            if any(re.search(one, message.strip(), re.IGNORECASE) for one in skill.patterns)
-        }
-        worded = {match.skill.name for match in self.matcher.playbooks(message)}
-        fitting = {score.skill.name for score in self.relevance.relevant(message)}
-        return forced | worded | fitting
-
-
 def folders() -> list[str]:
     return sorted(path.name for path in SKILLS.iterdir() if path.is_dir())
 
@@ -155,13 +114,21 @@ def skill(name: str) -> Skill:
 @cache
 def trigger_tests(name: str) -> tuple[TriggerTest, ...]:
     text = (SKILLS / name / "tests.yaml").read_text(encoding="utf-8")
-    return TypeAdapter(tuple[TriggerTest, ...]).validate_python(tuple(yaml.safe_load(text)))
+    found = read_tests(text, skill=name, file=f"skills/{name}/tests.yaml")
+    assert not found.problems
+    return found.tests
 
 
 @pytest.fixture(scope="module")
-def triggers() -> Triggers:
-    shelf = Shelf(skills=tuple(skill(name) for name in folders()))
-    return Triggers(matcher=Matcher(shelf), relevance=Relevance(shelf), shelf=shelf)
+def shelf() -> Shelf:
+    """All that ships, those that run by the clock enabled."""
+    return Shelf(skills=tuple(skill(name) for name in folders()))
+
+
+def triggered(shelf: Shelf, message: str) -> set[str]:
+    """The names of the skills that a message brings into a prompt."""
+    found = why(shelf, (), message)
+    return {one.skill.name for one in found.skills if one.verdict is Verdict.PICKED}
 
 
 def named_tools(text: str) -> set[str]:
@@ -194,6 +161,13 @@ def test_a_shipped_skill_reads_without_a_complaint(name: str) -> None:
     assert found.skill.name == name
     assert 40 <= len(found.skill.description) <= 300  # what the list shows of it
     assert found.skill.license == "MIT"
+
+
+@each_skill
+def test_a_shipped_skill_would_raise_no_suspicion_if_it_were_installed(name: str) -> None:
+    content = (SKILLS / name / "SKILL.md").read_bytes()
+
+    assert findings("SKILL.md", content) == ()
 
 
 @each_playbook
@@ -252,12 +226,12 @@ def test_an_instruction_skill_is_listed_and_read_on_demand(name: str) -> None:
 def test_a_skill_names_only_tools_that_there_are(name: str) -> None:
     assert named_tools(skill(name).text) <= TOOLS
     assert set(skill(name).required_tools) <= TOOLS
-    assert {tool for test in trigger_tests(name) for tool in test.tools} <= TOOLS
+    assert {tool for test in trigger_tests(name) for tool in test.tools or ()} <= TOOLS
 
 
 @each_playbook
 def test_a_playbook_may_use_the_tools_that_it_names(name: str) -> None:
-    listed = {tool for test in trigger_tests(name) for tool in test.tools}
+    listed = {tool for test in trigger_tests(name) for tool in test.tools or ()}
 
     assert named_tools(skill(name).text) - {"nothing_to_report"} <= listed
     assert set(skill(name).required_tools) <= listed
@@ -287,8 +261,8 @@ def test_a_playbook_says_which_server_brings_what_is_not_built_in(name: str, sec
 def test_trigger_tests_are_many_and_of_both_kinds(name: str) -> None:
     tests = trigger_tests(name)
 
-    expected = [test for test in tests if test.match]
-    unwanted = [test for test in tests if not test.match]
+    expected = [test for test in tests if test.must_match]
+    unwanted = [test for test in tests if not test.must_match]
     assert len(tests) >= 6
     assert len({test.message for test in tests}) == len(tests)
     assert len(unwanted) >= 3
@@ -298,13 +272,11 @@ def test_trigger_tests_are_many_and_of_both_kinds(name: str) -> None:
 
 @each_skill
 def test_a_skill_is_triggered_by_exactly_the_messages_that_its_tests_say(
-    name: str, triggers: Triggers
+    name: str, shelf: Shelf
 ) -> None:
-    tests = trigger_tests(name)
+    results = run_tests(trigger_tests(name), skill=name, shelf=shelf, tools_known=TOOLS)
 
-    wrong = [test.message for test in tests if (name in triggers.of(test.message)) != test.match]
-
-    assert wrong == []
+    assert [(one.test.message, one.reasons) for one in results if not one.passed] == []
 
 
 def test_no_keyword_stands_in_two_playbooks() -> None:
@@ -332,8 +304,8 @@ def test_no_keyword_stands_in_two_playbooks() -> None:
         "It reminded me of the good old days.",
     ],
 )
-def test_ordinary_talk_triggers_nothing(message: str, triggers: Triggers) -> None:
-    assert triggers.of(message) == set()
+def test_ordinary_talk_triggers_nothing(message: str, shelf: Shelf) -> None:
+    assert triggered(shelf, message) == set()
 
 
 # --- templates ---------------------------------------------------------------------------------
@@ -438,18 +410,13 @@ def test_what_a_fresh_home_sends_of_our_words_leaves_room_for_the_tools() -> Non
 # --- snippets ----------------------------------------------------------------------------------
 
 
-def snippets() -> Sequence[Snippet]:
-    data = json.loads((PROMPTS / "snippets.json").read_text(encoding="utf-8"))
-    return TypeAdapter(list[Snippet]).validate_python(data)
+def test_the_seven_snippets_are_read_without_a_complaint_and_fit_a_button(tmp_path: Path) -> None:
+    found = Snippets(shipped=PROMPTS, workspace=tmp_path).read()
 
-
-def test_the_seven_snippets_parse_and_fit_a_button() -> None:
-    found = snippets()
-
-    assert len(found) == 7
-    assert len({snippet.message for snippet in found}) == 7
-    assert all(len(snippet.icon) <= 2 and snippet.icon.strip() for snippet in found)
-    assert all(0 < len(snippet.tooltip) <= 50 for snippet in found)
+    assert [str(problem) for problem in found.problems] == []
+    assert len(found.snippets) == 7
+    assert len({snippet.message for snippet in found.snippets}) == 7
+    assert all(0 < len(snippet.tooltip) <= 20 for snippet in found.snippets)
 
 
 @pytest.mark.parametrize(
@@ -461,11 +428,12 @@ def test_the_seven_snippets_parse_and_fit_a_button() -> None:
     ],
 )
 def test_a_snippet_brings_the_skill_that_it_is_about(
-    message: str, wanted: str, triggers: Triggers
+    message: str, wanted: str, shelf: Shelf, tmp_path: Path
 ) -> None:
-    assert message in {snippet.message for snippet in snippets()}
+    shown = Snippets(shipped=PROMPTS, workspace=tmp_path).read().snippets
+    assert message in {snippet.message for snippet in shown}
 
-    assert wanted in triggers.of(message)
+    assert wanted in triggered(shelf, message)
 
 
 def test_the_readme_of_the_skills_names_them_all() -> None:
