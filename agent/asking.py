@@ -7,14 +7,17 @@ import json
 import structlog
 
 from agent.errors import AssistantError, ContextTooLong, StorageError
-from agent.guards import VisibleText
-from agent.history import estimate_tokens, repair, text_of
+from agent.guards import VisibleText, visible
+from agent.history import estimate_tokens, repair, shorten_before, text_of
+from agent.layers import notes
 from agent.library import Library
-from agent.messages import TurnInput
-from agent.ports import Conversations, Draft, Drafts, Json, Model, TurnContext
+from agent.messages import ConversationId, TurnInput
+from agent.ports import Conversations, Draft, Drafts, Json, Model, Traces, TurnContext
+from agent.prefix import Part, Prefix, compare, entry_parts, tools_part
 from agent.request import ModelRequest
 from agent.tools.toolbox import Toolbox
 from agent.transcript import Entry, Note, entry_from_json, to_json
+from agent.unhelpful import looks_unhelpful
 
 log = structlog.get_logger()
 
@@ -22,6 +25,10 @@ TOKENS_PER_CHAR_MAX = 2.5
 """Of emoji, the costliest: a request that is short by this measure is not counted."""
 
 SYSTEMS_KEPT_MAX = 100
+
+
+CONVERSATIONS_KEPT_MAX = 1_000
+"""Whose last request is remembered without asking the database."""
 
 
 class Asking:
@@ -32,6 +39,7 @@ class Asking:
         model: Model,
         conversations: Conversations,
         drafts: Drafts,
+        traces: Traces,
         *,
         toolbox: Toolbox,
         library: Library,
@@ -41,6 +49,7 @@ class Asking:
         self._model = model
         self._conversations = conversations
         self._drafts = drafts
+        self._former = _Former(traces)
         self._toolbox = toolbox
         self._library = library
         self._temperature = temperature
@@ -49,10 +58,14 @@ class Asking:
 
     async def __call__(self, ctx: TurnContext, question: Json) -> Json:
         """Answers with `{"answer": ...}` or `{"error": {"kind", "text"}}`, beside what of the
-        history was sent: `turns_sent`, and `sent_from` where that is less than there is."""
+        history was sent (`turns_sent`, and `sent_from` where that is less than there is), what a
+        cache can serve of it (`prefix`), and the hint that was sent as the last entry (`hint`)."""
         turn = TurnInput.from_json(question["turn"])
         sent, facts = await self._history(turn, question)
-        request = await self._request(sent, question)
+        if question["hint"]:
+            facts["hint"] = notes.hint(self._library.texts(), question["hint"])
+        request = await self._request(sent, question, facts.get("hint", ""))
+        facts |= await self._compared(turn, question, request)
         draft = self._drafts.open(ctx.run_id, turn.message.address)
         try:
             self._require_fit(request)
@@ -72,30 +85,69 @@ class Asking:
             completion_tokens=answer.usage.completion,
             cached_tokens=answer.usage.cached,
         )
+        if question["auto_invoke"] and not answer.calls:
+            facts["unhelpful"] = self._is_unhelpful(answer.text, turn.message.text)
         return facts | {"answer": to_json(answer)}
+
+    async def _compared(self, turn: TurnInput, question: Json, request: ModelRequest) -> Json:
+        """The guard of the prefix, and the one log line of this prompt."""
+        parts = [
+            tools_part(request.tools),
+            *(Part(name, digest, tokens) for name, digest, tokens in question["static"]),
+            *entry_parts(request.entries),
+        ]
+        former = await self._former.of(turn)
+        prefix = compare(former, parts)
+        digests = [part.digest for part in parts]
+        self._former.remember(turn, digests)
+        log.info(
+            "prompt",
+            kind=question["kind"],
+            layers=question["layers"],
+            tokens=prefix.tokens,
+            chars=len(request.system) + sum(len(text_of(entry)) for entry in request.entries),
+            entries=len(request.entries),
+            cacheable=round(prefix.share, 3),
+            changed=prefix.first_changed,
+        )
+        return {"prefix": _prefix_as_json(prefix), "digests": " ".join(digests)}
+
+    def _is_unhelpful(self, reply: str, message: str) -> bool:
+        texts = self._library.texts()
+        lists = texts["unhelpful_short"], texts["unhelpful_any"]
+        return looks_unhelpful(visible(reply), *lists, message=message)
 
     async def _history(self, turn: TurnInput, question: Json) -> tuple[list[Entry], Json]:
         """The newest whole turns of the history, in the share that is asked for."""
         upto, since = question["upto"], question["sent_from"] or 0
         history = await self._conversations.history(turn.conversation, upto=upto)
         stored = [one for one in history.entries if one.id >= since]
+        short = question["shortened_to"]
         runs = list(dict.fromkeys(one.run_id for one in stored))
         kept = runs[len(runs) - int(len(runs) * question["history_share"]) :]
         if len(kept) == len(runs):
-            return [one.entry for one in stored], {"turns_sent": len(runs), "sent_from": None}
+            return [*shorten_before(stored, short)], {"turns_sent": len(runs), "sent_from": None}
         sent = [one for one in stored if one.run_id in set(kept)]
         sent_from = sent[0].id if sent else upto + 1
-        return [one.entry for one in sent], {"turns_sent": len(kept), "sent_from": sent_from}
+        return [*shorten_before(sent, short)], {"turns_sent": len(kept), "sent_from": sent_from}
 
-    async def _request(self, sent: list[Entry], question: Json) -> ModelRequest:
+    async def _request(self, sent: list[Entry], question: Json, hint: str) -> ModelRequest:
         now = [entry_from_json(data) for data in question["entries"]]
+        if hint:
+            now.append(Note(text=hint))
         return ModelRequest(
             system=await self._system(question["system"]),
-            entries=repair(self._told(sent + now) + self._hint(question["hint"])),
+            entries=repair(self._told(sent + now)),
             tools=self._toolbox.named(question["tools"]),
             temperature=self._temperature,
-            max_output_tokens=self._output_tokens_max(),
+            max_output_tokens=self._model.traits.output_tokens(self._max_output_tokens),
+            extra=self._effort(question),
         )
+
+    def _effort(self, question: Json) -> dict[str, str]:
+        """A message that wants no thinking is not thought about for long (SPEC §5)."""
+        lowered = question["direct"] and self._model.traits.effort
+        return {"reasoning_effort": "low"} if lowered else {}
 
     def _told(self, entries: list[Entry]) -> list[Entry]:
         """A demo model would take notes about a conversation for the words to repeat."""
@@ -116,20 +168,47 @@ class Asking:
                 f"The request has about {tokens} tokens; {self._model.name} takes {room}."
             )
 
-    def _output_tokens_max(self) -> int:
-        """A small window must leave room for the prompt, so the answer gets a quarter at most."""
-        return min(self._max_output_tokens, self._model.traits.window // 4)
-
-    def _hint(self, name: str) -> list[Entry]:
-        """A note for this one request: what the last answer lacked, or that it is the last."""
-        return [Note(text=self._library.texts()[f"hint_{name}"].strip())] if name else []
-
     async def _system(self, digest: str) -> str:
         if digest not in self._systems:
             if len(self._systems) >= SYSTEMS_KEPT_MAX:
                 self._systems.clear()
             self._systems[digest] = await self._conversations.text(digest) or ""
         return self._systems[digest]
+
+
+class _Former:
+    """The digests of each conversation's last request; after a restart from the recorded steps."""
+
+    def __init__(self, traces: Traces) -> None:
+        self._traces = traces
+        self._known: dict[ConversationId, list[str] | None] = {}
+
+    async def of(self, turn: TurnInput) -> list[str] | None:
+        """None when nothing was sent in this conversation, as far as is known."""
+        if turn.conversation not in self._known:
+            self._known[turn.conversation] = await self._recorded(turn)
+        return self._known[turn.conversation]
+
+    def remember(self, turn: TurnInput, digests: list[str]) -> None:
+        """What was just sent."""
+        if len(self._known) >= CONVERSATIONS_KEPT_MAX:
+            self._known.clear()
+        self._known[turn.conversation] = digests
+
+    async def _recorded(self, turn: TurnInput) -> list[str] | None:
+        for trace in await self._traces.prompts(turn.message.address.key, limit=2):
+            if trace.begin.get("conversation") == turn.conversation and trace.asked:
+                return str(trace.asked[-1].get("digests", "")).split()
+        return None
+
+
+def _prefix_as_json(prefix: Prefix) -> Json:
+    return {
+        "first_changed": prefix.first_changed,
+        "kept": prefix.kept_tokens,
+        "tokens": prefix.tokens,
+        "intact": prefix.intact,
+    }
 
 
 class _Stream:

@@ -14,6 +14,7 @@ from agent.asking import Asking
 from agent.beginning import Beginning
 from agent.doing import Doing
 from agent.errors import TurnStopped
+from agent.layers import notes
 from agent.loop import INTERRUPTED, Begun, Log, Loop, Trouble
 from agent.messages import Address, ConversationId, Role, RunId, TurnInput
 from agent.ports import (
@@ -185,7 +186,7 @@ class _Closing:
         """Ends as failed with this notice, which history keeps as a note."""
         self._close_log()
         said = self.log.reply()
-        self.log.add(Note(text=f"The person was told: {notice}"))
+        self.log.add(Note(text=notes.was_told(notice)))
         return self._end(
             RunStatus.FAILED,
             InboxState.FAILED,
@@ -199,7 +200,7 @@ class _Closing:
         if reason == TIME_LIMIT:
             did_something = any(isinstance(entry, ToolResult) for entry in self.log.entries)
             return self.told(f"{TIME_NOTICE} {STEPS_DONE if did_something else NOTHING_DONE}")
-        self.log.add(Note(text="The person ended this turn with /stop."))
+        self.log.add(Note(text=notes.STOPPED))
         return self._end(RunStatus.CANCELLED, InboxState.CANCELLED, "")
 
     def _end(
@@ -215,6 +216,7 @@ class _Closing:
             reply=reply,
             notes_taken=tuple(number for number, _ in begun.notes) if begun else (),
             sent_from=self._sent_from(),
+            shortened_to=begun.shortened_to if begun else 0,
             owner_notice=owner_notice,
         )
 

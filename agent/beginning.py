@@ -2,41 +2,92 @@
 
 from __future__ import annotations
 
-import platform
-from dataclasses import dataclass
-from zoneinfo import ZoneInfo
+from dataclasses import asdict, dataclass, field
 
 import structlog
 
-from agent.history import estimate_tokens, window
-from agent.library import Library
+from agent.gathering import Gathered, Gathering, Occasion
+from agent.history import estimate_tokens, shorten_before, shortening_step, window
 from agent.messages import TurnInput
-from agent.ports import Clock, Conversations, Json, StoredEntry, TurnContext
-from agent.prompt import Prompt, assemble, demo_prompt
-from agent.request import ModelTraits
-from agent.scene import Scene
+from agent.ports import Conversations, History, Json, StoredEntry, TurnContext
+from agent.prefix import Part, entry_parts, part_of, tools_part
+from agent.prompt import Placement, Prompt, assemble, demo_prompt
+from agent.request import ModelTraits, PromptLayer, Stability, ToolSpec
 from agent.tools.toolbox import Toolbox
-from agent.transcript import Context
-from agent.version import VERSION
+from agent.transcript import Context, Entry
 
 log = structlog.get_logger()
 
 WINDOW_SHARE_MAX = 0.6
-"""Share of a model's window that history may take; the rest is prompt, tools and answer."""
+"""Share of a model's window that history may take, and as much for the prompt (SPEC §5)."""
+
+FITTING_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptOptions:
-    """Settings of a prompt. `language` empty follows the person; `host_zone` is an IANA name."""
+    """Bounds of a prompt, in tokens where not named otherwise. `prompt_tokens_max` 0 is the share
+    of the window; `allowed_tools` empty means all."""
 
-    language: str = ""
-    turn_layers: str = "user"
-    bootstrap_chars_max: int = 20_000
-    host_zone: str = "UTC"
+    placement: Placement = field(default_factory=Placement)
     messages_max: int = 50
     tokens_max: int = 24_000
+    prompt_tokens_max: int = 0
+    max_output_tokens: int = 8_192
     allowed_tools: tuple[str, ...] = ()
     denied_tools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What would be sent for an occasion, and of what it is made. Nothing is stored by making one.
+
+    `sent` is the history that goes along, `parts` those of the system message for the guard;
+    `sent_from` is set when the window moves, `shortened_to` says from where old results are whole.
+    """
+
+    gathered: Gathered
+    prompt: Prompt
+    history: History
+    sent: tuple[StoredEntry, ...]
+    sent_from: int | None
+    shortened_to: int
+    tools: tuple[ToolSpec, ...]
+    tokens: Tokens
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The layers of the system message, in order."""
+        return tuple(
+            part_of(layer.name, layer.render())
+            for layer in self.prompt.layers
+            if self.in_system(layer)
+        )
+
+    def in_system(self, layer: PromptLayer) -> bool:
+        """Whether a layer stands in the system message."""
+        return layer.stability is Stability.STATIC or not self.prompt.context
+
+    def entries(self) -> tuple[Entry, ...]:
+        """The history as it is sent."""
+        return shorten_before(self.sent, self.shortened_to)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """Estimated tokens by where they go, and the room there was for the prompt."""
+
+    prompt: int
+    tools: int
+    history: int
+    words: int
+    room: int
+    window: int
+
+    @property
+    def total(self) -> int:
+        """Of the whole request."""
+        return self.prompt + self.tools + self.history + self.words
 
 
 class Beginning:
@@ -45,83 +96,169 @@ class Beginning:
     def __init__(
         self,
         conversations: Conversations,
-        library: Library,
+        gathering: Gathering,
         toolbox: Toolbox,
         *,
         traits: ModelTraits,
-        clock: Clock,
         options: PromptOptions,
     ) -> None:
         self._conversations = conversations
-        self._library = library
+        self._gathering = gathering
         self._toolbox = toolbox
         self._traits = traits
-        self._clock = clock
         self._options = options
 
     async def __call__(self, ctx: TurnContext, payload: Json) -> Json:
-        """The output is read back by `agent.loop.Begun`."""
-        turn = TurnInput.from_json(payload)
-        history = await self._conversations.history(turn.conversation)
-        sent_from = self._window(history.entries)
-        sent = [stored for stored in history.entries if stored.id >= (sent_from or 0)]
-        prompt = self._prompt(turn, sent)
-        await self._conversations.keep_text(prompt.digest, prompt.system)
-        tools = self._tools(turn)
-        log.info(
-            "prompt",
-            kind="chat",
-            layers=[layer.name for layer in prompt.layers],
-            chars=len(prompt.system) + len(prompt.context),
-            tokens=estimate_tokens(prompt.system) + estimate_tokens(prompt.context),
-            history=len(sent),
-            step=sent_from is not None,
-        )
-        return {
-            "upto": history.entries[-1].id if history.entries else 0,
-            "sent_from": sent_from,
-            "notes": [list(note) for note in history.notes],
-            "system": prompt.digest,
-            "context": prompt.context,
-            "tools": tools,
-        }
+        """The output is read back by `agent.loop.Begun`, and by whoever looks back (`Traces`)."""
+        plan = await self.plan(Occasion(turn=TurnInput.from_json(payload)))
+        await self._conversations.keep_text(plan.prompt.digest, plan.prompt.system)
+        self._warn_of_missing(plan)
+        return _as_json(plan)
 
-    def _window(self, entries: tuple[StoredEntry, ...]) -> int | None:
-        options = self._options
+    async def plan(self, occasion: Occasion) -> Plan:
+        """What would be sent now. Raises StorageError."""
+        history = await self._conversations.history(occasion.turn.conversation)
+        gathered = await self._gathering.gather(occasion, history)
+        tools = self._tools(occasion.turn)
+        if self._traits.demo:
+            return self._demo(gathered, history)
+        tools_tokens = tools_part(tools).tokens if tools else 0
+        words = estimate_tokens(occasion.turn.message.text)
+        around = self._options_output() + tools_tokens + words
+        sent_from = self._window(history.entries, self._options.tokens_max)
+        for attempt in range(FITTING_TRIES):
+            sent, shortened_to = self._sent(history, sent_from)
+            entries = shorten_before(sent, shortened_to)
+            history_tokens = sum(part.tokens for part in entry_parts(entries))
+            room = min(self._prompt_max(), self._traits.window - around - history_tokens)
+            prompt = assemble(
+                gathered.scene,
+                sent_contexts=[entry.text for entry in entries if isinstance(entry, Context)],
+                placement=self._options.placement,
+                room_tokens=max(0, room),
+            )
+            if prompt.tokens <= room or not sent:
+                break
+            left = self._traits.window - around - prompt.tokens
+            moved = self._window(history.entries, left) if attempt == 0 else None
+            # What does not even fit without layers gives way whole: the turn's words stay.
+            past_all = history.entries[-1].id + 1
+            sent_from = moved if moved is not None and moved != sent_from else past_all
+        return Plan(
+            gathered=gathered,
+            prompt=prompt,
+            history=history,
+            sent=sent,
+            sent_from=sent_from,
+            shortened_to=shortened_to,
+            tools=tools,
+            tokens=Tokens(
+                prompt=prompt.tokens,
+                tools=tools_tokens,
+                history=history_tokens,
+                words=words,
+                room=room,
+                window=self._traits.window,
+            ),
+        )
+
+    def _demo(self, gathered: Gathered, history: History) -> Plan:
+        """A demo model: a tiny prompt, and as much history as it bears."""
+        prompt = demo_prompt(gathered.scene)
+        sent_from = self._window(history.entries, self._options.tokens_max)
+        sent = tuple(one for one in history.entries if one.id >= (sent_from or 0))
+        return Plan(
+            gathered=gathered,
+            prompt=prompt,
+            history=history,
+            sent=sent,
+            sent_from=sent_from,
+            shortened_to=0,
+            tools=(),
+            tokens=Tokens(
+                prompt=estimate_tokens(prompt.system),
+                tools=0,
+                history=sum(part.tokens for part in entry_parts(one.entry for one in sent)),
+                words=estimate_tokens(gathered.scene.turn.message.text),
+                room=self._prompt_max(),
+                window=self._traits.window,
+            ),
+        )
+
+    def _sent(self, history: History, sent_from: int | None) -> tuple[tuple[StoredEntry, ...], int]:
+        """What of the history goes along, and up to where its old tool results are shortened.
+
+        That point moves when shortening saves enough, and with the window: both are steps.
+        """
+        sent = tuple(one for one in history.entries if one.id >= (sent_from or 0))
+        step = shortening_step(sent, history.shortened_to, always=sent_from is not None)
+        return sent, step if step is not None else history.shortened_to
+
+    def _window(self, entries: tuple[StoredEntry, ...], tokens_max: int) -> int | None:
         return window(
             entries,
-            messages_max=options.messages_max,
-            tokens_max=min(options.tokens_max, int(self._traits.window * WINDOW_SHARE_MAX)),
+            messages_max=self._options.messages_max,
+            tokens_max=min(tokens_max, int(self._traits.window * WINDOW_SHARE_MAX)),
             count=estimate_tokens,
         )
 
-    def _prompt(self, turn: TurnInput, sent: list[StoredEntry]) -> Prompt:
-        scene = self._scene(turn)
-        if self._traits.demo:
-            return demo_prompt(scene)
-        contexts = [stored.entry.text for stored in sent if isinstance(stored.entry, Context)]
-        return assemble(scene, sent_contexts=contexts, turn_layers_in=self._options.turn_layers)
+    def _prompt_max(self) -> int:
+        return self._options.prompt_tokens_max or int(self._traits.window * WINDOW_SHARE_MAX)
 
-    def _scene(self, turn: TurnInput) -> Scene:
-        zone = turn.time_zone or self._options.host_zone
-        base, source = self._library.base()
-        return Scene(
-            now=self._clock.now().astimezone(ZoneInfo(zone)),
-            zone=zone,
-            turn=turn,
-            base=base,
-            base_source=source,
-            texts=self._library.texts(),
-            bootstrap=self._library.bootstrap(turn),
-            bootstrap_chars_max=self._options.bootstrap_chars_max,
-            fixed_language=self._options.language,
-            version=VERSION,
-            system=platform.system(),
-        )
+    def _options_output(self) -> int:
+        return self._traits.output_tokens(self._options.max_output_tokens)
 
-    def _tools(self, turn: TurnInput) -> list[str]:
+    def _tools(self, turn: TurnInput) -> tuple[ToolSpec, ...]:
         if not self._traits.tools:
-            return []
+            return ()
         options = self._options
-        specs = self._toolbox.specs(options.allowed_tools, options.denied_tools, turn.role)
-        return [spec.name for spec in specs]
+        return self._toolbox.specs(options.allowed_tools, options.denied_tools, turn.role)
+
+    def _warn_of_missing(self, plan: Plan) -> None:
+        offered = {tool.name for tool in plan.tools}
+        missing = [name for name in plan.gathered.required_tools if name not in offered]
+        if missing and offered:
+            log.warning("prompt.tools_missing", tools=missing)
+
+
+def _as_json(plan: Plan) -> Json:
+    prompt = plan.prompt
+    return {
+        "conversation": plan.gathered.scene.turn.conversation,
+        "upto": plan.history.entries[-1].id if plan.history.entries else 0,
+        "sent_from": plan.sent_from,
+        "shortened_to": plan.shortened_to,
+        "notes": [list(note) for note in plan.history.notes],
+        "system": prompt.digest,
+        "context": prompt.context,
+        "tools": [tool.name for tool in plan.tools],
+        "kind": plan.gathered.scene.kind.value,
+        "direct": plan.gathered.scene.direct,
+        "auto_invoke": [
+            {"tool": one.tool, "args": dict(one.args)} for one in plan.gathered.auto_invoke
+        ],
+        "layers": layers_as_json(plan),
+        "spared": list(prompt.spared),
+        "cuts": [asdict(cut) for cut in prompt.cuts],
+        "picked": [list(pick) for pick in plan.gathered.picked],
+        "tokens": asdict(plan.tokens),
+    }
+
+
+def layers_as_json(plan: Plan) -> list[Json]:
+    """Each layer that is sent: its name, size, place, sources and digest."""
+    found = []
+    for layer in plan.prompt.layers:
+        text = layer.render()
+        part = part_of(layer.name, text)
+        found.append(
+            {
+                "name": layer.name,
+                "tokens": part.tokens,
+                "chars": len(text),
+                "digest": part.digest,
+                "system": plan.in_system(layer),
+                "sources": list(layer.sources),
+            }
+        )
+    return found

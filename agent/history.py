@@ -198,6 +198,42 @@ def shorten(
     )
 
 
+EXCHANGES_KEPT = 2
+SAVED_TOKENS_MIN = 4_000
+OLD_RESULT_CHARS_MAX = 200
+"""Old results up to this length stay: a marker in their place would save next to nothing."""
+
+
+def shortening_step(
+    stored: Sequence[StoredEntry], shortened_to: int, *, always: bool = False
+) -> int | None:
+    """The id before which old tool results are to be sent shortened from now on; None for no step.
+
+    The results of all but the last two exchanges may go, in one batch that saves 4,000 tokens
+    (SPEC §5, placement), or with `always` whatever it saves. It never moves back.
+    """
+    entries = [one.entry for one in stored]
+    end = _exchange_start(entries, EXCHANGES_KEPT)
+    if end >= len(stored) or stored[end].id <= shortened_to:
+        return None
+    candidates = [one.entry for one in stored[:end] if one.id >= shortened_to]
+    saved = sum(
+        estimate_tokens(entry.content)
+        for entry in candidates
+        if isinstance(entry, ToolResult) and len(entry.content) > OLD_RESULT_CHARS_MAX
+    )
+    return stored[end].id if saved >= (1 if always else SAVED_TOKENS_MIN) else None
+
+
+def shorten_before(stored: Sequence[StoredEntry], shortened_to: int) -> tuple[Entry, ...]:
+    """The entries, with the tool results before this id shortened."""
+    entries = tuple(one.entry for one in stored)
+    old = sum(one.id < shortened_to for one in stored)
+    if not old:
+        return entries
+    return (*shorten(entries[:old], OLD_RESULT_CHARS_MAX), *entries[old:])
+
+
 def _shortened(result: ToolResult, names: dict[str, str], keep_chars: int) -> ToolResult:
     size = len(result.content)
     marker = f"[{names.get(result.call_id, 'tool')}: truncated, was {size} chars]"

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from pathlib import Path
 
 from agent.errors import SettingsWrong
+from agent.headings import BOOTSTRAP
 from agent.messages import Role, TurnInput
+from agent.scene import DailyNote
 
 NEEDED: Mapping[str, tuple[str, ...]] = {
     "system": (),
@@ -18,14 +21,24 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "surroundings": ("VERSION", "SYSTEM"),
     "language": ("LANGUAGE", "FORMAT"),
     "language_auto": (),
+    "routing": ("SERVERS",),
+    "heartbeat": ("TIME", "LIST"),
+    "proactive": (),
+    "subagent": (),
+    "directness": (),
+    "compaction": ("CONVERSATION", "SUMMARY"),
+    "merge": ("FIRST", "SECOND"),
+    "extraction": ("SPEAKERS", "KNOWN_FACTS", "CONVERSATION", "FACTS_MAX"),
+    "insights": ("MESSAGE", "REPLY", "TOOLS", "CURRENT"),
+    "words_simple": (),
+    "words_analysis": (),
+    "unhelpful_short": (),
+    "unhelpful_any": (),
     "demo": (),
     "hint_empty": (),
     "hint_sum_up": (),
 }
-"""Templates that must exist, with the placeholders they must hold."""
-
-BOOTSTRAP = ("AGENTS.md", "SOUL.md", "USER.md", "IDENTITY.md", "TOOLS.md")
-"""Files of the workspace that steer the assistant, in the order they are shown (SPEC §5)."""
+"""Templates that must exist, with the placeholders they must hold. `reminder` may be empty."""
 
 ABOUT_THE_OWNER = "USER.md"
 """Shown in the owner's private chats alone: it is one person's data (SPEC §9, case SE-17)."""
@@ -63,11 +76,20 @@ class TextFiles:
             stamp = (stat.st_mtime_ns, stat.st_size)
             cached = self._cache.get(path)
             if cached is None or cached.stamp != stamp:
-                text = path.read_text(encoding="utf-8-sig", errors="replace")
+                text = _head_of(path)
                 cached = self._cache[path] = _Cached(stamp, text)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError):
             return None
         return cached.text
+
+
+FILE_BYTES_MAX = 1_000_000
+"""Of one file; what a prompt can hold is far less."""
+
+
+def _head_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.read(FILE_BYTES_MAX).decode("utf-8-sig", "replace")
 
 
 class Library:
@@ -128,6 +150,27 @@ class Library:
         found = ((name, self._files.read(self._workspace / name)) for name in names)
         return {name: text for name, text in found if text is not None}
 
+    def notes(self, turn: TurnInput) -> tuple[str, str]:
+        """MEMORY.md of this person with its path in the workspace; empty in a group."""
+        folder = _notes_folder(turn)
+        if not folder:
+            return "", ""
+        path = f"{folder}/MEMORY.md"
+        return self._files.read(self._workspace / path) or "", path
+
+    def daily_notes(self, turn: TurnInput, today: date, *, days: int) -> tuple[DailyNote, ...]:
+        """The notes of today and the days before it, the newest first; none in a group."""
+        folder = _notes_folder(turn)
+        if not folder:
+            return ()
+        found = []
+        for back in range(days):
+            day = today - timedelta(days=back)
+            path = self._workspace / folder / f"{day:%Y%m}" / f"{day:%Y%m%d}.md"
+            if text := self._files.read(path):
+                found.append(DailyNote(day=day, text=text))
+        return tuple(found)
+
     def _folders(self) -> Iterable[Path]:
         return (self._own, self._shipped)
 
@@ -148,3 +191,10 @@ class Library:
         for placeholder in NEEDED[name]:
             if "{{" + placeholder + "}}" not in text:
                 yield f"{path}: lacks the placeholder {{{{{placeholder}}}}}"
+
+
+def _notes_folder(turn: TurnInput) -> str:
+    """Where a person's notes lie in the workspace. Notes are private: a group has none."""
+    if turn.message.is_group:
+        return ""
+    return "memory" if turn.role is Role.OWNER else f"memory/people/{turn.person_id}"

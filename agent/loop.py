@@ -8,14 +8,18 @@ that is done stand in the Log, which is what history gets.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from agent.errors import StepUnknown
 from agent.guards import RepeatGuard, is_empty, visible
 from agent.history import shorten
+from agent.layers import notes
 from agent.messages import TurnInput
 from agent.ports import Json, TurnContext
+from agent.tools.tool import NO_OUTPUT
 from agent.tools.toolbox import Toolbox
 from agent.transcript import (
     Answered,
@@ -60,6 +64,11 @@ class Begun:
     system: str
     context: str
     tools: tuple[str, ...]
+    kind: str = "chat"
+    direct: bool = False
+    shortened_to: int = 0
+    layers: tuple[Json, ...] = ()
+    auto_invoke: tuple[Json, ...] = ()
 
     @classmethod
     def from_json(cls, data: Json) -> Begun:
@@ -71,6 +80,11 @@ class Begun:
             system=data["system"],
             context=data["context"],
             tools=tuple(data["tools"]),
+            kind=data.get("kind", "chat"),
+            direct=data.get("direct", False),
+            shortened_to=data.get("shortened_to", 0),
+            layers=tuple(data.get("layers", ())),
+            auto_invoke=tuple(data.get("auto_invoke", ())),
         )
 
 
@@ -85,9 +99,8 @@ class Log:
     def hear(self, turn: TurnInput, *, context: str = "") -> None:
         """The person's words as typed, after a note of what came with them, before the block."""
         message = turn.message
-        if message.attachments:
-            kinds = ", ".join(attachment.kind for attachment in message.attachments)
-            self.add(Note(text=f"With the next message came, not opened: {kinds}."))
+        if note := notes.came_along(message):
+            self.add(Note(text=note))
         sender = message.sender_name if message.is_group else ""
         self.add(Said(text=message.text, sender=sender, quote=message.quote))
         if context:
@@ -138,6 +151,7 @@ class Rounds:
     cuts: int = 0
     sum_up: bool = False
     hint: str = ""
+    unhelpful: bool = False
 
 
 class Loop:
@@ -162,6 +176,8 @@ class Loop:
                 return answer
             log.add(answer)
             if not answer.calls:
+                if rounds.unhelpful and number == 0:
+                    await self._auto_invoke(ctx, turn, rounds, log)
                 return None
             if answer.finish == "length":
                 self._refuse_cut(answer, rounds, log)
@@ -182,6 +198,9 @@ class Loop:
                 if error["kind"] == "ContextTooLong" and _made_smaller(rounds, log, output):
                     continue
                 return Trouble(kind=error["kind"], text=error["text"])
+            if output.get("hint"):
+                log.add(Note(text=output["hint"]))
+            rounds.unhelpful = output.get("unhelpful", False)
             answer = entry_from_json(output["answer"])
             assert isinstance(answer, Answered)
             if not offered:
@@ -206,10 +225,46 @@ class Loop:
             "sent_from": begun.sent_from,
             "entries": [to_json(entry) for entry in log.entries],
             "shown": log.reply(),
+            "shortened_to": begun.shortened_to,
             "tools": list(begun.tools) if offered else [],
             "history_share": HISTORY_SHARES[rounds.shrinks],
             "hint": hint,
+            "kind": begun.kind,
+            "direct": begun.direct,
+            "layers": [layer["name"] for layer in begun.layers],
+            "static": [
+                [layer["name"], layer["digest"], layer["tokens"]]
+                for layer in begun.layers
+                if layer["system"]
+            ],
+            "auto_invoke": bool(begun.auto_invoke),
         }
+
+    # --- when the answer is of no help ---------------------------------------------------------
+
+    async def _auto_invoke(
+        self, ctx: TurnContext, turn: TurnInput, rounds: Rounds, log: Log
+    ) -> None:
+        """Calls what the force-include rules name: the first that works becomes the reply.
+
+        Only where the model called nothing by itself. Under the same gate as any call; an output
+        without words keeps the model's answer (SPEC §7).
+        """
+        for number, wish in enumerate(rounds.begun.auto_invoke):
+            call = ToolCall(
+                id=f"auto-{number + 1}",
+                name=wish["tool"],
+                arguments=json.dumps(_with_query(wish["args"], turn.message.text)),
+            )
+            result = await self._run_call(ctx, turn, rounds, call)
+            if not result.ok:
+                continue
+            if result.content.strip() != NO_OUTPUT:
+                answer = log.entries.pop()
+                assert isinstance(answer, Answered)
+                log.add(replace(answer, text="", calls=(call,), finish="tool_calls"), result)
+                log.add(Answered(text=result.content, model=answer.model))
+            return
 
     # --- running tools ---------------------------------------------------------------------------
 
@@ -298,6 +353,22 @@ class Loop:
 
     async def _newer(self, ctx: TurnContext) -> list[TurnInput]:
         return [TurnInput.from_json(payload) for payload in await ctx.receive()]
+
+
+QUERY = "{{query}}"
+
+
+def _with_query(value: Any, query: str) -> Any:
+    """The arguments with the person's message in place of `{{query}}`, in every string."""
+    match value:
+        case str():
+            return value.replace(QUERY, query.strip())
+        case dict():
+            return {name: _with_query(inner, query) for name, inner in value.items()}
+        case list() | tuple():
+            return [_with_query(inner, query) for inner in value]
+        case _:
+            return value
 
 
 def _made_smaller(rounds: Rounds, log: Log, output: Json) -> bool:

@@ -1,18 +1,22 @@
 """Assembles every prompt from its layers, in one order. Nothing else may add text to a prompt.
 
 Static layers make the system message, byte-identical while their sources are. Turn layers make
-one marked block that follows the person's words. Called by `agent.assistant`.
+one marked block that follows the person's words. Called by `agent.beginning`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from agent.layers import identity, moment, rules
-from agent.request import PromptLayer, Stability
-from agent.scene import Scene
+from agent import headings
+from agent.fitting import Count, Cut, fit
+from agent.headings import CONTEXT_CLOSE, CONTEXT_OPEN, TURN_HEADINGS, harmless, harmless_in
+from agent.history import estimate_tokens
+from agent.layers import abilities, identity, moment, past, person, request, rules
+from agent.request import Piece, PromptLayer, Repeat, Stability
+from agent.scene import PromptKind, Scene, fill
 
 Layer = Callable[[Scene], PromptLayer | None]
 
@@ -21,65 +25,302 @@ LAYERS: tuple[Layer, ...] = (
     rules.tool_rules,
     rules.surroundings,
     identity.bootstrap,
+    abilities.skills,
+    rules.routing,
+    person.long_term_notes,
     rules.language_and_format,
+    person.daily_notes,
+    abilities.workflow_guidance,
+    abilities.relevant_skills,
+    person.about_the_user,
+    person.memories,
+    past.earlier_conversation,
+    past.knowledge,
+    past.insights,
+    past.upcoming,
+    past.previous_conversation,
     moment.date_and_time,
     moment.current_chat,
+    request.directness_and_reminder,
+    request.current_task,
+    request.instruction,
 )
 """In the order of SPEC §5: what never changes first, what changes most last."""
 
-CONTEXT_OPEN, CONTEXT_CLOSE = "<context>", "</context>"
+UNATTENDED: tuple[Layer, ...] = (
+    moment.date_and_time,
+    person.memories,
+    request.current_task,
+)
+"""What follows the static layers where nobody is there (SPEC §5, kinds of prompt)."""
+
+HEARTBEAT: tuple[Layer, ...] = (
+    identity.base,
+    rules.tool_rules,
+    rules.surroundings,
+    identity.bootstrap,
+    abilities.skills,
+    rules.routing,
+    person.long_term_notes,
+    rules.language_and_format,
+    *UNATTENDED,
+)
+
+PROACTIVE: tuple[Layer, ...] = (
+    identity.base,
+    rules.tool_rules,
+    rules.surroundings,
+    identity.bootstrap,
+    rules.language_and_format,
+    *UNATTENDED,
+)
+
+PROACTIVE_FULL: tuple[Layer, ...] = (
+    identity.base,
+    rules.tool_rules,
+    rules.surroundings,
+    identity.bootstrap,
+    abilities.skills,
+    rules.routing,
+    rules.language_and_format,
+    abilities.workflow_guidance,
+    abilities.relevant_skills,
+    past.previous_conversation,
+    moment.date_and_time,
+    moment.current_chat,
+    person.memories,
+    request.current_task,
+    request.instruction,
+)
+"""With `full_context`: playbooks, skills, routing, chat and summary too."""
+
+GONE = "(nothing any more)"
+"""What a state says once it is empty: the history still shows what it was."""
+
+_STATES = {headings.ABOUT: "about the user", headings.UPCOMING: "upcoming"}
+"""Layers that can come to say nothing, by their heading."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Settings of where layers go (prompt.turn_layers, prompt.instruction_position)."""
+
+    turn_layers: str = "user"
+    instruction: str = "end"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """A finished prompt: the system message and the block of turn layers (may be empty)."""
+    """A finished prompt: the system message, the block of turn layers (may be empty), and, where
+    nobody wrote a message, what stands in place of one. `layers` are those that are sent; `spared`
+    names turn layers that stand in the history already; `cuts` says what had no room.
+    """
 
     system: str
     context: str
     layers: tuple[PromptLayer, ...]
+    user: str = ""
+    spared: tuple[str, ...] = ()
+    cuts: tuple[Cut, ...] = ()
+    tokens: int = 0
 
     @property
     def digest(self) -> str:
         """Names the system message."""
-        return hashlib.sha256(self.system.encode()).hexdigest()[:32]
+        return hashlib.sha256(self.system.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+_PLACEMENT = Placement()
 
 
 def assemble(
     scene: Scene,
     *,
     sent_contexts: Sequence[str] = (),
-    turn_layers_in: str = "user",
-    layers: Sequence[Layer] = LAYERS,
+    placement: Placement = _PLACEMENT,
+    room_tokens: int | None = None,
+    count: Count = estimate_tokens,
 ) -> Prompt:
-    """Runs the layers over the scene.
+    """Runs the layers of this kind of prompt over the scene.
 
-    `sent_contexts` are the blocks already in the history that is sent: a turn layer whose text
-    stands there is not sent again. `turn_layers_in` is "user" or "system" (prompt.turn_layers).
+    `sent_contexts` are the blocks already in the history that is sent, oldest first: what stands
+    there is not sent again. `room_tokens` is what system message and block may have together; None
+    is as much as they want. A prompt that is over it even so says so by its `tokens`.
     """
-    made = [layer for build in layers if (layer := build(scene)) is not None and layer.render()]
+    if scene.kind is PromptKind.SUBAGENT:
+        return _subagent(scene, count)
+    made = _built(scene, placement)
     static = [layer for layer in made if layer.stability is Stability.STATIC]
     turn = [layer for layer in made if layer.stability is Stability.TURN]
-    if turn_layers_in == "system":
-        return Prompt(system=_join(static + turn), context="", layers=tuple(static + turn))
-    fresh = [layer for layer in turn if not _stands_in(layer.render(), sent_contexts)]
-    context = f"{CONTEXT_OPEN}\n{_join(fresh)}\n{CONTEXT_CLOSE}" if fresh else ""
-    return Prompt(system=_join(static), context=context, layers=tuple(static + fresh))
+    in_block = scene.kind is PromptKind.CHAT and placement.turn_layers == "user"
+    spared: list[str] = []
+    if in_block:
+        asides = [scene.texts.get(name, "").strip() for name in ("directness", "reminder")]
+        turn, spared = _fresh(turn, sent_contexts, asides)
+    user = _user(scene)
+    layers: Sequence[PromptLayer] = static + turn
+    room = room_tokens - count(user) if room_tokens is not None and user else room_tokens
+    fitted = fit(layers, _NO_LIMIT if room is None else room, count)
+    static = [layer for layer in fitted.layers if layer.stability is Stability.STATIC]
+    turn = [layer for layer in fitted.layers if layer.stability is Stability.TURN]
+    return Prompt(
+        system=_join(static if in_block else static + turn),
+        context=_block(turn) if in_block else "",
+        user=user,
+        layers=fitted.layers,
+        spared=tuple(spared),
+        cuts=fitted.cuts,
+        tokens=fitted.tokens + (count(user) if user else 0),
+    )
+
+
+_NO_LIMIT = 1 << 62
 
 
 def demo_prompt(scene: Scene) -> Prompt:
     """The whole prompt of a demo model: a larger one would fill its window (DESIGN §7)."""
-    layer = PromptLayer.of(
-        name="base",
-        text=scene.texts["demo"],
-        stability=Stability.STATIC,
-        source="prompts/demo.md",
-    )
+    return _of_one("base", scene.texts["demo"], source="prompts/demo.md")
+
+
+def from_template(texts: Mapping[str, str], name: str, **values: str) -> Prompt:
+    """The one message of a run that has no system message: compaction, merge, extraction,
+    insights (SPEC §5, kinds of prompt). What fills it in cannot close its marked blocks."""
+    template = texts[name]
+    guarded = {key: harmless_in(template, value) for key, value in values.items()}
+    user = fill(template, **guarded).strip()
+    return Prompt(system="", context="", layers=(), user=user, tokens=estimate_tokens(user))
+
+
+def _subagent(scene: Scene, count: Count) -> Prompt:
+    prompt = _of_one("base", scene.texts["subagent"], source="prompts/subagent.md")
+    user = scene.task.strip()
+    return replace(prompt, user=user, tokens=count(prompt.system) + count(user))
+
+
+def _of_one(name: str, text: str, *, source: str) -> Prompt:
+    layer = PromptLayer.of(name, text, source=source, stability=Stability.STATIC)
     return Prompt(system=layer.render(), context="", layers=(layer,))
 
 
-def _join(layers: Iterable[PromptLayer]) -> str:
-    return "\n\n".join(layer.render() for layer in layers)
+# --- the layers of a kind ----------------------------------------------------------------------
+
+
+def _built(scene: Scene, placement: Placement) -> list[PromptLayer]:
+    layers = _in_order(_of_kind(scene), placement)
+    made = (layer for build in layers if (layer := build(scene)) is not None)
+    return [guarded for layer in made if (guarded := _guarded(layer)).text]
+
+
+def _of_kind(scene: Scene) -> tuple[Layer, ...]:
+    if scene.kind is PromptKind.HEARTBEAT:
+        return HEARTBEAT
+    if scene.kind is PromptKind.PROACTIVE:
+        return PROACTIVE_FULL if scene.full_context else PROACTIVE
+    return LAYERS
+
+
+def _in_order(layers: tuple[Layer, ...], placement: Placement) -> tuple[Layer, ...]:
+    if placement.instruction == "end" or request.instruction not in layers:
+        return layers
+    others = [layer for layer in layers if layer is not request.instruction]
+    others.insert(others.index(abilities.relevant_skills) + 1, request.instruction)
+    return tuple(others)
+
+
+def _guarded(layer: PromptLayer) -> PromptLayer:
+    """Words that are not ours can neither end our blocks nor pose as another layer."""
+    if layer.trust == "ours":
+        return layer
+    return replace(
+        layer, pieces=tuple(replace(piece, text=harmless(piece.text)) for piece in layer.pieces)
+    )
+
+
+def _user(scene: Scene) -> str:
+    if scene.kind is PromptKind.HEARTBEAT:
+        time = f"{scene.now:%A, %Y-%m-%d %H:%M} ({scene.zone})"
+        template = scene.texts["heartbeat"]
+        return fill(template, TIME=time, LIST=harmless_in(template, scene.task.strip())).strip()
+    return scene.task.strip() if scene.kind is PromptKind.PROACTIVE else ""
+
+
+# --- what stands in the history already --------------------------------------------------------
+
+
+def _fresh(
+    turn: Sequence[PromptLayer], contexts: Sequence[str], asides: Sequence[str]
+) -> tuple[list[PromptLayer], list[str]]:
+    """The turn layers that have to be sent, and the names of those that need not."""
+    standing = read_back(contexts, asides)
+    fresh, spared = [], []
+    for layer in turn:
+        left = _unsaid(layer, standing, contexts)
+        if left is None:
+            spared.append(layer.name)
+        else:
+            fresh.append(left)
+    said = {layer.heading for layer in turn}
+    return [*_gone(standing, said), *fresh], spared
+
+
+def _unsaid(
+    layer: PromptLayer, standing: Mapping[str, str], contexts: Sequence[str]
+) -> PromptLayer | None:
+    if layer.repeat is Repeat.MOMENT or not contexts:
+        return layer
+    if layer.repeat is Repeat.STATE:
+        return None if standing.get(layer.heading) == layer.render() else layer
+    pieces: list[Piece] = []
+    found_new = False
+    for piece in layer.pieces:
+        if not _stands_in(piece.render(), contexts):
+            pieces.append(piece)
+            found_new = True
+        elif piece.brief:
+            pieces.append(replace(piece, text=piece.brief))
+    return replace(layer, pieces=tuple(pieces)) if found_new else None
+
+
+def _gone(standing: Mapping[str, str], said: Iterable[str]) -> list[PromptLayer]:
+    return [
+        PromptLayer.of(name, GONE, source="", heading=heading, stability=Stability.TURN)
+        for heading, name in _STATES.items()
+        if heading in standing and heading not in said and standing[heading] != f"{heading}\n{GONE}"
+    ]
+
+
+def read_back(contexts: Sequence[str], asides: Sequence[str] = ()) -> Mapping[str, str]:
+    """What each turn layer with a heading said last, by heading, from the blocks as sent.
+
+    `asides` are the texts of layers without a heading, which may follow any other. One that is not
+    known any more stays with the layer before it: that one is then told once more, no worse.
+    """
+    standing: dict[str, str] = {}
+    for context in contexts:
+        heading = ""
+        for line in context.split("\n")[1:-1]:
+            if line in TURN_HEADINGS:
+                heading = standing[line] = line
+            elif heading:
+                standing[heading] += f"\n{line}"
+    return {heading: _without(text, asides) for heading, text in standing.items()}
+
+
+def _without(text: str, asides: Sequence[str]) -> str:
+    text = text.rstrip("\n")
+    for aside in reversed(asides):
+        if aside:
+            text = text.removesuffix(f"\n\n{aside}")
+    return text
 
 
 def _stands_in(text: str, contexts: Sequence[str]) -> bool:
     return any(f"\n{text}\n" in context for context in contexts)
+
+
+def _block(layers: Sequence[PromptLayer]) -> str:
+    return f"{CONTEXT_OPEN}\n{_join(layers)}\n{CONTEXT_CLOSE}" if layers else ""
+
+
+def _join(layers: Iterable[PromptLayer]) -> str:
+    return "\n\n".join(layer.render() for layer in layers)

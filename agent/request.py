@@ -32,12 +32,19 @@ class Repeat(StrEnum):
 class Piece:
     """A part of a layer that comes or goes as a whole. `source` is an id for the trace (`fact:12`).
 
-    `brief` is said in its place where the whole text stands in the history already.
+    `heading` is ours, whatever the text is. `brief` is said in place of the text where all of it
+    stands in the history already; without it, the piece is left out then.
     """
 
     text: str
     source: str = ""
+    heading: str = ""
     brief: str = ""
+
+    def render(self) -> str:
+        """Heading and text, or nothing."""
+        text = self.text.strip()
+        return f"{self.heading}\n{text}" if text and self.heading else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +76,7 @@ class PromptLayer:
     @property
     def text(self) -> str:
         """All pieces, without heading."""
-        return self.between.join(text for piece in self.pieces if (text := piece.text.strip()))
+        return self.between.join(text for piece in self.pieces if (text := piece.render()))
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -102,6 +109,10 @@ class ModelTraits:
     demo: bool = False
     effort: bool = False
     """Whether it has a setting for how long it thinks (reasoning effort)."""
+
+    def output_tokens(self, wanted: int) -> int:
+        """Room for an answer: in a small window a quarter at most, so that a prompt fits too."""
+        return min(wanted, self.window // 4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

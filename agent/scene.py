@@ -3,10 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from enum import StrEnum
 
 from agent.messages import TurnInput
+from agent.recalled import Recalled
+from agent.skills.skill import Skill
+
+
+class PromptKind(StrEnum):
+    """What a prompt is for (SPEC §5, kinds of prompt)."""
+
+    CHAT = "chat"
+    HEARTBEAT = "heartbeat"
+    PROACTIVE = "proactive"
+    """A cron skill or an agent job: nobody is there."""
+    SUBAGENT = "subagent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DailyNote:
+    """The notes of one day."""
+
+    day: date
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction:
+    """What a force-include rule tells the model for this request; `source` names the rule."""
+
+    text: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +45,11 @@ class Scene:
     `texts` maps template names (`system`, `acting`, ...) to their words, workspace copies first.
     `bootstrap` maps file names of the workspace to their content. `base` is the persona text that
     the base chain chose. `fixed_language` is empty when the reply follows the person's language.
+    `task` is the list of a heartbeat, or the instructions of a run that nobody watches. `listed`
+    are the skills that the prompt names (`unlisted` more there are), `relevant` those that fit the
+    message, `playbooks` those whose keywords stand in it. `servers` names what is plugged in, one
+    line each. `notes` and `daily_notes` are this person's files. `direct` says that the message
+    wants no thinking, `reminder_due` that it is time for `prompts/reminder.md`.
     """
 
     now: datetime
@@ -29,6 +63,21 @@ class Scene:
     fixed_language: str = ""
     version: str = ""
     system: str = ""
+    kind: PromptKind = PromptKind.CHAT
+    task: str = ""
+    full_context: bool = False
+    listed: tuple[Skill, ...] = ()
+    unlisted: int = 0
+    relevant: tuple[Skill, ...] = ()
+    playbooks: tuple[Skill, ...] = ()
+    instructions: tuple[Instruction, ...] = ()
+    servers: tuple[str, ...] = ()
+    notes: str = ""
+    notes_source: str = ""
+    daily_notes: tuple[DailyNote, ...] = ()
+    recalled: Recalled = field(default_factory=Recalled)
+    direct: bool = False
+    reminder_due: bool = False
 
 
 def one_line(text: str, *, chars_max: int = 80) -> str:

@@ -25,11 +25,17 @@ from agent.assistant import Assistant
 from agent.beginning import Beginning, PromptOptions
 from agent.doing import Doing
 from agent.errors import SettingsWrong, StorageError
+from agent.gathering import Gathering, GatheringOptions
 from agent.library import Library, PersonaSettings
 from agent.loop import Loop
 from agent.models.choose import Choice, Wanted, choose
 from agent.models.retry import Patient
 from agent.ports import Clock, Model
+from agent.prompt import Placement
+from agent.skills.places import Places
+from agent.skills.rules import Rule
+from agent.skills.shelf import SkillShelf
+from agent.skills.skill import AutoInvoke
 from agent.tools.files import KeptResults, file_tools
 from agent.tools.tool import ToolLimits
 from agent.tools.toolbox import Toolbox
@@ -54,6 +60,9 @@ from memory.inbox import SqliteInbox
 from memory.journal import SqliteJournal
 from memory.outbox import SqliteOutbox
 from memory.people import SqlitePeople
+from memory.playbooks import SqliteSkillRecords
+from memory.recall import SqliteRecall
+from memory.traces import SqliteTraces
 
 if TYPE_CHECKING:
     from bot.telegram import TelegramChannel
@@ -61,7 +70,6 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 BACKUP_CHECK_S = 3_600.0
-STEPS_KEPT_DAYS = 30
 
 ENGINE_SHARE, OUTBOX_SHARE = 0.7, 0.15
 """How the seconds of `turns.drain_s` are divided at SIGTERM; the rest is for closing."""
@@ -189,7 +197,7 @@ class Bot:
         while True:
             try:
                 await self.database.backup_if_due(self.home.backups)
-                before = self.clock.now() - timedelta(days=STEPS_KEPT_DAYS)
+                before = self.clock.now() - timedelta(days=self.settings.trace.keep_days)
                 await self.journal.prune(int(before.timestamp() * 1000))
             except StorageError as error:
                 log.error("bot.backup", why=str(error))
@@ -234,7 +242,32 @@ async def open_bot(
                 clean=Redactor(secrets_of(settings, env)).clean,
             )
         )
-        assistant = _assistant(home, settings, model, conversations, outbox, library, clock)
+        skills = _skills(home, settings, SqliteSkillRecords(database), clock=clock, env=env)
+        workspace = Workspace(home.workspace)
+        toolbox = Toolbox(file_tools(workspace))
+        beginning = Beginning(
+            conversations,
+            _gathering(settings, library, skills, database, clock),
+            toolbox,
+            traits=model.traits,
+            options=_prompt_options(settings),
+        )
+        assistant = Assistant(
+            begin=beginning,
+            model=Asking(
+                model,
+                conversations,
+                outbox,
+                SqliteTraces(database),
+                toolbox=toolbox,
+                library=library,
+                temperature=settings.agents.default.temperature,
+                max_output_tokens=settings.llm.max_output_tokens,
+            ),
+            tool=_doing(settings, toolbox, outbox, workspace, clock),
+            loop=Loop(toolbox, steps_max=settings.agents.default.max_steps),
+            drafts=outbox,
+        )
         engine = await stack.enter_async_context(
             LocalEngine(
                 journal,
@@ -433,60 +466,89 @@ def _engine_limits(settings: Settings) -> EngineLimits:
     )
 
 
-def _assistant(
+def _skills(
     home: Home,
     settings: Settings,
-    model: Model,
-    conversations: SqliteConversations,
-    outbox: Outbox,
-    library: Library,
+    records: SqliteSkillRecords,
+    *,
     clock: Clock,
-) -> Assistant:
-    workspace = Workspace(home.workspace)
-    toolbox = Toolbox(file_tools(workspace))
-    agent = settings.agents.default
-    return Assistant(
-        begin=Beginning(
-            conversations,
-            library,
-            toolbox,
-            traits=model.traits,
-            clock=clock,
-            options=_prompt_options(settings),
+    env: Mapping[str, str],
+) -> SkillShelf:
+    places = Places(
+        workspace=home.workspace / "skills",
+        shipped=shipped("skills"),
+        user=_path(home, settings.skills.user_dir),
+    )
+    return SkillShelf(places, records, clock=clock, env=env)
+
+
+def _gathering(
+    settings: Settings,
+    library: Library,
+    skills: SkillShelf,
+    database: Database,
+    clock: Clock,
+) -> Gathering:
+    prompt = settings.prompt
+    return Gathering(
+        library,
+        skills,
+        SqliteRecall(database),
+        clock=clock,
+        rules=_rules(settings),
+        options=GatheringOptions(
+            language="" if prompt.language == "auto" else prompt.language,
+            bootstrap_chars_max=prompt.bootstrap_chars_max,
+            host_zone=host_zone(),
+            skills_listed=prompt.skills_listed,
+            daily_notes=prompt.daily_notes,
+            reminder_turns=prompt.reminder_turns,
         ),
-        model=Asking(
-            model,
-            conversations,
-            outbox,
-            toolbox=toolbox,
-            library=library,
-            temperature=agent.temperature,
-            max_output_tokens=settings.llm.max_output_tokens,
-        ),
-        tool=Doing(
-            toolbox,
-            outbox,
-            clock=clock,
-            keep=KeptResults(workspace),
-            limits=ToolLimits(
-                timeout_s=settings.tools.timeout_s,
-                result_chars_max=settings.tools.result_chars_max,
+    )
+
+
+def _rules(settings: Settings) -> list[Rule]:
+    """The force-include rules of the settings."""
+    return [
+        Rule(
+            source=f"prompt.force_include[{number}]",
+            patterns=rule.patterns,
+            skills=rule.skills,
+            plugins=rule.plugins,
+            instruction=rule.instruction,
+            auto_invoke=tuple(
+                AutoInvoke(tool=wish.tool, args=wish.args) for wish in rule.auto_invoke
             ),
+        )
+        for number, rule in enumerate(settings.prompt.force_include)
+    ]
+
+
+def _doing(
+    settings: Settings, toolbox: Toolbox, outbox: Outbox, workspace: Workspace, clock: Clock
+) -> Doing:
+    return Doing(
+        toolbox,
+        outbox,
+        clock=clock,
+        keep=KeptResults(workspace),
+        limits=ToolLimits(
+            timeout_s=settings.tools.timeout_s,
+            result_chars_max=settings.tools.result_chars_max,
         ),
-        loop=Loop(toolbox, steps_max=agent.max_steps),
-        drafts=outbox,
     )
 
 
 def _prompt_options(settings: Settings) -> PromptOptions:
-    language = settings.prompt.language
     return PromptOptions(
-        language="" if language == "auto" else language,
-        turn_layers=settings.prompt.turn_layers,
-        bootstrap_chars_max=settings.prompt.bootstrap_chars_max,
-        host_zone=host_zone(),
+        placement=Placement(
+            turn_layers=settings.prompt.turn_layers,
+            instruction=settings.prompt.instruction_position,
+        ),
         messages_max=settings.history.messages_max,
         tokens_max=settings.history.tokens_max,
+        prompt_tokens_max=settings.prompt.max_tokens,
+        max_output_tokens=settings.llm.max_output_tokens,
         allowed_tools=settings.agents.default.allowed_tools,
         denied_tools=settings.agents.default.denied_tools,
     )

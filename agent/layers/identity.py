@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.request import PromptLayer, Stability
+from agent.request import Piece, PromptLayer, Stability
 from agent.scene import Scene
 
 HEAD_SHARE, TAIL_SHARE = 0.7, 0.2
@@ -10,29 +10,42 @@ HEAD_SHARE, TAIL_SHARE = 0.7, 0.2
 
 
 def base(scene: Scene) -> PromptLayer:
-    """Layer 1: the persona text, with `system_extra` after it where there is one."""
-    extra = scene.texts.get("system_extra", "").strip()
-    text = f"{scene.base.strip()}\n\n{extra}" if extra else scene.base
+    """Layer 1: the persona text, with `system_extra` after it where there is one.
+
+    A persona in the person's profile replaces what the base chain chose.
+    """
+    persona = scene.recalled.persona_prompt.strip()
+    text = persona or scene.base.strip()
+    if extra := scene.texts.get("system_extra", "").strip():
+        text = f"{text}\n\n{extra}"
     return PromptLayer.of(
-        name="base", text=text, stability=Stability.STATIC, source=scene.base_source, trust="owner"
+        "base",
+        text,
+        source="profile: persona.system_prompt" if persona else scene.base_source,
+        stability=Stability.STATIC,
+        trust="owner",
     )
 
 
 def bootstrap(scene: Scene) -> PromptLayer | None:
     """Layer 4: AGENTS.md, SOUL.md, ... each under its own heading."""
-    parts = [
-        f"## {name}\n{_bounded(text.strip(), scene.bootstrap_chars_max)}"
+    pieces = tuple(
+        Piece(
+            heading=f"## {name}",
+            text=_bounded(text.strip(), scene.bootstrap_chars_max),
+            source=name,
+        )
         for name, text in scene.bootstrap.items()
         if text.strip()
-    ]
-    if not parts:
+    )
+    if not pieces:
         return None
-    return PromptLayer.of(
+    return PromptLayer(
         name="bootstrap",
-        text="\n\n".join(parts),
+        pieces=pieces,
         stability=Stability.STATIC,
-        source="workspace",
         trust="owner",
+        cuts=True,
     )
 
 

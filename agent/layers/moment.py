@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agent import headings
 from agent.request import PromptLayer, Stability
 from agent.scene import Scene, one_line
 
@@ -10,11 +11,11 @@ def date_and_time(scene: Scene) -> PromptLayer:
     """Layer 19: to the minute, in the person's zone."""
     now = scene.now
     return PromptLayer.of(
-        name="date and time",
-        heading="## Current Date & Time",
-        text=f"{now:%A}, {now:%B} {now.day}, {now.year}, {now:%H:%M} ({scene.zone})",
-        stability=Stability.TURN,
+        "date and time",
+        f"{now:%A}, {now:%B} {now.day}, {now.year}, {now:%H:%M} ({scene.zone})",
         source="clock",
+        heading=headings.NOW,
+        stability=Stability.TURN,
     )
 
 
@@ -33,10 +34,10 @@ def current_chat(scene: Scene) -> PromptLayer:
         if name := turn.person_name or message.sender_name:
             lines.append(f"user: {one_line(name)}")
     return PromptLayer.of(
-        name="current chat",
-        heading="## Current Chat",
-        text="\n".join(lines),
-        stability=Stability.TURN,
+        "current chat",
+        "\n".join(lines),
         source="channel",
+        heading=headings.CHAT,
+        stability=Stability.TURN,
         trust="outside",
     )

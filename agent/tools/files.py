@@ -14,8 +14,8 @@ from itertools import islice
 from pydantic import Field
 
 from agent.errors import Permanent
+from agent.text import clean, without_surrogates
 from agent.tools.arguments import Arguments
-from agent.tools.text import clean, without_surrogates
 from agent.tools.tool import Caller, Effect, Kept, Tool, ToolCard, Trust
 from agent.tools.workspace import RESULTS, Workspace, results_folder
 

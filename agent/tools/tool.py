@@ -18,12 +18,15 @@ from agent.errors import AssistantError
 from agent.messages import Address, ConversationId, PersonId, Role, RunId
 from agent.ports import Clock, Redo
 from agent.request import ToolSpec
+from agent.text import clean, cut_middle
 from agent.tools.arguments import ArgumentsWrong, parse_arguments, schema_of
-from agent.tools.text import clean, cut_middle
 from agent.transcript import ToolCall, ToolResult
 
 RESULT_CHARS_MAX = 16_000
 TIMEOUT_S = 60.0
+
+NO_OUTPUT = "(no output)"
+"""What a result without words reads."""
 
 CUT_OFF = (
     "The call was cut off by the output limit; nothing was done. Use smaller steps: "
@@ -213,7 +216,7 @@ def _plain_reason(error: Exception) -> str:
 async def _fitted(text: str, caller: Caller, *, chars_max: int, keep: KeepWhole | None) -> str:
     cleaned = clean(text)
     if not cleaned.strip():
-        return "(no output)"
+        return NO_OUTPUT
     if len(cleaned) <= chars_max:
         return cleaned
     pointer = await _pointer(cleaned, caller, keep)

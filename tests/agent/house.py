@@ -18,12 +18,16 @@ from agent.asking import Asking
 from agent.assistant import Assistant
 from agent.beginning import Beginning, PromptOptions
 from agent.doing import Doing
+from agent.gathering import Gathering, GatheringOptions
 from agent.library import Library, PersonaSettings
 from agent.loop import Loop
 from agent.messages import Address, IncomingMessage, PersonId, Role, RunId, TurnInput
 from agent.models.wire import body
-from agent.ports import Journal, NewRun, Redo
+from agent.ports import Journal, NewRun, Recall, Redo
 from agent.request import ModelRequest
+from agent.skills.places import Places
+from agent.skills.rules import Rule
+from agent.skills.shelf import SkillShelf
 from agent.stored import NewEvent
 from agent.tools.arguments import Arguments
 from agent.tools.files import KeptResults, file_tools
@@ -37,6 +41,9 @@ from memory.conversations import SqliteConversations
 from memory.database import Database
 from memory.inbox import SqliteInbox
 from memory.journal import SqliteJournal
+from memory.playbooks import SqliteSkillRecords
+from memory.recall import SqliteRecall
+from memory.traces import SqliteTraces
 from tests.agent.pairing import check_all
 from tests.fakes import FixedClock, KeptReplies, ScriptedModel
 
@@ -121,7 +128,11 @@ class House:
         self.tools: list[Tool] = []
         self.steps_max = 8
         self.limits = EngineLimits()
-        self.options = PromptOptions(host_zone="Europe/Berlin")
+        self.options = PromptOptions()
+        self.gathering = GatheringOptions(host_zone="Europe/Berlin")
+        self.rules: list[Rule] = []
+        self.recalled: Recall | None = None
+        self.shipped_skills = path / "shipped-skills"
         self.persona = PersonaSettings()
         self.result_chars_max = 16_000
         self.journal: Callable[[Database], Journal] = SqliteJournal
@@ -214,19 +225,34 @@ class House:
         workspace = Workspace(self.workspace)
         toolbox = Toolbox([*file_tools(workspace), *self.tools])
         library = Library(shipped("prompts"), self.workspace, self.persona)
+        self.shelf = SkillShelf(
+            Places(workspace=self.workspace / "skills", shipped=self.shipped_skills),
+            SqliteSkillRecords(self.database),
+            clock=self.clock,
+            env={},
+        )
+        gathering = Gathering(
+            library,
+            self.shelf,
+            self.recalled or SqliteRecall(self.database),
+            clock=self.clock,
+            rules=self.rules,
+            options=self.gathering,
+        )
+        self.beginning = Beginning(
+            self.conversations,
+            gathering,
+            toolbox,
+            traits=model.traits,
+            options=self.options,
+        )
         return Assistant(
-            begin=Beginning(
-                self.conversations,
-                library,
-                toolbox,
-                traits=model.traits,
-                clock=self.clock,
-                options=self.options,
-            ),
+            begin=self.beginning,
             model=Asking(
                 model,
                 self.conversations,
                 self.seen,
+                SqliteTraces(self.database),
                 toolbox=toolbox,
                 library=library,
                 temperature=0.4,

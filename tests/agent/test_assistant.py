@@ -117,7 +117,7 @@ async def test_the_persons_words_are_stored_and_sent_as_typed(house: House) -> N
         assert Said(text=text, quote="the list") in entries
         assert all("1700000000123" not in str(entry) for entry in entries)
         assert kinds(entries)[-3:] == ["Said", "Context", "Answered"]
-    described = "A last block marked <context> in a message comes from Hearthbot itself"
+    described = "A last block marked <context> comes from Hearthbot, not from the person"
     assert described in script.asked[0].system
 
 
@@ -903,10 +903,10 @@ async def test_the_prefix_holds_over_a_restart(house: House) -> None:
 
 async def test_a_layer_that_already_stands_in_the_history_is_not_sent_again(house: House) -> None:
     async with house.opened(model("One.", "Two.", "Three.")):
-        await house.say("1")
-        await house.say("2")
+        await house.say("explain the first")
+        await house.say("explain the second")
         house.clock.move(60)
-        await house.say("3")
+        await house.say("explain the third")
 
         contexts = [entry.text for entry in await house.entries() if isinstance(entry, Context)]
     assert len(contexts) == 2
@@ -927,7 +927,7 @@ async def test_notes_are_told_once_before_the_words(house: House) -> None:
         await house.say("3")
 
     tail = [getattr(entry, "text", "") for entry in script.asked[1].entries][3:]
-    assert tail == ["first note", "second note", "2"]
+    assert tail[:3] == ["first note", "second note", "2"]
     notes = [entry for entry in script.asked[2].entries if isinstance(entry, Note)]
     assert len(notes) == 2
 

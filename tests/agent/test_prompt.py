@@ -7,21 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import pytest
 
 from agent.beginning import PromptOptions
 from agent.errors import SettingsWrong
+from agent.gathering import GatheringOptions
+from agent.headings import CONTEXT_CLOSE, CONTEXT_OPEN
 from agent.history import estimate_tokens
 from agent.layers.identity import bootstrap
 from agent.library import NEEDED, Library, PersonaSettings
-from agent.messages import Address, ConversationId, IncomingMessage, PersonId, TurnInput
-from agent.prompt import CONTEXT_CLOSE, CONTEXT_OPEN, LAYERS, assemble
+from agent.messages import Address
+from agent.prompt import LAYERS, Placement, assemble
 from agent.request import ModelTraits, Stability
-from agent.scene import Scene
 from agent.version import VERSION
 from bot.home import shipped
 from tests.agent.house import (
@@ -36,6 +35,7 @@ from tests.agent.house import (
     model,
     sent_bytes,
 )
+from tests.agent.scenes import scene
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -45,40 +45,6 @@ WORKSPACE: Mapping[str, str] = {
     "USER.md": "Ada likes tea.\n",
     "IDENTITY.md": "",
 }
-
-
-def turn_of(by: Somebody) -> TurnInput:
-    message = IncomingMessage(
-        address=by.address,
-        message_id="1",
-        sender_id=by.id,
-        sender_name=by.name,
-        is_group=by.is_group,
-        chat_title=by.title,
-    )
-    return TurnInput(
-        message=message,
-        conversation=ConversationId("c1"),
-        person_id=PersonId(by.id),
-        role=by.role,
-        person_name=by.name,
-    )
-
-
-def scene(by: Somebody, library: Library, **more: object) -> Scene:
-    base, source = library.base()
-    made = Scene(
-        now=datetime(2026, 8, 3, 12, 0, tzinfo=ZoneInfo("Europe/Berlin")),
-        zone="Europe/Berlin",
-        turn=turn_of(by),
-        base=base,
-        base_source=source,
-        texts=library.texts(),
-        bootstrap=library.bootstrap(turn_of(by)),
-        version="1.2.3",
-        system="Linux",
-    )
-    return replace(made, **more)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -163,7 +129,7 @@ def test_an_empty_layer_vanishes_with_its_heading(library: Library) -> None:
 
 
 def test_turn_layers_may_stand_in_the_system_message_in_the_same_order(library: Library) -> None:
-    prompt = assemble(scene(OWNER, library), turn_layers_in="system")
+    prompt = assemble(scene(OWNER, library), placement=Placement(turn_layers="system"))
     usual = assemble(scene(OWNER, library))
 
     block = usual.context.removeprefix(f"{CONTEXT_OPEN}\n").removesuffix(f"\n{CONTEXT_CLOSE}")
@@ -174,7 +140,8 @@ def test_turn_layers_may_stand_in_the_system_message_in_the_same_order(library: 
 async def test_with_turn_layers_in_the_system_message_no_block_is_sent_or_stored(
     house: House,
 ) -> None:
-    house.options = PromptOptions(host_zone="UTC", turn_layers="system")
+    house.options = PromptOptions(placement=Placement(turn_layers="system"))
+    house.gathering = GatheringOptions(host_zone="UTC")
     script = model("Hello!")
     async with house.opened(script):
         await house.say("hello")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from agent.text import clean, cut_middle
 from agent.tools.files import KeptResults, file_tools, replaced_once
-from agent.tools.text import clean, cut_middle
 from agent.tools.tool import Caller, run_tool
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace

@@ -10,8 +10,8 @@ import pytest
 
 from agent.errors import Permanent, StorageFull
 from agent.messages import Role
+from agent.text import clean
 from agent.tools.arguments import Arguments
-from agent.tools.text import clean
 from agent.tools.tool import Caller, Effect, KeepWhole, Kept, ToolCard, Trust, may_call, run_tool
 from agent.transcript import ToolResult
 from tests.agent.tools.given import GUEST, MEMBER, OWNER, StillClock, call, caller

@@ -1,4 +1,4 @@
-"""Text of tools made fit for a request: cleaned and cut. Pure; called by the modules beside it."""
+"""Outside text made fit for a request: cleaned and cut. Pure; used by tools and prompt layers."""
 
 from __future__ import annotations
 

@@ -1,0 +1,116 @@
+"""Compares a request with the one before it: what a provider's cache can serve again, and which
+part broke it.
+
+A request is taken as the parts in the order in which they are sent: tools, static layers, then the
+entries. Pure; called by `agent.asking`, shown by /context.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from agent.history import estimate_tokens, text_of
+from agent.request import ToolSpec
+from agent.transcript import Entry, kind_of
+
+TOOLS = "tools"
+
+ENTRIES_CACHED_MAX = 512
+"""Entries whose digest is kept: those of a conversation come back in each of its requests."""
+
+_NAMES = {
+    "said": "the person's words",
+    "context": "the block of turn layers",
+    "note": "a note",
+    "answered": "an answer",
+    "result": "a tool result",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One stretch of a request; `tokens` are estimated."""
+
+    name: str
+    digest: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefix:
+    """What of a request stood at the beginning of the one before it.
+
+    `first_changed` names the part that differs first; empty when the whole former request is a
+    prefix of this one (`intact`), or when there was none before.
+    """
+
+    first_changed: str = ""
+    kept_tokens: int = 0
+    tokens: int = 0
+    intact: bool = True
+
+    @property
+    def share(self) -> float:
+        """How much of this request a cache can serve, from 0 to 1."""
+        return self.kept_tokens / self.tokens if self.tokens else 0.0
+
+
+def part_of(name: str, text: str) -> Part:
+    """A named text as a part."""
+    return Part(name, _digest(text), estimate_tokens(text))
+
+
+def tools_part(tools: Sequence[ToolSpec]) -> Part:
+    """All tool schemas, which providers send before everything else."""
+    return _tools_part(tuple((tool.name, tool.description, _stable(tool)) for tool in tools))
+
+
+def entry_parts(entries: Iterable[Entry]) -> tuple[Part, ...]:
+    """One part an entry."""
+    return tuple(_entry_part(entry) for entry in entries)
+
+
+def compare(former: Sequence[str] | None, parts: Sequence[Part]) -> Prefix:
+    """`former` are the digests of the request before; None when there was none."""
+    tokens = sum(part.tokens for part in parts)
+    if former is None:
+        return Prefix(tokens=tokens)
+    same = 0
+    for before, part in zip(former, parts, strict=False):
+        if before != part.digest:
+            break
+        same += 1
+    intact = same == len(former)
+    changed = ""
+    if not intact:
+        changed = parts[same].name if same < len(parts) else "the end: it is shorter than before"
+    return Prefix(
+        first_changed=changed,
+        kept_tokens=sum(part.tokens for part in parts[:same]),
+        tokens=tokens,
+        intact=intact,
+    )
+
+
+@lru_cache(maxsize=ENTRIES_CACHED_MAX)
+def _entry_part(entry: Entry) -> Part:
+    return part_of(_NAMES[kind_of(entry)], f"{kind_of(entry)}\n{text_of(entry)}")
+
+
+@lru_cache(maxsize=64)
+def _tools_part(tools: tuple[tuple[str, str, str], ...]) -> Part:
+    return part_of(TOOLS, json.dumps(tools))
+
+
+def _stable(tool: ToolSpec) -> str:
+    known: dict[str, Any] = dict(tool.parameters)
+    return json.dumps(known, ensure_ascii=False)
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=6).hexdigest()
