@@ -1,0 +1,239 @@
+"""Force-include rules: a pattern fits a message, and the prompt gets what the rule names (SPEC §7).
+
+Rules stand in the settings (`[[prompt.force_include]]`) or are a skill's `trigger`. Called for each
+message of a chat by what gathers the prompt, at start to check the settings, and by `why`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from agent.skills.patterns import Pattern, PatternFault, PatternWrong, TooSlow, fault_of
+from agent.skills.skill import AutoInvoke, Shelf, Skill
+
+PATTERN_LIMIT_S = 0.05
+"""For one pattern on one message. An honest pattern takes a thousandth of that."""
+MESSAGE_LIMIT_S = 0.25
+"""For all patterns on one message: the event loop stands still meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What the prompt gets for messages that fit one of the patterns.
+
+    `source` says where the rule stands, for a person: `prompt.force_include[0]`, or the file of a
+    skill. `name` is that of the skill whose trigger it is; empty for rules of the settings.
+    """
+
+    source: str
+    patterns: tuple[str, ...]
+    name: str = ""
+    skills: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    instruction: str = ""
+    auto_invoke: tuple[AutoInvoke, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleProblem:
+    """A pattern that cannot be used or took too long, or a skill that a rule cannot bring.
+
+    `position` is the character of the pattern, from 1; 0 means the pattern as a whole.
+    """
+
+    source: str
+    text: str
+    pattern: str = ""
+    position: int = 0
+
+    def __str__(self) -> str:
+        """One sentence for the owner."""
+        if not self.pattern:
+            return f"{self.source}: {self.text}"
+        at = f", at character {self.position}" if self.position else ""
+        return f"{self.source}: the pattern {_short(self.pattern)!r}{at}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleHit:
+    """A rule that fits, the first of its patterns that does, and the piece that it hit."""
+
+    rule: Rule
+    pattern: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forced:
+    """What the rules bring for one message, in the order of the rules, each thing once."""
+
+    hits: tuple[RuleHit, ...] = ()
+    skills: tuple[Skill, ...] = ()
+    plugins: tuple[str, ...] = ()
+    instructions: tuple[str, ...] = ()
+    auto_invokes: tuple[AutoInvoke, ...] = ()
+    problems: tuple[RuleProblem, ...] = ()
+
+
+@dataclass(slots=True)
+class _Collected:
+    """Hits and problems while the rules are tried."""
+
+    hits: list[RuleHit] = field(default_factory=list)
+    problems: list[RuleProblem] = field(default_factory=list)
+
+
+def triggers(shelf: Shelf) -> tuple[Rule, ...]:
+    """The rules that usable skills bring along: each names itself."""
+    return tuple(trigger_of(skill) for skill in shelf.used if skill.patterns)
+
+
+def trigger_of(skill: Skill) -> Rule:
+    """The trigger of one skill as a rule; without patterns it never fits."""
+    return Rule(
+        source=skill.location,
+        name=skill.name,
+        patterns=skill.patterns,
+        skills=(skill.name,),
+        instruction=skill.instruction,
+        auto_invoke=skill.auto_invoke,
+    )
+
+
+def pattern_problems(rules: Iterable[Rule]) -> tuple[RuleProblem, ...]:
+    """Every pattern that cannot be used. For rules of the settings: a configuration error."""
+    faults = ((rule, pattern, fault_of(pattern)) for rule in rules for pattern in rule.patterns)
+    return tuple(
+        RuleProblem(source=rule.source, pattern=pattern, text=fault.text, position=fault.position)
+        for rule, pattern, fault in faults
+        if fault is not None
+    )
+
+
+class RuleBook:
+    """Rules ready for use: first those of the settings, then the triggers of the shelf's skills.
+
+    Built once for a shelf. A pattern that cannot be used is in `problems`, and the rest works.
+    """
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        rules: Sequence[Rule] = (),
+        *,
+        pattern_limit_s: float = PATTERN_LIMIT_S,
+        message_limit_s: float = MESSAGE_LIMIT_S,
+        seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.rules = (*rules, *triggers(shelf))
+        self._shelf = shelf
+        self._pattern_limit_s = pattern_limit_s
+        self._message_limit_s = message_limit_s
+        self._seconds = seconds
+        problems: list[RuleProblem] = []
+        self._patterns = [_prepared(rule, problems) for rule in self.rules]
+        problems.extend(_unknown(rule, name) for rule in rules for name in _lacking(shelf, rule))
+        self.problems = tuple(problems)
+
+    def forced(self, text: str) -> Forced:
+        """What the rules bring for this message. Takes `message_limit_s` at the very most."""
+        trimmed = text.strip()
+        end = self._seconds() + self._message_limit_s
+        found = _Collected()
+        for rule, patterns in zip(self.rules, self._patterns, strict=True):
+            self._try(rule, patterns, trimmed, end, found)
+        skills, problems = self._skills(found.hits)
+        return Forced(
+            hits=tuple(found.hits),
+            skills=skills,
+            plugins=_once(name for hit in found.hits for name in hit.rule.plugins),
+            instructions=_once(
+                text for hit in found.hits if (text := hit.rule.instruction.strip())
+            ),
+            auto_invokes=_once_each(call for hit in found.hits for call in hit.rule.auto_invoke),
+            problems=(*found.problems, *problems),
+        )
+
+    def _try(
+        self,
+        rule: Rule,
+        patterns: Sequence[tuple[str, Pattern]],
+        text: str,
+        end: float,
+        found: _Collected,
+    ) -> None:
+        """Looks for the first pattern of the rule that fits."""
+        for written, pattern in patterns:
+            left_s = min(self._pattern_limit_s, end - self._seconds())
+            why = "not tried, the patterns before it took all the time there is for one message"
+            try:
+                piece = pattern.found(text, limit_s=left_s) if left_s > 0 else None
+            except TooSlow:
+                piece = None
+                why = f"given up after {round(left_s * 1000)} ms on this message; make it simpler"
+                left_s = 0.0
+            if piece is not None:
+                found.hits.append(RuleHit(rule=rule, pattern=written, found=piece))
+                return
+            if left_s <= 0:
+                found.problems.append(RuleProblem(source=rule.source, pattern=written, text=why))
+
+    def _skills(self, hits: Iterable[RuleHit]) -> tuple[tuple[Skill, ...], list[RuleProblem]]:
+        """The skills that hits name, and a problem for each that cannot be used now."""
+        skills: dict[str, Skill] = {}
+        problems: list[RuleProblem] = []
+        for hit in hits:
+            for name in hit.rule.skills:
+                skill = self._shelf.get(name)
+                if skill is None:
+                    problems.append(_unknown(hit.rule, name))
+                elif not skill.is_used:
+                    text = f"the skill {name} is not used now: it is {skill.state.value}"
+                    problems.append(RuleProblem(source=hit.rule.source, text=text))
+                else:
+                    skills.setdefault(name, skill)
+        return tuple(skills.values()), problems
+
+
+def _prepared(rule: Rule, problems: list[RuleProblem]) -> list[tuple[str, Pattern]]:
+    """The patterns of a rule that can be used; a problem for each of the others."""
+    ready = []
+    for written in rule.patterns:
+        try:
+            ready.append((written, Pattern(written)))
+        except PatternWrong as error:
+            problems.append(_wrong(rule, written, error.fault))
+    return ready
+
+
+def _wrong(rule: Rule, pattern: str, fault: PatternFault) -> RuleProblem:
+    return RuleProblem(
+        source=rule.source, pattern=pattern, text=fault.text, position=fault.position
+    )
+
+
+def _lacking(shelf: Shelf, rule: Rule) -> list[str]:
+    return [name for name in rule.skills if shelf.get(name) is None]
+
+
+def _unknown(rule: Rule, name: str) -> RuleProblem:
+    return RuleProblem(source=rule.source, text=f"there is no skill named {name}")
+
+
+def _once(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
+def _once_each(calls: Iterable[AutoInvoke]) -> tuple[AutoInvoke, ...]:
+    """Equal ones once; their arguments cannot be hashed."""
+    kept: list[AutoInvoke] = []
+    for call in calls:
+        if call not in kept:
+            kept.append(call)
+    return tuple(kept)
+
+
+def _short(pattern: str) -> str:
+    return pattern if len(pattern) <= 80 else pattern[:79] + "…"

@@ -1,0 +1,250 @@
+"""Why each skill was or was not picked for a message, in words for a person (SPEC §7).
+
+Called by `hearthbot skills why` and `/why`; slower than the picking itself, and picks nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from agent.skills.matching import Almost, Matcher, NearMiss, PlaybookMatch, near_misses
+from agent.skills.relevance import SCORE_MIN, SKILLS_MAX, Relevance, SkillScore
+from agent.skills.rules import Forced, Rule, RuleBook, RuleHit, trigger_of
+from agent.skills.skill import Shelf, Skill, SkillState
+
+
+class Verdict(StrEnum):
+    """What became of a skill."""
+
+    PICKED = "picked"
+    NOT_PICKED = "not picked"
+    CANNOT = "cannot be picked"
+    """It is not used at all now; `reasons` say why, and what would have picked it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillWhy:
+    """The verdict on one skill, with a sentence for each reason, the deciding one first.
+
+    `score` is that of skills without keywords, 0 to 1; None where no score is taken.
+    """
+
+    skill: Skill
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleWhy:
+    """A rule of the settings: whether it fits the message, and a sentence on that."""
+
+    rule: Rule
+    fits: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """All of it: skills (picked ones first), rules of the settings, what is wrong with rules."""
+
+    skills: tuple[SkillWhy, ...]
+    rules: tuple[RuleWhy, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def why(shelf: Shelf, rules: Sequence[Rule], text: str) -> Explanation:
+    """Goes through every skill and every rule for one message."""
+    book = RuleBook(shelf, rules)
+    forced = book.forced(text)
+    look = _Look(
+        text=text,
+        forced={skill.name for skill in forced.skills},
+        hits=forced.hits,
+        matches={match.skill.name: match for match in Matcher(shelf).playbooks(text)},
+        scores={one.skill.name: (place, one) for place, one in _ranked(shelf, text)},
+    )
+    verdicts = [_of_used(skill, look) for skill in shelf.used]
+    verdicts += [_of_unused(skill, text) for skill in shelf.skills if not skill.is_used]
+    verdicts += [_of_shadowed(skill, shelf) for skill in shelf.shadowed]
+    order = list(Verdict)
+    return Explanation(
+        skills=tuple(sorted(verdicts, key=lambda one: order.index(one.verdict))),
+        rules=tuple(_of_rule(rule, forced) for rule in rules),
+        problems=_once(str(problem) for problem in (*book.problems, *forced.problems)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """What was found for the message."""
+
+    text: str
+    forced: set[str]
+    hits: tuple[RuleHit, ...]
+    matches: Mapping[str, PlaybookMatch]
+    scores: Mapping[str, tuple[int, SkillScore]]
+
+
+def _ranked(shelf: Shelf, text: str) -> Iterable[tuple[int, SkillScore]]:
+    return enumerate(Relevance(shelf).scores(text), start=1)
+
+
+# --- skills that are used ----------------------------------------------------------------------
+
+
+def _of_used(skill: Skill, look: _Look) -> SkillWhy:
+    by_rule = [_hit_words(skill, hit) for hit in look.hits if skill.name in hit.rule.skills]
+    if skill.is_playbook:
+        match = look.matches.get(skill.name)
+        picked, reasons = match is not None, _keyword_reasons(skill, match, look.text)
+    elif skill.is_listed:
+        picked, reasons = _score_reasons(look.scores.get(skill.name))
+    else:
+        picked, reasons = False, ["it runs by the clock; a message does not call it up"]
+    if skill.patterns and not by_rule:
+        reasons.append(f"none of its own patterns fits ({_quoted(skill.patterns)})")
+    return SkillWhy(
+        skill=skill,
+        verdict=Verdict.PICKED if picked or by_rule else Verdict.NOT_PICKED,
+        reasons=(*by_rule, *reasons),
+        score=_score(look.scores.get(skill.name)) if skill.is_listed else None,
+    )
+
+
+def _hit_words(skill: Skill, hit: RuleHit) -> str:
+    whose = "its own pattern" if hit.rule.name == skill.name else f"the rule {hit.rule.source},"
+    own = "" if hit.rule.name == skill.name else " whose pattern"
+    return f"{whose}{own} {hit.pattern!r} fits {_shown(hit.found)}"
+
+
+def _keyword_reasons(skill: Skill, match: PlaybookMatch | None, text: str) -> list[str]:
+    if match is not None:
+        return [_keyword_words(hit.keyword, hit.found) for hit in match.hits]
+    near = [near_words(one) for one in near_misses(skill.keywords, text)]
+    return [f"none of its keywords stands in the message ({_quoted(skill.keywords)})", *near]
+
+
+def _keyword_words(keyword: str, found: str) -> str:
+    if keyword.casefold() == found:
+        return f"the keyword {keyword!r} stands in the message"
+    return f"the keyword {keyword!r} stands in the message, as {_shown(found)}"
+
+
+def near_words(miss: NearMiss) -> str:
+    """A near miss as a sentence."""
+    keyword, found = repr(miss.keyword), _shown(miss.found)
+    match miss.almost:
+        case Almost.PART:
+            return f"the keyword {keyword} stands in {found} only as a part of a longer word"
+        case Almost.LONGER:
+            return f"the message says {found}; the keyword {keyword} has an ending that it lacks"
+        case Almost.ACCENT:
+            return f"the message says {found}; the keyword {keyword} has other accents"
+        case Almost.SCATTERED:
+            return f"all words of {keyword} are there ({found}), but not side by side"
+
+
+def _score_reasons(ranked: tuple[int, SkillScore] | None) -> tuple[bool, list[str]]:
+    if ranked is None:
+        return False, ["the message shares no word with its name or description"]
+    place, one = ranked
+    shared = f"the message shares {_quoted(one.found)} with its name and description"
+    if one.score < SCORE_MIN:
+        return False, [f"{shared}: score {one.score:.2f}, and {SCORE_MIN:.2f} is needed"]
+    if place > SKILLS_MAX:
+        return False, [
+            f"{shared}: score {one.score:.2f} is enough, but {SKILLS_MAX} skills fit better"
+        ]
+    return True, [f"{shared}: score {one.score:.2f} ({SCORE_MIN:.2f} is needed)"]
+
+
+def _score(ranked: tuple[int, SkillScore] | None) -> float:
+    return ranked[1].score if ranked is not None else 0.0
+
+
+# --- skills that are not ------------------------------------------------------------------------
+
+
+def _of_unused(skill: Skill, text: str) -> SkillWhy:
+    return SkillWhy(
+        skill=skill,
+        verdict=Verdict.CANNOT,
+        reasons=(state_words(skill), *_would_match(skill, text)),
+    )
+
+
+def state_words(skill: Skill) -> str:
+    """Why a skill is not used, and what to do about it."""
+    match skill.state:
+        case SkillState.USABLE:
+            return "it is in use"
+        case SkillState.QUARANTINED:
+            return (
+                "it is in quarantine: it is new, was changed, or the assistant wrote it; "
+                "the owner has to approve it first"
+            )
+        case SkillState.MISSING:
+            lacking = ", ".join(skill.missing) or "something that it requires"
+            return f"this machine lacks what it needs: {lacking}"
+        case SkillState.OFF:
+            return "it is off: it runs by the clock, and nobody has enabled it"
+
+
+def _would_match(skill: Skill, text: str) -> list[str]:
+    """What would have picked it, were it in use."""
+    keywords = Matcher(Shelf(skills=(as_used(skill),))).playbooks(text)
+    hits = RuleBook(Shelf(), (trigger_of(skill),)).forced(text).hits
+    words = [_keyword_words(hit.keyword, hit.found) for match in keywords for hit in match.hits]
+    words += [_hit_words(skill, hit) for hit in hits]
+    return [f"otherwise it would have been picked: {one}" for one in words]
+
+
+def as_used(skill: Skill) -> Skill:
+    """The same skill as if it were in use."""
+    return replace(skill, state=SkillState.USABLE)
+
+
+def _of_shadowed(skill: Skill, shelf: Shelf) -> SkillWhy:
+    stronger = shelf.get(skill.name)
+    where = f" at {stronger.location}" if stronger is not None else ""
+    return SkillWhy(
+        skill=skill,
+        verdict=Verdict.CANNOT,
+        reasons=(f"another skill of the same name{where} is used instead",),
+    )
+
+
+# --- rules -------------------------------------------------------------------------------------
+
+
+def _of_rule(rule: Rule, forced: Forced) -> RuleWhy:
+    hit = next((one for one in forced.hits if one.rule is rule), None)
+    if hit is None:
+        return RuleWhy(
+            rule=rule,
+            fits=False,
+            reason=f"none of its patterns fits the message ({_quoted(rule.patterns)})",
+        )
+    return RuleWhy(rule=rule, fits=True, reason=f"{hit.pattern!r} fits {_shown(hit.found)}")
+
+
+# --- words -------------------------------------------------------------------------------------
+
+
+def _quoted(names: Sequence[str], *, shown_max: int = 6) -> str:
+    """`'a', 'b' and 3 more`."""
+    more = len(names) - shown_max
+    shown = ", ".join(repr(name) for name in names[:shown_max])
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _shown(found: str, *, chars_max: int = 60) -> str:
+    flat = " ".join(found.split())
+    return repr(flat if len(flat) <= chars_max else flat[: chars_max - 1] + "…")
+
+
+def _once(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(texts))

@@ -1,0 +1,278 @@
+"""Words and phrases in what people write: folded alike, cut into words, looked up in one pass.
+
+Used by the keywords of playbooks, reasoning control and the look at unhelpful replies. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+_UNBORDERED = (
+    "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Tibetan, Burmese, Khmer
+    "\u1100-\u11ff\uac00-\ud7ff"  # Korean: it has blanks, but particles are glued to its words
+    "\u2e80-\u2fdf\u3005-\u3007\u3040-\u312f\u31f0-\u31ff"  # kana, radicals, bopomofo
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Chinese characters
+)
+_MARKS = (  # signs that belong to a word, and that `\w` does not take for part of one
+    "\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u0900-\u0963\u0970-\u0df3"
+)
+_UNBORDERED_RE = re.compile(f"[{_UNBORDERED}]")
+_WORD_RE = re.compile(rf"[\w{_MARKS}]+(?:'[\w{_MARKS}]+)*")
+_ASCII_WORD_RE = re.compile(r"\w+(?:'\w+)*", re.ASCII)
+
+_ALIKE = str.maketrans(
+    {
+        **dict.fromkeys("’‘ʼ′´", "'"),
+        **dict.fromkeys("‐‑‒–—−", "-"),
+        # Unseen: soft hyphens, zero-width characters, and what picks the look of an emoji.
+        **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff\ufe0e\ufe0f", None),
+    }
+)
+_EMPHASIS = str.maketrans("", "", "*_~`")
+_VOWELS = frozenset("aeiou")
+_UNDOUBLED = _VOWELS | set("wxy")
+_ELIDED_MIN = 3
+"""Letters after an apostrophe that make a word of their own (`l'email`), unlike `'ll` and `'ve`."""
+
+
+def fold(text: str) -> str:
+    """The text as it is compared: case, width, apostrophes and dashes alike; accents as typed."""
+    if text.isascii():
+        return text.lower()
+    folded = unicodedata.normalize("NFKC", text.translate(_ALIKE)).casefold()
+    return unicodedata.normalize("NFKC", folded)
+
+
+def squeezed(folded: str) -> str:
+    """The same text with every run of white space as one blank."""
+    return " ".join(folded.split())
+
+
+def is_unbordered(text: str) -> bool:
+    """Whether it holds characters of a script that sets no blanks between words."""
+    return not text.isascii() and _UNBORDERED_RE.search(text) is not None
+
+
+def unbordered_runs(folded: str) -> Iterator[str]:
+    """The stretches of such scripts."""
+    if not folded.isascii():
+        for match in re.finditer(f"[{_UNBORDERED}]+", folded):
+            yield match.group()
+
+
+class Word(NamedTuple):
+    """A word of a folded text, and where it stands: `folded[start:end]`.
+
+    A tuple, because a long message makes thousands of them for each look.
+    """
+
+    text: str
+    start: int
+    end: int
+
+
+def words(folded: str) -> list[Word]:
+    """The words of a text, in order. Apostrophes and underscores inside belong to the word.
+
+    Chinese, Japanese, Korean, Thai and their like yield none: nobody can say where one ends.
+    """
+    if folded.isascii():
+        found = _ASCII_WORD_RE.finditer(folded)
+    else:
+        found = _WORD_RE.finditer(_UNBORDERED_RE.sub(" ", folded))
+    several = [Word(match.group(), *match.span()) for match in found]
+    if "_" not in folded:
+        return several
+    return [inner for word in several if (inner := _without_edges(word)).text]
+
+
+def _without_edges(word: Word) -> Word:
+    """Underscores around a word are emphasis (`_now_`); those inside are a name (`read_file`)."""
+    begun = word.text.lstrip("_")
+    start = word.end - len(begun)
+    inner = begun.rstrip("_")
+    return Word(inner, start, start + len(inner))
+
+
+def forms(word: str) -> frozenset[str]:
+    """A word with the light endings of English: s, es, ed, ing.
+
+    Spelling follows: reply, replies, replied; schedule, scheduled, scheduling; plan, planned,
+    planning. The possessive `'s` is dealt with where a text is read.
+    """
+    stems = {word}
+    made = {word, word + "s", word + "es", word + "ed", word + "ing"}
+    if len(word) > 2 and word[-1] == "y" and word[-2] not in _VOWELS:
+        made |= {word[:-1] + "ies", word[:-1] + "ied"}
+    elif len(word) > 2 and word[-1] == "e":
+        stems.add(word[:-1])
+    elif _doubles(word):
+        stems.add(word + word[-1])
+    for stem in stems - {word}:
+        made |= {stem + "ed", stem + "ing"}
+    return frozenset(made)
+
+
+def _doubles(word: str) -> bool:
+    """Whether its last letter may be doubled: consonant, one vowel, consonant (not w, x, y)."""
+    if len(word) < 3 or not word.isalpha():
+        return False
+    return word[-2] in _VOWELS and word[-3] not in _VOWELS and word[-1] not in _UNDOUBLED
+
+
+def read_list(text: str) -> tuple[str, ...]:
+    """The entries of a word list: one a line; blank lines and lines that begin with # are not."""
+    lines = (line.strip() for line in text.lstrip("\ufeff").splitlines())
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
+
+@dataclass(slots=True)
+class _Node:
+    """A place in the tree of phrases: which words may follow, and which phrases end here."""
+
+    after: dict[tuple[str, str], _Node] = field(default_factory=dict)
+    ends: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A phrase, by its number in the list that was given, and where it stands in the text."""
+
+    phrase: int
+    start: int
+    end: int
+
+
+class Phrases:
+    """Looks up any number of phrases in one pass over a text, however many there are.
+
+    Words are whole words; between two of them stands what stands in the phrase, where any white
+    space and a hyphen are the same. A phrase that begins or ends with a character that belongs to
+    no word (`c++`, `.pdf`) or that is of a script without blanks is looked up as plain text.
+    """
+
+    def __init__(self, phrases: Iterable[str], *, endings: bool) -> None:
+        """With `endings`, each word may also have those of `forms`, `'s`, and stand after `l'`."""
+        self._endings = endings
+        self._root = _Node()
+        self._of_form: dict[str, tuple[str, ...]] = {}
+        self._plain: list[tuple[int, str, frozenset[str]]] = []
+        vocabulary: set[str] = set()
+        for number, phrase in enumerate(phrases):
+            folded = squeezed(fold(phrase))
+            parts = words(folded)
+            if is_whole_words(folded):
+                self._add(number, folded, parts)
+                vocabulary.update(word.text for word in parts)
+            elif folded:
+                self._plain.append((number, folded, frozenset(folded)))
+        for word in sorted(vocabulary):
+            for form in forms(word) if endings else (word,):
+                self._of_form[form] = (*self._of_form.get(form, ()), word)
+
+    def first(self, folded: str) -> dict[int, Found]:
+        """Each phrase that stands in the text, at its first place. In no promised order.
+
+        Places hold for a text that is `squeezed`.
+        """
+        found: dict[int, Found] = {}
+        seen: set[int] = set()
+        for node, start, end in self._walk(folded):
+            if id(node) not in seen:
+                seen.add(id(node))
+                found.update((number, Found(number, start, end)) for number in node.ends)
+        found.update((one.phrase, one) for one in self._found_plain(folded))
+        return found
+
+    def all(self, folded: str) -> list[Found]:
+        """Each place of each phrase, in the order of the text; of plain ones the first place.
+
+        Places hold for a text that is `squeezed`.
+        """
+        found = [
+            Found(number, start, end)
+            for node, start, end in self._walk(folded)
+            for number in node.ends
+        ]
+        found.extend(self._found_plain(folded))
+        return sorted(found, key=lambda one: (one.start, one.end, one.phrase))
+
+    def _add(self, number: int, folded: str, parts: list[Word]) -> None:
+        node, last_end = self._root, 0
+        for word in parts:
+            gap = _gap(folded[last_end : word.start]) if node is not self._root else ""
+            node = node.after.setdefault((gap, word.text), _Node())
+            last_end = word.end
+        node.ends.append(number)
+
+    def _walk(self, folded: str) -> Iterator[tuple[_Node, int, int]]:
+        """Every node in which a phrase ends, with the piece of the text that led there."""
+        after = self._root.after
+        if not after:
+            return
+        parts = words(folded)
+        for index, word in enumerate(parts):
+            if word.text not in self._of_form and "'" not in word.text:
+                continue
+            for known in self._known(word.text, opens=True):
+                node = after.get(("", known))
+                if node is not None:
+                    yield from self._follow(node, folded, parts, index)
+
+    def _follow(
+        self, node: _Node, folded: str, parts: list[Word], first: int
+    ) -> Iterator[tuple[_Node, int, int]]:
+        start = parts[first].start
+        open_nodes, index = [node], first
+        while open_nodes:
+            for one in open_nodes:
+                if one.ends:
+                    yield one, start, parts[index].end
+            index += 1
+            if index == len(parts) or not any(one.after for one in open_nodes):
+                return
+            gap = _gap(folded[parts[index - 1].end : parts[index].start])
+            keys = [(gap, known) for known in self._known(parts[index].text, opens=False)]
+            open_nodes = [one.after[key] for one in open_nodes for key in keys if key in one.after]
+
+    def _known(self, word: str, *, opens: bool) -> Iterable[str]:
+        """The words of phrases that this word of a text may stand for."""
+        known = self._of_form.get(word, ())
+        if not self._endings or "'" not in word:
+            return known
+        several = dict.fromkeys(known)
+        if word.endswith("'s"):
+            several.update(dict.fromkeys(self._of_form.get(word[:-2], ())))
+        elided = word.rpartition("'")[2]
+        if opens and len(elided) >= _ELIDED_MIN:
+            several.update(dict.fromkeys(self._of_form.get(elided, ())))
+        return several
+
+    def _found_plain(self, folded: str) -> Iterator[Found]:
+        if not self._plain:
+            return
+        text = squeezed(folded)
+        there = set(text)
+        for number, phrase, needed in self._plain:
+            if needed <= there and (start := text.find(phrase)) >= 0:
+                yield Found(number, start, start + len(phrase))
+
+
+def is_whole_words(folded: str) -> bool:
+    """Whether a phrase is looked up by whole words, and not as plain text."""
+    parts = words(folded)
+    reaches_over = bool(parts) and parts[0].start == 0 and parts[-1].end == len(folded)
+    return reaches_over and not is_unbordered(folded)
+
+
+def _gap(between: str) -> str:
+    """What stands between two words, white space and hyphens alike, emphasis left out."""
+    if between in {" ", "-"}:
+        return " "
+    bare = between.translate(_EMPHASIS)
+    return " " if bare.isspace() or bare == "-" else "".join(bare.split())

@@ -1,0 +1,302 @@
+"""Keywords: which playbooks a message calls up, and which it does not."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.skills.matching import (
+    SHELVES_KEPT,
+    Almost,
+    KeywordHit,
+    Matcher,
+    Matchers,
+    near_misses,
+    required_tools,
+)
+from agent.skills.skill import Shelf, SkillSchedule, SkillState
+from agent.words import forms
+from tests.agent.skills.shelves import MESSAGES, PLAYBOOKS, shelf, skill
+
+
+def hits(keyword: str, text: str) -> bool:
+    """Whether this keyword alone calls its playbook up."""
+    return bool(Matcher(shelf(skill("one", keyword))).playbooks(text))
+
+
+@pytest.mark.parametrize(
+    ("keyword", "text"),
+    [
+        ("email", "email"),
+        ("email", "Any new EMAILS?"),
+        ("email", "the email's subject"),
+        ("email", "the email’s subject"),
+        ("email", "Emailed her, am emailing him"),
+        ("email", "(email)"),
+        ("email", "_email_ me"),
+        ("email", "l'email de Paul"),
+        ("box", "two boxes"),
+        ("plan", "what have you planned"),
+        ("plan", "planning the week"),
+        ("schedule", "scheduling it"),
+        ("schedule", "it is scheduled"),
+        ("reply", "she replied"),
+        ("summary", "two summaries"),
+        ("Straße", "in der STRASSE"),
+        ("café", "le café est fermé"),
+        ("cafe\u0301", "un café"),
+        ("ｅｍａｉｌ", "email"),
+        ("почта", "Где моя ПОЧТА?"),
+        ("हिन्दी", "मुझे हिन्दी आती है"),
+    ],
+)
+def test_a_keyword_hits_whole_words_with_light_endings(keyword: str, text: str) -> None:
+    assert hits(keyword, text)
+
+
+@pytest.mark.parametrize(
+    ("keyword", "text"),
+    [
+        ("file", "my profile"),
+        ("file", "a filet of fish"),
+        ("file", "my_file_list"),
+        ("mail", "email"),
+        ("art", "start the party"),
+        ("plan", "a planner, a plant, an airplane"),
+        ("cafe", "le café"),
+        ("café", "the cafe"),
+        ("meetings", "one meeting"),
+        ("can", "I can't"),
+        ("ill", "we'll see"),
+        ("кот", "который час"),
+        ("email", "e mail"),
+    ],
+)
+def test_a_keyword_does_not_hit_a_part_of_a_word(keyword: str, text: str) -> None:
+    assert not hits(keyword, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("schedule meeting", True),
+        ("Scheduling  \n meetings", True),
+        ("schedule-meeting", True),
+        ("schedule **meeting** now", True),
+        ("schedule a meeting", False),
+        ("meeting schedule", False),
+        ("schedule, meeting", False),
+        ("reschedule meeting", False),
+        ("schedule meetinghouse", False),
+    ],
+)
+def test_a_phrase_hits_as_a_whole(text: str, expected: bool) -> None:
+    assert hits("schedule meeting", text) is expected
+
+
+@pytest.mark.parametrize(
+    ("keyword", "text", "expected"),
+    [
+        ("c++", "I write C++.", True),
+        ("c++", "I write C.", False),
+        (".pdf", "open report.PDF", True),
+        (".pdf", "a pdf file", False),
+        ("#todo", "#TODO: milk", True),
+        ("#todo", "todo: milk", False),
+        ("'s address", "what is Bob’s  address", True),
+        ("https://", "see https://example.org", True),
+        ("👍", "👍🏽", True),
+        ("☎️", "☎ me", True),
+        ("日历", "打开我的日历吧", True),
+        ("미팅", "내일 미팅이 있어요", True),
+        ("ประชุม", "นัดประชุมพรุ่งนี้", True),
+        ("email", "请用email发给我", True),
+    ],
+)
+def test_what_is_not_quite_a_word_hits_as_plain_text(
+    keyword: str, text: str, expected: bool
+) -> None:
+    assert hits(keyword, text) is expected
+
+
+def test_inner_signs_of_a_keyword_must_stand_in_the_message() -> None:
+    assert hits("node.js", "I use Node.js here")
+    assert not hits("node.js", "a node, js")
+    assert hits("what's new", "So, what’s new?")
+    assert not hits("what's new", "what new")
+
+
+def test_all_matches_come_by_priority_then_name_with_all_their_keywords() -> None:
+    low = skill("a-low", "mail", "new mails")
+    high = skill("z-high", "mail", priority=9)
+    also = skill("b-also", "inbox", "mail")
+    matcher = Matcher(Shelf(skills=(low, also, high)))
+
+    found = matcher.playbooks("New mails!")
+
+    assert [match.skill.name for match in found] == ["z-high", "a-low", "b-also"]
+    assert found[1].hits == (
+        KeywordHit(keyword="mail", found="mails"),
+        KeywordHit(keyword="new mails", found="new mails"),
+    )
+
+
+def test_a_hit_shows_the_place_of_plain_text_behind_line_breaks() -> None:
+    matcher = Matcher(shelf(skill("one", "c++ code", "file")))
+
+    found = matcher.playbooks("  my\n\n old   C++   code file")
+
+    assert [hit.found for hit in found[0].hits] == ["c++ code", "file"]
+
+
+def test_only_used_playbooks_match() -> None:
+    matcher = Matcher(
+        shelf(
+            skill("quarantined", "mail", state=SkillState.QUARANTINED),
+            skill("missing", "mail", state=SkillState.MISSING),
+            skill("by-clock", "mail", schedule=SkillSchedule(cron="0 8 * * *")),
+            skill("listed"),
+            skill("used", "mail"),
+        )
+    )
+
+    assert [match.skill.name for match in matcher.playbooks("mail")] == ["used"]
+
+
+def test_required_tools_of_matches_are_exposed_once_in_order() -> None:
+    matcher = Matcher(
+        shelf(
+            skill("a", "mail", required_tools=("read_file", "exec")),
+            skill("b", "mail", required_tools=("exec", "web_fetch")),
+            skill("c", "other", required_tools=("spawn",)),
+        )
+    )
+
+    assert required_tools(matcher.playbooks("mail")) == ("read_file", "exec", "web_fetch")
+
+
+def test_empty_keywords_and_empty_messages_hit_nothing() -> None:
+    matcher = Matcher(shelf(skill("one", "", "  ", "mail")))
+
+    assert matcher.playbooks("") == ()
+    assert matcher.playbooks(" \n ") == ()
+    assert matcher.playbooks("\ud800 half a character") == ()
+
+
+def test_a_matcher_is_built_once_for_a_shelf() -> None:
+    matchers = Matchers()
+    first, equal = shelf(skill("one", "mail")), shelf(skill("one", "mail"))
+
+    kept = matchers.of(first)
+
+    assert matchers.of(first) is kept
+    assert matchers.of(equal) is not kept
+    assert matchers.of(first) is kept
+
+
+def test_matchers_of_old_shelves_are_let_go() -> None:
+    matchers = Matchers()
+    first = shelf(skill("one", "mail"))
+    kept = matchers.of(first)
+
+    for _ in range(SHELVES_KEPT):
+        matchers.of(shelf(skill("one", "mail")))
+
+    assert matchers.of(first) is not kept
+
+
+@pytest.mark.parametrize(
+    ("keyword", "text", "found", "almost"),
+    [
+        ("file", "my profile", "profile", Almost.PART),
+        ("meetings", "one meeting", "meeting", Almost.LONGER),
+        ("cafe", "le café", "café", Almost.ACCENT),
+        ("schedule meeting", "schedule a meeting", "schedule … meeting", Almost.SCATTERED),
+    ],
+)
+def test_near_misses_are_told(keyword: str, text: str, found: str, almost: Almost) -> None:
+    [miss] = near_misses((keyword,), text)
+
+    assert (miss.keyword, miss.found, miss.almost) == (keyword, found, almost)
+
+
+def test_what_is_far_off_is_no_near_miss() -> None:
+    assert near_misses(("file", "it", "c++", "pull request"), "kittens request a c") == ()
+
+
+def test_a_week_of_messages_calls_up_the_right_playbooks() -> None:
+    """Measured here, so that a change that makes triggers worse is seen."""
+    matcher = Matcher(shelf(*(skill(name, *words) for name, words in PLAYBOOKS.items())))
+
+    wrong = {
+        text: found
+        for text, wanted in MESSAGES
+        if (found := frozenset(one.skill.name for one in matcher.playbooks(text))) != wanted
+    }
+
+    assert len(MESSAGES) > 60
+    assert wrong == {}
+
+
+def test_long_messages_and_many_playbooks_take_milliseconds() -> None:
+    words = [f"{first}{second}er" for first in "bcdfghjklm" for second in ("a", "oni", "uxo", "e")]
+    books = (
+        skill(f"s{n}", *(f"{words[(n + k) % 40]}{k} {words[(n * k) % 40]}" for k in range(10)))
+        for n in range(200)
+    )
+    matcher = Matcher(shelf(*books))
+    messages = [
+        " ".join(words[n % 40] + str(n % 10) for n in range(1_400))[:10_000],
+        "a'" * 5_000,
+        "_" * 10_000,
+        "日" * 10_000,
+        "#" * 10_000,
+        "a-" * 5_000,
+    ]
+
+    spent = []
+    for message in messages:
+        begun = time.process_time()
+        matcher.playbooks(message)
+        spent.append(time.process_time() - begun)
+
+    # About 5 ms at most; the bound leaves room for slow and busy machines.
+    assert max(spent) < 0.1, spent
+
+
+WORD = st.text("abcdefgilmnopqrstuvy", min_size=2, max_size=8)
+
+
+@given(WORD, st.sampled_from(["", "s", "es", "ed", "ing", "'s", "’s"]), WORD, WORD)
+def test_every_word_hits_with_every_ending_between_others(
+    word: str, ending: str, before: str, after: str
+) -> None:
+    assert hits(word, f"{before} {word}{ending}, {after}")
+
+
+@given(WORD, WORD)
+def test_a_longer_word_hits_only_as_a_form(word: str, more: str) -> None:
+    longer = word + more
+
+    assert hits(word, longer) is (longer in forms(word))
+    assert not hits(word, "z" + word) or "z" + word in forms(word)
+
+
+@settings(max_examples=300)
+@given(st.lists(st.text(max_size=12), max_size=4), st.text(max_size=60))
+def test_any_keywords_and_any_message_are_survived(keywords: list[str], text: str) -> None:
+    matcher = Matcher(shelf(skill("one", *keywords)))
+
+    for match in matcher.playbooks(text):
+        assert match.hits
+    near_misses(keywords, text)
+
+
+@given(st.lists(st.text(min_size=1, max_size=10), min_size=1, max_size=3))
+def test_a_keyword_hits_the_message_that_is_the_keyword(keywords: list[str]) -> None:
+    for keyword in keywords:
+        if keyword.strip("\u00ad\u200b\u200c\u200d\u2060\ufeff\ufe0e\ufe0f").strip():
+            assert hits(keyword, keyword)

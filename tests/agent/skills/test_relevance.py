@@ -1,0 +1,187 @@
+"""Which skills without keywords fit a message."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.skills.relevance import SCORE_MIN, SKILLS_MAX, Relevance, stem, stems
+from agent.skills.skill import SkillSchedule, SkillState
+from tests.agent.skills.shelves import shelf, skill
+
+ABOUT = {
+    "summarize": "Summarizes a text, page, file or thread: the gist first, then the points that "
+    "matter. Use for a summary, TL;DR or recap of a long read.",
+    "commit-message": "Writes a conventional commit message for a diff or staged changes in git.",
+    "code-review": "Reviews code or a pull request for bugs, security holes and style.",
+    "weather": "Gets current weather and forecasts for a location without an API key.",
+    "tmux": "Remote-controls tmux sessions for interactive programs by sending keystrokes.",
+    "github": "Works with GitHub through the gh program: issues, pull requests, CI runs.",
+    "pdf-tools": "Extracts text and tables from PDF files, merges and splits documents, fills "
+    "forms.",
+    "spreadsheet": "Creates, edits and analyses spreadsheets (xlsx, csv) with formulas and charts.",
+    "travel-planner": "Plans trips: flights, hotels, itinerary, packing list and budget.",
+    "recipe-finder": "Suggests recipes from ingredients at hand, with a shopping list.",
+    "home-assistant": "Controls smart home devices such as lights, thermostat and blinds.",
+    "meeting-notes": "Turns a meeting transcript into notes with decisions and action items.",
+    "translate": "Translates text between languages and keeps tone and formatting.",
+    "habit-tracker": "Tracks daily habits and streaks, and shows progress charts.",
+    "invoice-maker": "Creates invoices as PDF from hours worked and client data, with VAT.",
+    "release-notes": "Writes release notes and changelog entries from merged pull requests.",
+}
+
+FITS = {
+    "summarise this article for me please": "summarize",
+    "write me a commit message for this diff": "commit-message",
+    "can you review the code in src/app.py": "code-review",
+    "what's the weather in Berlin tomorrow?": "weather",
+    "open a new tmux session": "tmux",
+    "list open issues on GitHub": "github",
+    "extract the tables from this pdf": "pdf-tools",
+    "make a spreadsheet with my expenses": "spreadsheet",
+    "plan a trip to Lisbon with flights and hotels": "travel-planner",
+    "any recipes for what I can cook with these ingredients?": "recipe-finder",
+    "turn off the lights at home": "home-assistant",
+    "make notes from this meeting transcript": "meeting-notes",
+    "translate this into French": "translate",
+    "track my habits": "habit-tracker",
+    "create an invoice for client X": "invoice-maker",
+    "draft a changelog and release notes": "release-notes",
+}
+
+NOTHING_FITS = (
+    "hello there",
+    "please review the contract for me",
+    "send a message to Anna",
+    "when am I home",
+    "book a table for tonight",
+    "where is my parcel, is there a tracking number?",
+    "when is the release of the new phone?",
+    "remind me to call mom at five",
+    "add milk to my shopping list",
+    "what did we decide about the budget",
+    "find the file with my tax data",
+    "split the bill between three people",
+    "remember that my client is called Ann",
+    "call the hotel in Rome",
+    "the kitchen light is broken, who can repair it",
+    "are there bugs in the garden",
+    "please commit to a date for dinner",
+    "fill in the form for the school",
+    "style tips for a wedding",
+    "pull the latest numbers from the report",
+    "which languages does Anna speak",
+    "is the current price of gold high",
+)
+
+
+def of_all() -> Relevance:
+    return Relevance(shelf(*(skill(name, description=text) for name, text in ABOUT.items())))
+
+
+@pytest.mark.parametrize(("message", "name"), FITS.items())
+def test_a_message_finds_its_skill(message: str, name: str) -> None:
+    assert [one.skill.name for one in of_all().relevant(message)][:1] == [name]
+
+
+@pytest.mark.parametrize("message", NOTHING_FITS)
+def test_a_message_of_another_kind_finds_none(message: str) -> None:
+    assert of_all().relevant(message) == ()
+
+
+def test_scores_say_which_words_did_it_also_below_the_threshold() -> None:
+    [best, *_] = of_all().scores("Please review the contract")
+
+    assert best.skill.name == "code-review"
+    assert best.found == ("review",)
+    assert 0 < best.score < SCORE_MIN
+
+
+def test_the_best_come_first_and_at_most_a_handful() -> None:
+    many = [skill(f"garden-bed{n}", description="Waters the garden.") for n in range(9)]
+    relevance = Relevance(
+        shelf(*many, skill("garden-roses", description="Waters roses, tulips."), skill("tax"))
+    )
+
+    found = relevance.relevant(
+        "water the roses and tulips in the garden, in bed1, bed2, bed3, bed4, bed5 and bed6"
+    )
+
+    assert found[0].skill.name == "garden-roses"
+    assert len(found) <= SKILLS_MAX
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+
+
+def test_only_usable_skills_without_keywords_and_schedule_are_scored() -> None:
+    relevance = Relevance(
+        shelf(
+            skill("weather", state=SkillState.QUARANTINED),
+            skill("weather-book", "weather"),
+            skill("weather-clock", schedule=SkillSchedule(interval_minutes=5)),
+        )
+    )
+
+    assert relevance.scores("weather") == ()
+
+
+def test_skills_beyond_those_listed_in_the_prompt_are_scored_too() -> None:
+    others = [skill(f"other-{n}", priority=50) for n in range(30)]
+
+    found = Relevance(shelf(*others, skill("weather"))).relevant("how is the weather")
+
+    assert [one.skill.name for one in found] == ["weather"]
+
+
+def test_what_is_pasted_into_the_middle_of_a_message_does_not_count() -> None:
+    pasted = "weather forecast location " * 200
+
+    assert of_all().relevant(f"Read on: {'x ' * 300}{pasted}{'x ' * 300}") == ()
+    found = of_all().relevant(f"Translate this: {'x ' * 300}{pasted}{'x ' * 300}")
+    assert [one.skill.name for one in found] == ["translate"]
+
+
+def test_scripts_without_blanks_are_compared_by_pairs() -> None:
+    relevance = Relevance(
+        shelf(skill("tianqi", description="查询天气预报和气温"), skill("b", description="翻译文本"))
+    )
+
+    [best, *_] = relevance.scores("今天的天气预报")
+
+    assert best.skill.name == "tianqi"
+    assert best.found == ("天气", "气预", "预报")
+
+
+def test_endings_and_spelling_do_not_matter() -> None:
+    assert len({stem(word) for word in ("summarize", "summarised", "summarizing")}) == 1
+    assert len({stem(word) for word in ("plan", "plans", "planned", "planning", "planner")}) == 1
+    assert stem("address") == "address"
+    assert set(stems("The user wants this")) == set()
+
+
+def test_no_skill_and_no_word_score_nothing() -> None:
+    assert Relevance(shelf()).relevant("weather") == ()
+    assert of_all().relevant("") == ()
+
+
+def test_two_hundred_skills_are_scored_in_milliseconds() -> None:
+    many = (
+        skill(f"{name}-{n}", description=text) for n in range(13) for name, text in ABOUT.items()
+    )
+    relevance = Relevance(shelf(*many))
+    begun = time.process_time()
+
+    relevance.scores("Translate and summarize the pull request about weather, please. " * 150)
+
+    assert time.process_time() - begun < 0.1
+
+
+@given(st.text(), st.text(), st.text())
+def test_a_score_lies_between_none_and_all(name: str, about: str, text: str) -> None:
+    relevance = Relevance(shelf(skill(name, description=about), skill("other", description=name)))
+
+    for one in relevance.scores(text):
+        assert 0 < one.score <= 1
+        assert one.found

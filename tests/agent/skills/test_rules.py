@@ -1,0 +1,170 @@
+"""Force-include rules: what a fitting pattern brings into the prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.skills.rules import Rule, RuleBook, pattern_problems, triggers
+from agent.skills.skill import AutoInvoke, Shelf, SkillState
+from tests.agent.skills.shelves import shelf, skill
+
+SEARCH = AutoInvoke(tool="search_memories", args={"query": "{{query}}"})
+
+
+def rule(*patterns: str, **more: object) -> Rule:
+    return Rule(source="prompt.force_include[0]", patterns=patterns, **more)  # type: ignore[arg-type]
+
+
+def test_a_fitting_rule_brings_all_that_it_names() -> None:
+    review = skill("review")
+    book = RuleBook(
+        shelf(review),
+        [
+            rule(
+                "^ship",
+                r"\bdeploy",
+                skills=("review",),
+                plugins=("github",),
+                instruction="Ask which environment is meant.",
+                auto_invoke=(SEARCH,),
+            )
+        ],
+    )
+
+    forced = book.forced("  please DEPLOY it\n")
+
+    assert forced.skills == (review,)
+    assert forced.plugins == ("github",)
+    assert forced.instructions == ("Ask which environment is meant.",)
+    assert forced.auto_invokes == (SEARCH,)
+    assert [(hit.pattern, hit.found) for hit in forced.hits] == [(r"\bdeploy", "DEPLOY")]
+    assert forced.problems == ()
+
+
+def test_patterns_see_the_trimmed_message() -> None:
+    book = RuleBook(shelf(), [rule("^go$", instruction="Go.")])
+
+    assert book.forced(" \n GO \t").instructions == ("Go.",)
+    assert book.forced("go on").hits == ()
+
+
+def test_things_come_in_the_order_of_the_rules_and_once() -> None:
+    a, b = skill("a"), skill("b", priority=9)
+    book = RuleBook(
+        shelf(a, b),
+        [
+            rule("x", skills=("a", "b"), plugins=("p",), instruction="One.", auto_invoke=(SEARCH,)),
+            rule("y", skills=("b",), plugins=("q",), instruction="No."),
+            rule("x", skills=("b", "a"), plugins=("q", "p"), instruction=" One. "),
+            rule("x", instruction="Two.", auto_invoke=(SEARCH, AutoInvoke(tool="web_search"))),
+        ],
+    )
+
+    forced = book.forced("x")
+
+    assert forced.skills == (a, b)
+    assert forced.plugins == ("p", "q")
+    assert forced.instructions == ("One.", "Two.")
+    assert forced.auto_invokes == (SEARCH, AutoInvoke(tool="web_search"))
+    assert len(forced.hits) == 3
+
+
+def test_a_skills_trigger_names_itself_behind_the_rules_of_the_settings() -> None:
+    own = skill("own", patterns=("^deploy",), instruction="Own.", auto_invoke=(SEARCH,))
+    other = skill("other")
+    book = RuleBook(shelf(own, other), [rule("deploy", skills=("other",), instruction="First.")])
+
+    forced = book.forced("deploy now")
+
+    assert forced.skills == (other, own)
+    assert forced.instructions == ("First.", "Own.")
+    assert forced.auto_invokes == (SEARCH,)
+
+
+def test_the_trigger_of_a_skill_that_is_not_used_does_nothing() -> None:
+    waiting = skill("waiting", patterns=("x",), instruction="Do.", state=SkillState.QUARANTINED)
+
+    forced = RuleBook(shelf(waiting)).forced("x")
+
+    assert triggers(shelf(waiting)) == ()
+    assert forced.hits == ()
+    assert forced.instructions == ()
+
+
+def test_a_rule_cannot_bring_a_skill_that_is_not_used() -> None:
+    waiting = skill("waiting", state=SkillState.QUARANTINED)
+    book = RuleBook(
+        shelf(waiting), [rule("x", skills=("waiting", "unknown"), instruction="Still.")]
+    )
+
+    forced = book.forced("x")
+
+    assert forced.skills == ()
+    assert forced.instructions == ("Still.",)
+    assert [str(problem) for problem in forced.problems] == [
+        "prompt.force_include[0]: the skill waiting is not used now: it is quarantined",
+        "prompt.force_include[0]: there is no skill named unknown",
+    ]
+    assert "no skill named unknown" in str(book.problems[0])
+
+
+def test_an_invalid_pattern_is_a_problem_with_rule_and_place() -> None:
+    rules = [rule("ok", "a(b"), Rule(source="prompt.force_include[1]", patterns=("[",))]
+
+    problems = pattern_problems(rules)
+
+    assert [(one.source, one.pattern, one.position) for one in problems] == [
+        ("prompt.force_include[0]", "a(b", 2),
+        ("prompt.force_include[1]", "[", 1),
+    ]
+    assert str(problems[0]) == (
+        "prompt.force_include[0]: the pattern 'a(b', at character 2: "
+        "missing ), unterminated subpattern"
+    )
+
+
+def test_a_bad_pattern_leaves_the_others_at_work() -> None:
+    book = RuleBook(shelf(), [rule("a(b", "good", instruction="Works.")])
+
+    assert book.forced("good").instructions == ("Works.",)
+    assert [one.pattern for one in book.problems] == ["a(b"]
+
+
+def test_a_pattern_that_takes_too_long_is_no_hit_and_the_rest_goes_on() -> None:
+    book = RuleBook(
+        shelf(),
+        [rule("(a+)+$", "b$", instruction="By the second."), rule("a", instruction="Next.")],
+    )
+
+    forced = book.forced("a" * 5_000 + "b")
+
+    assert forced.instructions == ("By the second.", "Next.")
+    [problem] = forced.problems
+    assert problem.pattern == "(a+)+$"
+    assert "given up after 50 ms" in problem.text
+
+
+def test_patterns_beyond_the_time_of_one_message_are_not_tried() -> None:
+    def clock() -> Iterator[float]:
+        now = 100.0
+        while True:
+            yield now
+            now += 0.1
+
+    ticks = clock()
+    book = RuleBook(
+        shelf(),
+        [rule("a", "b", "c", "d")],
+        message_limit_s=0.25,
+        seconds=lambda: next(ticks),
+    )
+
+    forced = book.forced("d")
+
+    assert forced.hits == ()
+    assert [one.pattern for one in forced.problems] == ["c", "d"]
+    assert "not tried" in forced.problems[0].text
+
+
+def test_without_rules_nothing_is_forced() -> None:
+    assert RuleBook(Shelf()).forced("anything").hits == ()
