@@ -1,0 +1,235 @@
+"""Trigger tests beside a skill: read as people write them, and run on a shelf."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.skills.rules import Rule
+from agent.skills.skill import AutoInvoke, Severity, Shelf, SkillState
+from agent.skills.trying import TriggerResult, TriggerTest, TriggerTests, read_tests, run_tests
+from tests.agent.skills.shelves import shelf, skill
+
+FILE = "workspace/skills/mail/tests.yaml"
+
+
+def read(text: str) -> TriggerTests:
+    return read_tests(text, skill="mail", file=FILE)
+
+
+def run(text: str, on: Shelf, **more: object) -> list[TriggerResult]:
+    tests = read(text)
+    assert tests.problems == ()
+    return list(run_tests(tests.tests, skill="mail", shelf=on, **more))  # type: ignore[arg-type]
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+def test_the_documented_format_is_read_with_its_lines() -> None:
+    found = read(
+        "# what calls it up\n"
+        "- message: Any new mail?\n"
+        "  must: match\n"
+        "- message: 'What is 2 + 3?'\n"
+        "  must: no match\n"
+        "- message: Draft a commit message\n"
+        "  must: match\n"
+        "  tools: [read_file, exec]\n"
+        "  skills: [commit-message]\n"
+    )
+
+    assert found.problems == ()
+    assert found.tests == (
+        TriggerTest(message="Any new mail?", must_match=True, line=2),
+        TriggerTest(message="What is 2 + 3?", must_match=False, line=4),
+        TriggerTest(
+            message="Draft a commit message",
+            must_match=True,
+            tools=("read_file", "exec"),
+            skills=("commit-message",),
+            line=6,
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "must_match"),
+    [
+        ("must: match", True),
+        ("must: MUST MATCH", True),
+        ("must: no-match", False),
+        ("must: no_match", False),
+        ("must: not match", False),
+        ("must_match: true", True),
+        ("must_match: false", False),
+        ("must_match: No", False),
+        ("must_not_match: true", False),
+        ("must_not_match: false", True),
+        ("mustMatch: yes", True),
+        ("match: no", False),
+        ("should-trigger: false", False),
+        ("name: only a label", True),
+    ],
+)
+def test_other_ways_to_say_it_are_read(lines: str, must_match: bool) -> None:
+    found = read(f"- message: Hi\n  {lines}\n")
+
+    assert found.problems == ()
+    assert [test.must_match for test in found.tests] == [must_match]
+
+
+def test_a_list_below_tests_json_and_comma_text_are_read() -> None:
+    below = read("tests:\n  - text: Hi\n    tools: read_file, exec\n    skill: other\n")
+    as_json = read(json.dumps([{"message": "Hi", "must": "match", "tools": []}]))
+
+    assert below.tests[0].tools == ("read_file", "exec")
+    assert below.tests[0].skills == ("other",)
+    assert as_json.tests[0].tools == ()
+    assert below.problems == as_json.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("- message: [a\n", 2, "not YAML"),
+        ("- message: a\n- must: match\n", 2, "no message"),
+        ("- message: a\n  must: perhaps\n", 2, "`match` or `no match`"),
+        ("- message: a\n  must: match\n  must_not_match: true\n", 1, "both"),
+        ("- message: a\n  tools: {a: b}\n", 2, "list of names"),
+        ("- just words\n", 1, "a test needs"),
+        ("message: a\nmust: match\n", 1, "must be a list"),
+        ("just words", 1, "must be a list"),
+        ("", 0, "no test"),
+        ("# nothing yet\n", 0, "no test"),
+        ("- &a {message: a}\n- *a\n", 1, "anchors"),
+        ("[" * 5_000, 1, "nest"),
+        ("- message: x\n" * 40_000, 0, "longer than"),
+    ],
+)
+def test_what_cannot_be_read_is_a_problem_with_its_line(text: str, line: int, words: str) -> None:
+    problems = [one for one in read(text).problems if one.severity is Severity.ERROR]
+
+    assert words in problems[0].text
+    assert (problems[0].line, problems[0].file, problems[0].skill) == (line, FILE, "mail")
+
+
+def test_a_bad_test_leaves_the_others_and_a_strange_key_is_a_warning() -> None:
+    found = read("- must: match\n- message: a\n  mesage: b\n")
+
+    assert [test.message for test in found.tests] == ["a"]
+    assert [(one.line, one.severity) for one in found.problems] == [
+        (1, Severity.ERROR),
+        (3, Severity.WARNING),
+    ]
+
+
+@given(st.text("- :\n[]{}'\"#messagutchno,&*!", max_size=60))
+def test_any_file_gives_tests_or_problems_and_raises_nothing(text: str) -> None:
+    found = read(text)
+
+    assert found.tests or found.problems
+
+
+# --- running -----------------------------------------------------------------------------------
+
+
+def test_tests_pass_and_fail_with_the_reason() -> None:
+    passed, failed, wrong = run(
+        "- {message: new mails, must: match}\n"
+        "- {message: my profile, must: match}\n"
+        "- {message: a mail for you, must: no match}\n",
+        shelf(skill("mail", "mail", "file")),
+    )
+
+    assert passed.passed
+    assert passed.reasons == ("mail matches: the keyword 'mail' stands in the message, as 'mails'",)
+    assert not failed.passed
+    assert "mail does not match" in failed.reasons[0]
+    assert "'file' stands in 'profile' only as a part" in failed.reasons[0]
+    assert not wrong.passed
+    assert "mail matches: the keyword 'mail'" in wrong.reasons[0]
+
+
+def test_patterns_rules_and_scores_match_too() -> None:
+    on = shelf(skill("mail", patterns=("^post",), description="Sorts parcels, stamps and letters."))
+    rule = Rule(source="prompt.force_include[0]", patterns=("courier",), skills=("mail",))
+
+    results = run(
+        "- message: post it\n- message: the courier came\n"
+        "- message: parcels, letters and stamps\n- {message: hello, must: no match}\n",
+        on,
+        rules=(rule,),
+    )
+
+    assert [one.passed for one in results] == [True, True, True, True]
+
+
+def test_a_skill_in_quarantine_is_tried_as_if_it_were_approved() -> None:
+    [result] = run("- message: mail\n", shelf(skill("mail", "mail", state=SkillState.QUARANTINED)))
+
+    assert result.passed
+    assert "not used at present: it is in quarantine" in result.reasons[1]
+
+
+def test_a_skill_may_not_use_more_tools_than_its_test_allows() -> None:
+    on = shelf(
+        skill(
+            "mail",
+            "mail",
+            required_tools=("read_file", "exec"),
+            auto_invoke=(AutoInvoke(tool="web_search"),),
+        )
+    )
+
+    allowed, refused, silent = run(
+        "- {message: mail, tools: [read_file, exec, web_search]}\n"
+        "- {message: mail, tools: [read_file]}\n"
+        "- {message: mail}\n",
+        on,
+    )
+
+    assert allowed.passed
+    assert silent.passed
+    assert refused.reasons[:2] == (
+        "mail uses the tool exec, which the test does not allow",
+        "mail uses the tool web_search, which the test does not allow",
+    )
+
+
+def test_a_tool_that_does_not_exist_fails_the_test() -> None:
+    [result] = run(
+        "- {message: mail, tools: [read_flie]}\n",
+        shelf(skill("mail", "mail")),
+        tools_known={"read_file"},
+    )
+
+    assert not result.passed
+    assert result.reasons[0] == "there is no tool named read_flie"
+
+
+def test_other_skills_can_be_meant() -> None:
+    on = shelf(skill("mail", "mail"), skill("post", "letter", state=SkillState.OFF))
+
+    both, none, unknown = run(
+        "- {message: mail and letters, skills: [mail, post]}\n"
+        "- {message: mail alone, skills: [post], must: no match}\n"
+        "- {message: mail, skills: [gone]}\n",
+        on,
+    )
+
+    assert both.passed
+    assert none.passed
+    assert unknown.reasons == ("there is no skill named gone",)
+
+
+def test_a_shadowed_copy_does_not_answer_for_the_skill_in_use() -> None:
+    on = shelf(skill("mail", "mail"), shadowed=(skill("mail", "letter"),))
+
+    first, second = run("- message: mail\n- {message: letter, must: no match}\n", on)
+
+    assert first.passed
+    assert second.passed
