@@ -9,11 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.skills.matching import (
-    SHELVES_KEPT,
     Almost,
     KeywordHit,
     Matcher,
-    Matchers,
     near_misses,
     required_tools,
 )
@@ -184,28 +182,6 @@ def test_empty_keywords_and_empty_messages_hit_nothing() -> None:
     assert matcher.playbooks("") == ()
     assert matcher.playbooks(" \n ") == ()
     assert matcher.playbooks("\ud800 half a character") == ()
-
-
-def test_a_matcher_is_built_once_for_a_shelf() -> None:
-    matchers = Matchers()
-    first, equal = shelf(skill("one", "mail")), shelf(skill("one", "mail"))
-
-    kept = matchers.of(first)
-
-    assert matchers.of(first) is kept
-    assert matchers.of(equal) is not kept
-    assert matchers.of(first) is kept
-
-
-def test_matchers_of_old_shelves_are_let_go() -> None:
-    matchers = Matchers()
-    first = shelf(skill("one", "mail"))
-    kept = matchers.of(first)
-
-    for _ in range(SHELVES_KEPT):
-        matchers.of(shelf(skill("one", "mail")))
-
-    assert matchers.of(first) is not kept
 
 
 @pytest.mark.parametrize(
