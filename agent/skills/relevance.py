@@ -18,8 +18,8 @@ from agent.words import fold, unbordered_runs, words
 SKILLS_MAX = 5
 SCORE_MIN = 0.47
 """Reached by the whole name of a skill, by half of it and a rare word of its description, or by
-three such words. On 88 messages that were not used to write it, lower values began to pick wrong
-skills (0.45: one, 0.42: five) before they found as many more."""
+three such words. On 88 messages with 18 skills this picked no wrong one and missed 8 of 36; lower
+values began to pick wrong ones (0.45: one, 0.42: five) before they found as many more."""
 
 _NAME_SHARE = 0.6
 _WORDS_FOR_SURE = 3.5
