@@ -59,9 +59,10 @@ class SkillSchedule:
 class Skill:
     """A skill as it was read. `digest` names the content of its whole folder.
 
-    `text` is what stands below the front matter, `location` how the model and a person name the
-    file (`workspace/skills/x/SKILL.md`). `allowed_tools` are the entries of `allowed-tools` as
-    written (`Read`, `Bash(git:*)`); None means that the file sets no limit. `missing` says in words
+    `text` is what stands below the front matter, `location` how the model names the file
+    (`skills/x/SKILL.md`, as its file tools have it). `allowed_tools` are the entries of
+    `allowed-tools` (`Read`, `Bash(git:*)`), sorted; None sets no limit, and an empty tuple allows
+    nothing (`agent.skills.allowed` says what an entry allows). `missing` says in words
     what the machine lacks. Keywords, patterns and names are in the order of the file.
     """
 
