@@ -1,0 +1,173 @@
+"""The folders that skills stand in, looked through cheaply: only what has changed is read again.
+
+A folder is a skill if it holds SKILL.md. A folder that does not may hold skills itself, one level
+deep (`skills/travel/trains/SKILL.md`). Hidden ones are passed over, links are not followed. One
+broken folder takes no other down. Called by the shelf, in a thread.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.skills.folder import SKILL_FILE, Stamp, digest, read_file, shown, stamps
+from agent.skills.front_matter import FILE_BYTES_MAX, Unreadable
+from agent.skills.reading import Reading, Where, read_skill
+from agent.skills.skill import Place, Problem, Severity
+
+SKILLS_MAX = 1_000
+"""Folders looked at in one place; what is beyond is reported."""
+
+_QUIET = ("readme", "license", "changelog", "contributing")
+_CALLED = {
+    Place.WORKSPACE: ("skills", "workspace/skills"),
+    Place.USER: ("~/.agents/skills", "~/.agents/skills"),
+    Place.SHIPPED: ("shipped/skills", "shipped/skills"),
+}
+"""What a place is called for the model (as its file tools have it) and for a person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where skills are looked for. `user` is off unless it is set."""
+
+    workspace: Path
+    shipped: Path
+    user: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSkill:
+    """One folder as it was read. `is_settled`: it was the same at two looks in a row.
+
+    A file that is written within the grain of the file system's clock after it was read keeps its
+    times; so whatever looks new is read once more at the next look.
+    """
+
+    files: tuple[Stamp, ...]
+    reading: Reading
+    digest: str = ""
+    is_settled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a look at a place found: skills by their path, and what is wrong beside them."""
+
+    found: Mapping[str, FoundSkill] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+
+def look(place: Place, root: Path, before: Look) -> Look:
+    """All skills of a place; those that look as they did `before` are not read again."""
+    problems: list[Problem] = []
+    found: dict[str, FoundSkill] = {}
+    searcher = _Search(place, str(root), problems)
+    for n, (name, path) in enumerate(searcher.folders()):
+        if n == SKILLS_MAX:
+            searcher.report("", f"more than {SKILLS_MAX:,} skills: the rest is left out")
+            break
+        try:
+            found[path] = _read(searcher.where(name, path), path, before.found.get(path))
+        except FileNotFoundError:
+            continue  # Removed since the folder was listed; the next look says what is there.
+        except OSError as error:
+            searcher.report(name, f"cannot be read: {error.strerror}")
+        except Unreadable as error:
+            searcher.report(name, str(error))
+    return Look(found=found, problems=tuple(problems))
+
+
+def _read(where: Where, path: str, before: FoundSkill | None) -> FoundSkill:
+    files = stamps(path)
+    is_same = before is not None and before.files == files
+    if before is not None and is_same and before.is_settled:
+        return before
+    reading = read_skill(read_file(f"{path}/{SKILL_FILE}", bytes_max=FILE_BYTES_MAX), where)
+    return FoundSkill(files=files, reading=reading, digest=digest(path, files), is_settled=is_same)
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Goes through one place and reports what is no skill."""
+
+    place: Place
+    root: str
+    problems: list[Problem]
+
+    def folders(self) -> Iterator[tuple[str, str]]:
+        """The path of each skill's folder below the root, and as a whole."""
+        for entry in self._entries("", self.root):
+            path = self._folder(entry.name, entry)
+            if path is None:
+                continue
+            if os.path.lexists(f"{path}/{SKILL_FILE}"):
+                yield entry.name, path
+            else:
+                yield from self._group(entry.name, path)
+
+    def where(self, name: str, path: str) -> Where:
+        location, file = _CALLED[self.place]
+        return Where(
+            folder_name=name.rpartition("/")[2],
+            place=self.place,
+            location=f"{location}/{name}/{SKILL_FILE}",
+            file=f"{file}/{name}/{SKILL_FILE}",
+            folder=Path(path),
+        )
+
+    def report(self, name: str, text: str, severity: Severity = Severity.ERROR) -> None:
+        file = _CALLED[self.place][1]
+        self.problems.append(
+            Problem(
+                skill=shown(name.rpartition("/")[2]),
+                file=f"{file}/{shown(name)}" if name else file,
+                text=text,
+                severity=severity,
+            )
+        )
+
+    def _group(self, name: str, path: str) -> Iterator[tuple[str, str]]:
+        is_empty = True
+        for entry in self._entries(name, path):
+            inner = f"{name}/{entry.name}"
+            if not os.path.lexists(f"{entry.path}/{SKILL_FILE}"):
+                continue
+            is_empty = False
+            found = self._folder(inner, entry)
+            if found is not None:
+                yield inner, found
+        if is_empty and os.path.lexists(path):
+            self.report(name, f"has no {SKILL_FILE}", Severity.WARNING)
+
+    def _entries(self, name: str, path: str) -> list[os.DirEntry[str]]:
+        try:
+            with os.scandir(path) as entries:
+                visible = [entry for entry in entries if not entry.name.startswith(".")]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            self.report(name, f"cannot be read: {error.strerror}")
+            return []
+        return sorted(visible, key=lambda entry: entry.name)
+
+    def _folder(self, name: str, entry: os.DirEntry[str]) -> str | None:
+        """The folder behind an entry, or None after a report."""
+        if not name.isprintable():
+            self.report(name, "its name has characters that no skill's folder may have")
+            return None
+        try:
+            if entry.is_symlink():
+                self.report(name, "is a link, and links are not followed: copy the folder here")
+                return None
+            if entry.is_dir(follow_symlinks=False):
+                return entry.path
+        except OSError as error:
+            self.report(name, f"cannot be read: {error.strerror}")
+            return None
+        if not name.casefold().startswith(_QUIET):
+            text = f"is a file: a skill is a folder with {SKILL_FILE}"
+            self.report(name, text, Severity.WARNING)
+        return None

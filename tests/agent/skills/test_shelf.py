@@ -1,0 +1,540 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from agent.skills.places import Places
+from agent.skills.shelf import KEPT_S, LOOK_EVERY_S, RETRY_S, SkillShelf, playbook_digest
+from agent.skills.skill import Place, Severity, Shelf, SkillState
+from agent.stored import SkillRecord, StoredPlaybook
+from tests.agent.skills.given import KeptRecords, put, text_of
+from tests.fakes import FixedClock
+
+
+class Rig:
+    """A shelf over folders in `root`, with its clock and its records."""
+
+    def __init__(self, root: Path) -> None:
+        self.workspace = root / "workspace" / "skills"
+        self.user = root / "user"
+        self.shipped = root / "shipped"
+        for folder in (self.workspace, self.user, self.shipped):
+            folder.mkdir(parents=True)
+        self.clock = FixedClock()
+        self.records = KeptRecords()
+        self.env: dict[str, str] = {}
+        self.programs = {"sh"}
+        self.given: dict[str, set[str]] = {}
+        places = Places(workspace=self.workspace, shipped=self.shipped, user=self.user)
+        self.shelf = self.built(places)
+
+    def built(self, places: Places) -> SkillShelf:
+        return SkillShelf(
+            places,
+            self.records,
+            clock=self.clock,
+            env=self.env,
+            given=self.given,
+            find_program=lambda name: name if name in self.programs else None,
+            system="linux",
+        )
+
+    async def now(self) -> Shelf:
+        return await self.shelf.current()
+
+    async def later(self, seconds: float = LOOK_EVERY_S) -> Shelf:
+        self.clock.move(seconds)
+        return await self.shelf.current()
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path)
+
+
+def playbook(name: str, text: str = "Do it") -> StoredPlaybook:
+    return StoredPlaybook(name=name, description="d", keywords=("a",), text=text, priority=3)
+
+
+# --- places ------------------------------------------------------------------------------------
+
+
+async def test_the_strongest_place_wins_and_the_others_are_shadowed(rig: Rig) -> None:
+    for root in (rig.workspace, rig.user, rig.shipped):
+        put(root, "trains")
+        put(root, root.name + "-own")
+    rig.records.kept_playbooks["trains"] = playbook("trains")
+
+    shelf = await rig.now()
+
+    trains = shelf.get("trains")
+    assert trains is not None
+    assert trains.place is Place.WORKSPACE
+    assert [skill.place for skill in shelf.shadowed] == [Place.STORED, Place.USER, Place.SHIPPED]
+    assert [s.name for s in shelf.skills] == ["shipped-own", "skills-own", "trains", "user-own"]
+    assert shelf.problems == ()
+
+
+async def test_skills_stand_by_priority_and_then_by_name(rig: Rig) -> None:
+    for name, priority in (("b", 0), ("a", 0), ("c", 9), ("d", -1)):
+        put(rig.workspace, name, f"metadata: {{priority: {priority}}}")
+
+    shelf = await rig.now()
+
+    assert [skill.name for skill in shelf.skills] == ["c", "a", "b", "d"]
+
+
+async def test_each_skill_says_where_its_file_is(rig: Rig) -> None:
+    put(rig.workspace, "one")
+    put(rig.user, "two")
+    put(rig.shipped, "three")
+    put(rig.workspace, "travel/trains")
+
+    shelf = await rig.now()
+
+    assert {skill.name: skill.location for skill in shelf.skills} == {
+        "one": "skills/one/SKILL.md",
+        "two": "~/.agents/skills/two/SKILL.md",
+        "three": "shipped/skills/three/SKILL.md",
+        "trains": "skills/travel/trains/SKILL.md",
+    }
+
+
+async def test_places_that_are_not_there_hold_nothing(rig: Rig, tmp_path: Path) -> None:
+    shelf = rig.built(Places(workspace=tmp_path / "none", shipped=tmp_path / "neither"))
+
+    assert await shelf.current() == Shelf()
+
+
+async def test_stored_playbooks_are_skills(rig: Rig) -> None:
+    rig.records.kept_playbooks["post"] = playbook("post")
+    rig.records.kept_playbooks["Bad Name"] = playbook("Bad Name")
+
+    shelf = await rig.now()
+
+    post = shelf.get("post")
+    assert post is not None
+    assert post.is_playbook
+    assert (post.text, post.priority, post.location) == ("Do it", 3, "stored:post")
+    assert [problem.skill for problem in shelf.problems] == ["Bad Name"]
+
+
+async def test_two_folders_with_one_name_leave_one_skill_and_a_problem(rig: Rig) -> None:
+    put(rig.workspace, "trains")
+    (put(rig.workspace, "a-copy") / "SKILL.md").write_text(text_of("trains"))
+
+    shelf = await rig.now()
+
+    assert [skill.location for skill in shelf.skills] == ["skills/trains/SKILL.md"]
+    assert [skill.location for skill in shelf.shadowed] == ["skills/a-copy/SKILL.md"]
+    assert any("is the name of skills/trains/SKILL.md too" in p.text for p in shelf.problems)
+
+
+# --- what is broken ----------------------------------------------------------------------------
+
+
+async def test_one_broken_folder_takes_no_other_down(rig: Rig, tmp_path: Path) -> None:
+    root = rig.workspace
+    put(root, "good")
+    (put(root, "not-text") / "SKILL.md").write_bytes(b"caf\xe9")
+    (put(root, "unclosed") / "SKILL.md").write_text("---\nname: unclosed\n")
+    (root / "a-file").write_text("no folder")
+    (root / "empty").mkdir()
+    (root / "README.md").write_text("about these skills")
+    (root / ".hidden").mkdir()
+    os.mkfifo(root / "a-pipe")
+    put(tmp_path, "outside")
+    (root / "linked").symlink_to(tmp_path / "outside")
+    (root / "loop").symlink_to(root / "loop")
+    (root / "to-good").symlink_to(root / "good")
+    (put(root, "nested") / "more").symlink_to(tmp_path)
+    folder = root / "a-folder-as-file" / "SKILL.md"
+    folder.mkdir(parents=True)
+    os.mkfifo(put(root, "pipe-inside") / "pipe")
+    linked_file = put(root, "linked-file") / "SKILL.md"
+    linked_file.unlink()
+    linked_file.symlink_to(tmp_path / "outside" / "SKILL.md")
+    (root / "odd\nname").mkdir()
+    (root / os.fsdecode(b"caf\xe9")).mkdir()
+
+    shelf = await rig.now()
+
+    assert [skill.name for skill in shelf.skills] == ["good"]
+    told = {problem.file.removeprefix("workspace/skills/"): problem for problem in shelf.problems}
+    assert set(told) == {
+        "not-text/SKILL.md",
+        "unclosed/SKILL.md",
+        "a-file",
+        "empty",
+        "a-pipe",
+        "linked",
+        "loop",
+        "to-good",
+        "nested",
+        "a-folder-as-file",
+        "pipe-inside",
+        "linked-file",
+        "'odd\\nname'",
+        "'caf\\udce9'",
+    }
+    assert told["unclosed/SKILL.md"].line == 1
+    assert "links are not followed" in told["linked"].text
+    assert "links are not followed" in told["nested"].text
+    assert told["empty"].severity is Severity.WARNING
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+async def test_a_folder_without_permission_takes_no_other_down(rig: Rig) -> None:
+    put(rig.workspace, "good")
+    closed = put(rig.workspace, "closed")
+    closed.chmod(0)
+
+    shelf = await rig.now()
+
+    closed.chmod(0o700)
+    assert [skill.name for skill in shelf.skills] == ["good"]
+    assert "cannot be read" in shelf.problems[0].text
+
+
+async def test_a_place_that_is_a_file_takes_no_other_down(rig: Rig) -> None:
+    put(rig.shipped, "good")
+    rig.workspace.rmdir()
+    rig.workspace.write_text("no folder")
+
+    shelf = await rig.now()
+
+    assert [skill.name for skill in shelf.skills] == ["good"]
+    assert [problem.file for problem in shelf.problems] == ["workspace/skills"]
+
+
+async def test_folders_that_come_and_go_while_they_are_read_do_no_harm(rig: Rig) -> None:
+    put(rig.workspace, "good")
+    is_over = threading.Event()
+
+    def churn() -> None:
+        while not is_over.is_set():
+            folder = put(rig.workspace, "fleeting")
+            (folder / "SKILL.md").unlink()
+            folder.rmdir()
+
+    churning = threading.Thread(target=churn)
+    churning.start()
+    try:
+        shelves = [await rig.later() for _ in range(200)]
+    finally:
+        is_over.set()
+        churning.join()
+
+    assert all(shelf.get("good") is not None for shelf in shelves)
+
+
+async def test_a_problem_is_logged_once_for_each_change(rig: Rig) -> None:
+    broken = put(rig.workspace, "broken") / "SKILL.md"
+    broken.write_text("---\nname: broken\n")
+
+    with capture_logs() as logs:
+        await rig.now()
+        for _ in range(5):
+            await rig.later()
+        broken.write_text("---\nname: broken\ndescription: [x]\n---\nText")
+        await rig.later()
+        await rig.later()
+
+    told = [entry for entry in logs if entry["event"] == "skills.problem"]
+    assert [entry["where"] for entry in told] == [
+        "workspace/skills/broken/SKILL.md:1",
+        "workspace/skills/broken/SKILL.md:3",
+    ]
+
+
+# --- changes -----------------------------------------------------------------------------------
+
+
+async def test_a_change_is_live_within_five_seconds(rig: Rig) -> None:
+    folder = put(rig.workspace, "trains", body="Old")
+    assert LOOK_EVERY_S <= 5
+    before = await rig.now()
+    (folder / "SKILL.md").write_text(text_of("trains", body="New"))
+    put(rig.workspace, "buses")
+
+    at_once = await rig.now()
+    later = await rig.later()
+
+    assert at_once is before
+    trains = later.get("trains")
+    assert trains is not None
+    assert trains.text == "New"
+    assert later.get("buses") is not None
+
+
+async def test_a_skill_that_is_deleted_or_mended_is_noticed(rig: Rig) -> None:
+    gone = put(rig.workspace, "gone") / "SKILL.md"
+    mended = put(rig.workspace, "mended") / "SKILL.md"
+    mended.write_text("---\n")
+    before = await rig.now()
+    gone.unlink()
+    gone.parent.rmdir()
+    mended.write_text(text_of("mended"))
+
+    after = await rig.later()
+
+    assert [skill.name for skill in before.skills] == ["gone"]
+    assert [skill.name for skill in after.skills] == ["mended"]
+    assert after.problems == ()
+
+
+async def test_a_change_that_keeps_size_and_time_is_noticed(rig: Rig) -> None:
+    file = put(rig.workspace, "trains", body="Old") / "SKILL.md"
+    times = (file.stat().st_atime_ns, file.stat().st_mtime_ns)
+    await rig.now()
+    await rig.later()
+    file.write_text(text_of("trains", body="New"))
+    os.utime(file, ns=times)
+
+    await rig.later()
+    found = (await rig.later()).get("trains")
+
+    assert found is not None
+    assert found.text == "New"
+
+
+async def test_the_same_shelf_is_given_while_nothing_changes(rig: Rig) -> None:
+    put(rig.workspace, "trains")
+    put(rig.shipped, "buses")
+    await rig.now()
+
+    second, third = await rig.later(), await rig.later()
+
+    assert second is third
+
+
+async def test_shipped_skills_are_read_once(rig: Rig) -> None:
+    put(rig.shipped, "trains")
+    await rig.now()
+    put(rig.shipped, "buses")
+
+    later = await rig.later(60)
+
+    assert [skill.name for skill in later.skills] == ["trains"]
+
+
+async def test_the_digest_names_every_file_wherever_the_folder_is(rig: Rig) -> None:
+    first, second = put(rig.workspace, "trains"), put(rig.user, "trains")
+    for folder in (first, second):
+        (folder / "scripts").mkdir()
+        (folder / "scripts" / "get.sh").write_text("echo 1")
+    shelf = await rig.now()
+    here, there = shelf.skills[0], shelf.shadowed[0]
+    (first / "__pycache__").mkdir()
+    (first / "__pycache__" / "x.pyc").write_text("made by running it")
+    same = await rig.later()
+    (first / "scripts" / "get.sh").write_text("echo 2")
+    changed = await rig.later()
+    (first / "scripts" / "get.sh").rename(first / "scripts" / "got.sh")
+    renamed = await rig.later()
+
+    digests = [s.skills[0].digest for s in (same, changed, renamed)]
+    assert here.digest == there.digest == digests[0]
+    assert len(set(digests)) == 3
+
+
+async def test_turns_that_ask_at_once_share_one_look(rig: Rig) -> None:
+    put(rig.workspace, "trains")
+
+    shelves = await asyncio.gather(*(rig.now() for _ in range(20)))
+
+    assert all(shelf is shelves[0] for shelf in shelves)
+    assert rig.records.asked == 1
+
+
+async def test_a_look_that_is_cancelled_leaves_no_empty_shelf(rig: Rig) -> None:
+    put(rig.workspace, "trains")
+    asking = asyncio.create_task(rig.now())
+    await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+    assert (await rig.now()).get("trains") is not None
+
+
+# --- the database ------------------------------------------------------------------------------
+
+
+async def test_the_database_is_asked_every_five_minutes(rig: Rig) -> None:
+    await rig.now()
+    rig.records.kept_playbooks["post"] = playbook("post")
+
+    soon, later = await rig.later(KEPT_S - 3), await rig.later(3)
+
+    assert KEPT_S == 300
+    assert soon.get("post") is None
+    assert later.get("post") is not None
+
+
+async def test_a_change_by_a_tool_is_seen_at_once(rig: Rig) -> None:
+    await rig.now()
+    await rig.records.put_playbook(playbook("post"))
+    put(rig.workspace, "trains")
+
+    rig.shelf.dropped()
+    shelf = await rig.now()
+
+    assert [skill.name for skill in shelf.skills] == ["post", "trains"]
+
+
+async def test_what_is_dropped_during_a_look_is_looked_for_again(rig: Rig) -> None:
+    asking = asyncio.create_task(rig.now())
+    await asyncio.sleep(0)
+    await rig.records.put_playbook(playbook("post"))
+    rig.shelf.dropped()
+    await asking
+
+    assert (await rig.now()).get("post") is not None
+
+
+async def test_the_stale_copy_serves_while_the_database_fails(rig: Rig) -> None:
+    put(rig.workspace, "trains")
+    await rig.records.put_playbook(playbook("post"))
+    await rig.records.put_record(SkillRecord(name="trains", approved=False))
+    await rig.now()
+    rig.records.is_broken = True
+
+    with capture_logs() as logs:
+        stale = await rig.later(KEPT_S)
+    rig.records.is_broken = False
+    await rig.records.remove_playbook("post")
+    again = await rig.later(RETRY_S)
+
+    assert stale.get("post") is not None
+    trains = stale.get("trains")
+    assert trains is not None
+    assert trains.state is SkillState.QUARANTINED
+    assert [entry["event"] for entry in logs] == ["skills.records_unreadable"]
+    assert again.get("post") is None
+
+
+async def test_while_decisions_are_unknown_only_shipped_skills_are_used(rig: Rig) -> None:
+    put(rig.workspace, "mine")
+    put(rig.shipped, "theirs")
+    rig.records.is_broken = True
+
+    shelf = await rig.now()
+
+    assert [skill.name for skill in shelf.used] == ["theirs"]
+    assert "cannot be read" in shelf.problems[0].text
+
+
+# --- states ------------------------------------------------------------------------------------
+
+
+def state(shelf: Shelf, name: str) -> SkillState:
+    found = shelf.get(name)
+    assert found is not None
+    return found.state
+
+
+async def test_a_skill_that_a_person_put_there_is_used(rig: Rig) -> None:
+    put(rig.workspace, "trains")
+
+    assert state(await rig.now(), "trains") is SkillState.USABLE
+
+
+async def test_a_skill_is_in_quarantine_until_it_is_approved_and_when_it_changes(
+    rig: Rig,
+) -> None:
+    folder = put(rig.workspace, "trains")
+    await rig.records.put_record(SkillRecord(name="trains", approved=False))
+    waiting = await rig.now()
+    digest = waiting.skills[0].digest
+    await rig.records.put_record(SkillRecord(name="trains", approved=True, digest=digest))
+    rig.shelf.dropped()
+    approved = await rig.now()
+    (folder / "run.sh").write_text("echo")
+    changed = await rig.later()
+
+    assert waiting.used == ()
+    assert [state(s, "trains") for s in (waiting, approved, changed)] == [
+        SkillState.QUARANTINED,
+        SkillState.USABLE,
+        SkillState.QUARANTINED,
+    ]
+
+
+async def test_a_stored_playbook_can_be_in_quarantine_too(rig: Rig) -> None:
+    post = playbook("post")
+    await rig.records.put_playbook(post)
+    await rig.records.put_record(SkillRecord(name="post", digest=playbook_digest(post)))
+    approved = await rig.now()
+    await rig.records.put_playbook(replace(post, text="Something else"))
+    rig.shelf.dropped()
+    changed = await rig.now()
+
+    assert state(approved, "post") is SkillState.USABLE
+    assert state(changed, "post") is SkillState.QUARANTINED
+
+
+async def test_a_record_does_not_put_a_shipped_skill_in_quarantine(rig: Rig) -> None:
+    put(rig.shipped, "trains")
+    await rig.records.put_record(SkillRecord(name="trains", approved=False, digest="x"))
+
+    assert state(await rig.now(), "trains") is SkillState.USABLE
+
+
+async def test_a_skill_with_a_schedule_is_off_until_it_is_enabled(rig: Rig) -> None:
+    put(rig.shipped, "morning", "metadata: {schedule: 0 6 * * *}")
+    off = await rig.now()
+    await rig.records.put_record(SkillRecord(name="morning", enabled=True))
+    rig.shelf.dropped()
+    on = await rig.now()
+
+    assert state(off, "morning") is SkillState.OFF
+    assert state(on, "morning") is SkillState.USABLE
+
+
+@pytest.mark.case("SK-05")
+async def test_only_what_the_machine_can_do_is_offered(rig: Rig) -> None:
+    put(
+        rig.workspace,
+        "tasks",
+        'metadata: {"openclaw":{"skillKey":"tasksApi","requires":{"env":["TASKS_URL",'
+        '"TASKS_TOKEN"]},"primaryEnv":"TASKS_TOKEN"}}',
+    )
+    put(
+        rig.workspace,
+        "sim",
+        'homepage: "http://127.0.0.1"',
+        'metadata: {"openclaw": {"emoji": "🎬", "os": ["darwin","linux"], "requires": '
+        '{"bins": ["no-such-bin"]}}}',
+    )
+    put(rig.workspace, "handoff", 'metadata: {"openclaw":{"os":["win32"]}}')
+    put(rig.workspace, "mux", 'metadata: {"nanobot":{"requires":{"bins":["sh"]}}}')
+
+    before = await rig.now()
+    rig.env.update(TASKS_URL="http://x", TASKS_TOKEN="t")
+    after = await rig.later()
+
+    assert [skill.name for skill in before.used] == ["mux"]
+    assert {s.name: s.missing for s in before.skills if s.state is SkillState.MISSING} == {
+        "tasks": (
+            "the environment variable TASKS_URL is not set",
+            "the environment variable TASKS_TOKEN is not set",
+        ),
+        "sim": ("the program no-such-bin is not installed",),
+        "handoff": ("it is for Windows",),
+    }
+    assert [skill.name for skill in after.used] == ["mux", "tasks"]
+
+
+async def test_a_key_that_the_owner_gave_one_skill_counts_for_it_alone(rig: Rig) -> None:
+    for name in ("one", "two"):
+        put(rig.workspace, name, "metadata: {requires: {env: KEY}}")
+    rig.given["one"] = {"KEY"}
+
+    assert [skill.name for skill in (await rig.now()).used] == ["one"]
