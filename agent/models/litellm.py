@@ -1,0 +1,661 @@
+"""Every provider that has a language of its own (Anthropic, Gemini, Bedrock …), through litellm.
+
+`bot.app` builds it, `agent.loop` calls it through the port. The only module that knows litellm. The
+library takes seconds and 200 MB to load, so it is loaded on first use, in a thread. It translates;
+limits, errors and the end of an answer are checked here as `openai_compatible` checks them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+from urllib.parse import urlsplit
+
+from agent.errors import (
+    AssistantError,
+    AuthRefused,
+    BrokenAnswer,
+    ContextTooLong,
+    ModelRefused,
+    ModelTimeout,
+    Overloaded,
+    RateLimited,
+    SettingsWrong,
+)
+from agent.models import wire
+from agent.models.assembly import Assembly
+from agent.models.openai_compatible import Limits
+from agent.models.refusals import Server, refused, refused_in_stream
+from agent.request import ModelRequest, ModelTraits, ToolSpec
+from agent.transcript import Answered, Entry, Note
+
+if TYPE_CHECKING:
+    import httpx
+    import openai
+
+T = TypeVar("T")
+
+MARK = {"type": "ephemeral"}
+_HERE = ("127.0.0.1", "::1", "localhost")
+_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
+_CHATTY = ("openai", "httpx", "httpcore")
+
+# With a client of ours they follow no redirection and try nothing twice. All others (Azure, and
+# whoever is spoken to by OpenAI's own library) use clients that litellm keeps for all.
+_TAKE_OUR_CLIENT = frozenset(
+    {
+        "anthropic",
+        "azure_ai",
+        "bedrock",
+        "cloudflare",
+        "cohere",
+        "cohere_chat",
+        "databricks",
+        "deepseek",
+        "fireworks_ai",
+        "gemini",
+        "groq",
+        "hosted_vllm",
+        "huggingface",
+        "minimax",
+        "mistral",
+        "ollama_chat",
+        "openrouter",
+        "vertex_ai",
+        "watsonx",
+        "xai",
+    }
+)
+
+# How providers say that an answer is over. In the text of an answer the quotes are escaped.
+_END = re.compile(
+    rb'"(?:finish_?[rR]eason|stop_reason|stopReason)"\s*:\s*"'
+    rb'|"type"\s*:\s*"(?:message_stop|message-end)"|"done"\s*:\s*true|(?m:^data:\s*\[DONE\])'
+)
+_END_BYTES_MAX = 40
+
+
+class LiteLLM:
+    """One model by its litellm name. Enter it, or call `aclose`, to give its connections back."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        api_base: str = "",
+        api_key: str = "",
+        traits: ModelTraits | None = None,
+        limits: Limits | None = None,
+        output_tokens_max: int = 0,
+    ) -> None:
+        """`name` is like "anthropic/claude-haiku-4-5". An empty `api_base` is the provider's own,
+        an empty `api_key` is left to the library, which knows each provider's variable.
+        `output_tokens_max` is the model's own limit, 0 where it is not known.
+
+        Raises SettingsWrong when `api_base` or `api_key` cannot be one.
+        """
+        self._name = name
+        self._provider = name.partition("/")[0]
+        self._api_base = _address(api_base)
+        self._api_key = _key(api_key)
+        self._traits = traits or ModelTraits()
+        self._limits = limits or Limits()
+        self._output_tokens_max = output_tokens_max
+        server = self._api_base or f"https://{self._provider}"
+        self._server = Server(api_base=server, secrets=(self._api_key,))
+        self._opening = asyncio.Lock()
+        self._library: _Library | None = None
+        self._running: set[_Call] = set()
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def traits(self) -> ModelTraits:
+        return self._traits
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Closes the connections, also those of running calls. May be called twice."""
+        self._closed = True
+        for call in self._running:
+            call.end()
+        async with self._opening:
+            library, self._library = self._library, None
+        if library is not None:
+            await library.aclose()
+
+    async def answer(self, request: ModelRequest, *, on_text: Callable[[str], None]) -> Answered:
+        """See `agent.ports.Model`. One request, never more."""
+        loop = asyncio.get_running_loop()
+        call = _Call(
+            server=self._server,
+            name=self._name,
+            deadline=loop.time() + self._limits.timeout_s,
+            stall_s=self._limits.stall_timeout_s,
+            assembly=Assembly(on_text),
+        )
+        self._running.add(call)
+        try:
+            async with asyncio.timeout_at(call.deadline) as call.watch:
+                library = await self._open()
+                client = library.new_client()
+                return await call.run(library, self._arguments(request, library, client), client)
+        except TimeoutError as error:
+            raise (self._gone() if self._closed else call.late()) from error
+        finally:
+            self._running.discard(call)
+
+    async def _open(self) -> _Library:
+        async with self._opening:
+            if self._library is None and not self._closed:
+                self._library = await asyncio.to_thread(self._load)
+            if self._library is None or self._closed:
+                raise self._gone()
+            return self._library
+
+    def _load(self) -> _Library:
+        return _load(self._provider, self._api_base, self._api_key, self._limits)
+
+    def _gone(self) -> Overloaded:
+        return Overloaded(f"The connection to {self._server.host} is closed")
+
+    def _arguments(self, request: ModelRequest, library: _Library, client: Any) -> dict[str, Any]:
+        """What litellm is called with; what a provider does not take is dropped by it."""
+        arguments: dict[str, Any] = {
+            "model": self._name,
+            "messages": wire.messages(request.system, request.entries, tools=self._traits.tools),
+            "max_tokens": self._tokens(request),
+            "temperature": request.temperature,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "timeout": library.timeout,
+            "max_retries": 0,
+            "num_retries": 0,
+            **{key: request.extra[key] for key in sorted(request.extra)},
+        }
+        if request.tools and self._traits.tools:
+            arguments["tools"] = [_tool(spec) for spec in request.tools]
+        if takes_marks(self._name):
+            if "tools" not in arguments and any(map(_calls, request.entries)):
+                arguments["tool_choice"] = "none"  # else it may call the tool that litellm makes up
+            mark(arguments, request.entries)
+            if "reasoning_effort" in request.extra:
+                del arguments["temperature"]  # while it thinks, Claude takes no other than 1
+        if self._api_base:
+            arguments["api_base"] = self._api_base
+        if self._api_key:
+            arguments["api_key"] = self._api_key
+        if client is not None:
+            arguments["client"] = client
+        return arguments
+
+    def _tokens(self, request: ModelRequest) -> int:
+        return min(request.max_output_tokens, self._output_tokens_max or request.max_output_tokens)
+
+
+def _calls(entry: Entry) -> bool:
+    return isinstance(entry, Answered) and bool(entry.calls)
+
+
+def _tool(spec: ToolSpec) -> dict[str, Any]:
+    function = {
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": dict(spec.parameters),
+    }
+    return {"type": "function", "function": function}
+
+
+# --- marks for the provider's cache ------------------------------------------------------------
+
+
+def takes_marks(name: str) -> bool:
+    """Whether a model caches what is marked: Claude, wherever it runs.
+
+    Gemini keeps prefixes without being told. Marks would make litellm create a cache there, in
+    requests of its own, for each prompt that differs, and it is paid for by the hour.
+    """
+    return "claude" in name.lower()
+
+
+def mark(arguments: dict[str, Any], entries: tuple[Entry, ...]) -> None:
+    """Marks the last tool, the system message, and the newest message that will be sent again.
+
+    Notes at the end are for this one request. Three of the four marks that are allowed.
+    """
+    if arguments.get("tools"):
+        arguments["tools"][-1]["cache_control"] = MARK
+    for message in arguments["messages"][:1]:
+        if message["role"] == "system":
+            text = message["content"]
+            message["content"] = [{"type": "text", "text": text, "cache_control": MARK}]
+    passing = 0
+    for entry in reversed(entries):
+        if not isinstance(entry, Note):
+            break
+        passing += bool(entry.text)
+    for message in reversed(arguments["messages"]):
+        if message["role"] == "system":
+            return
+        parts = message.get("content")
+        if message["role"] == "user" and isinstance(parts, list):
+            if len(parts) > passing:
+                parts[-1 - passing]["cache_control"] = MARK
+                return
+            passing -= len(parts)
+        else:
+            message["cache_control"] = MARK
+            return
+
+
+# --- one call ----------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Call:
+    """One request and its answer, with what is needed to say how it went wrong."""
+
+    server: Server
+    name: str
+    deadline: float
+    stall_s: float
+    assembly: Assembly
+    watch: asyncio.Timeout | None = None
+    streams: bool = False
+    begun: bool = False
+    usage: Any = None
+
+    async def run(self, library: _Library, arguments: dict[str, Any], client: Any) -> Answered:
+        stream = await self._asked(library.complete(**arguments))
+        self.streams = True
+        try:
+            while (chunk := await self._asked(anext(stream, None))) is not None:
+                self.begun = True
+                self.wind_up()
+                self.usage = getattr(chunk, "usage", None) or self.usage
+                self.assembly.take(_chunk(chunk))
+        finally:
+            await stream.aclose()
+        ended = getattr(client, "ended", None)
+        return self._finished(
+            stream, bool(stream.received_finish_reason) if ended is None else ended
+        )
+
+    def wind_up(self) -> None:
+        """Something came: the watch for a stall begins anew. How long a model thinks before its
+        first word is bounded by the limit of the call alone."""
+        if self.watch is not None:
+            now = asyncio.get_running_loop().time()
+            self.watch.reschedule(min(self.deadline, now + self.stall_s))
+
+    def end(self) -> None:
+        """Ends the call now, as if its time were over."""
+        if self.watch is not None:
+            self.watch.reschedule(asyncio.get_running_loop().time())
+
+    def late(self) -> ModelTimeout:
+        now = asyncio.get_running_loop().time()
+        if now < self.deadline:
+            return ModelTimeout(f"{self.server.host} stopped in the middle of its answer")
+        return ModelTimeout(f"{self.server.host} did not finish its answer in time")
+
+    def _finished(self, stream: Any, ended: bool) -> Answered:
+        """The library makes up an end, and a count of tokens, where a provider sent none."""
+        if not ended:
+            raise self._broken("the answer ended before it was complete")
+        if self.usage is not None and any(getattr(one, "usage", None) for one in stream.chunks):
+            self.assembly.take({"usage": self.usage.model_dump()})
+        try:
+            return self.assembly.answer(self.name, done=True)
+        except BrokenAnswer as error:
+            raise self._broken(f"{error}") from error
+
+    def _broken(self, why: str) -> BrokenAnswer:
+        return BrokenAnswer(f"The answer of {self.server.host} cannot be read: {why}")
+
+    async def _asked(self, asked: Awaitable[T]) -> T:
+        """Whatever the library raises, as one of our errors."""
+        try:
+            return await asked
+        except Exception as error:  # it raises whatever the libraries below it raise
+            raise self._error(error) from error
+
+    def _error(self, error: Exception) -> AssistantError:
+        """By what lies at the bottom: the wrappings differ from provider to provider."""
+        import httpx
+
+        chain = list(_chain(error))
+        if missing := next((one for one in chain if isinstance(one, ImportError)), None):
+            return ModelRefused(
+                f"{self.name} needs a library that is not installed ({missing.name}): install it "
+                "beside the bot, or choose another model"
+            )
+        for cause in reversed(chain):
+            if isinstance(cause, httpx.HTTPStatusError):
+                response = cause.response
+                return _refused(self.server, response.status_code, _text(response), response)
+        for cause in reversed(chain):
+            if isinstance(cause, httpx.TimeoutException):
+                return ModelTimeout(f"{self.server.host} did not answer in time")
+            if isinstance(cause, httpx.TransportError):
+                return self._unreachable(cause, chain[-1])
+        bottom = chain[-1]
+        if self.streams and not hasattr(bottom, "status_code") and not _is(bottom, "openai"):
+            return self._broken(f"{type(bottom).__name__}{self.server.quote(f'{bottom}')}")
+        for cause in reversed(chain):
+            if isinstance(body := getattr(cause, "body", None), dict) and body.get("message"):
+                return refused_in_stream(self.server, {"error": body})
+        return self._other(chain)
+
+    def _unreachable(self, error: httpx.TransportError, bottom: BaseException) -> AssistantError:
+        reason = bottom.strerror if isinstance(bottom, OSError) and bottom.strerror else f"{error}"
+        said = self.server.quote(reason).replace("it said", "reason")
+        host = self.server.host
+        if self.begun:
+            return BrokenAnswer(f"The connection to {host} broke during the answer{said}")
+        return Overloaded(
+            f"{host} cannot be reached: is it running, and is the address right{said}"
+        )
+
+    def _other(self, chain: list[BaseException]) -> AssistantError:
+        """An error that a provider streamed, or the library's own, before it asked anybody."""
+        for cause in reversed(chain):
+            status = getattr(cause, "status_code", None)
+            if isinstance(status, int):
+                text = _PREFIXES.sub("", f"{getattr(cause, 'message', cause)}")
+                text = text.partition("Traceback (most recent")[0]
+                if self.begun and status == 500 and (found := _object(text)):
+                    return refused_in_stream(self.server, found)
+                return _refused(self.server, status, text)
+        said = self.server.quote(f"{type(chain[0]).__name__}: {chain[0]}")
+        if self.begun:
+            return BrokenAnswer(f"The answer of {self.server.host} broke off{said}")
+        return refused(self.server, 400, f"{type(chain[0]).__name__}: {chain[0]}")
+
+
+def _chunk(chunk: Any) -> dict[str, Any]:
+    """A chunk of litellm's as `Assembly` takes it: it is OpenAI's form already, as objects."""
+    if not chunk.choices:
+        return {}
+    choice = chunk.choices[0]
+    delta = choice.delta
+    calls = [
+        {
+            "index": call.index,
+            "id": call.id,
+            "function": {"name": call.function.name, "arguments": call.function.arguments},
+        }
+        for call in delta.tool_calls or ()
+    ]
+    said = {"content": delta.content, "refusal": getattr(delta, "refusal", None)}
+    return {
+        "choices": [{"delta": {**said, "tool_calls": calls}, "finish_reason": choice.finish_reason}]
+    }
+
+
+# --- what went wrong ---------------------------------------------------------------------------
+
+_PREFIXES = re.compile(r"^(?:litellm\.)?(?:\w+(?:Error|Exception|Timeout): ?|\w+Exception - )+")
+_KEY_REFUSED = re.compile(r"API_KEY_INVALID|API key not valid|AuthenticationError|UnrecognizedClie")
+_TOO_LONG = re.compile(r"exceeds the maximum number of tokens|ContextWindowExceeded")
+_RETRY_DELAY = re.compile(r'"retryDelay":\s*"([\d.]+)s"')
+
+
+def _is(error: BaseException, library: str) -> bool:
+    return type(error).__module__.partition(".")[0] == library
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and what led to it, up to errors of ours: those belong to an earlier call."""
+    seen: set[int] = set()
+    found: BaseException | None = error
+    while found is not None and id(found) not in seen and not isinstance(found, AssistantError):
+        seen.add(id(found))
+        yield found
+        found = found.__cause__ or found.__context__
+
+
+def _refused(
+    server: Server, status: int, text: str, response: httpx.Response | None = None
+) -> AssistantError:
+    """`refusals` knows the wordings of OpenAI's kin; these are the others'."""
+    error = refused(server, status, text, response.headers if response is not None else None)
+    said = f"{error}".partition("; it said")[2]
+    said = f"; it said{said}" if said else ""
+    host = f"{server.host} (HTTP {status})"
+    if _TOO_LONG.search(text):
+        return ContextTooLong(f"The request is too long for the model at {host}{said}")
+    if _KEY_REFUSED.search(text) and status in (400, 401, 403):
+        return AuthRefused(
+            f"{host} did not accept the API key: check llm.api_key or the provider's environment "
+            f"variable{said}"
+        )
+    if status == 429 and (delay := _RETRY_DELAY.search(text)) and "PerDay" not in text:
+        # Gemini words a pause of seconds like an empty account.
+        return RateLimited(f"{host} asks for a pause{said}", retry_after_s=float(delay[1]))
+    return error
+
+
+def _text(response: httpx.Response) -> str:
+    """The library has read it before it raised, save where the connection broke."""
+    import httpx
+
+    try:
+        return response.text
+    except httpx.StreamError:
+        return ""
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(text[text.index("{") :])
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and found.get("error") else None
+
+
+# --- the library -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Library:
+    """litellm, loaded and quietened, and one model's connections."""
+
+    complete: Callable[..., Awaitable[Any]]
+    timeout: Any
+    new_client: Callable[[], Any]
+    """What one call is made with; with `ended`, it knows whether the provider ended the answer."""
+    connections: httpx.AsyncClient | None
+    close_shared: Callable[[], Awaitable[None]]
+
+    async def aclose(self) -> None:
+        if self.connections is not None:
+            await self.connections.aclose()
+        else:
+            await self.close_shared()
+
+
+def _load(provider: str, api_base: str, api_key: str, limits: Limits) -> _Library:
+    """Imports the library, on the first call of all; takes seconds, so it runs in a thread.
+
+    Without these variables it would fetch a list of prices and one of headers from the network,
+    read an `.env` file of the folder that the bot was started in, and log to the terminal.
+    """
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    os.environ["LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS"] = "True"
+    os.environ["LITELLM_MODE"] = "PRODUCTION"
+    os.environ["LITELLM_LOG"] = "CRITICAL"
+    import httpx
+    import litellm
+
+    _quieten(litellm)
+    timeout = httpx.Timeout(limits.timeout_s, connect=limits.connect_timeout_s)
+    new_client: Callable[[], Any] = _none
+    connections = None
+    if provider == "openai" or provider in _TAKE_OUR_CLIENT:
+        here = urlsplit(api_base).hostname in _HERE
+        connections = httpx.AsyncClient(
+            headers={"Accept-Encoding": "identity"},  # else the end could not be looked for
+            timeout=timeout,
+            trust_env=not here,
+            follow_redirects=False,
+        )
+        new_client = (
+            _openai(api_base, api_key, connections)
+            if provider == "openai"
+            else partial(_handler(), connections)
+        )
+    return _Library(
+        complete=litellm.acompletion,
+        timeout=timeout if connections is not None else limits.timeout_s,
+        new_client=new_client,
+        connections=connections,
+        close_shared=partial(_close_shared, litellm),
+    )
+
+
+def _none() -> None:
+    """The library takes a client of its own."""
+
+
+async def _close_shared(litellm: Any) -> None:
+    """Closes what the library keeps for all; whoever asks later gets new ones."""
+    from openai import AsyncOpenAI
+
+    kept = list(litellm.in_memory_llm_clients_cache.cache_dict.values())
+    litellm.in_memory_llm_clients_cache.flush_cache()
+    for client in kept:
+        if client is litellm.module_level_aclient:
+            continue  # some providers are asked by it without looking whether it is open
+        if isinstance(client, AsyncOpenAI):
+            await client.close()
+        elif hasattr(client, "client"):
+            await client.client.aclose()
+
+
+def _quieten(litellm: Any) -> None:
+    """No telemetry, no callbacks, no advice on standard output, no line of its own in our logs."""
+    litellm.telemetry = False
+    litellm.suppress_debug_info = True
+    litellm.disable_streaming_logging = True
+    litellm.turn_off_message_logging = True
+    litellm.drop_params = True
+    litellm.modify_params = True
+    litellm.REPEATED_STREAMING_CHUNK_LIMIT = sys.maxsize  # a table of zeros is an answer too
+    for name in ("callbacks", "success_callback", "failure_callback", "_async_success_callback"):
+        setattr(litellm, name, [])
+    for name in _LOGGERS:
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.setLevel(logging.CRITICAL)
+    for name in _CHATTY:
+        logger = logging.getLogger(name)
+        logger.setLevel(max(logger.level, logging.WARNING))
+
+
+def _openai(
+    api_base: str, api_key: str, connections: httpx.AsyncClient
+) -> Callable[[], openai.AsyncOpenAI]:
+    from openai import AsyncOpenAI
+
+    client = AsyncOpenAI(
+        api_key=api_key or os.environ.get("OPENAI_API_KEY") or "none",
+        base_url=api_base or "https://api.openai.com/v1",
+        http_client=connections,
+        max_retries=0,
+    )
+    return lambda: client
+
+
+def _handler() -> Callable[[httpx.AsyncClient], Any]:
+    from httpx import AsyncByteStream, AsyncClient, ConnectError, Response
+    from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
+
+    class Handler(AsyncHTTPHandler):
+        """One call on our connections, without the second try that it makes on new ones."""
+
+        def __init__(self, connections: AsyncClient) -> None:
+            self.timeout = None
+            self.event_hooks = None
+            self.client = connections
+            self.client_alias = None
+            self.ended = False
+
+        def create_client(self, *_: Any, **__: Any) -> AsyncClient:
+            raise ConnectError("not tried again here")
+
+        async def post(self, *args: Any, **named: Any) -> Response:
+            response: Response = await super().post(*args, **named)
+            if response.is_stream_consumed or "content-encoding" in response.headers:
+                self.ended = True
+            else:
+                response.stream = Watched(response.stream, self)
+            return response
+
+        def __del__(self) -> None:
+            """Whoever made the connections closes them."""
+
+    class Watched(AsyncByteStream):
+        """Looks for the end of an answer in what passes."""
+
+        def __init__(self, stream: Any, handler: Handler) -> None:
+            self._stream = stream
+            self._handler = handler
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            tail = b"\n"
+            async for piece in self._stream:
+                seen = tail + piece
+                tail = seen[-_END_BYTES_MAX:]
+                if not self._handler.ended and _END.search(seen):
+                    self._handler.ended = True
+                yield piece
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+
+    return Handler
+
+
+# --- the settings, checked ---------------------------------------------------------------------
+
+
+def _address(api_base: str) -> str:
+    api_base = api_base.strip()
+    try:
+        parts = urlsplit(api_base)
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        known = False
+    if api_base and (not known or not api_base.isprintable() or " " in api_base):
+        raise SettingsWrong("llm.api_base must be a web address such as https://api.anthropic.com")
+    return api_base
+
+
+def _key(api_key: str) -> str:
+    api_key = api_key.strip()
+    if not all("!" <= character <= "~" for character in api_key):
+        raise SettingsWrong("llm.api_key holds a character that no key has: copy it again")
+    return api_key
