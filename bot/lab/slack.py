@@ -209,9 +209,10 @@ class FakeSlack(PeopledSlack):
         ack_s: float | None = None,
         retry_scale: float | None = None,
         retries_max: int | None = None,
+        connection_s: float | None = None,
         **rules: Any,
     ) -> None:
-        """Settings over HTTP: those of deliveries, and all of `Rules` by name."""
+        """Settings over HTTP: those of deliveries and sockets, and all of `Rules` by name."""
         for name, value in (
             ("ack_s", ack_s),
             ("retry_scale", retry_scale),
@@ -219,6 +220,8 @@ class FakeSlack(PeopledSlack):
         ):
             if value is not None:
                 setattr(self._deliveries, name, value)
+        if connection_s is not None:
+            self.connection_s = connection_s
         self.rules.change(**rules)
 
 

@@ -6,6 +6,7 @@ Limits and error names are those of the public reference; what it does not say i
 
 import json
 import re
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ TEXT_CHARS_MAX = 40_000
 UPDATE_CHARS_MAX = 4_000
 METADATA_BYTES_MAX = 8 * 1024
 ATTACHMENTS_MAX = 100
+SENT_KEPT = 200_000
 _TS = re.compile(r"\d+\.\d+")
 _EVENT_TYPE = re.compile(r"[A-Za-z0-9_.:-]{1,255}")
 _CHUNKS = frozenset({"markdown_text", "task_update", "plan_update", "blocks"})
@@ -32,7 +34,7 @@ class Chat:
         self._workspace = workspace
         self._rules = rules
         self._events = events
-        self.sent: list[Json] = []
+        self.sent: deque[Json] = deque(maxlen=SENT_KEPT)
         self.methods: dict[str, Callable[[Params], Json]] = {
             "chat.postMessage": self._post_message,
             "chat.postEphemeral": self._post_ephemeral,

@@ -109,6 +109,7 @@ class Deliveries:
         self.retry_scale = 1.0
         self.retries_max = len(RETRY_AFTER_S)
         self.all: deque[Delivery] = deque(maxlen=cap)
+        self.pending: dict[str, Delivery] = {}
         self.way: Way | None = None
         self.answered: Callable[[Delivery], None] | None = None
         self._faults = faults
@@ -129,6 +130,7 @@ class Deliveries:
             about=_about(kind, payload),
         )
         self.all.append(delivery)
+        self.pending[delivery.id] = delivery
         self._start(delivery)
         return delivery.id
 
@@ -171,6 +173,7 @@ class Deliveries:
                 break
         if delivery.state == "pending":
             delivery.state = "lost"
+        self.pending.pop(delivery.id, None)
         if self.answered is not None:
             self.answered(delivery)
         self._changed()

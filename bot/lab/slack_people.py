@@ -381,7 +381,7 @@ class PeopledSlack(LabServer):
 
     def pending(self) -> list[str]:
         """The ids of what is neither taken nor given up."""
-        return [d.id for d in self._deliveries.all if d.state == "pending"]
+        return list(self._deliveries.pending)
 
     def lost(self) -> list[str]:
         """The ids of what Slack has given up."""
@@ -399,11 +399,20 @@ class PeopledSlack(LabServer):
         """The open sockets."""
         return self._sockets.info()
 
-    async def refresh(
+    def refresh(
         self, *, reason: str = "refresh_requested", socket: int | None = None, after_s: float = 0.0
     ) -> list[int]:
         """Send `disconnect` over one socket or all, and close them so much later."""
-        return await self._sockets.disconnect(reason=reason, socket=socket, after_s=after_s)
+        return self._sockets.disconnect(reason=reason, socket=socket, after_s=after_s)
+
+    @property
+    def connection_s(self) -> float:
+        """How long a socket opened from now on lives; ten seconds before, it is warned."""
+        return self._sockets.connection_s
+
+    @connection_s.setter
+    def connection_s(self, seconds: float) -> None:
+        self._sockets.connection_s = seconds
 
     def cut(self, *, socket: int | None = None) -> list[int]:
         """Break sockets without a word."""

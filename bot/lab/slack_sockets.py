@@ -20,7 +20,7 @@ from bot.lab.slack_delivery import Outcome, Sending
 SOCKETS_MAX = 10
 PING_S = 30.0
 WARNED_BEFORE_S = 10.0
-CONNECTION_S = 3600
+CONNECTION_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +43,7 @@ class _Socket:
     leaving: bool = False
     sent: int = 0
     acked: int = 0
+    leave: asyncio.TimerHandle | None = None
 
 
 @dataclass(slots=True)
@@ -66,6 +67,7 @@ class Sockets:
         self.frames: list[tuple[int, str, Any]] = []
         self.tickets: set[str] = set()
         self.frames_max = 200_000
+        self.connection_s = CONNECTION_S
         self._app_id = app_id
         self._changed = changed
         self._clock = clock
@@ -103,6 +105,11 @@ class Sockets:
             await ws.close()
             return ws
         self._open[socket.number] = socket
+        warned_s = min(WARNED_BEFORE_S, self.connection_s / 2)
+        loop = asyncio.get_running_loop()
+        socket.leave = loop.call_later(
+            self.connection_s - warned_s, self._dismiss, socket, "warning", warned_s
+        )
         try:
             await self._say(socket, self._hello(socket))
             self._arrived.set()
@@ -143,17 +150,13 @@ class Sockets:
             del self._waiting[envelope_id]
         return Outcome(via=via, answer=answer)
 
-    async def disconnect(
+    def disconnect(
         self, *, reason: str = "refresh_requested", socket: int | None = None, after_s: float = 0.0
     ) -> list[int]:
         """Tell sockets to go, and close them after that time; returns which."""
         told = [s for s in self._open.values() if socket in {None, s.number}]
         for one in told:
-            one.leaving = True
-            await self._say(one, _disconnect(reason, one.number))
-            closing = asyncio.get_running_loop().create_task(self._close_later(one, after_s))
-            self._closings.add(closing)
-            closing.add_done_callback(self._closings.discard)
+            self._dismiss(one, reason, after_s)
         return [one.number for one in told]
 
     def cut(self, *, socket: int | None = None) -> list[int]:
@@ -179,7 +182,7 @@ class Sockets:
             "debug_info": {
                 "host": f"applink-lab-{socket.number}",
                 "build_number": 1,
-                "approximate_connection_time": CONNECTION_S,
+                "approximate_connection_time": int(self.connection_s),
             },
             "connection_info": {"app_id": self._app_id},
         }
@@ -217,12 +220,24 @@ class Sockets:
         if len(self.frames) > self.frames_max:
             del self.frames[: self.frames_max // 10]
 
-    async def _close_later(self, socket: _Socket, after_s: float) -> None:
+    def _dismiss(self, socket: _Socket, reason: str, after_s: float) -> None:
+        socket.leaving = True
+        closing = asyncio.get_running_loop().create_task(self._leave(socket, reason, after_s))
+        self._closings.add(closing)
+        closing.add_done_callback(self._closings.discard)
+
+    async def _leave(self, socket: _Socket, reason: str, after_s: float) -> None:
+        try:
+            await self._say(socket, _disconnect(reason, socket.number))
+        except ConnectionError:
+            return
         await asyncio.sleep(after_s)
         await socket.ws.close()
         self._gone(socket)
 
     def _gone(self, socket: _Socket) -> None:
+        if socket.leave is not None:
+            socket.leave.cancel()
         self._open.pop(socket.number, None)
         self._changed()
 

@@ -5,7 +5,7 @@ Called by `bot.lab.slack` and its parts; plain data without any network.
 
 import itertools
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -195,16 +195,18 @@ class Workspace:
         self.wall = wall
         self.users: dict[str, User] = {}
         self.conversations: dict[str, Conversation] = {}
-        self.ephemeral: list[Seen] = []
+        self.ephemeral: deque[Seen] = deque(maxlen=cap)
         self.files: OrderedDict[str, File] = OrderedDict()
         self.triggers: OrderedDict[str, Trigger] = OrderedDict()
-        self.response_urls: dict[str, ResponseUrl] = {}
+        self.response_urls: OrderedDict[str, ResponseUrl] = OrderedDict()
         self.views: dict[str, Json] = {}
         self.homes: dict[str, Json] = {}
         self.statuses: dict[tuple[str, str], str] = {}
         self.titles: dict[tuple[str, str], str] = {}
         self.prompts: dict[tuple[str, str], list[Json]] = {}
+        # All in the order of their ts, for each new one is the highest.
         self._messages: dict[str, dict[str, Kept]] = {}
+        self._replies: dict[tuple[str, str], dict[str, Kept]] = {}
         self._by_age: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._cap = cap
         self._counter = itertools.count(1)
@@ -272,13 +274,14 @@ class Workspace:
         kept = Kept(channel=channel, message=message, order=next(self._order), is_bot=is_bot)
         self._messages.setdefault(channel, {})[kept.ts] = kept
         self._by_age[(channel, kept.ts)] = None
-        if len(self._by_age) > self._cap:
-            (old_channel, old_ts), _ = self._by_age.popitem(last=False)
-            self._messages[old_channel].pop(old_ts, None)
         if kept.is_reply:
+            self._replies.setdefault((channel, str(kept.thread_ts)), {})[kept.ts] = kept
             parent = self.find(channel, str(kept.thread_ts))
             if parent is not None:
                 parent.message["thread_ts"] = parent.ts
+        if len(self._by_age) > self._cap:
+            (old_channel, old_ts), _ = self._by_age.popitem(last=False)
+            self._forget(self._messages[old_channel][old_ts])
         return kept
 
     def find(self, channel: str, ts: str) -> Kept | None:
@@ -300,20 +303,19 @@ class Workspace:
                 "thread_ts": kept.ts,
             }
             return True
-        self._messages[kept.channel].pop(kept.ts, None)
         self._by_age.pop((kept.channel, kept.ts), None)
+        self._forget(kept)
         if kept.is_reply:
             self._bury(kept.channel, str(kept.thread_ts))
         return False
 
     def messages(self, channel: str) -> Iterator[Kept]:
         """In the order of their ts."""
-        here = self._messages.get(channel, {})
-        return iter(sorted(here.values(), key=lambda kept: _seconds(kept.ts)))
+        return iter(self._messages.get(channel, {}).values())
 
     def replies(self, channel: str, parent_ts: str) -> list[Kept]:
         """Below this parent, without it."""
-        return [k for k in self.messages(channel) if k.is_reply and k.thread_ts == parent_ts]
+        return list(self._replies.get((channel, parent_ts), {}).values())
 
     def parent_of(self, channel: str, ts: str) -> Kept | None:
         """Where a reply to this ts would stand: the message itself, or the parent of a reply."""
@@ -351,16 +353,12 @@ class Workspace:
 
     def seen(self, channel: str) -> list[Seen]:
         """What stands in the conversation, each thread below its parent."""
-        everything = list(self.messages(channel))
-        threads: dict[str, list[Kept]] = {}
-        for kept in everything:
-            if kept.is_reply:
-                threads.setdefault(str(kept.thread_ts), []).append(kept)
-        found = []
-        for kept in everything:
+        found: list[Kept] = []
+        for kept in self.messages(channel):
             if not kept.is_reply:
-                found += [kept, *threads.pop(kept.ts, ())]
-        found += [kept for orphans in threads.values() for kept in orphans]
+                found += [kept, *self.replies(channel, kept.ts)]
+            elif self.find(channel, str(kept.thread_ts)) is None:
+                found.append(kept)
         return [_seen(kept) for kept in found]
 
     def whisper(self, channel: str, user: str, message: Json) -> Seen:
@@ -392,21 +390,27 @@ class Workspace:
         self.response_urls[path] = ResponseUrl(
             channel=channel, user=user, message_ts=message_ts, at=self.clock()
         )
+        if len(self.response_urls) > TRIGGERS_KEPT:
+            self.response_urls.popitem(last=False)
         return path
+
+    def _forget(self, kept: Kept) -> None:
+        self._messages[kept.channel].pop(kept.ts, None)
+        thread = (kept.channel, str(kept.thread_ts))
+        if kept.is_reply and thread in self._replies:
+            self._replies[thread].pop(kept.ts, None)
+            if not self._replies[thread]:
+                del self._replies[thread]
 
     def _bury(self, channel: str, parent_ts: str) -> None:
         parent = self.find(channel, parent_ts)
         if parent is None or self.replies(channel, parent_ts):
             return
         if parent.tombstone:
-            self._messages[channel].pop(parent_ts)
-        else:
+            self._by_age.pop((channel, parent_ts), None)
+            self._forget(parent)
+        elif parent.message.get("subtype") != "assistant_app_thread":
             parent.message.pop("thread_ts", None)
-
-
-def _seconds(ts: str) -> tuple[int, int]:
-    whole, _, fraction = ts.partition(".")
-    return int(whole), int(fraction or 0)
 
 
 def _seen(kept: Kept, *, only_for: str | None = None) -> Seen:

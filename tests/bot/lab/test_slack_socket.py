@@ -245,7 +245,7 @@ async def test_the_client_changes_sockets_when_it_is_told_to_and_nothing_is_lost
     async with connected() as (slack, heard):
         for number in range(5):
             slack.post(text=str(number))
-        await slack.refresh(reason="warning", after_s=0.2)
+        slack.refresh(reason="warning", after_s=0.2)
         for number in range(5, 10):
             slack.post(text=str(number))
         await slack.until(lambda: [s.number for s in slack.sockets()] == [2])
@@ -253,6 +253,20 @@ async def test_the_client_changes_sockets_when_it_is_told_to_and_nothing_is_lost
 
         assert {event["text"] for event in events(heard)} == {str(n) for n in range(10)}
         assert slack.lost() == []
+
+
+async def test_a_socket_that_has_lived_long_enough_is_replaced() -> None:
+    heard = Heard()
+    async with FakeSlack(retry_scale=SOON) as slack:
+        slack.connection_s = 0.4
+        async with socket_app(slack, lambda fake, session: bolt_app(fake, session, heard)):
+            slack.connection_s = 3600
+            slack.post(text="a")
+            await slack.until(lambda: [s.number for s in slack.sockets()] == [2])
+            slack.post(text="b")
+            await slack.settled()
+
+        assert {event["text"] for event in events(heard)} == {"a", "b"}
 
 
 async def test_a_broken_socket_is_opened_anew() -> None:
