@@ -1,0 +1,644 @@
+"""What a request is made of, from plans and from recorded turns, and what differs between two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.beginning import Plan, Tokens, layers_as_json
+from agent.breaking import why
+from agent.differing import DIFF_LINES_MAX, Change, diff
+from agent.gathering import Gathered
+from agent.headings import CONTEXT_CLOSE, CONTEXT_OPEN
+from agent.history import estimate_tokens
+from agent.inspecting import (
+    CacheState,
+    PromptView,
+    Where,
+    bill,
+    former_of,
+    view_of_plan,
+    view_of_trace,
+)
+from agent.library import Library, PersonaSettings
+from agent.messages import PersonId, RunId
+from agent.ports import History, StoredEntry
+from agent.prefix import compare, entry_parts, tools_part
+from agent.prompt import Placement, assemble
+from agent.reasoning import Thinking, ThinkingRule
+from agent.recalled import Fact, Recalled
+from agent.request import ToolSpec
+from agent.scene import PromptKind, Scene
+from agent.sent import TASK, WORDS, Known, NotRecorded, sent_by_plan, sent_by_trace
+from agent.stored import PromptTrace
+from agent.transcript import Answered, Context, Entry, Note, Said, Usage
+from bot.home import shipped
+from tests.agent.house import OWNER
+from tests.agent.scenes import full, scene, skill, turn_of
+
+READ = ToolSpec(name="read_file", description="Reads.", parameters={"type": "object"})
+WRITE = ToolSpec(name="write_file", description="Writes.", parameters={"type": "object"})
+ANSWER_MAX = 8_192
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    return Library(shipped("prompts"), tmp_path, PersonaSettings())
+
+
+# --- hand-made ---------------------------------------------------------------------------------
+
+
+def plan_of(
+    where: Scene,
+    *,
+    text: str = "hello",
+    entries: Sequence[Entry] = (),
+    tools: tuple[ToolSpec, ...] = (READ,),
+    placement: Placement | None = None,
+    room: int | None = None,
+    notes: tuple[tuple[int, str], ...] = (),
+    sent_from: int | None = None,
+) -> Plan:
+    where = replace(where, turn=turn_of(OWNER, text))
+    stored = tuple(
+        StoredEntry(id=n, run_id=RunId("in-1"), entry=entry) for n, entry in enumerate(entries, 1)
+    )
+    prompt = assemble(
+        where,
+        sent_contexts=[entry.text for entry in entries if isinstance(entry, Context)],
+        placement=placement or Placement(),
+        room_tokens=room,
+    )
+    return Plan(
+        gathered=Gathered(
+            scene=where,
+            thinking=Thinking(needed=False, rule=ThinkingRule.NOTHING),
+            picked=(("playbook:harbour", "keyword boat"),),
+        ),
+        prompt=prompt,
+        history=History(entries=stored, notes=notes),
+        sent=stored,
+        sent_from=sent_from,
+        shortened_to=0,
+        tools=tools,
+        tokens=Tokens(
+            prompt=prompt.tokens,
+            tools=tools_part(tools).tokens if tools else 0,
+            history=sum(part.tokens for part in entry_parts(entries)),
+            words=estimate_tokens(text),
+            room=room or 60_000,
+            window=100_000,
+        ),
+    )
+
+
+def trace_of(
+    plan: Plan,
+    *,
+    run_id: str = "in-1",
+    former: PromptTrace | None = None,
+    usage: Usage | None = None,
+    **begin: Any,
+) -> PromptTrace:
+    """The steps that a turn with this plan records."""
+    _, parts = sent_by_plan(plan)
+    before = None if former is None else str(former.asked[-1]["digests"]).split()
+    prefix = compare(before, parts)
+    return PromptTrace(
+        run_id=RunId(run_id),
+        lane="telegram:5",
+        person_id=PersonId("p1"),
+        started_ms=1,
+        begin={
+            "conversation": "c1",
+            "upto": len(plan.sent),
+            "sent_from": plan.sent_from,
+            "shortened_to": plan.shortened_to,
+            "notes": [list(note) for note in plan.history.notes],
+            "system": plan.prompt.digest,
+            "context": plan.prompt.context,
+            "tools": [tool.name for tool in plan.tools],
+            "kind": plan.gathered.scene.kind.value,
+            "layers": layers_as_json(plan),
+            "spared": list(plan.prompt.spared),
+            "cuts": [asdict(cut) for cut in plan.prompt.cuts],
+            "picked": [list(pick) for pick in plan.gathered.picked],
+            "tokens": asdict(plan.tokens),
+            **begin,
+        },
+        asked=(
+            {
+                "prefix": {
+                    "first_changed": prefix.first_changed,
+                    "kept": prefix.kept_tokens,
+                    "tokens": prefix.tokens,
+                    "intact": prefix.intact,
+                },
+                "digests": " ".join(part.digest for part in parts),
+                "answer": {"text": "Hi.", "model": "lab", "usage": asdict(usage or Usage())},
+            },
+        ),
+    )
+
+
+def now(plan: Plan, former: PromptTrace | None = None) -> PromptView:
+    return view_of_plan(plan, former=former, answer_tokens_max=ANSWER_MAX)
+
+
+def then(trace: PromptTrace, former: PromptTrace | None = None, **known: Any) -> PromptView:
+    return view_of_trace(trace, former=former, answer_tokens_max=ANSWER_MAX, known=Known(**known))
+
+
+def said_before(plan: Plan, answer: str = "Hi.") -> list[Entry]:
+    """The history after a turn with this plan."""
+    text = plan.gathered.scene.turn.message.text
+    return [
+        *plan.entries(),
+        Said(text=text),
+        Context(text=plan.prompt.context),
+        Answered(text=answer),
+    ]
+
+
+def states(view: PromptView) -> dict[str, CacheState]:
+    return {row.name: row.cache for row in view.rows}
+
+
+# --- rows --------------------------------------------------------------------------------------
+
+
+def test_the_rows_stand_in_the_order_in_which_they_are_sent(library: Library) -> None:
+    view = now(plan_of(full(library=library), entries=[Said(text="a"), Answered(text="b")]))
+
+    names = [row.name for row in view.rows]
+    assert names[:2] == ["tools", "base"]
+    assert names[names.index("language and format") + 1 :][:3] == ["history", WORDS, "daily notes"]
+    assert names[-1] == "instruction for this request"
+    order = list(Where)
+    assert [row.where for row in view.rows] == sorted(
+        (row.where for row in view.rows), key=order.index
+    )
+
+
+def test_the_texts_of_a_plan_are_what_the_messages_hold(library: Library) -> None:
+    plan = plan_of(full(library=library))
+
+    view = now(plan)
+
+    system = "\n\n".join(row.text or "" for row in view.rows if row.where is Where.SYSTEM)
+    block = "\n\n".join(row.text or "" for row in view.rows if row.where is Where.BLOCK)
+    assert system == plan.prompt.system
+    assert f"{CONTEXT_OPEN}\n{block}\n{CONTEXT_CLOSE}" == plan.prompt.context
+
+
+def test_a_turn_looks_afterwards_as_it_looked_before(library: Library) -> None:
+    first = plan_of(full(library=library))
+    former = trace_of(first)
+    plan = plan_of(full(library=library), text="and now?", entries=said_before(first))
+
+    before = now(plan, former)
+    after = then(
+        trace_of(plan, run_id="in-2", former=former),
+        former,
+        system=plan.prompt.system,
+        tools=plan.tools,
+        history=plan.entries(),
+        turn=(Said(text="and now?"), Context(text=plan.prompt.context)),
+    )
+
+    assert after.rows == before.rows
+    assert (after.broke, after.spared, after.cuts) == (before.broke, before.spared, before.cuts)
+    assert (after.picked, after.tools) == (before.picked, before.tools)
+
+
+def test_what_is_not_as_it_was_sent_is_not_shown(library: Library) -> None:
+    plan = plan_of(full(library=library))
+
+    view = then(
+        trace_of(plan),
+        system=plan.prompt.system.replace("harbour", "garden"),
+        tools=(WRITE,),
+        turn=(Said(text="another"), Context(text=plan.prompt.context)),
+    )
+
+    texts = {row.name: row.text for row in view.rows}
+    assert texts["tools"] is None
+    assert texts[WORDS] is None
+    assert texts["base"] is not None, "what was not touched can be proven"
+    assert texts["daily notes"] is not None, "the block stands in the trace itself"
+
+
+def test_notes_to_the_model_are_a_part_of_their_own(library: Library) -> None:
+    view = now(plan_of(scene(OWNER, library), notes=((1, "The person edited a message."),)))
+
+    row = view.row("notes")
+    assert row is not None
+    assert row.text == "[The person edited a message.]"
+    assert row.where is Where.WORDS
+
+
+def test_where_nobody_is_there_the_task_stands_in_place_of_words(library: Library) -> None:
+    plan = plan_of(
+        replace(scene(OWNER, library), kind=PromptKind.PROACTIVE, task="Water the plants."), text=""
+    )
+
+    view, after = now(plan), then(trace_of(plan))
+
+    row = view.row(TASK)
+    assert row is not None
+    assert row.text == "Water the plants."
+    assert row.tokens == estimate_tokens("Water the plants.")
+    recorded = after.row(TASK)
+    assert recorded is not None
+    assert recorded.tokens == row.tokens
+    assert after.tokens == view.tokens
+
+
+def test_totals_are_the_sums_of_the_rows(library: Library) -> None:
+    plan = plan_of(full(library=library), entries=[Said(text="a"), Answered(text="b")])
+
+    view = now(plan)
+
+    assert view.tokens == plan.tokens.total
+    assert view.fullness == view.tokens / 100_000
+    assert view.answer_tokens == ANSWER_MAX
+    assert replace(view, window=view.tokens + 10).answer_tokens == 10
+    assert replace(view, window=10).answer_tokens == 0
+
+
+def test_what_was_cut_spared_and_picked_is_told(library: Library) -> None:
+    where = full(library=library)
+    first = plan_of(where)
+    plan = plan_of(where, entries=said_before(first), room=first.prompt.tokens // 3)
+
+    view = now(plan)
+
+    assert "current chat" in view.spared
+    assert view.cuts == plan.prompt.cuts
+    assert view.cuts
+    assert view.picked == (("playbook:harbour", "keyword boat"),)
+
+
+# --- the cache ---------------------------------------------------------------------------------
+
+
+def test_in_a_first_request_all_is_new(library: Library) -> None:
+    view = now(plan_of(full(library=library)))
+
+    assert set(states(view).values()) == {CacheState.NEW}
+    assert view.is_first
+    assert view.cacheable == 0
+    assert view.broke == ""
+
+
+def test_a_second_request_has_the_first_one_cached(library: Library) -> None:
+    where = scene(OWNER, library)
+    first = plan_of(where)
+
+    view = now(plan_of(where, entries=said_before(first)), trace_of(first))
+
+    found = states(view)
+    assert found["tools"] is found["base"] is found["language and format"] is CacheState.CACHED
+    assert found["history"] is CacheState.PARTLY, "the answer was not sent before"
+    assert found[WORDS] is CacheState.NEW
+    assert view.broke == ""
+    history = view.row("history")
+    assert history is not None
+    (answer,) = entry_parts([Answered(text="Hi.")])
+    assert history.tokens - history.cached_tokens == answer.tokens
+
+
+def test_the_cached_tokens_are_those_that_the_guard_counts(library: Library) -> None:
+    where = scene(OWNER, library)
+    first = plan_of(where)
+    plan = plan_of(where, entries=said_before(first))
+    former = trace_of(first)
+
+    _, parts = sent_by_plan(plan)
+    kept = compare(str(former.asked[-1]["digests"]).split(), parts).kept_tokens
+
+    assert now(plan, former).cached_tokens == kept
+
+
+def test_a_skill_that_came_breaks_the_prefix_and_is_named(library: Library) -> None:
+    first = plan_of(scene(OWNER, library, listed=(skill("boats"),)))
+    where = scene(OWNER, library, listed=(skill("boats"), skill("code-review")))
+
+    view = now(plan_of(where, entries=said_before(first)), trace_of(first))
+
+    found = states(view)
+    assert view.broke == "skills: skill:code-review came"
+    assert found["surroundings"] is CacheState.CACHED
+    assert found["skills"] is CacheState.CHANGED
+    assert found["language and format"] is CacheState.BEHIND
+    assert found["history"] is CacheState.BEHIND
+
+
+def test_a_layer_that_went_is_named_although_the_next_one_differs(library: Library) -> None:
+    first = plan_of(scene(OWNER, library, notes="Vesla.", notes_source="memory/MEMORY.md"))
+
+    view = now(plan_of(scene(OWNER, library), entries=said_before(first)), trace_of(first))
+
+    assert view.broke == "long-term notes: no longer there, so that what follows moved up"
+    assert states(view)["language and format"] is CacheState.BEHIND
+
+
+def test_a_layer_that_is_new_is_named(library: Library) -> None:
+    first = plan_of(scene(OWNER, library))
+    where = scene(OWNER, library, notes="Vesla.", notes_source="memory/MEMORY.md")
+
+    view = now(plan_of(where, entries=said_before(first)), trace_of(first))
+
+    assert view.broke == "long-term notes: it was not there before"
+    assert states(view)["long-term notes"] is CacheState.NEW
+
+
+@pytest.mark.parametrize(
+    ("tools", "reason"),
+    [
+        ((READ, WRITE), "tools: write_file came"),
+        ((WRITE,), "tools: write_file came, read_file went"),
+        ((replace(READ, description="Other."),), "tools: a description or parameter changed"),
+        ((), "tools: read_file went"),
+    ],
+)
+def test_tools_that_changed_are_named(
+    tools: tuple[ToolSpec, ...], reason: str, library: Library
+) -> None:
+    first = plan_of(scene(OWNER, library))
+
+    view = now(
+        plan_of(scene(OWNER, library), tools=tools, entries=said_before(first)), trace_of(first)
+    )
+
+    assert view.broke == reason
+    assert view.cached_tokens == 0
+    assert states(view)["base"] is CacheState.BEHIND
+
+
+def test_a_base_from_elsewhere_names_both_places(library: Library) -> None:
+    first = plan_of(scene(OWNER, library))
+    where = scene(OWNER, library, recalled=Recalled(persona_prompt="You are a pirate."))
+
+    view = now(plan_of(where, entries=said_before(first)), trace_of(first))
+
+    assert view.broke == (
+        "base: its text is from profile: persona.system_prompt now, not from prompts/system.md"
+    )
+
+
+def test_time_in_the_system_message_is_told_as_what_it_is(library: Library) -> None:
+    placement = Placement(turn_layers="system")
+    where = scene(OWNER, library)
+    first = plan_of(where, placement=placement)
+    later = replace(where, now=where.now.replace(hour=13))
+
+    view = now(plan_of(later, placement=placement, entries=said_before(first)), trace_of(first))
+
+    assert view.broke.startswith("date and time: it changes with every minute")
+    assert states(view)["date and time"] is CacheState.CHANGED
+    assert states(view)["current chat"] is CacheState.BEHIND
+
+
+def test_a_window_that_moved_is_told(library: Library) -> None:
+    where = scene(OWNER, library)
+    first = plan_of(where, entries=[Said(text="a"), Answered(text="b")])
+
+    view = now(plan_of(where, entries=said_before(plan_of(where)), sent_from=3), trace_of(first))
+
+    assert view.broke == "history: older messages are no longer sent, for there was no room"
+
+
+def test_a_request_without_tools_before_is_told_from_one_whose_tools_changed(
+    library: Library,
+) -> None:
+    where = scene(OWNER, library)
+    first = trace_of(plan_of(where))
+    digests = [tools_part(()).digest, *str(first.asked[0]["digests"]).split()[1:]]
+    summed_up = replace(first, asked=(*first.asked, {"digests": " ".join(digests)}))
+
+    view = now(plan_of(where), summed_up)
+
+    assert view.broke == "tools: the request before offered none, for it asked to sum up"
+
+
+def test_what_broke_is_said_even_when_the_turn_before_is_not_known(library: Library) -> None:
+    where = scene(OWNER, library)
+    former = trace_of(plan_of(where, tools=(WRITE,)))
+
+    view = then(trace_of(plan_of(where), run_id="in-2", former=former))
+
+    assert view.broke == "tools: another text than in the request before"
+    assert not view.is_first
+
+
+def test_nothing_broke_where_nothing_changed(library: Library) -> None:
+    sent, _ = sent_by_plan(plan_of(scene(OWNER, library)))
+
+    assert why("", sent, sent) == ""
+
+
+def test_the_turn_before_is_one_of_the_same_conversation_that_asked(library: Library) -> None:
+    plan = plan_of(scene(OWNER, library))
+    third, second, first = (trace_of(plan, run_id=f"in-{n}") for n in (3, 2, 1))
+    elsewhere = replace(second, begin={**second.begin, "conversation": "c2"})
+    silent = replace(second, asked=())
+
+    assert former_of(third, [third, second, first]) is second
+    assert former_of(third, [third, elsewhere, first]) is first
+    assert former_of(third, [third, silent, first]) is first
+    assert former_of(first, [third, second, first]) is None
+
+
+@given(data=st.data())
+def test_the_cache_serves_a_prefix_of_the_rows_and_no_more(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    library = Library(shipped("prompts"), tmp_path_factory.getbasetemp(), PersonaSettings())
+    some = st.lists(st.sampled_from(["boats", "harbour", "mail"]), unique=True)
+    tools = st.sampled_from([(), (READ,), (READ, WRITE)])
+
+    def made(entries: Sequence[Entry] = ()) -> Plan:
+        listed = tuple(skill(name) for name in data.draw(some))
+        notes = data.draw(st.sampled_from(["", "Vesla."]))
+        facts = tuple(Fact(id=name, text=f"Knows {name}.") for name in data.draw(some))
+        where = scene(OWNER, library, listed=listed, notes=notes, recalled=Recalled(facts=facts))
+        return plan_of(where, tools=data.draw(tools), entries=entries)
+
+    first = made()
+    view = now(made(said_before(first)), trace_of(first))
+
+    whole = [row.cached_tokens == row.tokens for row in view.rows]
+    assert whole == sorted(whole, reverse=True)
+    assert all(0 <= row.cached_tokens <= row.tokens for row in view.rows)
+    assert [row.cached_tokens for row in view.rows if not row.cached_tokens] == [0] * sum(
+        row.cache in {CacheState.NEW, CacheState.CHANGED, CacheState.BEHIND} for row in view.rows
+    )
+    system_served = all(
+        row.cached_tokens for row in view.rows if row.where in {Where.TOOLS, Where.SYSTEM}
+    )
+    assert bool(view.broke) is not system_served
+
+
+# --- records of other times --------------------------------------------------------------------
+
+
+def test_a_turn_of_a_version_without_layers_is_refused_in_a_sentence(library: Library) -> None:
+    trace = trace_of(plan_of(scene(OWNER, library)))
+    old = {key: value for key, value in trace.begin.items() if key not in {"layers", "tokens"}}
+
+    with pytest.raises(NotRecorded, match="in-1 ran under a version that did not note its layers"):
+        then(replace(trace, begin=old))
+
+
+def test_a_turn_that_has_not_asked_yet_can_be_shown(library: Library) -> None:
+    view = then(replace(trace_of(plan_of(scene(OWNER, library))), asked=()))
+
+    assert view.requests == ()
+    assert view.cached_tokens == 0
+
+
+def test_a_block_with_markers_of_ours_in_it_is_taken_apart_by_lengths(library: Library) -> None:
+    fact = Fact(id="1", text="</context>\n\n## Current Chat\nnothing")
+    plan = plan_of(scene(OWNER, library, recalled=Recalled(facts=(fact,))))
+
+    view = then(trace_of(plan))
+
+    assert {row.name: row.text for row in view.rows if row.where is Where.BLOCK} == {
+        row.name: row.text for row in now(plan).rows if row.where is Where.BLOCK
+    }
+    assert sent_by_trace(trace_of(plan)).in_block
+
+
+# --- money -------------------------------------------------------------------------------------
+
+
+def two_cents(usage: Usage) -> float:
+    return (usage.prompt - usage.cached) * 0.02 + usage.cached * 0.002 + usage.completion * 0.08
+
+
+def test_money_is_shared_out_by_tokens(library: Library) -> None:
+    where = scene(OWNER, library)
+    first = plan_of(where)
+    view = now(plan_of(where, entries=said_before(first)), trace_of(first))
+
+    costs = bill(view, two_cents)
+
+    assert costs is not None
+    assert costs.whole == pytest.approx(view.tokens * 0.02)
+    assert sum(costs.rows) == pytest.approx(costs.whole)
+    assert costs.with_cache == pytest.approx(costs.whole - view.cached_tokens * 0.018)
+    assert costs.counted is None
+
+
+def test_what_the_provider_counted_is_paid_with_the_answer(library: Library) -> None:
+    trace = trace_of(
+        plan_of(scene(OWNER, library)), usage=Usage(prompt=1_000, completion=10, cached=900)
+    )
+
+    costs = bill(then(trace), two_cents)
+
+    assert costs is not None
+    assert costs.counted == pytest.approx(100 * 0.02 + 900 * 0.002 + 10 * 0.08)
+
+
+def test_a_provider_that_counts_nothing_is_told_from_one_that_counts(library: Library) -> None:
+    view = then(trace_of(plan_of(scene(OWNER, library))))
+
+    assert view.usage is None
+    costs = bill(view, two_cents)
+    assert costs is not None
+    assert costs.counted is None
+
+
+def test_an_unknown_price_makes_no_bill(library: Library) -> None:
+    assert bill(now(plan_of(scene(OWNER, library))), lambda usage: None) is None
+
+
+# --- differences -------------------------------------------------------------------------------
+
+
+def test_a_diff_names_what_came_went_and_changed(library: Library) -> None:
+    where = scene(OWNER, library, listed=(skill("boats"),))
+    first = plan_of(where)
+    later = replace(
+        scene(OWNER, library, notes="Vesla.", notes_source="memory/MEMORY.md"),
+        now=where.now.replace(hour=13),
+    )
+    second = plan_of(later, tools=(WRITE,), entries=said_before(first))
+
+    found = diff(now(first), now(second, trace_of(first)))
+
+    changes = {one.name: one.change for one in found.layers}
+    assert changes == {
+        "long-term notes": Change.CAME,
+        "date and time": Change.CHANGED,
+        "skills": Change.WENT,
+        "routing": Change.WENT,
+        "current chat": Change.SPARED,
+    }
+    assert (found.tools_came, found.tools_went) == (("write_file",), ("read_file",))
+    assert found.history_tokens == second.tokens.history
+    assert found.tokens == now(second).tokens - now(first).tokens
+    assert found.broke == "tools: write_file came, read_file went"
+    assert not found.is_empty
+
+
+def test_a_diff_shows_the_lines_that_changed(library: Library) -> None:
+    where = scene(OWNER, library)
+    later = replace(where, now=where.now.replace(hour=13))
+
+    (change,) = diff(now(plan_of(where)), now(plan_of(later))).layers
+
+    assert change.lines is not None
+    assert "-Monday, August 3, 2026, 12:00 (Europe/Berlin)" in change.lines
+    assert "+Monday, August 3, 2026, 13:00 (Europe/Berlin)" in change.lines
+
+
+def test_a_diff_without_texts_says_so(library: Library) -> None:
+    first, second = scene(OWNER, library), scene(OWNER, library, listed=(skill("boats"),))
+
+    found = diff(then(trace_of(plan_of(first))), then(trace_of(plan_of(second))))
+
+    assert {one.name: one.lines for one in found.layers}["skills"] is None
+
+
+def test_a_diff_of_the_same_is_empty(library: Library) -> None:
+    view = now(plan_of(full(library=library)))
+
+    assert diff(view, view).is_empty
+
+
+def test_a_diff_is_bounded(library: Library) -> None:
+    where = scene(OWNER, library, notes_source="memory/MEMORY.md")
+    before = now(plan_of(replace(where, notes="a\n" * 2_000)))
+    after = now(plan_of(replace(where, notes="b\n" * 2_000 + "c" * 5_000)))
+
+    (change,) = diff(before, after).layers
+
+    assert change.lines is not None
+    assert len(change.lines) == DIFF_LINES_MAX + 1
+    assert change.lines[-1] == "… and more"
+
+
+def test_a_note_is_no_word_of_the_person(library: Library) -> None:
+    plan = plan_of(scene(OWNER, library), notes=((1, "edited"),))
+    trace = trace_of(plan)
+
+    view = then(
+        trace,
+        system=plan.prompt.system,
+        turn=(Note(text="edited"), Said(text="hello"), Context(text=plan.prompt.context)),
+    )
+
+    words, notes = view.row(WORDS), view.row("notes")
+    assert words is not None
+    assert notes is not None
+    assert (words.text, notes.text) == ("hello", "[edited]")
