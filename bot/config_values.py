@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+
+from agent.skills import patterns
 
 
 def _person_number(value: object) -> int:
@@ -43,18 +44,14 @@ def _http_url(value: str) -> str:
 
 
 def _pattern(value: str) -> str:
-    """A regular expression that Python takes. Matching is up to whoever uses it."""
+    """A regular expression as it will be used: what the search cannot take is told at start."""
     if not value.strip():
         raise ValueError("an empty pattern fits every message; if that is meant, write .*")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about what a later Python may read differently
-            re.compile(value, re.IGNORECASE)
-    except re.error as error:
-        at = f" at character {error.pos + 1}" if error.pos is not None else ""
-        raise ValueError(f"not a regular expression: {error.msg}{at}") from None
-    except (OverflowError, RecursionError):
-        raise ValueError("not a regular expression that can be used: too large") from None
+        patterns.Pattern(value)
+    except patterns.PatternWrong as wrong:
+        at = f" at character {wrong.fault.position}" if wrong.fault.position else ""
+        raise ValueError(f"not a regular expression that works: {wrong.fault.text}{at}") from None
     return value
 
 
