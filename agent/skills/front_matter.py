@@ -165,9 +165,11 @@ def _check_no_late_front_matter(lines: Sequence[str]) -> None:
 def structured(value: Scalar) -> Node:
     """What a text holds that was written as JSON or YAML in one value. Raises Unreadable."""
     try:
-        return _node(json.loads(value.text, **_json_hooks(value.line)), value.line)
+        node = _node(json.loads(value.text, **_json_hooks(value.line)), value.line)
     except (ValueError, RecursionError):
         return _built(value.text, value.line).root
+    _check_size(node, value.line)
+    return node
 
 
 def duplicates(node: Node) -> Iterator[Flaw]:
@@ -408,6 +410,20 @@ def _unquoted(text: str) -> str:
 
 
 # --- JSON --------------------------------------------------------------------------------------
+
+
+def _check_size(root: Node, line: int) -> None:
+    """JSON held to the same bounds as YAML: those who use it go down by recursion."""
+    count, waiting = 0, [(root, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        count += 1
+        if count > NODES_MAX or depth > DEPTH_MAX:
+            raise Unreadable("too much is nested here", line)
+        if isinstance(node, Fields):
+            waiting.extend((value, depth + 1) for _, value in node.entries)
+        elif isinstance(node, Items):
+            waiting.extend((value, depth + 1) for value in node.values)
 
 
 def _json_hooks(line: int) -> dict[str, Any]:

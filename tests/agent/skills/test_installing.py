@@ -6,6 +6,7 @@ import os
 import stat
 import tarfile
 import time
+import tracemalloc
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -365,11 +366,16 @@ def test_a_declared_size_is_not_believed(rig: Rig) -> None:
 def test_a_header_that_claims_gigabytes_takes_no_memory(rig: Rig) -> None:
     header = tarfile.TarInfo("pax")
     header.type, header.size = tarfile.XHDTYPE, 8 * 10**9
-    data = header.tobuf(tarfile.GNU_FORMAT) + bytes(60_000_000)
+    data = gzip.compress(header.tobuf(tarfile.GNU_FORMAT) + bytes(100_000_000))
+    archive = rig.archive("a.tar.gz", data)
+    tracemalloc.start()
 
     with pytest.raises(InstallRefused):
-        install(rig.archive("a.tar.gz", gzip.compress(data)), rig.target)
+        install(archive, rig.target)
 
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50_000_000
     assert rig.is_untouched()
 
 

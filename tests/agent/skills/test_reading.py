@@ -195,14 +195,13 @@ def test_blank_lines_above_the_front_matter_do_not_matter() -> None:
     [
         "just words",
         "- a\n- b",
-        "name: trains\ndescription: d\n--- allowed-tools: Read\nversion: 1",
     ],
 )
 def test_nothing_but_keys_and_values_is_taken_for_front_matter(front: str) -> None:
     reading = read(f"---\n{front}\n---\nText")
 
-    assert reading.skill is None or reading.skill.allowed_tools is None
-    assert reading.problems
+    assert reading.skill is None
+    assert errors(reading)
 
 
 def test_a_file_that_is_too_large_is_refused() -> None:
@@ -237,6 +236,24 @@ def test_yaml_that_wants_to_harm_does_no_harm(value: str) -> None:
 
     assert reading.skill is None
     assert errors(reading)
+
+
+@pytest.mark.parametrize("depth", [40, 400, 900, 20_000])
+def test_what_is_nested_too_deep_is_an_error_in_yaml_and_json(depth: int) -> None:
+    deep = '{"a": ' * depth + "1" + "}" * depth
+    texts = [f"  auto_invoke: {{tool: x, args: {deep}}}", f"  auto_invoke: '{{\"tool\": {deep}}}'"]
+
+    for text in texts:
+        reading = read(with_front("metadata:", text))
+        assert reading.skill is None
+        assert errors(reading)
+
+
+def test_a_second_document_in_the_front_matter_hides_no_limit() -> None:
+    reading = read(with_front("allowed-tools: Read", "--- # more", "version: 1"))
+
+    assert reading.skill is None
+    assert "SKILL.md:4: allowed-tools" in errors(reading)[0]
 
 
 @given(st.binary(max_size=400))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agent.skills.places import Places
+from agent.skills.places import Look, Places, look
 from agent.skills.shelf import KEPT_S, LOOK_EVERY_S, RETRY_S, SkillShelf, playbook_digest
 from agent.skills.skill import Place, Severity, Shelf, SkillState
 from agent.stored import SkillRecord, StoredPlaybook
@@ -302,6 +302,25 @@ async def test_a_change_that_keeps_size_and_time_is_noticed(rig: Rig) -> None:
 
     assert found is not None
     assert found.text == "New"
+
+
+async def test_what_looked_new_is_read_once_more_at_the_next_look(rig: Rig) -> None:
+    put(rig.workspace, "trains", body="Old")
+    old = look(Place.WORKSPACE, rig.workspace, Look())
+    put(rig.workspace, "trains", body="New")
+    new = look(Place.WORKSPACE, rig.workspace, Look())
+    # As if the change had left no mark in the file's times.
+    unseen = {
+        path: replace(found, reading=old.found[path].reading) for path, found in new.found.items()
+    }
+
+    again = look(Place.WORKSPACE, rig.workspace, Look(found=unseen))
+    settled = look(Place.WORKSPACE, rig.workspace, again)
+
+    texts = [found.reading.skill.text for found in again.found.values() if found.reading.skill]
+    assert texts == ["New"]
+    assert [found.is_settled for found in again.found.values()] == [True]
+    assert all(settled.found[path] is found for path, found in again.found.items())
 
 
 async def test_the_same_shelf_is_given_while_nothing_changes(rig: Rig) -> None:
