@@ -36,6 +36,13 @@ def test_the_same_limit_is_the_same_in_every_shape(value: str) -> None:
     assert entries(value) == ("Bash(git:*)", "Read")
 
 
+@pytest.mark.parametrize(
+    "value", ["Read, Bash(git add:*, x)", "Bash(git add:*, x) Read", "[Read, 'Bash(git add:*, x)']"]
+)
+def test_what_stands_in_brackets_is_one_entry(value: str) -> None:
+    assert entries(value) == ("Bash(git add:*, x)", "Read")
+
+
 @pytest.mark.case("SK-11")
 @pytest.mark.parametrize("value", ["", "null", "~", '""', "'  '"])
 def test_an_empty_value_sets_no_limit(value: str) -> None:

@@ -241,7 +241,10 @@ def test_yaml_that_wants_to_harm_does_no_harm(value: str) -> None:
 @pytest.mark.parametrize("depth", [40, 400, 900, 20_000])
 def test_what_is_nested_too_deep_is_an_error_in_yaml_and_json(depth: int) -> None:
     deep = '{"a": ' * depth + "1" + "}" * depth
-    texts = [f"  auto_invoke: {{tool: x, args: {deep}}}", f"  auto_invoke: '{{\"tool\": {deep}}}'"]
+    texts = [
+        f"  auto_invoke: {{tool: x, args: {deep}}}",
+        f'  auto_invoke: \'{{"tool": "x", "args": {deep}}}\'',
+    ]
 
     for text in texts:
         reading = read(with_front("metadata:", text))
