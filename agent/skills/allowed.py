@@ -34,6 +34,7 @@ _ALIASES = {
 """How other assistants call what we have too: a limit written for them means the same here."""
 
 _SHELL = re.compile(r"[;&|<>`\n\r\0]|\$[({]|^\(")
+_NO_LIMIT = frozenset({"", "(*)"})
 _PREFIX = re.compile(r"(?::|\s+)\*$")
 
 
@@ -71,7 +72,7 @@ def allows_tool(entries: Sequence[str] | None, tool: str) -> bool:
     if entries is None:
         return True
     return any(
-        _matches(_ours(name), tool) and (not limit or tool == EXEC)
+        _matches(_ours(name), tool) and (limit in _NO_LIMIT or tool == EXEC)
         for name, limit in map(_split, entries)
     )
 
@@ -86,7 +87,7 @@ def allows_command(entries: Sequence[str] | None, argv: Sequence[str]) -> bool:
     if entries is None:
         return True
     limits = [limit for name, limit in map(_split, entries) if _matches(_ours(name), EXEC)]
-    if any(limit in {"", "(*)"} for limit in limits):
+    if not _NO_LIMIT.isdisjoint(limits):
         return True
     if not argv or any(_SHELL.search(word) for word in argv):
         return False

@@ -152,6 +152,7 @@ def test_tools_are_known_by_the_names_that_others_give_them() -> None:
 
 def test_a_limit_on_arguments_that_cannot_be_kept_allows_nothing() -> None:
     assert not allows_tool(("Read(docs/**)",), "read_file")
+    assert allows_tool(("Read(*)",), "read_file")
 
 
 @given(st.lists(st.text(max_size=12), max_size=6), st.text(max_size=20))
