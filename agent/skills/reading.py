@@ -12,10 +12,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agent.skills.allowed import allowed_entries
+from agent.skills.fields import FieldReader, OwnKeys
 from agent.skills.front_matter import (
     Fields,
-    Flaw,
     Items,
     Node,
     Scalar,
@@ -45,8 +44,6 @@ _CRON_NAMES = frozenset(
     {"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"}
 )
 _ZONE = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
-_TRUE = frozenset({"true", "yes", "on", "1"})
-_FALSE = frozenset({"false", "no", "off", "0"})
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -72,18 +69,18 @@ class Reading:
 
 def read_skill(data: bytes, where: Where) -> Reading:
     """Reads the bytes of one SKILL.md. Its state and digest are left for the shelf to set."""
-    reader = _Reader()
+    reader = FieldReader()
     try:
         found = parts(data)
     except Unreadable as error:
         reader.error(str(error), error.line)
-        return Reading(problems=reader.problems(where, where.folder_name))
+        return Reading(problems=_problems(reader, where, where.folder_name))
     reader.flaws.extend(found.flaws)
     reader.flaws.extend(duplicates(found.fields) if found.fields else ())
     skill, requires = _skill(reader, found.fields or Fields(), found.body, where)
     if found.fields is None:
         reader.warning("there is no front matter: name and description are made up")
-    problems = reader.problems(where, skill.name)
+    problems = _problems(reader, where, skill.name)
     is_broken = any(problem.severity is Severity.ERROR for problem in problems)
     return Reading(skill=None if is_broken else skill, problems=problems, requires=requires)
 
@@ -93,10 +90,10 @@ def is_name(text: str) -> bool:
     return len(text) <= NAME_MAX and _NAME.fullmatch(text) is not None
 
 
-def _skill(reader: _Reader, front: Fields, body: str, where: Where) -> tuple[Skill, Requires]:
+def _skill(reader: FieldReader, front: Fields, body: str, where: Where) -> tuple[Skill, Requires]:
     metadata = reader.block(front, "metadata")
     spaces = {name: reader.block(metadata, name, is_lenient=True) for name in NAMESPACES}
-    own = _Own(reader, (spaces["hearthbot"], metadata))
+    own = OwnKeys(reader, (spaces["hearthbot"], metadata))
     _check_margin(reader, front)
     trigger = own.block("trigger")
     skill = Skill(
@@ -126,164 +123,21 @@ def _skill(reader: _Reader, front: Fields, body: str, where: Where) -> tuple[Ski
     return skill, _requires(reader, (metadata, *spaces.values()))
 
 
-# --- reading values, with complaints -----------------------------------------------------------
+def _problems(reader: FieldReader, where: Where, name: str) -> tuple[Problem, ...]:
+    return tuple(
+        Problem(skill=name, file=where.file, text=flaw.text, line=flaw.line, severity=flaw.severity)
+        for flaw in sorted(reader.flaws, key=lambda flaw: flaw.line)
+    )
 
 
-@dataclass(slots=True)
-class _Reader:
-    """Takes values of a known kind out of fields and notes what does not fit."""
-
-    flaws: list[Flaw] = field(default_factory=list)
-
-    @property
-    def has_errors(self) -> bool:
-        return any(flaw.severity is Severity.ERROR for flaw in self.flaws)
-
-    def error(self, text: str, line: int = 0) -> None:
-        self.flaws.append(Flaw(text=text, line=line))
-
-    def warning(self, text: str, line: int = 0) -> None:
-        self.flaws.append(Flaw(text=text, line=line, severity=Severity.WARNING))
-
-    def problems(self, where: Where, name: str) -> tuple[Problem, ...]:
-        return tuple(
-            Problem(
-                skill=name,
-                file=where.file,
-                text=flaw.text,
-                line=flaw.line,
-                severity=flaw.severity,
-            )
-            for flaw in sorted(self.flaws, key=lambda flaw: flaw.line)
-        )
-
-    def block(self, fields: Fields, key: str, *, is_lenient: bool = False) -> Fields:
-        """The fields below a key, also where they were written as one JSON text."""
-        node = fields.find(key)
-        if node is None or (isinstance(node, Scalar) and (node.is_null or not node.text.strip())):
-            return fields.below(key)
-        if isinstance(node, Scalar) and (not is_lenient or node.text.lstrip().startswith("{")):
-            try:
-                node = structured(node)
-            except Unreadable as error:
-                self.error(f"{key}: {error}", node.line)
-                return Fields()
-        if isinstance(node, Fields):
-            self.flaws.extend(duplicates(node) if fields.find(key) is not node else ())
-            return Fields(entries=node.entries + fields.below(key).entries, line=node.line)
-        if is_lenient:
-            self.warning(f"{key} is not made of keys and values, and is ignored", node.line)
-        else:
-            self.error(f"{key} must be made of keys and values", node.line)
-        return Fields()
-
-    def allowed(self, front: Fields) -> tuple[str, ...] | None:
-        try:
-            return allowed_entries(front.find("allowed-tools"))
-        except Unreadable as error:
-            self.error(str(error), error.line)
-            return ()
-
-    def text(self, fields: Fields | None, key: str) -> str:
-        node = fields.find(key) if fields is not None else None
-        return self.as_text(node, key)
-
-    def as_text(self, node: Node | None, key: str) -> str:
-        if node is None or (isinstance(node, Scalar) and node.is_null):
-            return ""
-        if isinstance(node, Scalar):
-            return node.text.strip()
-        self.error(f"{key} must be one text", node.line)
-        return ""
-
-    def as_texts(self, node: Node | None, key: str, *, parts_at: str = ",") -> tuple[str, ...]:
-        """A list, or a text with commas; each once. With `parts_at` empty a text is one item."""
-        match node:
-            case None:
-                return ()
-            case Scalar() if node.is_null:
-                return ()
-            case Scalar() if parts_at and node.text.lstrip().startswith("["):
-                return self._listed(node, key)
-            case Scalar():
-                found = node.text.split(parts_at) if parts_at else [node.text]
-            case Items():
-                found = [item.text for item in node.values if isinstance(item, Scalar)]
-                if len(found) < len(node.values):
-                    self.error(f"{key} must be a list of texts", node.line)
-            case Fields():
-                self.error(f"{key} must be a list of texts", node.line)
-                return ()
-        return tuple(dict.fromkeys(text.strip() for text in found if text.strip()))
-
-    def _listed(self, node: Scalar, key: str) -> tuple[str, ...]:
-        try:
-            inner = structured(node)
-        except Unreadable:
-            inner = node
-        if isinstance(inner, Items):
-            return self.as_texts(inner, key)
-        self.error(f"{key} begins like a list, and is none", node.line)
-        return ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Own:
-    """Our own keys: below `metadata.hearthbot`, else in `metadata` itself."""
-
-    reader: _Reader
-    places: tuple[Fields, ...]
-
-    def find(self, key: str) -> Node | None:
-        found = (place.find(key) for place in self.places)
-        return next((node for node in found if node is not None), None)
-
-    def text(self, key: str) -> str:
-        return self.reader.as_text(self.find(key), key)
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        return self.reader.as_texts(self.find(key), key)
-
-    def block(self, key: str) -> Fields | None:
-        place = next((place for place in self.places if place.find(key) is not None), None)
-        return self.reader.block(place, key, is_lenient=True) if place is not None else None
-
-    def flag(self, key: str) -> bool:
-        node = self.find(key)
-        word = self.reader.as_text(node, key).casefold()
-        if node is not None and word not in _TRUE | _FALSE | {""}:
-            self.reader.error(f"{key} must be true or false", node.line)
-        return word in _TRUE
-
-    def count(self, key: str) -> int | None:
-        """A whole number from 1 on, or None."""
-        node = self.find(key)
-        text = self.reader.as_text(node, key)
-        if node is None or not text:
-            return None
-        if not re.fullmatch(r"[0-9]{1,9}", text) or not int(text):
-            self.reader.error(f"{key} must be a whole number from 1 on", node.line)
-            return None
-        return int(text)
-
-    def priority(self) -> int:
-        node = self.find("priority")
-        if node is None or (isinstance(node, Scalar) and node.is_null):
-            return 0
-        if isinstance(node, Scalar) and re.fullmatch(r"[+-]?[0-9]{1,6}", node.text.strip()):
-            return int(node.text)
-        self.reader.warning("priority is not a whole number, and is ignored", node.line)
-        return 0
+# --- the single fields -------------------------------------------------------------------------
 
 
 def _in(fields: Fields | None, key: str) -> Node | None:
     return fields.find(key) if fields is not None else None
 
 
-# --- the single fields -------------------------------------------------------------------------
-
-
-def _check_margin(reader: _Reader, front: Fields) -> None:
+def _check_margin(reader: FieldReader, front: Fields) -> None:
     """Our keys belong below `metadata`; a limit beside it must not be lost unseen."""
     ours = {folded(key): reader.error for key in _OWN_LIMITS}
     ours |= {folded(key): reader.warning for key in _OWN_KEYS}
@@ -293,7 +147,7 @@ def _check_margin(reader: _Reader, front: Fields) -> None:
             complain(f"{key.text} is read below `metadata:` only: move it there", key.line)
 
 
-def _name(reader: _Reader, front: Fields, where: Where) -> str:
+def _name(reader: FieldReader, front: Fields, where: Where) -> str:
     node = front.find("name")
     written, line = reader.text(front, "name"), node.line if node is not None else 0
     wanted = [written, where.folder_name, _slug(written), _slug(where.folder_name)]
@@ -322,7 +176,7 @@ def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", _CAMEL.sub("-", text).casefold()).strip("-")
 
 
-def _description(reader: _Reader, front: Fields, body: str) -> str:
+def _description(reader: FieldReader, front: Fields, body: str) -> str:
     node = front.find("description")
     line = node.line if node is not None else 0
     if node is None:
@@ -356,7 +210,7 @@ def _first_paragraph(body: str) -> str:
     return found or (paragraphs[0].split("\n")[0].lstrip("# ") if paragraphs else "")
 
 
-def _schedule(reader: _Reader, own: _Own) -> SkillSchedule | None:
+def _schedule(reader: FieldReader, own: OwnKeys) -> SkillSchedule | None:
     cron, at = own.text("schedule"), own.text("at")
     minutes = own.count("interval_minutes") or 0
     kinds = {"schedule": cron, "interval_minutes": minutes, "at": at}
@@ -400,7 +254,7 @@ def _is_time(text: str) -> bool:
     return True
 
 
-def _patterns(reader: _Reader, trigger: Node | None) -> tuple[str, ...]:
+def _patterns(reader: FieldReader, trigger: Node | None) -> tuple[str, ...]:
     node = trigger.find("patterns") if isinstance(trigger, Fields) else trigger
     patterns = reader.as_texts(node, "trigger.patterns", parts_at="")
     for pattern in patterns:
@@ -411,7 +265,7 @@ def _patterns(reader: _Reader, trigger: Node | None) -> tuple[str, ...]:
     return patterns
 
 
-def _auto_invokes(reader: _Reader, node: Node | None) -> tuple[AutoInvoke, ...]:
+def _auto_invokes(reader: FieldReader, node: Node | None) -> tuple[AutoInvoke, ...]:
     if isinstance(node, Scalar) and node.text.lstrip()[:1] in {"{", "["}:
         try:
             node = structured(node)
@@ -424,7 +278,7 @@ def _auto_invokes(reader: _Reader, node: Node | None) -> tuple[AutoInvoke, ...]:
     return tuple(found for entry in entries if (found := _auto_invoke(reader, entry)) is not None)
 
 
-def _auto_invoke(reader: _Reader, node: Node) -> AutoInvoke | None:
+def _auto_invoke(reader: FieldReader, node: Node) -> AutoInvoke | None:
     if isinstance(node, Scalar) and node.text.strip():
         return AutoInvoke(tool=node.text.strip())
     if isinstance(node, Fields):
@@ -455,7 +309,7 @@ def _plain(node: Node) -> Any:
             return node.text
 
 
-def _requires(reader: _Reader, blocks: tuple[Fields, ...]) -> Requires:
+def _requires(reader: FieldReader, blocks: tuple[Fields, ...]) -> Requires:
     def gathered(key: str) -> tuple[str, ...]:
         found = (text for block in blocks for text in reader.as_texts(block.find(key), key))
         return tuple(dict.fromkeys(found))
