@@ -123,8 +123,7 @@ class TurnEnd:
 
     `status` is DONE, FAILED or CANCELLED; `reply` None means nothing is said; `inbox` is the
     terminal state of the run's own message. `sent_from` moves the start of the history that is
-    sent (a step, SPEC §5): an id of the message store; `shortened_to` is the one before which old
-    tool results are sent shortened, and never moves back. `owner_notice` goes to the owner.
+    sent (a step, SPEC §5): an id of the message store. `owner_notice` goes to the owner.
     """
 
     status: RunStatus
@@ -135,7 +134,6 @@ class TurnEnd:
     reply: str = ""
     notes_taken: tuple[int, ...] = ()
     sent_from: int | None = None
-    shortened_to: int = 0
     owner_notice: str = ""
 
 
@@ -145,9 +143,9 @@ class Journal(Protocol):
     Raises StorageError. Safe to call from many tasks; writes are in order of the calls.
     """
 
-    async def submit(self, run: NewRun) -> StoredRun | None:
+    async def submit(self, run: NewRun, *, begins: bool = False) -> StoredRun | None:
         """Stores a queued run and marks its inbox row queued, and those of `inbox_joined` joined;
-        None if `run_id` is known."""
+        None if `run_id` is known. With `begins` it is begun in the same transaction."""
 
     async def unfinished(self) -> Sequence[StoredRun]:
         """All runs that are not terminal, in order of submission."""
@@ -178,8 +176,11 @@ class Journal(Protocol):
     async def replace(self, lane: str, message_id: str, payload: Json) -> RunId | None:
         """Replaces the payload of a still queued run of this message; None if there is none."""
 
-    async def finish(self, run_id: RunId, end: TurnEnd) -> Sequence[tuple[str, OutboxId]]:
-        """History, outbox row, inbox state and run status, in one transaction.
+    async def finish(
+        self, run_id: RunId, end: TurnEnd, *, steps: Sequence[StepRecord] = ()
+    ) -> Sequence[tuple[str, OutboxId]]:
+        """History, outbox row, inbox state and run status, in one transaction; with the `steps`
+        that were not recorded before.
 
         Returns the outbox rows that are now ready, each with its lane. A draft of this run becomes
         its reply; with an empty reply a draft that was never shown is dropped, one that was

@@ -46,7 +46,8 @@ class RunningTurn:
     """Implements `agent.ports.TurnContext` for one run, over all attempts in this process.
 
     What a step returned stays in memory until it is written, so that trouble with the storage
-    costs another write, and never another call.
+    costs another write, and never another call. It is written before the next step begins, or with
+    the end of the turn: so the last one costs no transaction of its own.
     """
 
     def __init__(
@@ -55,15 +56,19 @@ class RunningTurn:
         stored: StoredRun,
         functions: Mapping[str, StepFunction],
         steering: Steering,
+        *,
+        begun: bool = False,
     ) -> None:
+        """`begun`: it was stored as begun, just now, so that it has no steps yet."""
         self.stored = stored
         self.stop_reason = stored.stopping
         self._journal = journal
         self._functions = functions
         self._steering = steering
-        self._begun = False
+        self._begun = begun
         self._records: dict[int, StepRecord] = {}
-        self._unwritten: set[int] = set()
+        self._unwritten: list[StepRecord] = []
+        self._writing = asyncio.Lock()
         self._known_to = -1
         self._next = 0
         self._first_receive = True
@@ -85,6 +90,7 @@ class RunningTurn:
         if output is None:
             if known is not None and redo == "once":
                 raise StepUnknown(name)
+            await self.write_down()
             self._go_on()
             if redo == "once":
                 await self._journal.intend(self.run_id, n, name)
@@ -92,10 +98,10 @@ class RunningTurn:
                 self._go_on()
             output = await self._call(name, arguments, listens=listens)
             self._records[n] = StepRecord(n=n, name=name, output=output)
-            self._unwritten.add(n)
-        if n in self._unwritten:
-            await self._journal.record(self.run_id, n, name, output)
-            self._unwritten.discard(n)
+            self._unwritten.append(self._records[n])
+        if redo != "repeat" or self._tasks:
+            # Not to be run again if we die now; or others run beside it, perhaps for long.
+            await self.write_down()
         return output
 
     async def receive(self) -> Sequence[Json]:
@@ -113,6 +119,7 @@ class RunningTurn:
         output = {"messages": [waiting.stored.run.payload for waiting in taken]}
         joined = [waiting.stored.run.run_id for waiting in taken]
         try:
+            await self.write_down()
             await self._journal.record(self.run_id, n, "receive", output, joined=joined)
         except StorageError:
             self._steering.give_back(taken)
@@ -126,6 +133,7 @@ class RunningTurn:
         known = self._record(n, "wait")
         if known is not None and known.output is not None:
             return known.output
+        await self.write_down()
         self._go_on()
         value = await self._journal.signalled(key)
         if value is None and await self._journal.suspend(self.run_id, key):
@@ -147,6 +155,21 @@ class RunningTurn:
         self._known_to = max(self._records, default=-1)
         self._next = 0
         self._first_receive = True
+
+    async def write_down(self) -> None:
+        """Records the finished steps that are not recorded yet. Who comes meanwhile waits: their
+        step may not begin before."""
+        async with self._writing:
+            while self._unwritten:
+                step = self._unwritten[0]
+                assert step.output is not None
+                await self._journal.record(self.run_id, step.n, step.name, step.output)
+                self._unwritten.remove(step)
+
+    @property
+    def unwritten(self) -> Sequence[StepRecord]:
+        """Finished steps that are not recorded yet."""
+        return tuple(self._unwritten)
 
     def stop(self, reason: str) -> None:
         """Cancels the steps in flight; every later step raises TurnStopped."""

@@ -139,6 +139,7 @@ class LocalEngine:
         self._lanes: dict[str, _Lane] = {}
         self._suspended: dict[RunId, StoredRun] = {}
         self._woken: set[RunId] = set()
+        self._beginning: set[str] = set()
         self._slots = asyncio.Semaphore(self._limits.parallel)
         self._group = asyncio.TaskGroup()
         self._accepting = False
@@ -173,7 +174,14 @@ class LocalEngine:
 
     async def submit(self, run: NewRun) -> bool:
         """Stores a run and queues it. False if its id is known. Raises StorageError."""
-        stored = await self._journal.submit(run)
+        begins = self._begins_at_once(run.lane)
+        if begins:
+            self._beginning.add(run.lane)
+        try:
+            stored = await self._journal.submit(run, begins=begins)
+        finally:
+            if begins:
+                self._beginning.discard(run.lane)
         if stored is None:
             return False
         lane = self._lane(run.lane)
@@ -247,6 +255,16 @@ class LocalEngine:
 
     # --- lanes --------------------------------------------------------------------------------
 
+    def _begins_at_once(self, key: str) -> bool:
+        """Whether a run in this lane waits for nothing, so that its begin can be stored with it."""
+        return (
+            self._accepting
+            and self._limits.queue != "collect"
+            and key not in self._lanes
+            and key not in self._beginning
+            and not self._slots.locked()
+        )
+
     def _lane(self, key: str) -> _Lane:
         return self._lanes.setdefault(key, _Lane(key=key, queue=self._limits.queue))
 
@@ -272,7 +290,7 @@ class LocalEngine:
                 await self._collect(lane.waiting[0])
                 async with self._slots:
                     if lane.waiting and self._accepting:
-                        await self._run(lane, lane.waiting.pop(0).stored)
+                        await self._run(lane, lane.waiting.pop(0))
         finally:
             lane.worker = None
             if not lane.waiting:
@@ -282,9 +300,10 @@ class LocalEngine:
         if self._limits.queue == "collect" and next_one.fresh and not next_one.stored.stopping:
             await self._clock.sleep(self._limits.collect_s)
 
-    async def _run(self, lane: _Lane, stored: StoredRun) -> None:
+    async def _run(self, lane: _Lane, taken: Waiting) -> None:
         """One run to its end; while storage is in trouble, again from its last step."""
-        turn = RunningTurn(self._journal, stored, self._program.steps, lane)
+        begun = taken.fresh and taken.stored.status is RunStatus.RUNNING
+        turn = RunningTurn(self._journal, taken.stored, self._program.steps, lane, begun=begun)
         self._woken.discard(turn.run_id)
         lane.active = turn
         try:
@@ -307,7 +326,8 @@ class LocalEngine:
             except Suspended:
                 self._suspend(lane, turn)
                 return
-            self._deliver(await self._journal.finish(turn.run_id, end))
+            rows = await self._journal.finish(turn.run_id, end, steps=turn.unwritten)
+            self._deliver(rows)
 
     def _suspend(self, lane: _Lane, turn: RunningTurn) -> None:
         """Frees the lane, unless the turn was woken or stopped while it unwound."""

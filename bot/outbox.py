@@ -209,8 +209,8 @@ class Outbox:
         if channel is None:
             log.error("outbox.no_channel", row=outbox_id, channel=address.channel)
             return
-        await self._draft_done(row.run_id)
-        row = await self._store.row(outbox_id) or row
+        if await self._draft_done(row.run_id):
+            row = await self._store.row(outbox_id) or row
         await self._not_before(row)
         row = replace(row, text=self._clean(row.text))
         sending = _Sending(row, address, channel, self._store, rest=self._rest)
@@ -234,10 +234,13 @@ class Outbox:
             log.error("outbox.storage", why=str(trouble))
         await self._clock.sleep(self._pause(tries))
 
-    async def _draft_done(self, run_id: RunId | None) -> None:
+    async def _draft_done(self, run_id: RunId | None) -> bool:
+        """Whether a draft was on its way meanwhile, so that the row may have changed."""
         draft = self._drafts.get(run_id) if run_id is not None else None
-        if draft is not None and draft.task is not None:
-            await asyncio.wait([draft.task])
+        if draft is None or draft.task is None:
+            return False
+        await asyncio.wait([draft.task])
+        return True
 
     async def _not_before(self, row: OutRow) -> None:
         wait_s = row.not_before_ms / 1000 - self._clock.now().timestamp()

@@ -26,8 +26,9 @@ from memory.people import owner_address
 from memory.stored_text import dump, storable
 
 _SUBMIT = """
-insert into turns (run_id, lane, person_id, message_id, inbox_id, payload, status, created_ms)
-values (?, ?, ?, ?, ?, ?, 'queued', ?)
+insert into turns (run_id, lane, person_id, message_id, inbox_id, payload, status, started_ms,
+    resumes, created_ms)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (run_id) do nothing
 returning seq
 """
@@ -92,9 +93,6 @@ insert into messages (conversation_id, run_id, kind, body, created_ms) values (?
 """
 _TAKE_NOTE = "update notes set run_id = ? where id = ? and run_id is null"
 _MOVE_START = "update conversations set sent_from = ? where id = ?"
-_SHORTEN_TO = """
-update conversations set shortened_to = ? where id = ? and shortened_to < ?
-"""
 _END_TURN = """
 update turns set status = ?, ended_ms = ?, waits_for = null where run_id = ?
 """
@@ -114,11 +112,16 @@ class SqliteJournal:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def submit(self, run: NewRun) -> StoredRun | None:
-        """Stores a queued run and marks its inbox row queued; None if `run_id` is known."""
+    async def submit(self, run: NewRun, *, begins: bool = False) -> StoredRun | None:
+        """Stores a queued run and marks its inbox row queued; None if `run_id` is known.
+
+        With `begins` it is stored as what `begin` would make of it.
+        """
         place = (run.run_id, run.lane, run.by, run.message_id, run.inbox_id)
         now_ms = self._database.now_ms()
-        values = (*place, dump(run.payload), now_ms)
+        status, resumes = (RunStatus.RUNNING, 1) if begins else (RunStatus.QUEUED, 0)
+        started_ms = now_ms if begins else None
+        values = (*place, dump(run.payload), status, started_ms, resumes, now_ms)
         joined = [(InboxState.JOINED, now_ms, inbox_id) for inbox_id in run.inbox_joined]
 
         def work(connection: sqlite3.Connection) -> StoredRun | None:
@@ -128,7 +131,7 @@ class SqliteJournal:
             if run.inbox_id is not None:
                 connection.execute(_QUEUE_INBOX, (run.run_id, run.inbox_id))
             connection.executemany(_END_INBOX, joined)
-            return StoredRun(run=run, seq=row[0], status=RunStatus.QUEUED)
+            return StoredRun(run=run, seq=row[0], status=status, resumes=resumes)
 
         return await self._database.write(work)
 
@@ -217,8 +220,11 @@ class SqliteJournal:
 
         return await self._database.write(work)
 
-    async def finish(self, run_id: RunId, end: TurnEnd) -> Sequence[tuple[str, OutboxId]]:
-        """History, outbox row, inbox state and run status, in one transaction.
+    async def finish(
+        self, run_id: RunId, end: TurnEnd, *, steps: Sequence[StepRecord] = ()
+    ) -> Sequence[tuple[str, OutboxId]]:
+        """History, outbox row, inbox state and run status, in one transaction; with the `steps`
+        that were not recorded before.
 
         Returns the outbox rows that are now ready, each with its lane; nothing for a run that has
         ended already.
@@ -231,6 +237,7 @@ class SqliteJournal:
             (end.conversation, run_id, kind_of(entry), dump(to_json(entry)), now_ms)
             for entry in end.turn.entries
         ]
+        done = [(run_id, step.n, step.name, dump(step.output), now_ms, now_ms) for step in steps]
 
         def work(connection: sqlite3.Connection) -> Sequence[tuple[str, OutboxId]]:
             turn = connection.execute(_OPEN_TURN, (run_id,)).fetchone()
@@ -239,6 +246,7 @@ class SqliteJournal:
             inbox_id, ended_ms = turn
             if ended_ms is not None:
                 return ()
+            connection.executemany(_RECORD, done)
             connection.executemany(_ADD_ENTRY, entries)
             _keep_conversation(connection, run_id, end)
             ready = _put_out(connection, run_id, end, now_ms=now_ms)
@@ -277,8 +285,6 @@ def _keep_conversation(connection: sqlite3.Connection, run_id: RunId, end: TurnE
     connection.executemany(_TAKE_NOTE, [(run_id, note_id) for note_id in end.notes_taken])
     if end.sent_from is not None:
         connection.execute(_MOVE_START, (end.sent_from, end.conversation))
-    if end.shortened_to:
-        connection.execute(_SHORTEN_TO, (end.shortened_to, end.conversation, end.shortened_to))
 
 
 def _put_out(

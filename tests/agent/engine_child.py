@@ -9,13 +9,14 @@ from functools import partial
 from pathlib import Path
 
 from agent.errors import StepUnknown
-from agent.messages import Address, ConversationId, PersonId, RunId
+from agent.messages import Address, ConversationId, OutboxId, PersonId, RunId
 from agent.ports import (
     InboxState,
     Json,
     NewRun,
     RunStatus,
     StepFunction,
+    StepRecord,
     TurnContext,
     TurnEnd,
 )
@@ -46,6 +47,14 @@ class TellingJournal(SqliteJournal):
     ) -> None:
         await super().record(run_id, n, name, output, joined=joined)
         say("recorded", f"{run_id}:{name}")
+
+    async def finish(
+        self, run_id: RunId, end: TurnEnd, *, steps: Sequence[StepRecord] = ()
+    ) -> Sequence[tuple[str, OutboxId]]:
+        ready = await super().finish(run_id, end, steps=steps)
+        for step in steps:
+            say("recorded", f"{run_id}:{step.name}")
+        return ready
 
 
 class Chat:

@@ -203,6 +203,58 @@ def runs(told: Sequence[tuple[str, str]], step: str) -> int:
 class EngineSuite:
     """Subclassed beside a fixture `lab`, once for each engine."""
 
+    # steps and their records
+
+    async def test_a_finished_step_is_recorded_before_the_next_begins(self, lab: Lab) -> None:
+        async def main(ctx: TurnContext, payload: Json) -> str:
+            for name in ("think", "look", "send", "answer"):
+                await ctx.step(name, payload, redo="once" if name == "send" else "repeat")
+            return ""
+
+        steps = ("think", "look", "send", "answer")
+        program = Script(lab, main, dict.fromkeys(steps, echo))
+        async with lab.engine(program) as engine:
+            await engine.start()
+            await engine.submit(await lab.new_run("r1"))
+            await lab.settled()
+
+        assert lab.told() == [
+            (what, f"r1:{step}") for step in steps for what in ("ran", "recorded")
+        ]
+
+    async def test_a_step_that_acts_is_recorded_before_the_program_goes_on(self, lab: Lab) -> None:
+        known: list[tuple[str, str]] = []
+
+        async def main(ctx: TurnContext, payload: Json) -> str:
+            await ctx.step("send", payload, redo="once")
+            known.extend(lab.told())
+            return ""
+
+        async with lab.engine(Script(lab, main, {"send": echo})) as engine:
+            await engine.start()
+            await engine.submit(await lab.new_run("r1"))
+            await lab.settled()
+
+        assert known == [("ran", "r1:send"), ("recorded", "r1:send")]
+
+    async def test_a_finished_step_is_recorded_while_another_beside_it_still_runs(
+        self, lab: Lab
+    ) -> None:
+        gate = Gate()
+
+        async def main(ctx: TurnContext, payload: Json) -> str:
+            await asyncio.gather(ctx.step("gate", payload), ctx.step("echo", payload))
+            return ""
+
+        async with lab.engine(Script(lab, main, {"gate": gate, "echo": echo})) as engine:
+            await engine.start()
+            await engine.submit(await lab.new_run("r1"))
+            async with asyncio.timeout(5):
+                await until(lambda: ("recorded", "r1:echo") in lab.told())
+            assert gate.inside == 1
+            gate.leave.set()
+            await lab.settled()
+
     # order and parallel lanes
 
     async def test_turns_of_a_lane_run_one_at_a_time_in_the_order_of_their_submission(

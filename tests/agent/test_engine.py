@@ -17,14 +17,14 @@ from typing import Any, cast
 import pytest
 
 from agent.messages import ConversationId, InboxId, PersonId, RunId
-from agent.ports import Journal, NewRun
+from agent.ports import Journal, Json, NewRun, TurnContext
 from agent.stored import NewEvent
 from agent.turns import EngineLimits, LocalEngine
 from memory.conversations import SqliteConversations
 from memory.database import Database
 from memory.inbox import SqliteInbox
 from memory.journal import SqliteJournal
-from tests.agent.engine_suite import LANE, Ended, EngineSuite, Script
+from tests.agent.engine_suite import LANE, Ended, EngineSuite, Gate, Script, echo, plain
 from tests.fakes import FixedClock
 
 KILLS = 10
@@ -53,6 +53,8 @@ class AroundJournal:
             result = await self._around(name, partial(method, *args, **more))
             if name == "record":
                 self.told.append(("recorded", f"{args[0]}:{args[2]}"))
+            for step in more.get("steps", ()):
+                self.told.append(("recorded", f"{args[0]}:{step.name}"))
             return result
 
         return call
@@ -175,6 +177,36 @@ async def lab(tmp_path: Path) -> AsyncIterator[LocalLab]:
 
 class TestLocalEngine(EngineSuite):
     """The suite, over the local engine."""
+
+    async def test_a_turn_of_one_step_is_two_transactions(self, lab: LocalLab) -> None:
+        async with lab.engine(Script(lab, plain, {"echo": echo})) as engine:
+            await engine.start()
+            before = lab.used
+            await engine.submit(await lab.new_run("r1"))
+            await lab.settled()
+
+        assert lab.used - before == 2
+        assert lab.told() == [("ran", "r1:echo"), ("recorded", "r1:echo")]
+
+    async def test_a_run_behind_another_can_be_edited_as_it_is_not_stored_as_begun(
+        self, lab: LocalLab
+    ) -> None:
+        gate = Gate()
+
+        async def main(ctx: TurnContext, payload: Json) -> str:
+            await ctx.step("gate", {})
+            return str(payload["text"])
+
+        async with lab.engine(Script(lab, main, {"gate": gate})) as engine:
+            await engine.start()
+            first, second = [await lab.new_run(name, message_id=name) for name in ("r1", "r2")]
+            await asyncio.gather(engine.submit(first), engine.submit(second))
+            edited = [await engine.edit(LANE, name, {"text": "new"}) for name in ("r1", "r2")]
+            gate.leave.set()
+            await lab.settled()
+
+        assert edited == [False, True]
+        assert (await lab.turns())["r2"].replies == ("new",)
 
 
 # --- the real thing ------------------------------------------------------------------------------

@@ -84,6 +84,35 @@ async def test_begin_returns_the_steps_by_number(journal: SqliteJournal) -> None
     assert (await only(journal)).status == RunStatus.RUNNING
 
 
+async def test_a_run_may_be_stored_as_begun(journal: SqliteJournal, path: Path) -> None:
+    stored = await journal.submit(run("r1"), begins=True)
+
+    assert stored == await only(journal)
+    assert (stored.status, stored.resumes) == (RunStatus.RUNNING, 1)
+    assert rows(path, "select started_ms from turns") == [(START_MS,)]
+    assert await journal.replace(LANE, "1", {}) is None
+    assert await journal.begin(R1) == {}
+    assert (await only(journal)).resumes == 2
+
+
+async def test_steps_may_be_written_with_the_end(
+    journal: SqliteJournal, conversation: ConversationId, path: Path
+) -> None:
+    await journal.submit(run("r1"))
+    await journal.record(R1, 0, "begin", {"a": 1})
+    steps = [
+        StepRecord(n=0, name="begin", output={"a": 2}),
+        StepRecord(n=1, name="model", output={"text": "half \ud83d"}),
+    ]
+
+    await journal.finish(R1, turn_end("r1", conversation), steps=steps)
+
+    assert rows(path, "select n, name, output from steps order by n") == [
+        (0, "begin", '{"a":1}'),
+        (1, "model", '{"text":"half \\ud83d"}'),
+    ]
+
+
 async def test_resumptions_are_counted_since_the_last_step(journal: SqliteJournal) -> None:
     await journal.submit(run("r1"))
     counted = []
