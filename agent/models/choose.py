@@ -1,11 +1,13 @@
-"""Which model answers, and why: by the settings, the environment, and local servers.
+"""Which model answers, through which client, and why: by the settings, the environment, and local
+servers.
 
-`bot.app` asks once at start. Everything from outside (environment, probe) is passed in.
+`bot.app` asks once at start. Everything from outside (environment, probe, prices) is passed in.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import re
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,6 +17,7 @@ from urllib.parse import urlsplit
 
 from agent.errors import SettingsWrong
 from agent.models.embedded import DEMO, OWN_WINDOW, PREFIX
+from agent.models.prices import PriceTable, providers
 from agent.models.wire import Dialect
 from agent.request import ModelTraits
 
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 Probe = Callable[[str], Awaitable[Sequence[str]]]
 """The names of the models at a base URL; empty when nobody answers there. Never raises."""
 
+Client = Literal["auto", "litellm", "direct"]
+
 PROBE_S = 0.3
 MODELS_S = 5.0
 LOCAL_WINDOW = 8_192
@@ -31,39 +36,66 @@ LOCAL_WINDOW = 8_192
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What the settings say; empty means: find out. `window` overrides the known size."""
+    """What the settings say; empty means: find out. `window` overrides the known size.
+
+    `client` auto takes the direct client wherever it reaches, as it is lighter by far.
+    """
 
     model: str = ""
     api_base: str = ""
     api_key: str = field(default="", repr=False)
     window: int = 0
+    client: Client = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """Everything that building the model takes; `why` is one sentence for the owner.
 
-    "direct" is for OpenAICompatible(model, …), "embedded" for Embedded(model, window=…).
+    "direct" is for OpenAICompatible(model, …), "litellm" for LiteLLM(model, …), "embedded" for
+    Embedded(model, window=…). `priced_as` is its name in the PriceTable, empty where nobody knows
+    what it costs; `output_tokens_max` its own limit, 0 where nobody knows it.
     """
 
-    kind: Literal["direct", "embedded"]
+    kind: Literal["direct", "litellm", "embedded"]
     model: str
     why: str
     api_base: str = ""
     api_key: str = field(default="", repr=False)
     traits: ModelTraits = field(default_factory=ModelTraits)
     dialect: Dialect = field(default_factory=Dialect)
+    priced_as: str = ""
+    output_tokens_max: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """A server that the direct client reaches. Without a `key` variable it needs no key."""
+    """A server that the direct client reaches. Without a `key` variable it needs no key.
+
+    `effort`: it takes OpenAI's setting for how long a model thinks, from models that have one.
+    """
 
     title: str
     api_base: str
     key: str = ""
     model: str = ""
     dialect: Dialect = field(default_factory=Dialect)
+    effort: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreign:
+    """A provider with a language of its own, which only litellm speaks.
+
+    `keys` are the variables for its key, `base` the one for its address where it has none of its
+    own; `library` is what litellm needs besides.
+    """
+
+    title: str
+    keys: tuple[str, ...] = ()
+    model: str = ""
+    base: str = ""
+    library: str = ""
 
 
 PROVIDERS: Mapping[str, Provider] = {
@@ -72,12 +104,14 @@ PROVIDERS: Mapping[str, Provider] = {
         api_base="https://api.openai.com/v1",
         key="OPENAI_API_KEY",
         model="gpt-4.1-mini",
+        effort=True,
     ),
     "openrouter": Provider(
         title="OpenRouter",
         api_base="https://openrouter.ai/api/v1",
         key="OPENROUTER_API_KEY",
         model="openai/gpt-4.1-mini",
+        effort=True,
     ),
     "groq": Provider(
         title="Groq",
@@ -119,20 +153,24 @@ PROVIDERS: Mapping[str, Provider] = {
     "hosted_vllm": Provider(title="vLLM", api_base="http://127.0.0.1:8000/v1"),
 }
 _ALIASES = {"vllm": "hosted_vllm", "ollama_chat": "ollama"}
-_BY_KEY = ("openai", "openrouter", "groq", "mistral", "deepseek", "xai")
 _LOCAL = ("ollama", "lm_studio", "hosted_vllm")
 _PROBED = ("ollama", "lm_studio")
 
-# Spoken to in a language of their own.
-_OUT_OF_REACH = {
-    "anthropic": "Anthropic",
-    "gemini": "Gemini",
-    "vertex_ai": "Vertex AI",
-    "bedrock": "Bedrock",
-    "azure": "Azure",
-    "azure_ai": "Azure AI",
-    "cohere": "Cohere",
+FOREIGN: Mapping[str, Foreign] = {
+    "anthropic": Foreign(title="Anthropic", keys=("ANTHROPIC_API_KEY",), model="claude-haiku-4-5"),
+    "gemini": Foreign(
+        title="Gemini", keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"), model="gemini-2.5-flash"
+    ),
+    "cohere": Foreign(title="Cohere", keys=("COHERE_API_KEY",), model="command-a-03-2025"),
+    "azure": Foreign(
+        title="Azure", keys=("AZURE_API_KEY", "AZURE_OPENAI_API_KEY"), base="AZURE_API_BASE"
+    ),
+    "azure_ai": Foreign(title="Azure AI", keys=("AZURE_AI_API_KEY",), base="AZURE_AI_API_BASE"),
+    "vertex_ai": Foreign(title="Vertex AI", library="google.auth"),
+    "bedrock": Foreign(title="Bedrock", library="boto3"),
 }
+_BY_KEY = ("openai", "openrouter", "groq", "mistral", "deepseek", "xai")
+_BY_FOREIGN_KEY = ("anthropic", "gemini", "cohere")
 
 _OWNERS = (
     (re.compile(r"(gpt-|chatgpt|o[1-9])"), "openai"),
@@ -158,25 +196,77 @@ _WINDOWS = (
 _NO_CHAT = re.compile(r"embed|rerank|whisper|tts|\bbge\b|moderation", re.IGNORECASE)
 
 
-async def choose(wanted: Wanted, *, env: Mapping[str, str], probe: Probe | None = None) -> Choice:
+async def choose(
+    wanted: Wanted,
+    *,
+    env: Mapping[str, str],
+    probe: Probe | None = None,
+    prices: PriceTable | None = None,
+) -> Choice:
     """The model of the settings; else a key of the environment, a local server, the embedded one.
 
-    Raises SettingsWrong, with what to do. Looking for local servers takes 0.3 s at most.
+    Raises SettingsWrong, with what to do. Looking for local servers takes 0.3 s at most, looking
+    up the window a few milliseconds.
     """
+    prices = prices or PriceTable()
     if wanted.model:
-        return _named(wanted, env)
-    if wanted.api_base:
-        return await _at_base(wanted, probe or models_at)
-    return (
-        _by_environment(wanted, env)
-        or await _by_local_server(wanted, probe or models_at)
-        or Choice(
-            kind="embedded",
-            model="embedded",
-            traits=DEMO,
-            why="The small embedded model answers, as no provider's key is set and no local "
-            "model server answers: good for a try, set llm.model for real use.",
+        found = await _named(wanted, env, prices)
+    elif wanted.api_base:
+        found = await _at_base(wanted, probe or models_at)
+    else:
+        found = (
+            _by_environment(wanted, env)
+            or _by_foreign_key(wanted, env)
+            or await _by_local_server(wanted, probe or models_at)
+            or Choice(
+                kind="embedded",
+                model="embedded",
+                traits=DEMO,
+                why="The small embedded model answers, as no provider's key is set and no local "
+                "model server answers: good for a try, set llm.model for real use.",
+            )
         )
+    return await _sized(found, wanted, prices)
+
+
+def beside(wanted: Wanted, model: str) -> Wanted:
+    """What is wanted of another model than the main one (a fallback, the cheap one).
+
+    Address and key are the main model's where it is of the same provider, or where both are names
+    of the one server that is set; else its provider's own, from the environment.
+    """
+    same = _provider(wanted.model, wanted) == _provider(model, wanted)
+    if not same or model.startswith("embedded"):
+        return replace(wanted, model=model, api_base="", api_key="", window=0)
+    return replace(wanted, model=model, window=wanted.window if wanted.api_base else 0)
+
+
+def _provider(model: str, wanted: Wanted) -> str:
+    """Whose model a name is; empty where nobody but the address that is set can know it."""
+    prefix, _, rest = model.strip().partition("/")
+    prefix = _ALIASES.get(prefix, prefix)
+    if rest and (prefix in PROVIDERS or prefix in FOREIGN or not wanted.api_base):
+        return prefix
+    return "" if wanted.api_base else _owner(model)
+
+
+async def _sized(choice: Choice, wanted: Wanted, prices: PriceTable) -> Choice:
+    """With what the price table knows of it; the setting wins."""
+    if choice.kind == "embedded":
+        return replace(choice, priced_as=choice.model)
+    provider = choice.priced_as.partition("/")[0]
+    price = await prices.find(choice.priced_as) if choice.priced_as else None
+    local = not choice.priced_as or provider in _LOCAL
+    known = price.window if price else 0
+    effort = choice.kind == "litellm" or (provider in PROVIDERS and PROVIDERS[provider].effort)
+    return replace(
+        choice,
+        traits=ModelTraits(
+            window=wanted.window
+            or (LOCAL_WINDOW if local else known or window_of(choice.priced_as)),
+            effort=effort and price is not None and price.effort,
+        ),
+        output_tokens_max=price.output_max if price else 0,
     )
 
 
@@ -217,7 +307,7 @@ def window_of(model: str, *, local: bool = False) -> int:
     return next((size for mark, size in _WINDOWS if mark.search(name)), 128_000)
 
 
-def _named(wanted: Wanted, env: Mapping[str, str]) -> Choice:
+async def _named(wanted: Wanted, env: Mapping[str, str], prices: PriceTable) -> Choice:
     name = wanted.model.strip()
     if name == "embedded" or name.startswith(PREFIX):
         return _embedded(name, wanted)
@@ -225,13 +315,87 @@ def _named(wanted: Wanted, env: Mapping[str, str]) -> Choice:
     prefix = _ALIASES.get(prefix, prefix)
     if rest and prefix in PROVIDERS:
         return _at_provider(prefix, rest, wanted, env)
-    if wanted.api_base:
+    if wanted.api_base and not _is_foreign(prefix, rest, wanted):
         why = f"{name} at {wanted.api_base} answers, as llm.model and llm.api_base say."
-        return _direct(replace(wanted, model=name), why=why, local=_is_here(wanted.api_base))
-    owner = _ALIASES.get(prefix, prefix) if rest else _owner(name)
+        return _at(replace(wanted, model=name), why=why)
+    owner = prefix if rest else _owner(name) or await _seller(name, prices)
     if owner in PROVIDERS:
         return _at_provider(owner, name, wanted, env)
-    raise SettingsWrong(_unreachable(name, _OUT_OF_REACH.get(owner, "")))
+    if owner in FOREIGN:
+        return _through(owner, rest if rest else name, wanted, env)
+    if rest and prefix in await providers():
+        _require_litellm(wanted, prefix)
+        return _foreign(wanted, model=name, why=_why(name, prefix))
+    raise SettingsWrong(_unreachable(name))
+
+
+def _is_foreign(prefix: str, rest: str, wanted: Wanted) -> bool:
+    """Whether the address that is set speaks the language of this provider, not OpenAI's."""
+    if not rest or prefix not in FOREIGN:
+        return False
+    return wanted.client == "litellm" or bool(FOREIGN[prefix].base)
+
+
+def _through(key: str, name: str, wanted: Wanted, env: Mapping[str, str]) -> Choice:
+    """A provider that only litellm reaches."""
+    provider = FOREIGN[key]
+    _require_litellm(wanted, provider.title)
+    api_key = wanted.api_key or next((env[one] for one in provider.keys if env.get(one)), "")
+    api_base = wanted.api_base or env.get(provider.base, "")
+    if provider.keys and not api_key and (provider.base or not wanted.api_base):
+        raise SettingsWrong(
+            f"llm.model = {wanted.model!r} needs a key of {provider.title}: set "
+            f"{provider.keys[0]} in the environment, or llm.api_key"
+        )
+    if provider.base and not api_base:
+        raise SettingsWrong(
+            f"llm.model = {wanted.model!r} needs your address at {provider.title}: set "
+            f"{provider.base} in the environment, or llm.api_base"
+        )
+    if provider.library and not _is_installed(provider.library):
+        raise SettingsWrong(
+            f"llm.model = {wanted.model!r} needs a library that is not installed "
+            f"({provider.library}): install it beside the bot, or {_WAY}"
+        )
+    asked = replace(wanted, api_base=api_base, api_key=api_key)
+    return _foreign(asked, model=f"{key}/{name}", why=_why(name, provider.title))
+
+
+def _why(name: str, title: str) -> str:
+    return f"{name} of {title} answers through litellm, as llm.model says."
+
+
+def _foreign(asked: Wanted, *, model: str, why: str) -> Choice:
+    return Choice(
+        kind="litellm",
+        model=model,
+        why=why,
+        api_base=asked.api_base,
+        api_key=asked.api_key,
+        priced_as=model,
+    )
+
+
+def _require_litellm(wanted: Wanted, title: str) -> None:
+    if wanted.client == "direct":
+        raise SettingsWrong(
+            f'llm.client = "direct" cannot speak to {title} (llm.model = {wanted.model!r}): set '
+            f'llm.client = "auto", or {_WAY}'
+        )
+
+
+def _is_installed(library: str) -> bool:
+    try:
+        return importlib.util.find_spec(library) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+async def _seller(name: str, prices: PriceTable) -> str:
+    """Whose model this is, by the price table."""
+    price = await prices.find(name)
+    seller = price.provider.removesuffix("_chat").removesuffix("_converse") if price else ""
+    return seller if seller in PROVIDERS or seller in FOREIGN else ""
 
 
 def _embedded(name: str, wanted: Wanted) -> Choice:
@@ -248,28 +412,25 @@ def _at_provider(key: str, name: str, wanted: Wanted, env: Mapping[str, str]) ->
             f"llm.model = {wanted.model!r} needs a key of {provider.title}: set {provider.key} in "
             "the environment, or llm.api_key"
         )
-    asked = replace(
-        wanted, model=name, api_base=wanted.api_base or provider.api_base, api_key=api_key
-    )
     why = f"{name} of {provider.title} answers, as llm.model says."
-    return _direct(asked, why=why, dialect=provider.dialect, local=key in _LOCAL)
+    return _of(key, replace(wanted, model=name, api_key=api_key), why=why)
 
 
 def _owner(name: str) -> str:
     return next((owner for mark, owner in _OWNERS if mark.match(name.lower())), "")
 
 
-def _unreachable(name: str, title: str) -> str:
-    way = (
-        "use an OpenAI-compatible address, such as llm.model = "
-        '"openrouter/<provider>/<model>" with OPENROUTER_API_KEY'
-    )
-    if title:
-        return f"The direct client cannot speak to {title} (llm.model = {name!r}) yet: {way}"
-    known = ", ".join(sorted(PROVIDERS))
+_WAY = (
+    'use an OpenAI-compatible address, such as llm.model = "openrouter/<provider>/<model>" with '
+    "OPENROUTER_API_KEY"
+)
+
+
+def _unreachable(name: str) -> str:
+    known = ", ".join(sorted([*PROVIDERS, *FOREIGN]))
     return (
         f"llm.model = {name!r} names no provider: write <provider>/{name} with one of {known}; set "
-        f"llm.api_base; or {way}"
+        f"llm.api_base; or {_WAY}"
     )
 
 
@@ -282,25 +443,34 @@ async def _at_base(wanted: Wanted, probe: Probe) -> Choice:
             "llm.model"
         )
     why = f"{names[0]} answers: the first model that {wanted.api_base} lists."
-    local = _is_here(wanted.api_base)
-    return _direct(replace(wanted, model=names[0]), why=why, local=local)
+    return _at(replace(wanted, model=names[0]), why=why)
 
 
 def _by_environment(wanted: Wanted, env: Mapping[str, str]) -> Choice | None:
     for key in _BY_KEY:
         provider = PROVIDERS[key]
         if env.get(provider.key):
-            asked = replace(
-                wanted,
-                model=provider.model,
-                api_base=provider.api_base,
-                api_key=env[provider.key],
-            )
             why = (
                 f"{provider.model} of {provider.title} answers, as {provider.key} is set and no "
                 "model is."
             )
-            return _direct(asked, why=why, dialect=provider.dialect)
+            asked = replace(wanted, model=provider.model, api_key=env[provider.key])
+            return _of(key, asked, why=why)
+    return None
+
+
+def _by_foreign_key(wanted: Wanted, env: Mapping[str, str]) -> Choice | None:
+    """After the others: whoever has keys of both gets the lighter client."""
+    for key in () if wanted.client == "direct" else _BY_FOREIGN_KEY:
+        provider = FOREIGN[key]
+        for variable in provider.keys:
+            if env.get(variable):
+                why = (
+                    f"{provider.model} of {provider.title} answers through litellm, as {variable} "
+                    "is set and no model is."
+                )
+                asked = replace(wanted, api_key=env[variable])
+                return _foreign(asked, model=f"{key}/{provider.model}", why=why)
     return None
 
 
@@ -320,9 +490,8 @@ async def _by_local_server(wanted: Wanted, probe: Probe) -> Choice | None:
     for key in _PROBED:
         if found.get(key):
             provider, name = PROVIDERS[key], found[key][0]
-            asked = replace(wanted, model=name, api_base=provider.api_base)
             why = f"{name} of {provider.title} on this machine answers, as no other model is set."
-            return _direct(asked, why=why, dialect=provider.dialect, local=True)
+            return _of(key, replace(wanted, model=name), why=why)
     return None
 
 
@@ -330,17 +499,35 @@ def _chatty(names: Sequence[str]) -> Sequence[str]:
     return [name for name in names if not _NO_CHAT.search(name)]
 
 
-def _direct(
-    asked: Wanted, *, why: str, dialect: Dialect | None = None, local: bool = False
-) -> Choice:
-    return Choice(
+def _of(key: str, asked: Wanted, *, why: str) -> Choice:
+    """A model of a provider that the direct client reaches."""
+    provider = PROVIDERS[key]
+    found = Choice(
         kind="direct",
         model=asked.model,
+        why=why,
+        api_base=asked.api_base or provider.api_base,
+        api_key=asked.api_key,
+        dialect=provider.dialect,
+        priced_as=f"{key}/{asked.model}",
+    )
+    if asked.client != "litellm":
+        return found
+    if key in _LOCAL:
+        return replace(found, kind="litellm", model=f"openai/{asked.model}")
+    return replace(found, kind="litellm", model=found.priced_as, api_base=asked.api_base)
+
+
+def _at(asked: Wanted, *, why: str) -> Choice:
+    """A model at the address that is set."""
+    through = asked.client == "litellm"
+    return Choice(
+        kind="litellm" if through else "direct",
+        model=f"openai/{asked.model}" if through else asked.model,
+        why=why,
         api_base=asked.api_base,
         api_key=asked.api_key,
-        why=why,
-        traits=ModelTraits(window=asked.window or window_of(asked.model, local=local)),
-        dialect=dialect or Dialect(),
+        priced_as="" if _is_here(asked.api_base) else asked.model,
     )
 
 

@@ -24,6 +24,7 @@ log = structlog.get_logger()
 
 LIBRARY = "litellm"
 FILE = "model_prices_and_context_window_backup.json"
+PROVIDERS_FILE = "provider_endpoints_support_backup.json"
 NAMES_MAX = 500
 _ENTRY_BYTES_MAX = 32 * 1024
 
@@ -114,11 +115,25 @@ class PriceTable:
             return None
 
 
-def shipped() -> Path:
+async def providers() -> frozenset[str]:
+    """The prefixes of model names that the library knows; empty where its list cannot be read."""
+    return await asyncio.to_thread(_providers)
+
+
+def _providers() -> frozenset[str]:
+    try:
+        found = json.loads(shipped(PROVIDERS_FILE).read_bytes())["providers"]
+        return frozenset(found)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        log.warning("prices.unreadable", why=f"{type(error).__name__}: {error}")
+        return frozenset()
+
+
+def shipped(file: str = FILE) -> Path:
     """Where the library keeps its table. Raises FileNotFoundError without the library."""
     spec = importlib.util.find_spec(LIBRARY)
     for folder in (spec.submodule_search_locations or ()) if spec else ():
-        return Path(folder) / FILE
+        return Path(folder) / file
     raise FileNotFoundError(f"{LIBRARY} is not installed")
 
 

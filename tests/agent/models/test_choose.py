@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from agent.errors import SettingsWrong
-from agent.models.choose import Choice, Wanted, choose, models_at, window_of
+from agent.models.choose import Choice, Client, Wanted, beside, choose, models_at, window_of
+from agent.models.prices import PriceTable
 
 OLLAMA = "http://127.0.0.1:11434/v1"
 LM_STUDIO = "http://127.0.0.1:1234/v1"
@@ -87,10 +90,98 @@ async def test_an_address_without_a_name_takes_the_first_model_that_is_listed() 
     assert found.model == "listed"
 
 
-@pytest.mark.parametrize("name", ["anthropic/claude-x", "gemini/gemini-x", "claude-x", "azure/x"])
-async def test_who_is_out_of_reach_is_said_with_a_way_out(name: str) -> None:
-    with pytest.raises(SettingsWrong, match=r"direct client cannot speak to .*openrouter/"):
-        await choice(name, ANTHROPIC_API_KEY="k")
+@pytest.mark.parametrize(
+    ("name", "model", "variables"),
+    [
+        ("anthropic/claude-haiku-4-5", "anthropic/claude-haiku-4-5", ["ANTHROPIC_API_KEY"]),
+        ("claude-haiku-4-5", "anthropic/claude-haiku-4-5", ["ANTHROPIC_API_KEY"]),
+        ("gemini/gemini-2.5-flash", "gemini/gemini-2.5-flash", ["GEMINI_API_KEY"]),
+        ("gemini-2.5-flash", "gemini/gemini-2.5-flash", ["GOOGLE_API_KEY"]),
+        ("cohere/command-r", "cohere/command-r", ["COHERE_API_KEY"]),
+        ("command-r", "cohere/command-r", ["COHERE_API_KEY"]),
+        ("azure/deployed", "azure/deployed", ["AZURE_API_KEY", "AZURE_API_BASE"]),
+        ("perplexity/sonar", "perplexity/sonar", []),
+    ],
+)
+async def test_a_provider_with_a_language_of_its_own_is_reached_through_litellm(
+    name: str, model: str, variables: list[str]
+) -> None:
+    env = {variable: f"of {variable}" for variable in variables}
+
+    found = await choose(Wanted(model=name), env=env, probe=Local())
+
+    assert (found.kind, found.model, found.priced_as) == ("litellm", model, model)
+    assert found.api_key == (f"of {variables[0]}" if variables else "")
+    assert found.api_base == env.get("AZURE_API_BASE", "")
+    assert "litellm" in found.why
+    assert "llm.model" in found.why
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["anthropic/claude-x", "gemini/gemini-x", "claude-x", "azure/x", "bedrock/x", "perplexity/x"],
+)
+async def test_the_direct_client_alone_cannot_reach_them_and_says_so_with_a_way_out(
+    name: str,
+) -> None:
+    wanted = Wanted(model=name, client="direct")
+
+    with pytest.raises(SettingsWrong, match=r'"direct" cannot speak to .*"auto".*openrouter/'):
+        await choose(wanted, env={"ANTHROPIC_API_KEY": "k"}, probe=Local())
+
+
+@pytest.mark.parametrize(
+    ("name", "lacks"),
+    [
+        ("anthropic/claude-x", "ANTHROPIC_API_KEY"),
+        ("gemini/gemini-x", "GEMINI_API_KEY"),
+        ("azure/deployed", "AZURE_API_KEY"),
+        ("bedrock/anthropic.claude-x", "boto3"),
+        ("vertex_ai/gemini-x", r"google\.auth"),
+    ],
+)
+async def test_what_such_a_provider_lacks_is_named(name: str, lacks: str) -> None:
+    with pytest.raises(SettingsWrong, match=lacks):
+        await choice(name)
+
+
+async def test_azure_needs_an_address_besides_its_key() -> None:
+    with pytest.raises(SettingsWrong, match="AZURE_API_BASE"):
+        await choice("azure/deployed", AZURE_API_KEY="k")
+
+    wanted = Wanted(model="azure/deployed", api_base="https://me.openai.azure.com", api_key="k")
+    found = await choose(wanted, env={}, probe=Local())
+
+    assert (found.kind, found.api_base, found.api_key) == ("litellm", wanted.api_base, "k")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "model", "api_base"),
+    [
+        (Wanted(model="openai/gpt-4o", api_key="k"), "openai/gpt-4o", ""),
+        (Wanted(model="groq/x", api_key="k"), "groq/x", ""),
+        (Wanted(model="ollama/llama3"), "openai/llama3", OLLAMA),
+        (Wanted(model="own", api_base="http://10.0.0.5/v1"), "openai/own", "http://10.0.0.5/v1"),
+        (Wanted(api_base="http://10.0.0.5/v1"), "openai/listed", "http://10.0.0.5/v1"),
+        (
+            Wanted(model="anthropic/claude-x", api_base="http://10.0.0.5"),
+            "anthropic/claude-x",
+            "http://10.0.0.5",
+        ),
+    ],
+)
+async def test_litellm_can_be_wanted_for_all(wanted: Wanted, model: str, api_base: str) -> None:
+    found = await choose(replace(wanted, client="litellm"), env={}, probe=Local())
+
+    assert (found.kind, found.model, found.api_base) == ("litellm", model, api_base)
+    assert found.api_key == wanted.api_key
+
+
+@pytest.mark.parametrize("client", ["auto", "litellm", "direct"])
+async def test_the_embedded_model_needs_neither_client(client: Client) -> None:
+    found = await choose(Wanted(client=client), env={}, probe=Local())
+
+    assert found.kind == "embedded"
 
 
 @pytest.mark.parametrize("name", ["something", "who/knows"])
@@ -114,6 +205,34 @@ async def test_keys_in_the_environment_come_first_in_a_fixed_order() -> None:
     assert "GROQ_API_KEY" in one.why
     assert two.api_key == "o"
     assert not probe.asked
+
+
+async def test_a_key_of_a_provider_behind_litellm_counts_after_the_others() -> None:
+    probe = Local(ollama=["llama3"])
+
+    alone = await choice(probe=probe, ANTHROPIC_API_KEY="a", GEMINI_API_KEY="g")
+    both = await choice(probe=probe, ANTHROPIC_API_KEY="a", XAI_API_KEY="x")
+    direct = await choose(
+        Wanted(client="direct"), env={"ANTHROPIC_API_KEY": "a"}, probe=Local(ollama=["llama3"])
+    )
+
+    assert (alone.kind, alone.api_key) == ("litellm", "a")
+    assert "ANTHROPIC_API_KEY" in alone.why
+    assert both.kind == "direct"
+    assert direct.model == "llama3"
+    assert not probe.asked
+
+
+@pytest.mark.parametrize("variable", ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"])
+async def test_a_model_that_is_picked_has_a_window_and_a_price(variable: str) -> None:
+    found = await choose(Wanted(), env={variable: "k"}, probe=Local())
+
+    price = await PriceTable().find(found.priced_as)
+
+    assert price is not None
+    assert price.rates.input
+    assert found.traits.window == price.window >= 200_000
+    assert found.output_tokens_max == price.output_max >= 8_192
 
 
 async def test_a_local_server_comes_next_and_models_that_cannot_talk_are_left_out() -> None:
@@ -183,3 +302,61 @@ async def test_the_window_is_known_by_name_and_can_be_set(name: str, window: int
 
     assert window_of(name) == window
     assert found.traits.window == 5_000
+
+
+@pytest.mark.parametrize(
+    ("wanted", "window", "effort"),
+    [
+        (Wanted(model="openai/gpt-4.1-mini"), 1_047_576, False),
+        (Wanted(model="openai/gpt-5"), 272_000, True),
+        (Wanted(model="gpt-4"), 8_192, False),
+        (Wanted(model="mistral/mistral-small-latest"), 131_072, False),
+        (Wanted(model="anthropic/claude-haiku-4-5"), 200_000, True),
+        (Wanted(model="xai/grok-3-mini"), 131_072, False),
+        (Wanted(model="openai/unheard-of"), 128_000, False),
+        (Wanted(model="gpt-4.1", api_base="http://10.0.0.5/v1"), 1_047_576, False),
+        (Wanted(model="gpt-4.1", api_base="http://localhost:99/v1"), 8_192, False),
+        (Wanted(model="ollama/llama3"), 8_192, False),
+    ],
+)
+async def test_window_and_effort_are_those_of_the_price_table(
+    wanted: Wanted, window: int, effort: bool
+) -> None:
+    found = await choose(replace(wanted, api_key="k"), env={}, probe=Local())
+
+    assert (found.traits.window, found.traits.effort) == (window, effort)
+
+
+async def test_a_broken_price_table_leaves_the_window_that_the_name_tells(tmp_path: Path) -> None:
+    wanted = Wanted(model="openai/gpt-4.1-mini", api_key="k")
+
+    found = await choose(wanted, env={}, prices=PriceTable(tmp_path / "none.json"))
+
+    assert found.traits.window == 1_047_576
+    assert found.output_tokens_max == 0
+
+
+@pytest.mark.parametrize(
+    ("main", "other", "keeps"),
+    [
+        (Wanted(model="openai/gpt-4.1", api_key="k"), "openai/gpt-4.1-mini", True),
+        (Wanted(model="gpt-4.1", api_key="k"), "openai/gpt-4.1-mini", True),
+        (Wanted(model="openai/gpt-4.1", api_key="k"), "anthropic/claude-x", False),
+        (Wanted(model="claude-x", api_key="k"), "gpt-4.1", False),
+        (Wanted(model="big", api_base="http://b/v1", api_key="k", window=9), "small", True),
+        (Wanted(model="big", api_base="http://b/v1", api_key="k", window=9), "groq/x", False),
+        (Wanted(model="big", api_base="http://b/v1", api_key="k", window=9), "embedded", False),
+        (Wanted(model="perplexity/sonar", api_key="k"), "cerebras/x", False),
+    ],
+)
+def test_another_model_takes_address_and_key_of_the_main_one_only_where_they_are_its_own(
+    main: Wanted, other: str, keeps: bool
+) -> None:
+    found = beside(main, other)
+
+    assert found.model == other
+    if keeps:
+        assert (found.api_base, found.api_key) == (main.api_base, main.api_key)
+        assert found.window == main.window
+    else:
+        assert (found.api_base, found.api_key, found.window) == ("", "", 0)

@@ -1,0 +1,465 @@
+"""Which model answers when one is in trouble, when the first is asked again, and what is shown."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.errors import (
+    AssistantError,
+    AuthRefused,
+    BillingRefused,
+    BrokenAnswer,
+    ContentFiltered,
+    ContextTooLong,
+    ModelRefused,
+    ModelTimeout,
+    Overloaded,
+    RateLimited,
+    Temporary,
+)
+from agent.models.fallback import BILLING_RESTS_S, RESTS_S, Fallback
+from agent.models.openai_compatible import OpenAICompatible
+from agent.request import ModelRequest, ModelTraits
+from agent.transcript import Answered, Said
+from tests.agent.models.asking import Pieces, ask
+from tests.agent.models.clock import QuickClock
+from tests.agent.models.server import ModelServer, delta, serving
+
+Outcome = AssistantError | str | None
+
+MINUTE = 60.0
+HOUR = 3_600.0
+
+
+class Moody:
+    """Answers (text), fails (an error), or hangs (None), in order; the last one for ever."""
+
+    def __init__(
+        self, name: str, *outcomes: Outcome, traits: ModelTraits | None = None, says: str = ""
+    ) -> None:
+        self.name = name
+        self.traits = traits or ModelTraits()
+        self.outcomes = list(outcomes)
+        self.says = says
+        self.asked: list[ModelRequest] = []
+        self.cancelled = 0
+
+    async def answer(self, request: ModelRequest, *, on_text: Callable[[str], None]) -> Answered:
+        self.asked.append(request)
+        outcome = self.outcomes.pop(0) if len(self.outcomes) > 1 else self.outcomes[0]
+        if isinstance(outcome, str):
+            on_text(outcome)
+            return Answered(text=outcome, model=self.name)
+        if self.says:
+            on_text(self.says)
+        if outcome is not None:
+            raise outcome
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        raise AssertionError("it hangs for ever")
+
+
+class Bench:
+    """Models behind one Fallback, with a clock of their own."""
+
+    def __init__(self, *models: Moody, first_after_s: float = 20.0) -> None:
+        self.models = models
+        self.clock = QuickClock()
+        self.fallback = Fallback(
+            models, clock=self.clock, chance=Random(1), first_after_s=first_after_s
+        )
+
+    async def ask(self) -> str:
+        """The name of the model that answered."""
+        answer, _ = await ask(self.fallback)
+        return answer.model
+
+    def counts(self) -> list[int]:
+        return [len(model.asked) for model in self.models]
+
+
+TROUBLES = [
+    RateLimited("slow down"),
+    Overloaded("busy"),
+    ModelTimeout("late"),
+    BrokenAnswer("cut"),
+    AuthRefused("wrong key"),
+    BillingRefused("no credit"),
+]
+
+
+async def test_the_main_model_answers_while_it_is_well() -> None:
+    bench = Bench(Moody("main", "Hello"), Moody("spare", "Hi"))
+
+    assert [await bench.ask() for _ in range(3)] == ["main"] * 3
+    assert bench.counts() == [3, 0]
+    assert bench.fallback.name == "main"
+    assert bench.fallback.resting() == []
+
+
+@pytest.mark.parametrize("trouble", TROUBLES, ids=lambda error: type(error).__name__)
+async def test_the_next_model_answers_when_one_is_in_trouble(trouble: AssistantError) -> None:
+    bench = Bench(Moody("main", trouble), Moody("spare", "Hi"))
+
+    answered = await bench.ask()
+
+    assert answered == "spare"
+    assert bench.clock.passed <= 20
+    assert [one.name for one in bench.fallback.resting()] == ["main"]
+    assert bench.fallback.resting()[0].why == str(trouble)
+
+
+async def test_a_passing_trouble_of_the_main_model_is_waited_out() -> None:
+    bench = Bench(Moody("main", Overloaded("busy"), "Hello"), Moody("spare", "Hi"))
+
+    assert await bench.ask() == "main"
+    assert bench.fallback.resting() == []
+
+
+async def test_a_refused_key_or_account_is_not_tried_again_before_the_next_model() -> None:
+    bench = Bench(Moody("main", BillingRefused("no credit")), Moody("spare", "Hi"))
+
+    await bench.ask()
+
+    assert bench.counts() == [1, 1]
+    assert bench.clock.passed == 0
+
+
+@pytest.mark.parametrize("refusal", [ContentFiltered("no"), ModelRefused("malformed")])
+async def test_a_request_that_no_model_would_take_is_raised_at_once(
+    refusal: AssistantError,
+) -> None:
+    bench = Bench(Moody("main", refusal), Moody("spare", "Hi"))
+
+    with pytest.raises(type(refusal)):
+        await bench.ask()
+
+    assert bench.counts() == [1, 0]
+    assert bench.fallback.resting() == []
+
+
+async def test_a_request_that_is_too_long_goes_to_a_larger_window_alone() -> None:
+    small, same, large = (ModelTraits(window=size) for size in (10_000, 10_000, 50_000))
+    bench = Bench(
+        Moody("main", ContextTooLong("too long"), traits=small),
+        Moody("same", "Hi", traits=same),
+        Moody("large", "Hello", traits=large),
+    )
+
+    assert await bench.ask() == "large"
+    assert bench.counts() == [1, 0, 1]
+    assert bench.fallback.resting() == []
+
+
+async def test_without_a_larger_window_a_request_that_is_too_long_is_raised() -> None:
+    bench = Bench(Moody("main", ContextTooLong("too long")), Moody("same", "Hi"))
+
+    with pytest.raises(ContextTooLong, match="too long"):
+        await bench.ask()
+
+    assert bench.counts() == [1, 0]
+
+
+async def test_a_model_is_never_sent_more_than_its_window_takes() -> None:
+    tiny = ModelTraits(window=2_000)
+    bench = Bench(Moody("main", Overloaded("busy")), Moody("tiny", "Hi", traits=tiny))
+    long = ModelRequest(system="", entries=(Said(text="many words " * 1_000),))
+    short = ModelRequest(system="", entries=(Said(text="few words"),))
+
+    with pytest.raises(Overloaded):
+        await bench.fallback.answer(long, on_text=Pieces())
+    bench.clock.passed += HOUR
+    answer = await bench.fallback.answer(short, on_text=Pieces())
+
+    assert answer.model == "tiny"
+    assert [one.max_output_tokens for one in bench.models[1].asked] == [500]
+
+
+async def test_effort_is_asked_only_of_models_that_have_it() -> None:
+    bench = Bench(
+        Moody("main", AuthRefused("no"), traits=ModelTraits(effort=True)), Moody("spare", "Hi")
+    )
+    extra = {"reasoning_effort": "low", "seed": 1}
+
+    await bench.fallback.answer(
+        ModelRequest(system="", entries=(Said(text="Hi"),), extra=extra), on_text=Pieces()
+    )
+
+    assert bench.models[0].asked[0].extra == extra
+    assert bench.models[1].asked[0].extra == {"seed": 1}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES, ids=lambda error: type(error).__name__)
+async def test_when_all_fail_the_error_of_the_first_is_raised(trouble: AssistantError) -> None:
+    bench = Bench(Moody("main", trouble), Moody("spare", Overloaded("busy too")))
+
+    with pytest.raises(type(trouble), match=str(trouble)):
+        await bench.ask()
+
+
+# --- rest, and trial ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("trouble", "rests"),
+    [
+        (Overloaded("busy"), [1 * MINUTE, 5 * MINUTE, 25 * MINUTE, 60 * MINUTE, 60 * MINUTE]),
+        (AuthRefused("wrong key"), [1 * MINUTE, 5 * MINUTE, 25 * MINUTE, 60 * MINUTE]),
+        (BillingRefused("no credit"), [5 * HOUR, 10 * HOUR, 20 * HOUR, 24 * HOUR, 24 * HOUR]),
+    ],
+)
+async def test_a_model_rests_longer_each_time_it_fails(
+    trouble: AssistantError, rests: list[float]
+) -> None:
+    main, spare = Moody("main", trouble), Moody("spare", "Hi")
+    bench = Bench(main, spare)
+
+    for rest in rests:
+        await bench.ask()
+        left = bench.fallback.resting()[0].seconds
+        asked = len(main.asked)
+        bench.clock.passed += left - 0.5
+        await bench.ask()
+        assert len(main.asked) == asked
+        assert rest - 1 <= left <= rest + 0.01
+        bench.clock.passed += 1
+
+
+async def test_a_model_that_works_again_is_the_first_again_and_starts_anew() -> None:
+    bench = Bench(Moody("main", AuthRefused("a"), AuthRefused("b"), "Hello", AuthRefused("c")))
+    bench = Bench(*bench.models, Moody("spare", "Hi"))
+
+    answered = []
+    for _ in range(4):
+        answered.append(await bench.ask())
+        bench.clock.passed += RESTS_S[1] + 1
+
+    assert answered == ["spare", "spare", "main", "spare"]
+    assert bench.fallback.resting() == []
+    await bench.ask()
+    assert bench.fallback.resting()[0].seconds <= RESTS_S[1]
+
+
+async def test_an_empty_account_begins_its_own_ladder() -> None:
+    main = Moody("main", AuthRefused("a"), AuthRefused("b"), BillingRefused("c"))
+    bench = Bench(main, Moody("spare", "Hi"))
+
+    for _ in range(3):
+        await bench.ask()
+        left = bench.fallback.resting()[0].seconds
+        bench.clock.passed += left + 1
+
+    assert left == BILLING_RESTS_S[0]
+
+
+async def test_after_its_rest_one_call_tries_a_model_and_the_others_pass_it_by() -> None:
+    main = Moody("main", AuthRefused("no"), None)
+    bench = Bench(main, Moody("spare", "Hi"))
+    await bench.ask()
+    bench.clock.passed += RESTS_S[0] + 1
+
+    trying = asyncio.ensure_future(bench.ask())
+    await asyncio.sleep(0)
+    others = [await bench.ask() for _ in range(3)]
+    trying.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await trying
+    main.outcomes = ["Hello"]
+
+    assert others == ["spare"] * 3
+    assert len(main.asked) == 2
+    assert main.cancelled == 1
+    assert await bench.ask() == "main"
+
+
+async def test_calls_that_fail_side_by_side_are_one_failure() -> None:
+    bench = Bench(Moody("main", AuthRefused("no")), Moody("spare", "Hi"))
+
+    answered = await asyncio.gather(*(bench.ask() for _ in range(5)))
+
+    assert answered == ["spare"] * 5
+    assert bench.fallback.resting()[0].seconds == RESTS_S[0]
+
+
+async def test_where_all_rest_the_first_to_be_back_is_asked() -> None:
+    main = Moody("main", BillingRefused("no credit"))
+    spare = Moody("spare", AuthRefused("wrong key"), "Hi")
+    bench = Bench(main, spare)
+    with pytest.raises(BillingRefused):
+        await bench.ask()
+
+    answered = await bench.ask()
+
+    assert answered == "spare"
+    assert bench.counts() == [1, 2]
+
+
+@pytest.mark.case("CO-05")
+async def test_nobody_is_asked_before_the_pause_of_its_server_is_over() -> None:
+    main = Moody("main", RateLimited("slow", retry_after_s=300))
+    spare = Moody("spare", RateLimited("slower", retry_after_s=900))
+    bench = Bench(main, spare)
+    with pytest.raises(RateLimited, match="slow"):
+        await bench.ask()
+
+    for _ in range(5):
+        with pytest.raises(Overloaded, match="main is the first to be back: slow") as caught:
+            await bench.ask()
+    bench.clock.passed += 301
+    main.outcomes = ["Hello"]
+
+    assert bench.counts() == [1, 1]
+    assert caught.value.retry_after_s == 300
+    assert await bench.ask() == "main"
+
+
+@given(
+    script=st.lists(
+        st.tuples(
+            st.sampled_from(["ok", "busy", "billing", "pause"]),
+            st.sampled_from(["ok", "busy", "billing", "pause"]),
+            st.floats(0, 2 * HOUR),
+        ),
+        max_size=15,
+    )
+)
+async def test_whatever_happens_a_well_model_answers_and_pauses_are_kept(
+    script: list[tuple[str, str, float]],
+) -> None:
+    main, spare = Moody("main", "Hello"), Moody("spare", "Hi")
+    bench = Bench(main, spare)
+    pauses = {"main": 0.0, "spare": 0.0}
+    outcomes: dict[str, Outcome] = {
+        "ok": "fine",
+        "busy": Overloaded("busy"),
+        "billing": BillingRefused("no credit"),
+        "pause": RateLimited("slow", retry_after_s=1_000),
+    }
+
+    for moods in script:
+        for model, mood in zip((main, spare), moods[:2], strict=True):
+            model.outcomes = [outcomes[mood]]
+        before, asked_at = bench.counts(), bench.clock.passed
+        try:
+            answered = await bench.ask()
+        except AssistantError:
+            answered = ""
+        for model, mood, count in zip((main, spare), moods[:2], before, strict=True):
+            if len(model.asked) > count:
+                assert bench.clock.passed >= pauses[model.name]
+                assert len(model.asked) - count <= 4
+                if mood == "ok":
+                    assert answered == model.name
+                if mood == "pause":
+                    pauses[model.name] = asked_at + 1_000
+        assert bench.counts() != before or all(bench.clock.passed < at for at in pauses.values())
+        bench.clock.passed += moods[2]
+
+
+# --- what is seen meanwhile --------------------------------------------------------------------
+
+
+async def test_what_a_failed_model_said_is_taken_back_before_the_next_one_speaks() -> None:
+    bench = Bench(Moody("main", BrokenAnswer("cut"), says="Hel"), Moody("spare", "Hi"))
+
+    answer, pieces = await ask(bench.fallback)
+
+    assert (answer.text, pieces) == ("Hi", ["Hi"])
+    assert isinstance(pieces, Pieces)
+    assert pieces.restarts == len(bench.models[0].asked)
+
+
+async def test_what_cannot_be_taken_back_is_not_followed_by_another_answer() -> None:
+    bench = Bench(Moody("main", BrokenAnswer("cut"), says="Hel"), Moody("spare", "Hi"))
+    shown: list[str] = []
+
+    with pytest.raises(BrokenAnswer):
+        await bench.fallback.answer(
+            ModelRequest(system="", entries=(Said(text="Hi"),)), on_text=shown.append
+        )
+
+    assert shown == ["Hel"]
+    assert bench.counts() == [1, 0]
+
+
+async def test_a_model_that_hangs_after_its_first_trouble_is_left_for_the_next() -> None:
+    main = Moody("main", Overloaded("busy"), None)
+    bench = Bench(main, Moody("spare", "Hi"), first_after_s=0.1)
+
+    answered = await asyncio.wait_for(bench.ask(), 10)
+
+    assert answered == "spare"
+    assert main.cancelled == 1
+    assert bench.fallback.resting()[0].why == "busy"
+
+
+async def test_the_last_model_is_not_left_when_it_is_slow() -> None:
+    slow = Moody("slow", Overloaded("busy"), None)
+    bench = Bench(slow, first_after_s=0.05)
+
+    task = asyncio.ensure_future(bench.ask())
+    await asyncio.sleep(0.3)
+    alive = not task.done()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert alive
+
+
+async def test_cancelling_is_passed_on_and_makes_no_model_rest() -> None:
+    main = Moody("main", None)
+    bench = Bench(main, Moody("spare", "Hi"))
+
+    task = asyncio.ensure_future(bench.ask())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert main.cancelled == 1
+    assert bench.counts() == [1, 0]
+    assert bench.fallback.resting() == []
+
+
+@pytest.mark.case("CO-05")
+@pytest.mark.parametrize("trouble", ["429", "500", "reset", "refused"])
+async def test_requests_at_the_servers_are_counted(server: ModelServer, trouble: str) -> None:
+    match trouble:
+        case "429":
+            server.replies(429, {"error": {"message": "slow"}}, {"Retry-After": "25"})
+        case "500":
+            server.replies(500, {"error": {"message": "broken"}})
+        case "reset":
+            server.says(delta(content="Hel"), done=False, then="reset")
+    base = "http://127.0.0.1:9/v1" if trouble == "refused" else server.api_base
+    async with serving() as well:
+        well.says(delta(content="Hi"), delta("stop"))
+        async with (
+            OpenAICompatible("main", api_base=base) as main,
+            OpenAICompatible("spare", api_base=well.api_base) as spare,
+        ):
+            fallback = Fallback([main, spare], clock=QuickClock(), chance=Random(1))
+
+            answers = [await ask(fallback) for _ in range(5)]
+
+    assert [answer.model for answer, _ in answers] == ["spare"] * 5
+    assert all("".join(pieces) == "Hi" for _, pieces in answers)
+    assert len(well.asked) == 5
+    assert len(server.asked) <= (1 if trouble == "429" else 4)
+
+
+async def test_a_temporary_error_stays_temporary_for_the_caller() -> None:
+    bench = Bench(Moody("main", Overloaded("busy", retry_after_s=3)), Moody("s", AuthRefused("k")))
+
+    with pytest.raises(Temporary):
+        await bench.ask()
