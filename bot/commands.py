@@ -18,6 +18,12 @@ class Status(Protocol):
     async def lines(self, *, for_owner: bool) -> list[str]: ...
 
 
+class TellsContext(Protocol):
+    """Says what the last prompt of a conversation was made of; `bot.context` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person) -> str: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """A command as it came: who, where, and what stands behind the word."""
@@ -34,6 +40,7 @@ class Tools:
     engine: TurnEngine
     conversations: Conversations
     status: Status
+    context: TellsContext | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +87,19 @@ async def status(tools: Tools, asked: Asked) -> str:
     return "\n".join(lines)
 
 
+async def context(tools: Tools, asked: Asked) -> str:
+    """What the last prompt of this conversation was made of."""
+    if tools.context is None:
+        return "Nothing is recorded here of what goes to the model."
+    return await tools.context.tell(asked.message, asked.person)
+
+
 COMMANDS: tuple[Command, ...] = (
     Command(name="help", help="what can be typed here", run=show_help),
     Command(name="new", help="start a new conversation", run=start_new),
     Command(name="stop", help="end what is being done in this chat", run=stop, waits=True),
     Command(name="status", help="how the bot is doing", run=status),
+    Command(name="context", help="what went to the model last, and how large it was", run=context),
 )
 
 ALIASES = {"start": "help"}

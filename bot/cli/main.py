@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from agent.version import VERSION
-from bot.cli import access, chat, lab, run
+from bot.cli import access, chat, lab, prompt, run
 
 app = typer.Typer(
     name="hearthbot",
@@ -43,3 +43,4 @@ app.command("chat")(chat.chat)
 app.command("status")(run.status)
 app.command("lab")(lab.lab)
 app.add_typer(access.app, name="access")
+app.add_typer(prompt.app, name="prompt")
