@@ -123,7 +123,8 @@ class TurnEnd:
 
     `status` is DONE, FAILED or CANCELLED; `reply` None means nothing is said; `inbox` is the
     terminal state of the run's own message. `sent_from` moves the start of the history that is
-    sent (a step, SPEC §5): an id of the message store. `owner_notice` goes to the owner.
+    sent (a step, SPEC §5): an id of the message store; `shortened_to` is the one before which old
+    tool results are sent shortened, and never moves back. `owner_notice` goes to the owner.
     """
 
     status: RunStatus
@@ -134,6 +135,7 @@ class TurnEnd:
     reply: str = ""
     notes_taken: tuple[int, ...] = ()
     sent_from: int | None = None
+    shortened_to: int = 0
     owner_notice: str = ""
 
 

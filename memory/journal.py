@@ -93,6 +93,9 @@ insert into messages (conversation_id, run_id, kind, body, created_ms) values (?
 """
 _TAKE_NOTE = "update notes set run_id = ? where id = ? and run_id is null"
 _MOVE_START = "update conversations set sent_from = ? where id = ?"
+_SHORTEN_TO = """
+update conversations set shortened_to = ? where id = ? and shortened_to < ?
+"""
 _END_TURN = """
 update turns set status = ?, ended_ms = ?, waits_for = null where run_id = ?
 """
@@ -285,6 +288,8 @@ def _keep_conversation(connection: sqlite3.Connection, run_id: RunId, end: TurnE
     connection.executemany(_TAKE_NOTE, [(run_id, note_id) for note_id in end.notes_taken])
     if end.sent_from is not None:
         connection.execute(_MOVE_START, (end.sent_from, end.conversation))
+    if end.shortened_to:
+        connection.execute(_SHORTEN_TO, (end.shortened_to, end.conversation, end.shortened_to))
 
 
 def _put_out(
