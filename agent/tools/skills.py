@@ -7,23 +7,32 @@ from dataclasses import replace
 
 from pydantic import Field
 
+from agent.errors import Permanent
 from agent.messages import Role
-from agent.skills.folder import SKILL_FILE, read_file, stamps
-from agent.skills.front_matter import Unreadable
+from agent.skills.folder import SKILL_FILE, read_file, shown, stamps
+from agent.skills.front_matter import FILE_BYTES_MAX, Unreadable
 from agent.skills.relevance import Relevance
 from agent.skills.shelf import SkillShelf
 from agent.skills.skill import Place, Shelf, Skill, SkillState
-from agent.skills.workshop import SkillRefused, Workshop
+from agent.skills.workshop import SkillRefused, Workshop, playbook_warnings
+from agent.skills.writing import changed_text, skill_text
 from agent.stored import StoredPlaybook
 from agent.text import clean
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
 
 LISTED_MAX = 50
-FILE_BYTES_MAX = 200_000
+DESCRIPTION_SHOWN = 250
+"""Characters of a description in the list: fifty of them fit one result."""
+FILE_BYTES_READ = 200_000
+FILES_NAMED_MAX = 30
+NAME_SHOWN = 100
 BASE_DIR = "{baseDir}"
+TESTS_FILE = "tests.yaml"
 
-WAITS = "It is in quarantine and not used until the owner approves it: hearthbot skills approve {}"
+
+class NotHere(Permanent):
+    """Skills are not written in this place, or by this person."""
 
 
 def skill_tools(shelf: SkillShelf, workshop: Workshop) -> tuple[Tool, ...]:
@@ -32,7 +41,7 @@ def skill_tools(shelf: SkillShelf, workshop: Workshop) -> tuple[Tool, ...]:
         ListSkills(shelf),
         ReadSkill(shelf),
         RunSkill(shelf),
-        CreateSkill(workshop),
+        CreateSkill(shelf, workshop),
         UpdateSkill(shelf, workshop),
     )
 
@@ -66,29 +75,43 @@ class ListSkills:
         """One line a skill; the owner also sees those that are not used, with the reason."""
         shelf = await self._shelf.current()
         found = _about(shelf, arguments.about) if arguments.about.strip() else shelf.used
-        lines = [f"- {skill.name}: {skill.description}" for skill in found[:LISTED_MAX]]
+        lines = [f"- {skill.name}: {_short(skill.description)}" for skill in found[:LISTED_MAX]]
         if len(found) > LISTED_MAX:
             lines.append(f"({len(found) - LISTED_MAX} more: say what it should be about)")
+        if not lines:
+            lines.append(
+                "There is no skill for that." if arguments.about else "No skill is in use."
+            )
         if caller.role is Role.OWNER and not caller.is_group:
-            lines += [_unused(skill) for skill in shelf.skills if not skill.is_used]
-        return "\n".join(lines) or "There is no skill for that."
+            unused = [_unused(skill) for skill in shelf.skills if not skill.is_used]
+            lines += unused[:LISTED_MAX]
+            if len(unused) > LISTED_MAX:
+                lines.append(f"({len(unused) - LISTED_MAX} more that are not used)")
+        return "\n".join(lines)
 
 
 def _about(shelf: Shelf, about: str) -> tuple[Skill, ...]:
     """Those that share a word with what is asked for, the best first: playbooks too, here."""
-    alike = Shelf(skills=tuple(replace(skill, keywords=(), schedule=None) for skill in shelf.used))
-    return tuple(one.skill for one in Relevance(alike).scores(about))
+    listed = {skill.name: skill for skill in shelf.used}
+    alike = Shelf(skills=tuple(replace(one, keywords=(), schedule=None) for one in shelf.used))
+    return tuple(listed[one.skill.name] for one in Relevance(alike).scores(about))
 
 
-_STATES = {
-    SkillState.QUARANTINED: "not used: waits for your approval (hearthbot skills approve)",
-    SkillState.OFF: "off: runs by the clock once it is enabled (hearthbot skills enable)",
-}
+def _short(text: str) -> str:
+    return text if len(text) <= DESCRIPTION_SHOWN else f"{text[: DESCRIPTION_SHOWN - 1]}…"
 
 
 def _unused(skill: Skill) -> str:
-    why = _STATES.get(skill.state) or f"not usable here: {'; '.join(skill.missing)}"
-    return f"- {skill.name} ({why})"
+    """A line on a skill that is not used. Of one in quarantine nothing but its name is told, for
+    nobody has read the rest yet."""
+    match skill.state:
+        case SkillState.QUARANTINED:
+            why = f"waits for its owner's approval: hearthbot skills approve {skill.name}"
+        case SkillState.OFF:
+            why = f"off; it runs by the clock once enabled: hearthbot skills enable {skill.name}"
+        case _:
+            why = f"this machine lacks what it needs: {'; '.join(skill.missing)}"
+    return f"- {skill.name} is not used ({_short(why)})"
 
 
 # --- read_skill --------------------------------------------------------------------------------
@@ -120,50 +143,69 @@ class ReadSkill:
     async def run(self, arguments: ReadSkillArguments, caller: Caller) -> str:
         """The text. Raises SkillRefused for a skill that is not there or not used."""
         skill = _usable(await self._shelf.current(), arguments.name)
-        if arguments.file.strip():
-            return await asyncio.to_thread(_file_of, skill, arguments.file.strip())
-        text = skill.text.replace(BASE_DIR, skill.location.rpartition("/")[0])
+        wanted = arguments.file.strip()
+        if wanted and wanted != SKILL_FILE:
+            return await asyncio.to_thread(_file_of, skill, wanted)
+        text = skill.text.replace(BASE_DIR, _base(skill)) or "(The skill has no instructions.)"
         others = await asyncio.to_thread(_other_files, skill)
-        more = f"\n\nFiles of this skill, for read_skill: {', '.join(others)}" if others else ""
-        return f"{text}{more}"
+        if not others:
+            return text
+        more = f" and {len(others) - FILES_NAMED_MAX} more" if len(others) > FILES_NAMED_MAX else ""
+        names = ", ".join(map(shown, others[:FILES_NAMED_MAX]))
+        return f"{text}\n\nFiles of this skill, for read_skill: {names}{more}"
 
 
 def _usable(shelf: Shelf, name: str) -> Skill:
-    skill = shelf.get(name.strip().strip("/").rpartition("/")[2])
+    """The skill of this name, which may be written with its folder. Raises SkillRefused."""
+    wanted = name.strip().removesuffix(f"/{SKILL_FILE}").strip("/").rpartition("/")[2]
+    skill = shelf.get(wanted)
     if skill is None:
         raise SkillRefused(f"there is no skill {name[:64]!r}: list_skills shows what there is")
+    # One that is off may be read: somebody may want it done now, by hand.
     if not skill.is_used and skill.state is not SkillState.OFF:
-        raise SkillRefused(f"{_unused(skill).removeprefix('- ')}")
+        raise SkillRefused(_unused(skill).removeprefix("- "))
     return skill
 
 
-FILES_NAMED_MAX = 30
+def _base(skill: Skill) -> str:
+    return skill.location.rpartition("/")[0]
 
 
 def _other_files(skill: Skill) -> list[str]:
-    """Names of the files beside SKILL.md, at most some."""
+    """Names of the files beside SKILL.md."""
     if skill.folder is None:
         return []
     try:
         names = [stamp[0] for stamp in stamps(str(skill.folder))]
     except (OSError, Unreadable):
         return []
-    return [name for name in names if name not in {SKILL_FILE, "tests.yaml"}][:FILES_NAMED_MAX]
+    return [name for name in names if name not in {SKILL_FILE, TESTS_FILE}]
 
 
-def _file_of(skill: Skill, name: str) -> str:
-    """A text file of the skill's folder. Refuses whatever would lead out of it."""
-    parts = name.removeprefix(f"{BASE_DIR}/").split("/")
-    if skill.folder is None or not all(parts) or any(part in {".", ".."} for part in parts):
-        raise SkillRefused(f"{name[:100]!r} is not a file of the skill {skill.name}")
+def _file_of(skill: Skill, written: str) -> str:
+    """A text file of the skill's folder, cut where it is very long. Raises SkillRefused.
+
+    Only a name that a look through the folder gives is opened: what is not part of the approved
+    content (leftovers of other programs), and whatever would lead out of the folder, has none.
+    """
+    name = written
+    for start in (f"{BASE_DIR}/", f"{_base(skill)}/", "./"):
+        name = name.removeprefix(start)
+    if skill.folder is None or name not in {*_other_files(skill), TESTS_FILE}:
+        raise SkillRefused(f"{written[:NAME_SHOWN]!r} is not a file of the skill {skill.name}")
     try:
-        data = read_file(str(skill.folder.joinpath(*parts)), bytes_max=FILE_BYTES_MAX)
+        data = read_file(str(skill.folder / name), bytes_max=FILE_BYTES_READ)
     except (OSError, Unreadable) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise SkillRefused(f"{name[:100]!r} of {skill.name} cannot be read: {why}") from error
+        raise SkillRefused(
+            f"{written[:NAME_SHOWN]!r} of {skill.name} cannot be read: {why}"
+        ) from error
     if b"\x00" in data:
-        raise SkillRefused(f"{name[:100]!r} of {skill.name} is not a text file")
-    return clean(data.decode("utf-8", "replace"))
+        raise SkillRefused(f"{written[:NAME_SHOWN]!r} of {skill.name} is not a text file")
+    text = clean(data[:FILE_BYTES_READ].decode("utf-8-sig", "replace"))
+    if len(data) > FILE_BYTES_READ:
+        return f"{text}\n[cut here: the file has more than {FILE_BYTES_READ:,} bytes]"
+    return text or "(The file is empty.)"
 
 
 # --- run_skill ---------------------------------------------------------------------------------
@@ -208,6 +250,30 @@ class RunSkill:
 # --- create_skill, update_skill ----------------------------------------------------------------
 
 
+def _check_may_write(caller: Caller) -> None:
+    """Skills act for everybody who talks with the bot, so the owner alone has them written; and
+    not in a group, where what others wrote stands in the same conversation."""
+    if caller.role is not Role.OWNER:
+        raise NotHere("only the owner can have skills written")
+    if caller.is_group:
+        raise NotHere(
+            "skills are not written in a group, where others have a say in it: the owner can ask "
+            "for it in a private chat"
+        )
+
+
+async def _done(shelf: SkillShelf, what: str, name: str, warnings: tuple[str, ...]) -> str:
+    """What was done, whether it is used by now, and what the owner should look at."""
+    skill = (await shelf.current()).get(name)
+    if skill is not None and skill.is_used:
+        return f"{what} It was so before, and is in use."
+    waits = (
+        "It is in quarantine and not used until the owner has approved it in a terminal: "
+        f"hearthbot skills approve {name}. Tell the person so."
+    )
+    return "\n".join((f"{what} {waits}", *warnings))
+
+
 class CreateSkillArguments(Arguments):
     """With keywords it is a playbook: its instructions join the prompt when one is said."""
 
@@ -231,38 +297,39 @@ class CreateSkill:
         trust=Trust.OURS,
     )
 
-    def __init__(self, workshop: Workshop) -> None:
+    def __init__(self, shelf: SkillShelf, workshop: Workshop) -> None:
+        self._shelf = shelf
         self._workshop = workshop
 
     async def run(self, arguments: CreateSkillArguments, caller: Caller) -> str:
-        """Where it is, and that it waits. Raises SkillRefused, InstallRefused."""
+        """What was made, and that it waits. Raises NotHere, SkillRefused, InstallRefused."""
+        _check_may_write(caller)
         wanted = arguments
-        if wanted.keywords:
-            await self._workshop.put_playbook(
-                _playbook(wanted), approved=False, origin="written by the assistant"
-            )
-            return f"The playbook {wanted.name} is stored. {WAITS.format(wanted.name)}"
-        text = _skill_text(wanted.name, wanted.description, wanted.instructions)
+        if any(keyword.strip() for keyword in wanted.keywords):
+            return await self._playbook(wanted)
+        if not wanted.instructions.strip():
+            raise SkillRefused("a skill needs instructions")
+        text = skill_text(wanted.name, wanted.description, wanted.instructions)
         made = await self._workshop.create(wanted.name, text)
-        return "\n".join(
-            (f"The skill {made.name} is written. {WAITS.format(made.name)}", *made.warnings)
+        return await _done(
+            self._shelf, f"The skill {made.name} is written.", made.name, made.warnings
         )
 
-
-def _playbook(wanted: CreateSkillArguments) -> StoredPlaybook:
-    return StoredPlaybook(
-        name=wanted.name,
-        description=wanted.description,
-        keywords=wanted.keywords,
-        text=wanted.instructions,
-        priority=wanted.priority,
-    )
-
-
-def _skill_text(name: str, description: str, instructions: str) -> str:
-    """A SKILL.md. The description is quoted, so that no colon or line in it is YAML."""
-    quoted = " ".join(description.split()).replace("\\", "\\\\").replace('"', '\\"')
-    return f'---\nname: {name}\ndescription: "{quoted}"\n---\n\n{instructions.strip()}\n'
+    async def _playbook(self, wanted: CreateSkillArguments) -> str:
+        playbook = StoredPlaybook(
+            name=wanted.name,
+            description=wanted.description,
+            keywords=wanted.keywords,
+            text=wanted.instructions,
+            priority=wanted.priority,
+        )
+        await self._workshop.create_playbook(playbook)
+        return await _done(
+            self._shelf,
+            f"The playbook {wanted.name} is stored.",
+            wanted.name,
+            playbook_warnings(playbook),
+        )
 
 
 class UpdateSkillArguments(Arguments):
@@ -276,11 +343,12 @@ class UpdateSkillArguments(Arguments):
 
 
 class UpdateSkill:
-    """Changes or deletes a skill of the workspace or a stored playbook."""
+    """Changes a skill of the workspace or a stored playbook; deletes what it wrote itself."""
 
     card = ToolCard(
         name="update_skill",
-        description="Change or delete a skill or playbook that was written here.",
+        description="Change a skill or playbook that was written here, or delete it. The owner "
+        "has to approve a change.",
         arguments=UpdateSkillArguments,
         group="skills",
         effect=Effect.WORKSPACE,
@@ -293,16 +361,20 @@ class UpdateSkill:
         self._workshop = workshop
 
     async def run(self, arguments: UpdateSkillArguments, caller: Caller) -> str:
-        """What became of it. Raises SkillRefused, InstallRefused."""
-        skill = (await self._shelf.current()).get(arguments.name)
-        if skill is None or skill.place not in {Place.WORKSPACE, Place.STORED}:
-            raise SkillRefused(
-                f"{arguments.name[:64]!r} is not a skill that was written here: what is shipped or "
-                "shared cannot be changed by a tool"
-            )
+        """What became of it. Raises NotHere, SkillRefused, NotRewritable, InstallRefused."""
+        _check_may_write(caller)
         if arguments.delete:
-            await self._workshop.remove(skill.name)
-            return f"{skill.name} is deleted."
+            if await self._workshop.remove_written(arguments.name):
+                return f"{arguments.name} is deleted."
+            return f"There is no skill {arguments.name[:64]!r}, so there is nothing to delete."
+        if all(
+            one is None
+            for one in (arguments.description, arguments.instructions, arguments.keywords)
+        ):
+            raise SkillRefused("nothing was said to change: give a description or instructions")
+        skill = _written_here(await self._shelf.current(), arguments.name)
+        if arguments.instructions is not None and not arguments.instructions.strip():
+            raise SkillRefused("a skill needs instructions; to take it away, use delete")
         if skill.place is Place.STORED:
             return await self._change_playbook(skill, arguments)
         return await self._change_file(skill, arguments)
@@ -316,28 +388,44 @@ class UpdateSkill:
             priority=skill.priority,
             required_tools=skill.required_tools,
         )
-        await self._workshop.put_playbook(
-            playbook, approved=False, origin="changed by the assistant"
-        )
-        return f"The playbook {skill.name} is changed. {WAITS.format(skill.name)}"
+        await self._workshop.change_playbook(playbook)
+        what = f"The playbook {skill.name} is changed."
+        return await _done(self._shelf, what, skill.name, playbook_warnings(playbook))
 
     async def _change_file(self, skill: Skill, wanted: UpdateSkillArguments) -> str:
         if wanted.keywords is not None:
             raise SkillRefused("the keywords of a skill's file are changed by its owner, by hand")
-        if skill.allowed_tools is not None or skill.patterns or skill.schedule or skill.keywords:
-            raise SkillRefused(
-                f"{skill.name} has settings in its front matter that a tool does not rewrite: the "
-                f"owner can edit {skill.location} by hand"
-            )
-        text = _skill_text(
-            skill.name,
-            _or(wanted.description, skill.description),
-            _or(wanted.instructions, skill.text),
+        former = await asyncio.to_thread(_whole_text, skill)
+        text = changed_text(
+            former, description=wanted.description, instructions=wanted.instructions
         )
         made = await self._workshop.change(skill.name, text)
-        return "\n".join(
-            (f"The skill {made.name} is changed. {WAITS.format(made.name)}", *made.warnings)
+        what = f"The skill {made.name} is changed."
+        return await _done(self._shelf, what, made.name, made.warnings)
+
+
+def _written_here(shelf: Shelf, name: str) -> Skill:
+    skill = shelf.get(name)
+    if skill is None:
+        raise SkillRefused(f"there is no skill {name[:64]!r}: list_skills shows what there is")
+    if skill.place not in {Place.WORKSPACE, Place.STORED}:
+        raise SkillRefused(
+            f"{name} is {skill.place.value}, and cannot be changed by a tool: write one of your "
+            "own under another name with create_skill"
         )
+    return skill
+
+
+def _whole_text(skill: Skill) -> str:
+    """SKILL.md as it stands. Raises SkillRefused."""
+    assert skill.folder is not None, "a skill of the workspace has a folder"
+    try:
+        data = read_file(str(skill.folder / SKILL_FILE), bytes_max=FILE_BYTES_MAX)
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise SkillRefused(f"{skill.location} cannot be read: {error.strerror}") from error
+    except (Unreadable, UnicodeDecodeError) as error:
+        raise SkillRefused(f"{skill.location} is not text in UTF-8") from error
 
 
 def _or(wanted: str | None, known: str) -> str:
