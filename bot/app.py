@@ -10,37 +10,30 @@ import asyncio
 import os
 import random
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import structlog
 
 from agent.asking import Asking
 from agent.assistant import Assistant
-from agent.beginning import Beginning, PromptOptions
+from agent.beginning import Beginning
 from agent.doing import Doing
 from agent.errors import SettingsWrong, StorageError
-from agent.gathering import Gathering, GatheringOptions
-from agent.library import Library, PersonaSettings
+from agent.gathering import Gathering
+from agent.library import Library
 from agent.loop import Loop
-from agent.models.choose import Choice, Wanted, choose
+from agent.models.choose import Choice, choose
 from agent.models.retry import Patient
 from agent.ports import Clock, Model
-from agent.prompt import Placement
-from agent.skills.places import Places
-from agent.skills.rules import Rule
 from agent.skills.shelf import SkillShelf
-from agent.skills.skill import AutoInvoke
 from agent.tools.files import KeptResults, file_tools
-from agent.tools.tool import ToolLimits
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
-from agent.turns import EngineLimits, LocalEngine
+from agent.turns import LocalEngine
 from agent.version import VERSION
 from bot import commands
 from bot.access import Access
@@ -52,8 +45,19 @@ from bot.door import Door
 from bot.home import Home, HomeLock, settings_changed, shipped
 from bot.logs import Redactor, secrets_of
 from bot.operations import access_operations, status_operations, terminal_operations
+from bot.options import (
+    gathering_options_of,
+    limits_of,
+    persona_of,
+    places_of,
+    prompt_options_of,
+    rates_of,
+    rules_of,
+    tool_limits_of,
+    wanted_of,
+)
 from bot.outbox import Outbox
-from bot.pace import Rates
+from bot.status import BotStatus, Watched
 from memory.conversations import SqliteConversations
 from memory.database import Database
 from memory.inbox import SqliteInbox
@@ -228,7 +232,7 @@ async def open_bot(
         conversations = SqliteConversations(database)
         access = _access(settings, SqlitePeople(database), clock)
         await access.load()
-        choice = await choose(_wanted(settings), env=env)
+        choice = await choose(wanted_of(settings), env=env)
         model = await stack.enter_async_context(_model(choice, settings, clock))
         console = ConsoleChannel()
         telegram = _telegram(settings, clock)
@@ -242,15 +246,29 @@ async def open_bot(
                 clean=Redactor(secrets_of(settings, env)).clean,
             )
         )
-        skills = _skills(home, settings, SqliteSkillRecords(database), clock=clock, env=env)
+        shelf = SkillShelf(
+            places_of(home, settings),
+            SqliteSkillRecords(database),
+            clock=clock,
+            env=env,
+            given={name: skill.env for name, skill in settings.skills.by_name.items()},
+        )
+        gathering = Gathering(
+            library,
+            shelf,
+            SqliteRecall(database),
+            clock=clock,
+            rules=rules_of(settings),
+            options=gathering_options_of(settings),
+        )
         workspace = Workspace(home.workspace)
         toolbox = Toolbox(file_tools(workspace))
         beginning = Beginning(
             conversations,
-            _gathering(settings, library, skills, database, clock),
+            gathering,
             toolbox,
             traits=model.traits,
-            options=_prompt_options(settings),
+            options=prompt_options_of(settings),
         )
         assistant = Assistant(
             begin=beginning,
@@ -264,7 +282,13 @@ async def open_bot(
                 temperature=settings.agents.default.temperature,
                 max_output_tokens=settings.llm.max_output_tokens,
             ),
-            tool=_doing(settings, toolbox, outbox, workspace, clock),
+            tool=Doing(
+                toolbox,
+                outbox,
+                clock=clock,
+                keep=KeptResults(workspace),
+                limits=tool_limits_of(settings),
+            ),
             loop=Loop(toolbox, steps_max=settings.agents.default.max_steps),
             drafts=outbox,
         )
@@ -274,11 +298,20 @@ async def open_bot(
                 assistant,
                 clock=clock,
                 deliver=outbox.deliver,
-                limits=_engine_limits(settings),
+                limits=limits_of(settings),
             )
         )
         inbox = SqliteInbox(database)
-        status = BotStatus(clock, choice, lambda: settings_changed(home, digest, env))
+        watched = Watched(
+            choice=choice,
+            access=access,
+            channels=_by_name(console, telegram),
+            engine=engine,
+            outbox=outbox,
+        )
+        status = BotStatus(
+            watched, clock=clock, changed=lambda: settings_changed(home, digest, env)
+        )
         tools = commands.Tools(engine=engine, conversations=conversations, status=status)
         door = await stack.enter_async_context(
             Door(inbox, access, engine, conversations, outbox, command_tools=tools, clock=clock)
@@ -298,7 +331,6 @@ async def open_bot(
             journal=journal,
             status=status,
         )
-        status.watch(bot)
         log.info("bot.started", version=VERSION, model=choice.model, why=choice.why)
         await outbox.start()
         await engine.start()
@@ -325,46 +357,6 @@ async def open_access(
         yield access_operations(access)
 
 
-class BotStatus:
-    """Implements `bot.commands.Status`."""
-
-    def __init__(self, clock: Clock, choice: Choice, changed: Callable[[], bool]) -> None:
-        self._clock = clock
-        self._choice = choice
-        self._changed = changed
-        self._since = clock.now()
-        self._bot: Bot | None = None
-
-    def watch(self, bot: Bot) -> None:
-        """The bot whose state is told."""
-        self._bot = bot
-
-    async def lines(self, *, for_owner: bool) -> list[str]:
-        """A line each; the owner sees the machine's side too."""
-        up = self._clock.now() - self._since
-        lines = [
-            f"Hearthbot {VERSION}, up {_duration(up)}",
-            f"Model: {self._choice.model}",
-        ]
-        bot = self._bot
-        if bot is None or not for_owner:
-            return lines
-        people, chats = bot.access.directory.people, bot.access.directory.chats
-        lines += [
-            f"Why this model: {self._choice.why}",
-            f"Channels: {', '.join(sorted(bot.channels))}",
-            f"People: {len(people)}, group chats: {list(chats.values()).count('admitted')}",
-            f"Turns running or waiting: {bot.engine.waiting()}",
-            f"Replies on their way: {bot.outbox.waiting()}",
-        ]
-        unknown = (await bot.outbox.counts()).get("unknown", 0)
-        if unknown:
-            lines.append(f"Replies whose fate is unknown: {unknown}")
-        if self._changed():
-            lines.append("The settings were changed since the start: a restart is due.")
-        return lines
-
-
 # --- each object, built -----------------------------------------------------------------------
 
 
@@ -376,18 +368,7 @@ def _by_name(console: ConsoleChannel, telegram: TelegramChannel | None) -> Mappi
 
 
 def _library(home: Home, settings: Settings) -> Library:
-    agent = settings.agents.default
-    persona = PersonaSettings(
-        system_prompt=agent.system_prompt,
-        system_prompt_file=_path(home, agent.system_prompt_file),
-        persona_dir=_path(home, agent.persona_dir),
-    )
-    return Library(shipped("prompts"), home.workspace, persona)
-
-
-def _path(home: Home, text: str) -> Path | None:
-    """A path of the settings; a relative one begins at the workspace."""
-    return home.workspace / Path(text).expanduser() if text.strip() else None
+    return Library(shipped("prompts"), home.workspace, persona_of(home, settings))
 
 
 def _access(settings: Settings, people: SqlitePeople, clock: Clock) -> Access:
@@ -396,16 +377,6 @@ def _access(settings: Settings, people: SqlitePeople, clock: Clock) -> Access:
         policy=settings.access.policy,
         allowed=[f"telegram:{number}" for number in settings.telegram.allow_from],
         clock=clock,
-    )
-
-
-def _wanted(settings: Settings) -> Wanted:
-    llm = settings.llm
-    return Wanted(
-        model=llm.model,
-        api_base=llm.api_base,
-        api_key=llm.api_key.get_secret_value(),
-        window=llm.window,
     )
 
 
@@ -447,132 +418,6 @@ def _telegram(settings: Settings, clock: Clock) -> TelegramChannel | None:
         stream_every_group_s=wanted.stream_every_group_s,
         poll_timeout_s=wanted.poll_timeout_s,
         send_timeout_s=wanted.send_timeout_s,
-        rates=Rates(
-            per_chat=wanted.rate_per_chat,
-            per_group_minute=wanted.rate_per_group_minute,
-            total=wanted.rate_total,
-        ),
+        rates=rates_of(wanted),
     )
     return TelegramChannel(options, clock=clock)
-
-
-def _engine_limits(settings: Settings) -> EngineLimits:
-    turns = settings.turns
-    return EngineLimits(
-        parallel=turns.parallel,
-        queue=turns.queue,
-        collect_s=turns.collect_s,
-        turn_s=turns.limit_s,
-    )
-
-
-def _skills(
-    home: Home,
-    settings: Settings,
-    records: SqliteSkillRecords,
-    *,
-    clock: Clock,
-    env: Mapping[str, str],
-) -> SkillShelf:
-    places = Places(
-        workspace=home.workspace / "skills",
-        shipped=shipped("skills"),
-        user=_path(home, settings.skills.user_dir),
-    )
-    return SkillShelf(places, records, clock=clock, env=env)
-
-
-def _gathering(
-    settings: Settings,
-    library: Library,
-    skills: SkillShelf,
-    database: Database,
-    clock: Clock,
-) -> Gathering:
-    prompt = settings.prompt
-    return Gathering(
-        library,
-        skills,
-        SqliteRecall(database),
-        clock=clock,
-        rules=_rules(settings),
-        options=GatheringOptions(
-            language="" if prompt.language == "auto" else prompt.language,
-            bootstrap_chars_max=prompt.bootstrap_chars_max,
-            host_zone=host_zone(),
-            skills_listed=prompt.skills_listed,
-            daily_notes=prompt.daily_notes,
-            reminder_turns=prompt.reminder_turns,
-        ),
-    )
-
-
-def _rules(settings: Settings) -> list[Rule]:
-    """The force-include rules of the settings."""
-    return [
-        Rule(
-            source=f"prompt.force_include[{number}]",
-            patterns=rule.patterns,
-            skills=rule.skills,
-            plugins=rule.plugins,
-            instruction=rule.instruction,
-            auto_invoke=tuple(
-                AutoInvoke(tool=wish.tool, args=wish.args) for wish in rule.auto_invoke
-            ),
-        )
-        for number, rule in enumerate(settings.prompt.force_include)
-    ]
-
-
-def _doing(
-    settings: Settings, toolbox: Toolbox, outbox: Outbox, workspace: Workspace, clock: Clock
-) -> Doing:
-    return Doing(
-        toolbox,
-        outbox,
-        clock=clock,
-        keep=KeptResults(workspace),
-        limits=ToolLimits(
-            timeout_s=settings.tools.timeout_s,
-            result_chars_max=settings.tools.result_chars_max,
-        ),
-    )
-
-
-def _prompt_options(settings: Settings) -> PromptOptions:
-    return PromptOptions(
-        placement=Placement(
-            turn_layers=settings.prompt.turn_layers,
-            instruction=settings.prompt.instruction_position,
-        ),
-        messages_max=settings.history.messages_max,
-        tokens_max=settings.history.tokens_max,
-        prompt_tokens_max=settings.prompt.max_tokens,
-        max_output_tokens=settings.llm.max_output_tokens,
-        allowed_tools=settings.agents.default.allowed_tools,
-        denied_tools=settings.agents.default.denied_tools,
-    )
-
-
-def host_zone() -> str:
-    """The IANA name of this machine's zone; UTC where it has none."""
-    link = Path("/etc/localtime")
-    name = os.environ.get("TZ", "").lstrip(":")
-    candidates = [name] if name else []
-    if link.is_symlink():
-        candidates.append(str(link.resolve()).partition("zoneinfo/")[2])
-    for candidate in candidates:
-        try:
-            return ZoneInfo(candidate).key
-        except (ZoneInfoNotFoundError, ValueError):
-            continue
-    return "UTC"
-
-
-def _duration(span: timedelta) -> str:
-    minutes, seconds = divmod(int(span.total_seconds()), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:
-        return f"{days} d {hours} h"
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"

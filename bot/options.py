@@ -1,0 +1,147 @@
+"""What each part gets of the settings: the few values that it needs, as its own type.
+
+Called by `bot.app`, so that the wiring reads as a list of objects.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from agent.beginning import PromptOptions
+from agent.gathering import GatheringOptions
+from agent.library import PersonaSettings
+from agent.models.choose import Wanted
+from agent.prompt import Placement
+from agent.skills.places import Places
+from agent.skills.rules import Rule
+from agent.skills.skill import AutoInvoke
+from agent.tools.tool import ToolLimits
+from agent.turns import EngineLimits
+from bot.config import Settings, TelegramSettings
+from bot.home import Home, shipped
+from bot.pace import Rates
+
+
+def persona_of(home: Home, settings: Settings) -> PersonaSettings:
+    """The first links of the base chain."""
+    agent = settings.agents.default
+    return PersonaSettings(
+        system_prompt=agent.system_prompt,
+        system_prompt_file=_path(home, agent.system_prompt_file),
+        persona_dir=_path(home, agent.persona_dir),
+    )
+
+
+def wanted_of(settings: Settings) -> Wanted:
+    """Which model is wished for."""
+    llm = settings.llm
+    return Wanted(
+        model=llm.model,
+        api_base=llm.api_base,
+        api_key=llm.api_key.get_secret_value(),
+        window=llm.window,
+    )
+
+
+def limits_of(settings: Settings) -> EngineLimits:
+    """Of the turn engine."""
+    turns = settings.turns
+    return EngineLimits(
+        parallel=turns.parallel,
+        queue=turns.queue,
+        collect_s=turns.collect_s,
+        turn_s=turns.limit_s,
+    )
+
+
+def tool_limits_of(settings: Settings) -> ToolLimits:
+    """Of one tool call."""
+    return ToolLimits(
+        timeout_s=settings.tools.timeout_s, result_chars_max=settings.tools.result_chars_max
+    )
+
+
+def prompt_options_of(settings: Settings) -> PromptOptions:
+    """Where layers go, and how large a prompt may be."""
+    return PromptOptions(
+        placement=Placement(
+            turn_layers=settings.prompt.turn_layers,
+            instruction=settings.prompt.instruction_position,
+        ),
+        messages_max=settings.history.messages_max,
+        tokens_max=settings.history.tokens_max,
+        prompt_tokens_max=settings.prompt.max_tokens,
+        max_output_tokens=settings.llm.max_output_tokens,
+        allowed_tools=settings.agents.default.allowed_tools,
+        denied_tools=settings.agents.default.denied_tools,
+    )
+
+
+def gathering_options_of(settings: Settings) -> GatheringOptions:
+    """What a prompt shows."""
+    prompt = settings.prompt
+    return GatheringOptions(
+        language="" if prompt.language == "auto" else prompt.language,
+        bootstrap_chars_max=prompt.bootstrap_chars_max,
+        host_zone=host_zone(),
+        skills_listed=prompt.skills_listed,
+        daily_notes=prompt.daily_notes,
+        reminder_turns=prompt.reminder_turns,
+    )
+
+
+def places_of(home: Home, settings: Settings) -> Places:
+    """Where skills are looked for."""
+    return Places(
+        workspace=home.workspace / "skills",
+        shipped=shipped("skills"),
+        user=_path(home, settings.skills.user_dir),
+    )
+
+
+def rules_of(settings: Settings) -> tuple[Rule, ...]:
+    """The force-include rules."""
+    return tuple(
+        Rule(
+            source=f"prompt.force_include[{number}]",
+            patterns=rule.patterns,
+            skills=rule.skills,
+            plugins=rule.plugins,
+            instruction=rule.instruction,
+            auto_invoke=tuple(
+                AutoInvoke(tool=wish.tool, args=wish.args) for wish in rule.auto_invoke
+            ),
+        )
+        for number, rule in enumerate(settings.prompt.force_include)
+    )
+
+
+def rates_of(telegram: TelegramSettings) -> Rates:
+    """How fast Telegram may be sent to."""
+    return Rates(
+        per_chat=telegram.rate_per_chat,
+        per_group_minute=telegram.rate_per_group_minute,
+        total=telegram.rate_total,
+    )
+
+
+def host_zone() -> str:
+    """The IANA name of this machine's zone; UTC where it has none."""
+    link = Path("/etc/localtime")
+    name = os.environ.get("TZ", "").lstrip(":")
+    candidates = [name] if name else []
+    if link.is_symlink():
+        candidates.append(str(link.resolve()).partition("zoneinfo/")[2])
+    for candidate in candidates:
+        try:
+            return ZoneInfo(candidate).key
+        except (ZoneInfoNotFoundError, ValueError):
+            continue
+    return "UTC"
+
+
+def _path(home: Home, text: str) -> Path | None:
+    """A path of the settings; a relative one begins at the workspace."""
+    return home.workspace / Path(text).expanduser() if text.strip() else None

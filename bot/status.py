@@ -1,0 +1,67 @@
+"""How the bot is doing, in lines for /status and `hearthbot status`. Built by `bot.app`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from agent.models.choose import Choice
+from agent.ports import Clock
+from agent.turns import LocalEngine
+from agent.version import VERSION
+from bot.access import Access
+from bot.channel import Channel
+from bot.outbox import Outbox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """The parts whose state is told."""
+
+    choice: Choice
+    access: Access
+    channels: Mapping[str, Channel]
+    engine: LocalEngine
+    outbox: Outbox
+
+
+class BotStatus:
+    """Implements `bot.commands.Status`. `changed` says whether the settings want a restart."""
+
+    def __init__(self, watched: Watched, *, clock: Clock, changed: Callable[[], bool]) -> None:
+        self._watched = watched
+        self._clock = clock
+        self._changed = changed
+        self._since = clock.now()
+
+    async def lines(self, *, for_owner: bool) -> list[str]:
+        """A line each; the owner sees the machine's side too."""
+        bot = self._watched
+        up = self._clock.now() - self._since
+        lines = [f"Hearthbot {VERSION}, up {_duration(up)}", f"Model: {bot.choice.model}"]
+        if not for_owner:
+            return lines
+        people, chats = bot.access.directory.people, bot.access.directory.chats
+        lines += [
+            f"Why this model: {bot.choice.why}",
+            f"Channels: {', '.join(sorted(bot.channels))}",
+            f"People: {len(people)}, group chats: {list(chats.values()).count('admitted')}",
+            f"Turns running or waiting: {bot.engine.waiting()}",
+            f"Replies on their way: {bot.outbox.waiting()}",
+        ]
+        unknown = (await bot.outbox.counts()).get("unknown", 0)
+        if unknown:
+            lines.append(f"Replies whose fate is unknown: {unknown}")
+        if self._changed():
+            lines.append("The settings were changed since the start: a restart is due.")
+        return lines
+
+
+def _duration(span: timedelta) -> str:
+    minutes, seconds = divmod(int(span.total_seconds()), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours} h"
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
