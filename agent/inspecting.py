@@ -289,7 +289,7 @@ def _asked(step: Json) -> Asked:
 def _rows(sent: Sent, prefix: Prefix, former: Sent | None) -> tuple[Row, ...]:
     """Everything in the order in which it is sent; what has no tokens is left out.
 
-    The cache serves a prefix: from the first part that it cannot serve whole, it serves no more.
+    What the cache serves is a prefix that ends between two parts, or within the history.
     """
     left = prefix.kept_tokens
     if not sent.tool_names:
@@ -299,7 +299,7 @@ def _rows(sent: Sent, prefix: Prefix, former: Sent | None) -> tuple[Row, ...]:
         cached = row.tokens if left >= row.tokens else 0
         if row.where is Where.HISTORY:
             cached = min(row.tokens, max(0, left))
-        left = left - cached if cached == row.tokens else 0
+        left -= cached
         state = _state(row, cached, former)
         found.append(replace(row, cache=state, cached_tokens=cached))
     return tuple(found)

@@ -344,11 +344,12 @@ async def test_context_in_a_new_conversation_has_nothing_to_say(rig: Rig) -> Non
     assert rig.texts()[-1].startswith("Nothing is recorded of what went to the model")
 
 
-async def test_context_in_a_group_tells_sizes_and_names_alone(rig: Rig) -> None:
+@pytest.mark.parametrize("by", [OWNER, MEMBER])
+async def test_context_in_a_group_tells_sizes_and_names_alone(by: int, rig: Rig) -> None:
     async with rig.running(OWNER, MEMBER) as bot:
         await bot.access.approve(f"telegram:{GROUP}")
         await talks(rig, bot, f"@{US} please draft an email", chat=GROUP)
-        rig.says(f"/context@{US}", chat=GROUP, by=MEMBER)
+        rig.says(f"/context@{US}", chat=GROUP, by=by)
         await eventually(partial(rig.wrote, 2, chat=GROUP))
         await rig.quiet(bot)
 
