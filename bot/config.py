@@ -25,12 +25,15 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from bot.config_tree import ANY_NAME, KeyPath, keys_of, secrets_of, sections_of
 from bot.config_values import (
+    ApiRoot,
     Folder,
     JsonTable,
+    ListenOn,
     Names,
     Pattern,
     PersonNumber,
     SkillName,
+    SlackMember,
     Text,
     Url,
     VariableName,
@@ -115,7 +118,7 @@ class TelegramSettings(_Section):
         description="Webhook mode: the secret that Telegram sends along; 1 to 256 characters of "
         "A-Z, a-z, 0-9, _ and -. A webhook without one is refused.",
     )
-    webhook_listen: str = Field(
+    webhook_listen: ListenOn = Field(
         default="127.0.0.1:8443", description="Webhook mode: host:port to listen on."
     )
     allow_from: Annotated[tuple[PersonNumber, ...], Field(strict=False)] = Field(
@@ -178,13 +181,98 @@ class TelegramSettings(_Section):
             raise ValueError("allowed: 1 to 256 characters of A-Z, a-z, 0-9, _ and -")
         return secret
 
-    @field_validator("webhook_listen")
+
+class SlackSettings(_Section):
+    """Slack. Off while there is no bot token."""
+
+    bot_token: SecretStr = Field(
+        default=SecretStr(""),
+        description="The bot token of your Slack app, from OAuth & Permissions; it begins with "
+        "xoxb-. Empty: no Slack.",
+    )
+    mode: Literal["socket", "http"] = Field(
+        default="socket",
+        description="How events arrive. socket: Socket Mode, which needs no public address. http: "
+        "Slack posts them to an address of yours.",
+    )
+    app_token: SecretStr = Field(
+        default=SecretStr(""),
+        validate_default=True,
+        description="Socket Mode: the app-level token with connections:write, from Basic "
+        "Information; it begins with xapp-.",
+    )
+    signing_secret: SecretStr = Field(
+        default=SecretStr(""),
+        validate_default=True,
+        description="http: the signing secret from Basic Information. Without one anybody could "
+        "send forged events, so it is refused.",
+    )
+    listen: ListenOn = Field(
+        default="127.0.0.1:3000",
+        description="http: host:port to listen on, at the path /slack/events; a proxy of yours "
+        "adds the https that Slack asks for.",
+    )
+    base_url: ApiRoot = Field(
+        default="https://slack.com/api/", min_length=1, description="Root of the Web API."
+    )
+    allow_from: Annotated[tuple[SlackMember, ...], Field(strict=False)] = Field(
+        default=(),
+        description='Members that are always let in, such as ["T012AB3CD:U045EF6GH"]: the ids of '
+        "the workspace and of the member. Empty: nobody by this list. Names are refused.",
+    )
+    group_policy: Literal["mention", "all", "off"] = Field(
+        default="mention",
+        description="In channels and group conversations, answer when mentioned; or always; or "
+        "never.",
+    )
+    streaming: bool = Field(
+        default=True, description="Show a reply while it is written, by editing one message."
+    )
+    stream_every_s: float = Field(
+        default=1.5,
+        ge=0,
+        description="Seconds between two edits of a reply; more while several are written at once.",
+    )
+    rate_per_chat: float = Field(
+        default=1.0, ge=0, description="Messages a second to one conversation. 0: no limit."
+    )
+    rate_total: float = Field(
+        default=5.0, ge=0, description="Messages a second to the whole workspace. 0: no limit."
+    )
+    rate_edits_minute: float = Field(
+        default=50.0, ge=0, description="Edits a minute in the whole workspace. 0: no limit."
+    )
+    send_timeout_s: float = Field(default=20.0, gt=0, description="Limit of one send, seconds.")
+
+    @field_validator("bot_token", "app_token")
     @classmethod
-    def _webhook_listen(cls, listen: str) -> str:
-        parts = re.fullmatch(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:/]+):([0-9]{1,5})", listen)
-        if parts is None or int(parts[1]) > 65535:
-            raise ValueError("allowed: host:port, such as 127.0.0.1:8443")
-        return listen
+    def _token_form(cls, token: SecretStr, info: ValidationInfo) -> SecretStr:
+        kind = "xoxb-" if info.field_name == "bot_token" else "xapp-"
+        text = token.get_secret_value()
+        if text and not re.fullmatch(rf"{kind}[A-Za-z0-9-]+", text):
+            raise ValueError(f"allowed: a token as Slack shows it, which begins with {kind}")
+        if info.field_name == "app_token" and not text and _slack_wants("socket", info):
+            raise ValueError(
+                "Socket Mode needs the app-level token (xapp-…): Basic Information, App-Level "
+                "Tokens, with the scope connections:write"
+            )
+        return token
+
+    @field_validator("signing_secret")
+    @classmethod
+    def _signing_secret(cls, secret: SecretStr, info: ValidationInfo) -> SecretStr:
+        if not secret.get_secret_value().strip() and _slack_wants("http", info):
+            raise ValueError("mode http needs it, or anybody could send forged events")
+        return secret
+
+
+def _slack_wants(mode: str, info: ValidationInfo) -> bool:
+    token = info.data.get("bot_token")
+    return (
+        isinstance(token, SecretStr)
+        and bool(token.get_secret_value())
+        and info.data.get("mode") == mode
+    )
 
 
 class AccessSettings(_Section):
@@ -434,6 +522,7 @@ class Settings(BaseSettings):
 
     llm: LlmSettings = LlmSettings()
     telegram: TelegramSettings = TelegramSettings()
+    slack: SlackSettings = SlackSettings()
     access: AccessSettings = AccessSettings()
     agents: AgentsSettings = AgentsSettings()
     turns: TurnsSettings = TurnsSettings()

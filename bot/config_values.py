@@ -37,10 +37,36 @@ def _person_hint(value: object, text: str) -> str:
     )
 
 
+def _slack_member(value: object) -> str:
+    """A member of a Slack workspace: the workspace's id and the member's. Never a name."""
+    text = value.strip() if isinstance(value, str) else ""
+    if member := re.fullmatch(r"(?:slack:)?(T[A-Z0-9]{1,29}:[UW][A-Z0-9]{1,29})", text):
+        return member[1]
+    if isinstance(value, str) and not text:
+        raise ValueError("an empty entry lets nobody in; remove it")
+    if text == "*":
+        raise ValueError('an entry is one member; to let everyone in, set access.policy = "open"')
+    raise ValueError(
+        "an entry is the workspace's id and the member's, such as T012AB3CD:U045EF6GH: "
+        "names can change hands, the ids cannot"
+    )
+
+
+def _listen_on(value: str) -> str:
+    parts = re.fullmatch(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:/]+):([0-9]{1,5})", value)
+    if parts is None or int(parts[1]) > 65535:
+        raise ValueError("allowed: host:port, such as 127.0.0.1:8443")
+    return value
+
+
 def _http_url(value: str) -> str:
     if value and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", value):
         raise ValueError("allowed: an address that begins with https:// or http://")
     return value.rstrip("/")
+
+
+def _api_root(value: str) -> str:
+    return _http_url(value) + "/"
 
 
 def _pattern(value: str) -> str:
@@ -107,6 +133,8 @@ def _not_json(value: object, place: str = "") -> Iterator[str]:
 
 
 PersonNumber = Annotated[int, BeforeValidator(_person_number)]
+SlackMember = Annotated[str, BeforeValidator(_slack_member)]
+ListenOn = Annotated[str, AfterValidator(_listen_on)]
 Text = Annotated[str, Field(min_length=1)]
 Names = Annotated[tuple[Text, ...], Field(strict=False)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
@@ -115,4 +143,5 @@ VariableName = Annotated[str, AfterValidator(_variable_name)]
 VariableValue = Annotated[SecretStr, AfterValidator(_variable_value)]
 JsonTable = Annotated[Mapping[str, Any], BeforeValidator(_json_table)]
 Url = Annotated[str, AfterValidator(_http_url)]
+ApiRoot = Annotated[str, AfterValidator(_api_root)]
 Folder = Annotated[str, AfterValidator(_folder)]

@@ -154,7 +154,7 @@ def test_all_problems_are_named_in_one_go_with_source_key_found_and_allowed(
 @pytest.mark.parametrize(
     ("toml", "path", "nearest"),
     [
-        ('allow_form = ["5"]', "allow_form", "telegram.allow_from"),
+        ('allow_form = ["5"]', "allow_form", ".allow_from"),
         ('[telegram]\nallow_form = ["5"]', "telegram.allow_form", "telegram.allow_from"),
         ('[channels.telegram]\ntoken = "t"', "channels.telegram.token", "telegram.token"),
         ("[agents]\nmax_steps = 3", "agents.max_steps", "agents.default.max_steps"),
