@@ -17,7 +17,19 @@ from urllib.parse import urlsplit
 
 from agent.errors import SettingsWrong
 from agent.models.embedded import DEMO, OWN_WINDOW, PREFIX
-from agent.models.prices import PriceTable, providers
+from agent.models.prices import PriceTable, known_prefixes
+from agent.models.providers import (
+    ALIASES,
+    BY_FOREIGN_KEY,
+    BY_KEY,
+    FOREIGN,
+    LOCAL,
+    LOCAL_WINDOW,
+    PROBED,
+    PROVIDERS,
+    owner_of,
+    window_of,
+)
 from agent.models.wire import Dialect
 from agent.request import ModelTraits
 
@@ -31,7 +43,7 @@ Client = Literal["auto", "litellm", "direct"]
 
 PROBE_S = 0.3
 MODELS_S = 5.0
-LOCAL_WINDOW = 8_192
+_NO_CHAT = re.compile(r"embed|rerank|whisper|tts|\bbge\b|moderation", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,134 +78,6 @@ class Choice:
     dialect: Dialect = field(default_factory=Dialect)
     priced_as: str = ""
     output_tokens_max: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
-    """A server that the direct client reaches. Without a `key` variable it needs no key.
-
-    `effort`: it takes OpenAI's setting for how long a model thinks, from models that have one.
-    """
-
-    title: str
-    api_base: str
-    key: str = ""
-    model: str = ""
-    dialect: Dialect = field(default_factory=Dialect)
-    effort: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Foreign:
-    """A provider with a language of its own, which only litellm speaks.
-
-    `keys` are the variables for its key, `base` the one for its address where it has none of its
-    own; `library` is what litellm needs besides.
-    """
-
-    title: str
-    keys: tuple[str, ...] = ()
-    model: str = ""
-    base: str = ""
-    library: str = ""
-
-
-PROVIDERS: Mapping[str, Provider] = {
-    "openai": Provider(
-        title="OpenAI",
-        api_base="https://api.openai.com/v1",
-        key="OPENAI_API_KEY",
-        model="gpt-4.1-mini",
-        effort=True,
-    ),
-    "openrouter": Provider(
-        title="OpenRouter",
-        api_base="https://openrouter.ai/api/v1",
-        key="OPENROUTER_API_KEY",
-        model="openai/gpt-4.1-mini",
-        effort=True,
-    ),
-    "groq": Provider(
-        title="Groq",
-        api_base="https://api.groq.com/openai/v1",
-        key="GROQ_API_KEY",
-        model="llama-3.3-70b-versatile",
-    ),
-    "mistral": Provider(
-        title="Mistral",
-        api_base="https://api.mistral.ai/v1",
-        key="MISTRAL_API_KEY",
-        model="mistral-small-latest",
-        dialect=Dialect(stream_usage=False),  # it refuses unknown fields, and counts anyway
-    ),
-    "deepseek": Provider(
-        title="DeepSeek",
-        api_base="https://api.deepseek.com/v1",
-        key="DEEPSEEK_API_KEY",
-        model="deepseek-chat",
-        dialect=Dialect(plain=True),
-    ),
-    "xai": Provider(
-        title="xAI", api_base="https://api.x.ai/v1", key="XAI_API_KEY", model="grok-3-mini"
-    ),
-    "together_ai": Provider(
-        title="Together AI", api_base="https://api.together.xyz/v1", key="TOGETHERAI_API_KEY"
-    ),
-    "fireworks_ai": Provider(
-        title="Fireworks AI",
-        api_base="https://api.fireworks.ai/inference/v1",
-        key="FIREWORKS_AI_API_KEY",
-    ),
-    "ollama": Provider(
-        title="Ollama", api_base="http://127.0.0.1:11434/v1", dialect=Dialect(plain=True)
-    ),
-    "lm_studio": Provider(
-        title="LM Studio", api_base="http://127.0.0.1:1234/v1", dialect=Dialect(plain=True)
-    ),
-    "hosted_vllm": Provider(title="vLLM", api_base="http://127.0.0.1:8000/v1"),
-}
-_ALIASES = {"vllm": "hosted_vllm", "ollama_chat": "ollama"}
-_LOCAL = ("ollama", "lm_studio", "hosted_vllm")
-_PROBED = ("ollama", "lm_studio")
-
-FOREIGN: Mapping[str, Foreign] = {
-    "anthropic": Foreign(title="Anthropic", keys=("ANTHROPIC_API_KEY",), model="claude-haiku-4-5"),
-    "gemini": Foreign(
-        title="Gemini", keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"), model="gemini-2.5-flash"
-    ),
-    "cohere": Foreign(title="Cohere", keys=("COHERE_API_KEY",), model="command-a-03-2025"),
-    "azure": Foreign(
-        title="Azure", keys=("AZURE_API_KEY", "AZURE_OPENAI_API_KEY"), base="AZURE_API_BASE"
-    ),
-    "azure_ai": Foreign(title="Azure AI", keys=("AZURE_AI_API_KEY",), base="AZURE_AI_API_BASE"),
-    "vertex_ai": Foreign(title="Vertex AI", library="google.auth"),
-    "bedrock": Foreign(title="Bedrock", library="boto3"),
-}
-_BY_KEY = ("openai", "openrouter", "groq", "mistral", "deepseek", "xai")
-_BY_FOREIGN_KEY = ("anthropic", "gemini", "cohere")
-
-_OWNERS = (
-    (re.compile(r"(gpt-|chatgpt|o[1-9])"), "openai"),
-    (re.compile(r"claude"), "anthropic"),
-    (re.compile(r"gemini"), "gemini"),
-    (re.compile(r"(mistral|magistral|codestral|ministral)-"), "mistral"),
-    (re.compile(r"deepseek-(chat|reasoner)"), "deepseek"),
-    (re.compile(r"grok-"), "xai"),
-)
-
-_WINDOWS = (
-    (re.compile(r"gpt-4\.1"), 1_047_576),
-    (re.compile(r"gpt-5"), 400_000),
-    (re.compile(r"gpt-4o|gpt-oss"), 128_000),
-    (re.compile(r"gpt-4-turbo"), 128_000),
-    (re.compile(r"gpt-4(?![\w.])"), 8_192),
-    (re.compile(r"gpt-3\.5"), 16_385),
-    (re.compile(r"(?:^|/)o[1-9]|claude"), 200_000),
-    (re.compile(r"gemini"), 1_000_000),
-    (re.compile(r"llama-?3\.[1-9]"), 128_000),
-    (re.compile(r"llama-?3"), 8_192),
-)
-_NO_CHAT = re.compile(r"embed|rerank|whisper|tts|\bbge\b|moderation", re.IGNORECASE)
 
 
 async def choose(
@@ -244,10 +128,10 @@ def beside(wanted: Wanted, model: str) -> Wanted:
 def _provider(model: str, wanted: Wanted) -> str:
     """Whose model a name is; empty where nobody but the address that is set can know it."""
     prefix, _, rest = model.strip().partition("/")
-    prefix = _ALIASES.get(prefix, prefix)
+    prefix = ALIASES.get(prefix, prefix)
     if rest and (prefix in PROVIDERS or prefix in FOREIGN or not wanted.api_base):
         return prefix
-    return "" if wanted.api_base else _owner(model)
+    return "" if wanted.api_base else owner_of(model)
 
 
 async def _sized(choice: Choice, wanted: Wanted, prices: PriceTable) -> Choice:
@@ -256,7 +140,7 @@ async def _sized(choice: Choice, wanted: Wanted, prices: PriceTable) -> Choice:
         return replace(choice, priced_as=choice.model)
     provider = choice.priced_as.partition("/")[0]
     price = await prices.find(choice.priced_as) if choice.priced_as else None
-    local = not choice.priced_as or provider in _LOCAL
+    local = not choice.priced_as or provider in LOCAL
     known = price.window if price else 0
     effort = choice.kind == "litellm" or (provider in PROVIDERS and PROVIDERS[provider].effort)
     return replace(
@@ -299,31 +183,23 @@ def _client(url: str) -> httpx.AsyncClient:
     )
 
 
-def window_of(model: str, *, local: bool = False) -> int:
-    """Tokens that a model takes, by its name; a guess on the safe side for local servers."""
-    if local:
-        return LOCAL_WINDOW
-    name = model.lower()
-    return next((size for mark, size in _WINDOWS if mark.search(name)), 128_000)
-
-
 async def _named(wanted: Wanted, env: Mapping[str, str], prices: PriceTable) -> Choice:
     name = wanted.model.strip()
     if name == "embedded" or name.startswith(PREFIX):
         return _embedded(name, wanted)
     prefix, _, rest = name.partition("/")
-    prefix = _ALIASES.get(prefix, prefix)
+    prefix = ALIASES.get(prefix, prefix)
     if rest and prefix in PROVIDERS:
         return _at_provider(prefix, rest, wanted, env)
     if wanted.api_base and not _is_foreign(prefix, rest, wanted):
         why = f"{name} at {wanted.api_base} answers, as llm.model and llm.api_base say."
         return _at(replace(wanted, model=name), why=why)
-    owner = prefix if rest else _owner(name) or await _seller(name, prices)
+    owner = prefix if rest else owner_of(name) or await _seller(name, prices)
     if owner in PROVIDERS:
         return _at_provider(owner, name, wanted, env)
     if owner in FOREIGN:
         return _through(owner, rest if rest else name, wanted, env)
-    if rest and prefix in await providers():
+    if rest and prefix in await known_prefixes():
         _require_litellm(wanted, prefix)
         return _foreign(wanted, model=name, why=_why(name, prefix))
     raise SettingsWrong(_unreachable(name))
@@ -416,10 +292,6 @@ def _at_provider(key: str, name: str, wanted: Wanted, env: Mapping[str, str]) ->
     return _of(key, replace(wanted, model=name, api_key=api_key), why=why)
 
 
-def _owner(name: str) -> str:
-    return next((owner for mark, owner in _OWNERS if mark.match(name.lower())), "")
-
-
 _WAY = (
     'use an OpenAI-compatible address, such as llm.model = "openrouter/<provider>/<model>" with '
     "OPENROUTER_API_KEY"
@@ -447,7 +319,7 @@ async def _at_base(wanted: Wanted, probe: Probe) -> Choice:
 
 
 def _by_environment(wanted: Wanted, env: Mapping[str, str]) -> Choice | None:
-    for key in _BY_KEY:
+    for key in BY_KEY:
         provider = PROVIDERS[key]
         if env.get(provider.key):
             why = (
@@ -461,7 +333,7 @@ def _by_environment(wanted: Wanted, env: Mapping[str, str]) -> Choice | None:
 
 def _by_foreign_key(wanted: Wanted, env: Mapping[str, str]) -> Choice | None:
     """After the others: whoever has keys of both gets the lighter client."""
-    for key in () if wanted.client == "direct" else _BY_FOREIGN_KEY:
+    for key in () if wanted.client == "direct" else BY_FOREIGN_KEY:
         provider = FOREIGN[key]
         for variable in provider.keys:
             if env.get(variable):
@@ -483,11 +355,11 @@ async def _by_local_server(wanted: Wanted, probe: Probe) -> Choice | None:
 
     try:
         async with asyncio.timeout(PROBE_S), asyncio.TaskGroup() as group:
-            for key in _PROBED:
+            for key in PROBED:
                 group.create_task(ask(key))
     except TimeoutError:
         pass
-    for key in _PROBED:
+    for key in PROBED:
         if found.get(key):
             provider, name = PROVIDERS[key], found[key][0]
             why = f"{name} of {provider.title} on this machine answers, as no other model is set."
@@ -513,7 +385,7 @@ def _of(key: str, asked: Wanted, *, why: str) -> Choice:
     )
     if asked.client != "litellm":
         return found
-    if key in _LOCAL:
+    if key in LOCAL:
         return replace(found, kind="litellm", model=f"openai/{asked.model}")
     return replace(found, kind="litellm", model=found.priced_as, api_base=asked.api_base)
 

@@ -8,12 +8,11 @@ limits, errors and the end of an answer are checked here as `openai_compatible` 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -21,22 +20,19 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from agent.errors import (
-    AssistantError,
-    AuthRefused,
     BrokenAnswer,
-    ContextTooLong,
-    ModelRefused,
     ModelTimeout,
     Overloaded,
-    RateLimited,
     SettingsWrong,
 )
 from agent.models import wire
 from agent.models.assembly import Assembly
+from agent.models.failures import Asked, broken, failure
+from agent.models.marks import mark, takes_marks
 from agent.models.openai_compatible import Limits
-from agent.models.refusals import Server, refused, refused_in_stream
+from agent.models.refusals import Server
 from agent.request import ModelRequest, ModelTraits, ToolSpec
-from agent.transcript import Answered, Entry, Note
+from agent.transcript import Answered, Entry
 
 if TYPE_CHECKING:
     import httpx
@@ -44,7 +40,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MARK = {"type": "ephemeral"}
 _HERE = ("127.0.0.1", "::1", "localhost")
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 _CHATTY = ("openai", "httpx", "httpcore")
@@ -150,8 +145,7 @@ class LiteLLM:
         """See `agent.ports.Model`. One request, never more."""
         loop = asyncio.get_running_loop()
         call = _Call(
-            server=self._server,
-            name=self._name,
+            asked=Asked(server=self._server, name=self._name),
             deadline=loop.time() + self._limits.timeout_s,
             stall_s=self._limits.stall_timeout_s,
             assembly=Assembly(on_text),
@@ -228,48 +222,6 @@ def _tool(spec: ToolSpec) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-# --- marks for the provider's cache ------------------------------------------------------------
-
-
-def takes_marks(name: str) -> bool:
-    """Whether a model caches what is marked: Claude, wherever it runs.
-
-    Gemini keeps prefixes without being told. Marks would make litellm create a cache there, in
-    requests of its own, for each prompt that differs, and it is paid for by the hour.
-    """
-    return "claude" in name.lower()
-
-
-def mark(arguments: dict[str, Any], entries: tuple[Entry, ...]) -> None:
-    """Marks the last tool, the system message, and the newest message that will be sent again.
-
-    Notes at the end are for this one request. Three of the four marks that are allowed.
-    """
-    if arguments.get("tools"):
-        arguments["tools"][-1]["cache_control"] = MARK
-    for message in arguments["messages"][:1]:
-        if message["role"] == "system":
-            text = message["content"]
-            message["content"] = [{"type": "text", "text": text, "cache_control": MARK}]
-    passing = 0
-    for entry in reversed(entries):
-        if not isinstance(entry, Note):
-            break
-        passing += bool(entry.text)
-    for message in reversed(arguments["messages"]):
-        if message["role"] == "system":
-            return
-        parts = message.get("content")
-        if message["role"] == "user" and isinstance(parts, list):
-            if len(parts) > passing:
-                parts[-1 - passing]["cache_control"] = MARK
-                return
-            passing -= len(parts)
-        else:
-            message["cache_control"] = MARK
-            return
-
-
 # --- one call ----------------------------------------------------------------------------------
 
 
@@ -277,22 +229,19 @@ def mark(arguments: dict[str, Any], entries: tuple[Entry, ...]) -> None:
 class _Call:
     """One request and its answer, with what is needed to say how it went wrong."""
 
-    server: Server
-    name: str
+    asked: Asked
     deadline: float
     stall_s: float
     assembly: Assembly
     watch: asyncio.Timeout | None = None
-    streams: bool = False
-    begun: bool = False
     usage: Any = None
 
     async def run(self, library: _Library, arguments: dict[str, Any], client: Any) -> Answered:
         stream = await self._asked(library.complete(**arguments))
-        self.streams = True
+        self.asked.streams = True
         try:
             while (chunk := await self._asked(anext(stream, None))) is not None:
-                self.begun = True
+                self.asked.begun = True
                 self.wind_up()
                 self.usage = getattr(chunk, "usage", None) or self.usage
                 self.assembly.take(_chunk(chunk))
@@ -312,87 +261,32 @@ class _Call:
 
     def end(self) -> None:
         """Ends the call now, as if its time were over."""
-        if self.watch is not None:
+        if self.watch is not None and not self.watch.expired():
             self.watch.reschedule(asyncio.get_running_loop().time())
 
     def late(self) -> ModelTimeout:
         now = asyncio.get_running_loop().time()
         if now < self.deadline:
-            return ModelTimeout(f"{self.server.host} stopped in the middle of its answer")
-        return ModelTimeout(f"{self.server.host} did not finish its answer in time")
+            return ModelTimeout(f"{self.asked.server.host} stopped in the middle of its answer")
+        return ModelTimeout(f"{self.asked.server.host} did not finish its answer in time")
 
     def _finished(self, stream: Any, ended: bool) -> Answered:
         """The library makes up an end, and a count of tokens, where a provider sent none."""
         if not ended:
-            raise self._broken("the answer ended before it was complete")
+            raise broken(self.asked.server, "the answer ended before it was complete")
         if self.usage is not None and any(getattr(one, "usage", None) for one in stream.chunks):
             self.assembly.take({"usage": self.usage.model_dump()})
         try:
-            return self.assembly.answer(self.name, done=True)
+            return self.assembly.answer(self.asked.name, done=True)
         except BrokenAnswer as error:
-            raise self._broken(f"{error}") from error
-
-    def _broken(self, why: str) -> BrokenAnswer:
-        return BrokenAnswer(f"The answer of {self.server.host} cannot be read: {why}")
+            raise broken(self.asked.server, f"{error}") from error
 
     async def _asked(self, asked: Awaitable[T]) -> T:
         """Whatever the library raises, as one of our errors."""
         try:
             return await asked
         except Exception as error:  # it raises whatever the libraries below it raise
-            raise self._error(error) from error
-
-    def _error(self, error: Exception) -> AssistantError:
-        """By what lies at the bottom: the wrappings differ from provider to provider."""
-        import httpx
-
-        chain = list(_chain(error))
-        if missing := next((one for one in chain if isinstance(one, ImportError)), None):
-            return ModelRefused(
-                f"{self.name} needs a library that is not installed ({missing.name}): install it "
-                "beside the bot, or choose another model"
-            )
-        for cause in reversed(chain):
-            if isinstance(cause, httpx.HTTPStatusError):
-                response = cause.response
-                return _refused(self.server, response.status_code, _text(response), response)
-        for cause in reversed(chain):
-            if isinstance(cause, httpx.TimeoutException):
-                return ModelTimeout(f"{self.server.host} did not answer in time")
-            if isinstance(cause, httpx.TransportError):
-                return self._unreachable(cause, chain[-1])
-        bottom = chain[-1]
-        if self.streams and not hasattr(bottom, "status_code") and not _is(bottom, "openai"):
-            return self._broken(f"{type(bottom).__name__}{self.server.quote(f'{bottom}')}")
-        for cause in reversed(chain):
-            if isinstance(body := getattr(cause, "body", None), dict) and body.get("message"):
-                return refused_in_stream(self.server, {"error": body})
-        return self._other(chain)
-
-    def _unreachable(self, error: httpx.TransportError, bottom: BaseException) -> AssistantError:
-        reason = bottom.strerror if isinstance(bottom, OSError) and bottom.strerror else f"{error}"
-        said = self.server.quote(reason).replace("it said", "reason")
-        host = self.server.host
-        if self.begun:
-            return BrokenAnswer(f"The connection to {host} broke during the answer{said}")
-        return Overloaded(
-            f"{host} cannot be reached: is it running, and is the address right{said}"
-        )
-
-    def _other(self, chain: list[BaseException]) -> AssistantError:
-        """An error that a provider streamed, or the library's own, before it asked anybody."""
-        for cause in reversed(chain):
-            status = getattr(cause, "status_code", None)
-            if isinstance(status, int):
-                text = _PREFIXES.sub("", f"{getattr(cause, 'message', cause)}")
-                text = text.partition("Traceback (most recent")[0]
-                if self.begun and status == 500 and (found := _object(text)):
-                    return refused_in_stream(self.server, found)
-                return _refused(self.server, status, text)
-        said = self.server.quote(f"{type(chain[0]).__name__}: {chain[0]}")
-        if self.begun:
-            return BrokenAnswer(f"The answer of {self.server.host} broke off{said}")
-        return refused(self.server, 400, f"{type(chain[0]).__name__}: {chain[0]}")
+            raise failure(error, self.asked) from error
 
 
 def _chunk(chunk: Any) -> dict[str, Any]:
@@ -413,67 +307,6 @@ def _chunk(chunk: Any) -> dict[str, Any]:
     return {
         "choices": [{"delta": {**said, "tool_calls": calls}, "finish_reason": choice.finish_reason}]
     }
-
-
-# --- what went wrong ---------------------------------------------------------------------------
-
-_PREFIXES = re.compile(r"^(?:litellm\.)?(?:\w+(?:Error|Exception|Timeout): ?|\w+Exception - )+")
-_KEY_REFUSED = re.compile(r"API_KEY_INVALID|API key not valid|AuthenticationError|UnrecognizedClie")
-_TOO_LONG = re.compile(r"exceeds the maximum number of tokens|ContextWindowExceeded")
-_RETRY_DELAY = re.compile(r'"retryDelay":\s*"([\d.]+)s"')
-
-
-def _is(error: BaseException, library: str) -> bool:
-    return type(error).__module__.partition(".")[0] == library
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error and what led to it, up to errors of ours: those belong to an earlier call."""
-    seen: set[int] = set()
-    found: BaseException | None = error
-    while found is not None and id(found) not in seen and not isinstance(found, AssistantError):
-        seen.add(id(found))
-        yield found
-        found = found.__cause__ or found.__context__
-
-
-def _refused(
-    server: Server, status: int, text: str, response: httpx.Response | None = None
-) -> AssistantError:
-    """`refusals` knows the wordings of OpenAI's kin; these are the others'."""
-    error = refused(server, status, text, response.headers if response is not None else None)
-    said = f"{error}".partition("; it said")[2]
-    said = f"; it said{said}" if said else ""
-    host = f"{server.host} (HTTP {status})"
-    if _TOO_LONG.search(text):
-        return ContextTooLong(f"The request is too long for the model at {host}{said}")
-    if _KEY_REFUSED.search(text) and status in (400, 401, 403):
-        return AuthRefused(
-            f"{host} did not accept the API key: check llm.api_key or the provider's environment "
-            f"variable{said}"
-        )
-    if status == 429 and (delay := _RETRY_DELAY.search(text)) and "PerDay" not in text:
-        # Gemini words a pause of seconds like an empty account.
-        return RateLimited(f"{host} asks for a pause{said}", retry_after_s=float(delay[1]))
-    return error
-
-
-def _text(response: httpx.Response) -> str:
-    """The library has read it before it raised, save where the connection broke."""
-    import httpx
-
-    try:
-        return response.text
-    except httpx.StreamError:
-        return ""
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    try:
-        found = json.loads(text[text.index("{") :])
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) and found.get("error") else None
 
 
 # --- the library -------------------------------------------------------------------------------

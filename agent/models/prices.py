@@ -115,12 +115,12 @@ class PriceTable:
             return None
 
 
-async def providers() -> frozenset[str]:
+async def known_prefixes() -> frozenset[str]:
     """The prefixes of model names that the library knows; empty where its list cannot be read."""
-    return await asyncio.to_thread(_providers)
+    return await asyncio.to_thread(_prefixes)
 
 
-def _providers() -> frozenset[str]:
+def _prefixes() -> frozenset[str]:
     try:
         found = json.loads(shipped(PROVIDERS_FILE).read_bytes())["providers"]
         return frozenset(found)

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from agent.errors import SettingsWrong
-from agent.models.choose import Choice, Client, Wanted, beside, choose, models_at, window_of
+from agent.models.choose import Choice, Client, Wanted, beside, choose, models_at
 from agent.models.prices import PriceTable
+from agent.models.providers import window_of
 
 OLLAMA = "http://127.0.0.1:11434/v1"
 LM_STUDIO = "http://127.0.0.1:1234/v1"

@@ -25,7 +25,8 @@ from agent.errors import (
     Overloaded,
     RateLimited,
 )
-from agent.models.litellm import MARK, LiteLLM
+from agent.models.litellm import LiteLLM
+from agent.models.marks import MARK
 from agent.models.openai_compatible import Limits, OpenAICompatible
 from agent.ports import Model
 from agent.request import ModelRequest, ToolSpec
