@@ -201,7 +201,10 @@ async def _named(wanted: Wanted, env: Mapping[str, str], prices: PriceTable) -> 
         return _through(owner, rest if rest else name, wanted, env)
     if rest and prefix in await known_prefixes():
         _require_litellm(wanted, prefix)
-        return _foreign(wanted, model=name, why=_why(name, prefix))
+        # Where its variable is called otherwise, litellm knows.
+        api_key = wanted.api_key or env.get(f"{prefix.upper()}_API_KEY", "")
+        asked = replace(wanted, api_key=api_key)
+        return _foreign(asked, model=name, why=_why(rest, prefix))
     raise SettingsWrong(_unreachable(name))
 
 

@@ -100,7 +100,7 @@ class LiteLLM:
         """
         self._name = name
         self._provider = name.partition("/")[0]
-        self._api_base = _address(api_base)
+        self._api_base = _address(api_base, self._provider)
         self._api_key = _key(api_key)
         self._traits = traits or ModelTraits()
         self._limits = limits or Limits()
@@ -475,8 +475,9 @@ def _handler() -> Callable[[httpx.AsyncClient], Any]:
 # --- the settings, checked ---------------------------------------------------------------------
 
 
-def _address(api_base: str) -> str:
-    api_base = api_base.strip()
+def _address(api_base: str, provider: str) -> str:
+    """Ours end in /v1 (SPEC §18); for Anthropic the library adds that itself."""
+    api_base = api_base.strip().rstrip("/")
     try:
         parts = urlsplit(api_base)
         known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
@@ -484,7 +485,7 @@ def _address(api_base: str) -> str:
         known = False
     if api_base and (not known or not api_base.isprintable() or " " in api_base):
         raise SettingsWrong("llm.api_base must be a web address such as https://api.anthropic.com")
-    return api_base
+    return api_base.removesuffix("/v1") if provider == "anthropic" else api_base
 
 
 def _key(api_key: str) -> str:

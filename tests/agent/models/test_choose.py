@@ -102,6 +102,7 @@ async def test_an_address_without_a_name_takes_the_first_model_that_is_listed() 
         ("command-r", "cohere/command-r", ["COHERE_API_KEY"]),
         ("azure/deployed", "azure/deployed", ["AZURE_API_KEY", "AZURE_API_BASE"]),
         ("perplexity/sonar", "perplexity/sonar", []),
+        ("cerebras/llama3.1-8b", "cerebras/llama3.1-8b", ["CEREBRAS_API_KEY"]),
     ],
 )
 async def test_a_provider_with_a_language_of_its_own_is_reached_through_litellm(

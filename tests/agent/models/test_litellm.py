@@ -195,6 +195,17 @@ async def test_claude_is_asked_in_its_own_language_with_marks_for_its_cache(
     assert json.dumps(sent).count("cache_control") == 3
 
 
+@pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/"])
+async def test_an_address_may_end_as_all_others_do(provider: Provider, end: str) -> None:
+    provider.pieces = claude()
+    name, base = "anthropic/claude-haiku-4-5", f"{provider.address}{end}"
+
+    async with LiteLLM(name, api_base=base, api_key=KEY, limits=LIMITS) as model:
+        await ask(model)
+
+    assert provider.paths == ["/v1/messages"]
+
+
 async def test_the_answer_of_claude_is_read_with_calls_and_what_its_cache_spared(
     provider: Provider,
 ) -> None:
