@@ -20,19 +20,13 @@ import structlog
 
 from agent.asking import Asking
 from agent.assistant import Assistant
-from agent.beginning import Beginning
 from agent.doing import Doing
 from agent.errors import SettingsWrong, StorageError
-from agent.gathering import Gathering
-from agent.library import Library
 from agent.loop import Loop
 from agent.models.choose import Choice, choose
 from agent.models.retry import Patient
 from agent.ports import Clock, Model
-from agent.skills.shelf import SkillShelf
-from agent.tools.files import KeptResults, file_tools
-from agent.tools.toolbox import Toolbox
-from agent.tools.workspace import Workspace
+from agent.tools.files import KeptResults
 from agent.turns import LocalEngine
 from agent.version import VERSION
 from bot import commands
@@ -40,33 +34,36 @@ from bot.access import Access
 from bot.channel import Channel
 from bot.config import Settings
 from bot.console import ConsoleChannel
+from bot.context import ContextTeller
 from bot.control import ControlServer, Operation
 from bot.door import Door
-from bot.home import Home, HomeLock, settings_changed, shipped
+from bot.home import Home, HomeLock, settings_changed
 from bot.logs import Redactor, secrets_of
 from bot.operations import access_operations, status_operations, terminal_operations
 from bot.options import (
-    gathering_options_of,
     limits_of,
-    persona_of,
-    places_of,
-    prompt_options_of,
     rates_of,
-    rules_of,
     tool_limits_of,
     wanted_of,
 )
 from bot.outbox import Outbox
+from bot.parts import (
+    Abilities,
+    Prompting,
+    Stores,
+    Workplace,
+    abilities_of,
+    access_of,
+    library_of,
+    prompting_of,
+    stores_of,
+)
+from bot.prompts import Prompts, prompt_operations
 from bot.status import BotStatus, Watched
-from memory.conversations import SqliteConversations
 from memory.database import Database
 from memory.inbox import SqliteInbox
 from memory.journal import SqliteJournal
 from memory.outbox import SqliteOutbox
-from memory.people import SqlitePeople
-from memory.playbooks import SqliteSkillRecords
-from memory.recall import SqliteRecall
-from memory.traces import SqliteTraces
 
 if TYPE_CHECKING:
     from bot.telegram import TelegramChannel
@@ -96,6 +93,7 @@ class Bot:
     database: Database
     journal: SqliteJournal
     status: BotStatus
+    prompts: Prompts
 
     @property
     def channels(self) -> Mapping[str, Channel]:
@@ -108,6 +106,7 @@ class Bot:
         return {
             **access_operations(self.access),
             **status_operations(self.status),
+            **prompt_operations(self.prompts),
             **terminal_operations(
                 self.console,
                 self.access,
@@ -223,15 +222,13 @@ async def open_bot(
     """
     async with AsyncExitStack() as stack:
         stack.enter_context(HomeLock(home, started_at=clock.now()))
-        library = _library(home, settings)
-        library.check()
-        database = await stack.enter_async_context(
-            Database.open(home.database, clock=clock, backups=home.backups)
-        )
+        place = Workplace(home=home, settings=settings, clock=clock, env=env)
+        # Before the database is touched: a broken template is no reason to upgrade anything.
+        library_of(place)
+        database = await _database(stack, place)
         journal = SqliteJournal(database)
-        conversations = SqliteConversations(database)
-        access = _access(settings, SqlitePeople(database), clock)
-        await access.load()
+        stores = stores_of(database)
+        access = await access_of(place, database)
         choice = await choose(wanted_of(settings), env=env)
         model = await stack.enter_async_context(_model(choice, settings, clock))
         console = ConsoleChannel()
@@ -246,52 +243,9 @@ async def open_bot(
                 clean=Redactor(secrets_of(settings, env)).clean,
             )
         )
-        shelf = SkillShelf(
-            places_of(home, settings),
-            SqliteSkillRecords(database),
-            clock=clock,
-            env=env,
-            given={name: skill.env for name, skill in settings.skills.by_name.items()},
-        )
-        gathering = Gathering(
-            library,
-            shelf,
-            SqliteRecall(database),
-            clock=clock,
-            rules=rules_of(settings),
-            options=gathering_options_of(settings),
-        )
-        workspace = Workspace(home.workspace)
-        toolbox = Toolbox(file_tools(workspace))
-        beginning = Beginning(
-            conversations,
-            gathering,
-            toolbox,
-            traits=model.traits,
-            options=prompt_options_of(settings),
-        )
-        assistant = Assistant(
-            begin=beginning,
-            model=Asking(
-                model,
-                conversations,
-                outbox,
-                SqliteTraces(database),
-                toolbox=toolbox,
-                library=library,
-                temperature=settings.agents.default.temperature,
-                max_output_tokens=settings.llm.max_output_tokens,
-            ),
-            tool=Doing(
-                toolbox,
-                outbox,
-                clock=clock,
-                keep=KeptResults(workspace),
-                limits=tool_limits_of(settings),
-            ),
-            loop=Loop(toolbox, steps_max=settings.agents.default.max_steps),
-            drafts=outbox,
-        )
+        abilities = abilities_of(place, stores)
+        prompting = prompting_of(place, stores, abilities, access=access, choice=choice)
+        assistant = _assistant(place, model, outbox, stores, abilities, prompting)
         engine = await stack.enter_async_context(
             LocalEngine(
                 journal,
@@ -312,9 +266,22 @@ async def open_bot(
         status = BotStatus(
             watched, clock=clock, changed=lambda: settings_changed(home, digest, env)
         )
-        tools = commands.Tools(engine=engine, conversations=conversations, status=status)
+        tools = commands.Tools(
+            engine=engine,
+            conversations=stores.conversations,
+            status=status,
+            context=ContextTeller(prompting.prompts),
+        )
         door = await stack.enter_async_context(
-            Door(inbox, access, engine, conversations, outbox, command_tools=tools, clock=clock)
+            Door(
+                inbox,
+                access,
+                engine,
+                stores.conversations,
+                outbox,
+                command_tools=tools,
+                clock=clock,
+            )
         )
         bot = Bot(
             home=home,
@@ -330,6 +297,7 @@ async def open_bot(
             database=database,
             journal=journal,
             status=status,
+            prompts=prompting.prompts,
         )
         log.info("bot.started", version=VERSION, model=choice.model, why=choice.why)
         await outbox.start()
@@ -347,17 +315,80 @@ async def open_access(
 
     Raises HomeBusy, StorageError.
     """
-    async with AsyncExitStack() as stack:
-        stack.enter_context(HomeLock(home, started_at=clock.now()))
-        database = await stack.enter_async_context(
-            Database.open(home.database, clock=clock, backups=home.backups)
+    place = Workplace(home=home, settings=settings, clock=clock, env={})
+    async with _opened_database(place) as database:
+        yield access_operations(await access_of(place, database))
+
+
+@asynccontextmanager
+async def open_prompts(
+    home: Home, settings: Settings, *, env: Mapping[str, str], clock: Clock
+) -> AsyncIterator[Mapping[str, Operation]]:
+    """What can be asked about prompts where no bot runs: nothing is sent, and no turn taken up.
+
+    Raises HomeBusy, StorageError, SettingsWrong.
+    """
+    place = Workplace(home=home, settings=settings, clock=clock, env=env)
+    async with _opened_database(place) as database:
+        stores = stores_of(database)
+        prompting = prompting_of(
+            place,
+            stores,
+            abilities_of(place, stores),
+            access=await access_of(place, database),
+            choice=await choose(wanted_of(settings), env=env),
         )
-        access = _access(settings, SqlitePeople(database), clock)
-        await access.load()
-        yield access_operations(access)
+        yield prompt_operations(prompting.prompts)
+
+
+@asynccontextmanager
+async def _opened_database(place: Workplace) -> AsyncIterator[Database]:
+    async with AsyncExitStack() as stack:
+        stack.enter_context(HomeLock(place.home, started_at=place.clock.now()))
+        yield await _database(stack, place)
+
+
+async def _database(stack: AsyncExitStack, place: Workplace) -> Database:
+    home = place.home
+    return await stack.enter_async_context(
+        Database.open(home.database, clock=place.clock, backups=home.backups)
+    )
 
 
 # --- each object, built -----------------------------------------------------------------------
+
+
+def _assistant(
+    place: Workplace,
+    model: Model,
+    outbox: Outbox,
+    stores: Stores,
+    abilities: Abilities,
+    prompting: Prompting,
+) -> Assistant:
+    settings, toolbox = place.settings, abilities.toolbox
+    return Assistant(
+        begin=prompting.beginning,
+        model=Asking(
+            model,
+            stores.conversations,
+            outbox,
+            stores.traces,
+            toolbox=toolbox,
+            library=prompting.library,
+            temperature=settings.agents.default.temperature,
+            max_output_tokens=settings.llm.max_output_tokens,
+        ),
+        tool=Doing(
+            toolbox,
+            outbox,
+            clock=place.clock,
+            keep=KeptResults(abilities.workspace),
+            limits=tool_limits_of(settings),
+        ),
+        loop=Loop(toolbox, steps_max=settings.agents.default.max_steps),
+        drafts=outbox,
+    )
 
 
 def _by_name(console: ConsoleChannel, telegram: TelegramChannel | None) -> Mapping[str, Channel]:
@@ -365,19 +396,6 @@ def _by_name(console: ConsoleChannel, telegram: TelegramChannel | None) -> Mappi
     if telegram is not None:
         channels[telegram.name] = telegram
     return channels
-
-
-def _library(home: Home, settings: Settings) -> Library:
-    return Library(shipped("prompts"), home.workspace, persona_of(home, settings))
-
-
-def _access(settings: Settings, people: SqlitePeople, clock: Clock) -> Access:
-    return Access(
-        people,
-        policy=settings.access.policy,
-        allowed=[f"telegram:{number}" for number in settings.telegram.allow_from],
-        clock=clock,
-    )
 
 
 @asynccontextmanager

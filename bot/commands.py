@@ -40,7 +40,7 @@ class Tools:
     engine: TurnEngine
     conversations: Conversations
     status: Status
-    context: TellsContext | None = None
+    context: TellsContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +89,6 @@ async def status(tools: Tools, asked: Asked) -> str:
 
 async def context(tools: Tools, asked: Asked) -> str:
     """What the last prompt of this conversation was made of."""
-    if tools.context is None:
-        return "Nothing is recorded here of what goes to the model."
     return await tools.context.tell(asked.message, asked.person)
 
 

@@ -21,7 +21,7 @@ BUSY_TRIES, BUSY_PAUSE_S = 50, 0.1
 async def reach(home: Opened) -> AsyncIterator[ControlClient]:
     """A client of the running bot; if none runs, one is opened in this process meanwhile."""
     async with AsyncExitStack() as stack:
-        yield await _running_or(stack, home, lambda: _own_bot(home))
+        yield await running_or(stack, home, lambda: _own_bot(home))
 
 
 async def ask_access(home: Opened, operation: str, **arguments: Any) -> dict[str, Any]:
@@ -30,7 +30,7 @@ async def ask_access(home: Opened, operation: str, **arguments: Any) -> dict[str
     from bot.clock import SystemClock
 
     async with AsyncExitStack() as stack:
-        found = await _running_or(
+        found = await running_or(
             stack, home, lambda: open_access(home.home, home.settings, clock=SystemClock())
         )
         if isinstance(found, ControlClient):
@@ -59,7 +59,7 @@ async def _own_bot(home: Opened) -> AsyncIterator[ControlClient]:
         await bot.drain()
 
 
-async def _running_or(
+async def running_or(
     stack: AsyncExitStack, home: Opened, here: Callable[[], AbstractAsyncContextManager[T]]
 ) -> ControlClient | T:
     """The running bot, or what `here` opens. Raises HomeBusy when there is long neither."""
