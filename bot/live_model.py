@@ -1,0 +1,138 @@
+"""One tiny question to a model, and which models there are to ask.
+
+Called by `hearthbot init` and `hearthbot doctor`: each model is asked once, without the patience
+that the bot has with one in trouble.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+from agent.errors import ModelTimeout
+from agent.models.choose import Choice, Probe, models_at
+from agent.models.providers import FOREIGN, LOCAL, PROVIDERS
+from agent.ports import Model
+from agent.request import ModelRequest
+from agent.text import clean
+from agent.transcript import Said
+
+QUESTION = "Say hello in one short sentence."
+SYSTEM = "You are a friendly assistant. Answer in one short sentence."
+OUTPUT_TOKENS_MAX = 512
+"""Room for models that think before they answer; the answer itself has a few."""
+
+SHOWN_CHARS_MAX = 200
+LOCAL_SHOWN_MAX = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What a model said, and after how many seconds."""
+
+    text: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A model that could be taken, and how one knows of it."""
+
+    model: str
+    title: str
+
+
+async def try_model(choice: Choice, *, limit_s: float) -> Trial:
+    """Asks once. Raises what the client raises: an AssistantError with a sentence."""
+    started = time.monotonic()
+    try:
+        async with asyncio.timeout(limit_s), _client(choice, limit_s) as model:
+            answered = await model.answer(
+                ModelRequest(
+                    system=SYSTEM,
+                    entries=(Said(text=QUESTION),),
+                    max_output_tokens=OUTPUT_TOKENS_MAX,
+                ),
+                on_text=lambda text: None,
+            )
+    except TimeoutError:
+        raise ModelTimeout(f"The model did not answer within {limit_s:g} s.") from None
+    text = " ".join(clean(answered.text).split())
+    shown = text if len(text) <= SHOWN_CHARS_MAX else f"{text[: SHOWN_CHARS_MAX - 1]}…"
+    return Trial(text=shown, seconds=time.monotonic() - started)
+
+
+async def offers(env: Mapping[str, str], *, probe: Probe = models_at) -> list[Offer]:
+    """What this machine has: providers whose key is in the environment, local servers that answer.
+
+    In the order in which the bot itself would take them. Takes some tenths of a second.
+    """
+    found = [
+        Offer(
+            model=f"{key}/{provider.model}",
+            title=f"{provider.model} of {provider.title} ({provider.key} is set)",
+        )
+        for key, provider in PROVIDERS.items()
+        if provider.model and provider.key and env.get(provider.key)
+    ]
+    found += [
+        Offer(
+            model=f"{key}/{foreign.model}",
+            title=f"{foreign.model} of {foreign.title} ({name} is set)",
+        )
+        for key, foreign in FOREIGN.items()
+        for name in [next((name for name in foreign.keys if env.get(name)), "")]
+        if foreign.model and name
+    ]
+    listed = await asyncio.gather(*(_listed(probe, PROVIDERS[key].api_base) for key in LOCAL))
+    for key, names in zip(LOCAL, listed, strict=True):
+        title = PROVIDERS[key].title
+        found += [
+            Offer(model=f"{key}/{name}", title=f"{clean(name)} of {title} on this machine")
+            for name in names[:LOCAL_SHOWN_MAX]
+        ]
+    return found
+
+
+async def _listed(probe: Probe, api_base: str) -> list[str]:
+    try:
+        async with asyncio.timeout(2.0):
+            return [name for name in await probe(api_base) if "embed" not in name.lower()]
+    except TimeoutError:
+        return []
+
+
+def _client(choice: Choice, limit_s: float) -> AbstractAsyncContextManager[Model]:
+    from agent.models.openai_compatible import Limits
+
+    limits = Limits(timeout_s=limit_s, connect_timeout_s=min(5.0, limit_s))
+    match choice.kind:
+        case "embedded":
+            from agent.models.embedded import Embedded
+
+            return Embedded(choice.model, window=choice.traits.window, limits=limits)
+        case "litellm":
+            from agent.models.litellm import LiteLLM
+
+            return LiteLLM(
+                choice.model,
+                api_base=choice.api_base,
+                api_key=choice.api_key,
+                traits=choice.traits,
+                limits=limits,
+                output_tokens_max=choice.output_tokens_max,
+            )
+        case "direct":
+            from agent.models.openai_compatible import OpenAICompatible
+
+            return OpenAICompatible(
+                choice.model,
+                api_base=choice.api_base,
+                api_key=choice.api_key,
+                traits=choice.traits,
+                dialect=choice.dialect,
+                limits=limits,
+            )
