@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
-import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -24,7 +22,6 @@ from agent.doing import Doing
 from agent.errors import SettingsWrong, StorageError
 from agent.loop import Loop
 from agent.models.choose import Choice, choose
-from agent.models.retry import Patient
 from agent.ports import Clock, Model
 from agent.tools.files import KeptResults
 from agent.turns import LocalEngine
@@ -39,6 +36,7 @@ from bot.control import ControlServer, Operation
 from bot.door import Door
 from bot.home import Home, HomeLock, settings_changed
 from bot.logs import Redactor, secrets_of
+from bot.models import keys_of, models_of, opened_model
 from bot.operations import access_operations, status_operations, terminal_operations
 from bot.options import (
     limits_of,
@@ -229,8 +227,9 @@ async def open_bot(
         journal = SqliteJournal(database)
         stores = stores_of(database)
         access = await access_of(place, database)
-        choice = await choose(wanted_of(settings), env=env)
-        model = await stack.enter_async_context(_model(choice, settings, clock))
+        models = await models_of(place)
+        choice = models[0]
+        model = await stack.enter_async_context(opened_model(place, models))
         console = ConsoleChannel()
         telegram = _telegram(settings, clock)
         if telegram is not None:
@@ -240,7 +239,7 @@ async def open_bot(
                 SqliteOutbox(database),
                 _by_name(console, telegram),
                 clock=clock,
-                clean=Redactor(secrets_of(settings, env)).clean,
+                clean=Redactor((*secrets_of(settings, env), *keys_of(models))).clean,
             )
         )
         abilities = abilities_of(place, stores)
@@ -396,28 +395,6 @@ def _by_name(console: ConsoleChannel, telegram: TelegramChannel | None) -> Mappi
     if telegram is not None:
         channels[telegram.name] = telegram
     return channels
-
-
-@asynccontextmanager
-async def _model(choice: Choice, settings: Settings, clock: Clock) -> AsyncIterator[Model]:
-    from agent.models.embedded import Embedded
-    from agent.models.openai_compatible import Limits, OpenAICompatible
-
-    limits = Limits(timeout_s=settings.llm.timeout_s)
-    bare: Embedded | OpenAICompatible
-    if choice.kind == "embedded":
-        bare = Embedded(choice.model, limits=limits)
-    else:
-        bare = OpenAICompatible(
-            choice.model,
-            api_base=choice.api_base,
-            api_key=choice.api_key,
-            traits=choice.traits,
-            dialect=choice.dialect,
-            limits=limits,
-        )
-    async with bare:
-        yield Patient(bare, clock=clock, chance=random.Random(secrets.randbits(64)))
 
 
 def _telegram(settings: Settings, clock: Clock) -> TelegramChannel | None:

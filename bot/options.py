@@ -42,6 +42,7 @@ def wanted_of(settings: Settings) -> Wanted:
         api_base=llm.api_base,
         api_key=llm.api_key.get_secret_value(),
         window=llm.window,
+        client=llm.client,
     )
 
 
