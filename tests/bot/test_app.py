@@ -69,7 +69,12 @@ async def test_a_second_bot_on_the_home_is_refused_and_harms_nothing(rig: Rig) -
 @pytest.mark.parametrize(
     ("spoil", "expected"),
     [
-        (lambda rig: rig.set(llm__model="anthropic/claude", llm__client="direct"), SettingsWrong),
+        (
+            lambda rig: rig.set(
+                llm__model="anthropic/claude", llm__client="direct", llm__api_base=""
+            ),
+            SettingsWrong,
+        ),
         (lambda rig: rig.home.database.write_bytes(b"not a database"), StorageCorrupt),
     ],
 )
