@@ -107,6 +107,7 @@ class Beginning:
         self._toolbox = toolbox
         self._traits = traits
         self._options = options
+        self._told_missing: set[str] = set()
 
     async def __call__(self, ctx: TurnContext, payload: Json) -> Json:
         """The output is read back by `agent.loop.Begun`, and by whoever looks back (`Traces`)."""
@@ -217,8 +218,10 @@ class Beginning:
     def _warn_of_missing(self, plan: Plan) -> None:
         offered = {tool.name for tool in plan.tools}
         missing = [name for name in plan.gathered.required_tools if name not in offered]
-        if missing and offered:
-            log.warning("prompt.tools_missing", tools=missing)
+        news = [name for name in missing if name not in self._told_missing]
+        if news and offered:
+            self._told_missing.update(news)
+            log.warning("prompt.tools_missing", tools=news)
 
 
 def _as_json(plan: Plan) -> Json:
