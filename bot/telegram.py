@@ -51,6 +51,7 @@ from bot.channel import (
 )
 from bot.door import Door, Knock
 from bot.markup import telegram_parts
+from bot.odd_json import read_json
 from bot.pace import Pace, Rates
 from bot.telegram_raw import (
     ALLOWED_UPDATES,
@@ -58,7 +59,6 @@ from bot.telegram_raw import (
     from_payload,
     is_id,
     last_id,
-    read_json,
     to_payload,
     topic,
     update_id,

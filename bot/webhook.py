@@ -16,8 +16,9 @@ from aiohttp import web
 from agent.errors import StorageError
 from bot.config import TelegramSettings
 from bot.door import Door
+from bot.odd_json import read_json
 from bot.telegram import TelegramChannel
-from bot.telegram_raw import ALLOWED_UPDATES, read_json, update_id
+from bot.telegram_raw import ALLOWED_UPDATES, update_id
 
 log = structlog.get_logger()
 

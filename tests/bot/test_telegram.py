@@ -20,8 +20,9 @@ from bot.door import Door, Knock
 from bot.lab.faults import Action, answer, bad_gateway, drop, garble, hold, reset
 from bot.lab.telegram import FakeTelegram, flood, refusal
 from bot.logs import set_up
+from bot.odd_json import DEPTH_MAX, read_json
 from bot.telegram import TelegramChannel, TelegramOptions, TelegramRefused
-from bot.telegram_raw import DEPTH_MAX, Sketch, from_payload, last_id, read_json, to_payload
+from bot.telegram_raw import Sketch, from_payload, last_id, to_payload
 from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, TOKEN, US, Rig, eventually, rigged
 
 Logs = list[Any]
