@@ -57,6 +57,7 @@ PROVIDERS: Mapping[str, Provider] = {
         api_base="https://openrouter.ai/api/v1",
         key="OPENROUTER_API_KEY",
         model="openai/gpt-4.1-mini",
+        dialect=Dialect(cache_marks=True),
         effort=True,
     ),
     "groq": Provider(

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
+from agent.models.marks import mark, takes_marks
 from agent.request import ModelRequest, ModelTraits, ToolSpec
 from agent.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
 
@@ -26,11 +27,13 @@ class Dialect:
     """In what a server differs from OpenAI's own.
 
     `plain`: content must be one string (DeepSeek, small local templates). `stream_usage`: it knows
-    `stream_options`. `headers` are sent along with each call.
+    `stream_options`. `headers` are sent along with each call. `cache_marks`: it hands marks for a
+    model's prompt cache on to those models that want them.
     """
 
     plain: bool = False
     stream_usage: bool = True
+    cache_marks: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -52,6 +55,8 @@ def body(
         plain=dialect.plain or traits.demo,
         tools=traits.tools,
     )
+    if dialect.cache_marks and takes_marks(name):
+        mark(data, request.entries)
     return encode(data)
 
 

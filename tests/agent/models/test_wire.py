@@ -217,3 +217,55 @@ def test_no_two_neighbours_but_results_have_the_same_role_and_none_is_empty(
             assert one["role"] != next_one["role"] or one["role"] == "tool"
     for message in messages:
         assert message["role"] == "tool" or message.get("content") or message.get("tool_calls")
+
+
+# --- marks for a provider's cache ----------------------------------------------------------------
+
+
+def marks(name: str, dialect: Dialect, *entries: Entry) -> list[str]:
+    """What is marked in a request, as paths."""
+    request = ModelRequest(system="S", entries=entries, tools=(TOOL,))
+    body = json.loads(wire.body(name, request, traits=ModelTraits(), dialect=dialect))
+
+    def found(node: Any, path: str) -> list[str]:
+        if isinstance(node, dict):
+            here = [path] if "cache_control" in node else []
+            return here + [p for key, value in node.items() for p in found(value, f"{path}/{key}")]
+        if isinstance(node, list):
+            return [p for n, value in enumerate(node) for p in found(value, f"{path}/{n}")]
+        return []
+
+    return found(body, "")
+
+
+HISTORY = (Said(text="One"), Answered(text="Two"), Said(text="Three"), Context(text="Four"))
+
+
+def test_claude_behind_a_server_that_hands_marks_on_gets_three() -> None:
+    found = marks("anthropic/claude-sonnet-4", Dialect(cache_marks=True), *HISTORY)
+
+    assert found == ["/tools/0", "/messages/0/content/0", "/messages/3/content/1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "dialect"),
+    [
+        ("anthropic/claude-sonnet-4", Dialect()),
+        ("openai/gpt-4.1-mini", Dialect(cache_marks=True)),
+    ],
+)
+def test_nobody_else_gets_marks(name: str, dialect: Dialect) -> None:
+    assert marks(name, dialect, *HISTORY) == []
+
+
+def test_apart_from_the_marks_a_later_request_still_begins_with_the_former() -> None:
+    dialect = Dialect(cache_marks=True)
+
+    def bare(*entries: Entry) -> bytes:
+        request = ModelRequest(system="S", entries=entries)
+        whole = wire.body("claude", request, traits=ModelTraits(), dialect=dialect)
+        return whole.replace(b',"cache_control":{"type":"ephemeral"}', b"")
+
+    former, later = bare(*HISTORY[:1]), bare(*HISTORY)
+
+    assert later.startswith(former.removesuffix(b"]}]}"))
