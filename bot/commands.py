@@ -10,6 +10,7 @@ from typing import Protocol
 from agent.messages import IncomingMessage, Role
 from agent.ports import Conversations, TurnEngine
 from bot.ports import Person
+from bot.reception import Reception
 
 
 class Status(Protocol):
@@ -20,6 +21,12 @@ class Status(Protocol):
 
 class TellsContext(Protocol):
     """Says what the last prompt of a conversation was made of; `bot.context` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person) -> str: ...
+
+
+class TellsSkills(Protocol):
+    """Says which skills there are and which wait for the owner; `bot.skills` is one."""
 
     async def tell(self, message: IncomingMessage, person: Person) -> str: ...
 
@@ -41,16 +48,29 @@ class Tools:
     conversations: Conversations
     status: Status
     context: TellsContext
+    skills: TellsSkills | None = None
+    people: Reception | None = None
+
+
+EVERYBODY = frozenset(Role)
+MEMBERS = frozenset({Role.OWNER, Role.MEMBER})
+OWNER_ALONE = frozenset({Role.OWNER})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One row of the table. One that `waits` runs beside what comes in after it."""
+    """One row of the table. One that `waits` runs beside what comes in after it.
+
+    `roles` may use it, in groups `group_roles` of them; what is `private` shows or changes what
+    is nobody else's business, and is answered in a private chat alone.
+    """
 
     name: str
     help: str
     run: Callable[[Tools, Asked], Awaitable[str]]
-    roles: frozenset[Role] = field(default=frozenset(Role))
+    roles: frozenset[Role] = field(default=EVERYBODY)
+    group_roles: frozenset[Role] = field(default=EVERYBODY)
+    private: bool = False
     waits: bool = False
 
 
@@ -92,12 +112,56 @@ async def context(tools: Tools, asked: Asked) -> str:
     return await tools.context.tell(asked.message, asked.person)
 
 
+async def skills(tools: Tools, asked: Asked) -> str:
+    """What the bot knows how to do here."""
+    if tools.skills is None:
+        return "Nothing can be said about skills here."
+    return await tools.skills.tell(asked.message, asked.person)
+
+
+async def pair(tools: Tools, asked: Asked) -> str:
+    """Who asked to be let in."""
+    return NOBODY_THERE if tools.people is None else await tools.people.pair(asked.rest)
+
+
+async def access(tools: Tools, asked: Asked) -> str:
+    """Who may talk to the bot."""
+    return NOBODY_THERE if tools.people is None else await tools.people.access(asked.rest)
+
+
+async def link(tools: Tools, asked: Asked) -> str:
+    """One more address for a person."""
+    if tools.people is None:
+        return NOBODY_THERE
+    return await tools.people.link(asked.person, asked.message, asked.rest)
+
+
+async def time_zone(tools: Tools, asked: Asked) -> str:
+    """What time it is for a person."""
+    if tools.people is None:
+        return NOBODY_THERE
+    return await tools.people.time_zone(asked.person, asked.rest)
+
+
+NOBODY_THERE = "Nothing can be said about people here."
+
 COMMANDS: tuple[Command, ...] = (
     Command(name="help", help="what can be typed here", run=show_help),
-    Command(name="new", help="start a new conversation", run=start_new),
-    Command(name="stop", help="end what is being done in this chat", run=stop, waits=True),
+    Command(name="new", help="start a new conversation", run=start_new, group_roles=MEMBERS),
+    Command(
+        name="stop",
+        help="end what is being done in this chat",
+        run=stop,
+        group_roles=MEMBERS,
+        waits=True,
+    ),
     Command(name="status", help="how the bot is doing", run=status),
     Command(name="context", help="what went to the model last, and how large it was", run=context),
+    Command(name="skills", help="what I know how to do here", run=skills),
+    Command(name="timezone", help="what time it is for you", run=time_zone),
+    Command(name="link", help="use a second address as the same person", run=link, private=True),
+    Command(name="pair", help="who asked to be let in", run=pair, roles=OWNER_ALONE, private=True),
+    Command(name="access", help="who may talk to me", run=access, roles=OWNER_ALONE, private=True),
 )
 
 ALIASES = {"start": "help"}
@@ -120,3 +184,27 @@ def find(text: str) -> tuple[Command, str] | None:
         if command.name == wanted:
             return command, (found[2] or "").strip()
     return None
+
+
+def refusal(command: Command, *, role: Role, is_group: bool) -> str:
+    """Why this person may not use the command here; empty when they may."""
+    if role not in command.roles:
+        return f"/{command.name} is for {_those(command.roles)}."
+    if is_group and command.private:
+        return f"/{command.name} is done in a private chat: write it to me there."
+    if is_group and role not in command.group_roles:
+        return (
+            f"In a group /{command.name} is for {_those(command.group_roles)}, because it "
+            "concerns everybody here."
+        )
+    return ""
+
+
+async def answer(command: Command, tools: Tools, asked: Asked) -> str:
+    """What a command says, to those who may use it here: the one way in, for every command."""
+    refused = refusal(command, role=asked.person.role, is_group=asked.message.is_group)
+    return refused or await command.run(tools, asked)
+
+
+def _those(roles: frozenset[Role]) -> str:
+    return "the owner" if roles == OWNER_ALONE else "the owner and members"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -246,6 +246,10 @@ class Workshop:
     async def record(self, name: str) -> SkillRecord | None:
         """What was decided about a skill; None for one that was put there by hand."""
         return await self._known(name)
+
+    async def all_records(self) -> Mapping[str, SkillRecord]:
+        """All decisions, by name."""
+        return {one.name: one for one in await self._records.records()}
 
     # --- steps ---------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from agent.version import VERSION
-from bot.cli import access, chat, lab, prompt, run
+from bot.cli import access, chat, lab, prompt, run, skills
 
 app = typer.Typer(
     name="hearthbot",
@@ -44,3 +44,4 @@ app.command("status")(run.status)
 app.command("lab")(lab.lab)
 app.add_typer(access.app, name="access")
 app.add_typer(prompt.app, name="prompt")
+app.add_typer(skills.app, name="skills")

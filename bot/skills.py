@@ -1,0 +1,534 @@
+"""The skills of a home as its owner sees and changes them: `hearthbot skills` and `/skills`.
+
+Built by `bot.app`; its operations are served on the private socket, which is the owner's alone.
+Answers are JSON objects; what each holds stands at the method that makes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent.messages import IncomingMessage, Role
+from agent.skills.folder import SKILL_FILE, read_file, shown, stamps
+from agent.skills.front_matter import FILE_BYTES_MAX, Unreadable
+from agent.skills.matching import near_misses
+from agent.skills.relevance import SCORE_MIN
+from agent.skills.rules import Rule
+from agent.skills.shelf import SkillShelf
+from agent.skills.skill import Place, Problem, Shelf, Skill, SkillState
+from agent.skills.suspicious import findings
+from agent.skills.trying import FILE_CHARS_MAX, TriggerResult, TriggerTests, read_tests, run_tests
+from agent.skills.validating import TESTS_FILE
+from agent.skills.why import RuleWhy, SkillWhy, Verdict, near_words, why
+from agent.skills.workshop import SkillRefused, Workshop, playbook_warnings
+from agent.stored import SkillRecord, StoredPlaybook
+from bot.control import Emit, Operation
+from bot.ports import Person
+from bot.skill_words import (
+    CLOCK,
+    NO_CLOCK_YET,
+    PLACES,
+    PLAYBOOK,
+    SKILL,
+    approving_words,
+    counted,
+    kind_of,
+    kind_words,
+    state_words,
+    when_words,
+)
+
+Json = dict[str, Any]
+
+SET_BY_OWNER = "set by its owner"
+SHOWN_IN_CHAT_MAX = 40
+CHAT_CHARS = 100
+LISTED_CHARS = 250
+NEAR_SHARE = 0.5
+"""Of the score that is needed: what reaches so much is worth a word."""
+
+
+class SkillDesk:
+    """Answers what a person asks about skills, and does what the owner decides."""
+
+    def __init__(self, shelf: SkillShelf, workshop: Workshop, rules: Sequence[Rule] = ()) -> None:
+        """`rules` are the force-include rules of the settings."""
+        self._shelf = shelf
+        self._workshop = workshop
+        self._rules = tuple(rules)
+
+    # --- looking -------------------------------------------------------------------------------
+
+    async def listed(self) -> Json:
+        """`skills` by kind and name, `shadowed` (hidden by a stronger one of the same
+        name) and `problems`."""
+        shelf = await self._afresh()
+        records = await self._workshop.all_records()
+        skills = sorted(shelf.skills, key=lambda one: (_KINDS.index(kind_of(one)), one.name))
+        tests = await asyncio.to_thread(lambda: {one.name: _tests_of(one) for one in skills})
+        broken = [problem for one in tests.values() for problem in one.problems]
+        return {
+            "skills": [
+                {**_row(one, records.get(one.name)), "tests": len(tests[one.name].tests)}
+                for one in skills
+            ],
+            "shadowed": [
+                {"name": one.name, "location": one.location, "by": _location(shelf, one.name)}
+                for one in shelf.shadowed
+            ],
+            "problems": _problems((*shelf.problems, *broken)),
+        }
+
+    async def shown(self, name: str) -> Json:
+        """Everything about one skill. Raises SkillRefused, with what is wrong with a broken one."""
+        shelf = await self._afresh()
+        skill = _found(shelf, name)
+        record = await self._workshop.record(name)
+        files, found = await asyncio.to_thread(_looked_through, skill)
+        tests = await asyncio.to_thread(_tests_of, skill)
+        mine = [problem for problem in shelf.problems if problem.skill == skill.name]
+        return {
+            **_row(skill, record),
+            "kind_words": kind_words(kind_of(skill)),
+            "front_matter": _front_matter(skill),
+            "text": skill.text,
+            "files": files,
+            "digest": skill.digest,
+            "origin": record.origin if record is not None else "",
+            "findings": found,
+            "approving": approving_words(skill) if skill.state is SkillState.QUARANTINED else "",
+            "tests": [{"message": one.message, "match": one.must_match} for one in tests.tests],
+            "hides": [one.location for one in shelf.shadowed if one.name == skill.name],
+            "problems": _problems((*mine, *tests.problems)),
+        }
+
+    async def why(self, text: str) -> Json:
+        """For one message: each skill's `verdict` with reasons, `near` for what came close, the
+        `rules` of the settings and what is wrong with rules."""
+        shelf = await self._afresh()
+        found = await asyncio.to_thread(why, shelf, self._rules, text)
+        near = await asyncio.to_thread(lambda: [_near(one, text) for one in found.skills])
+        return {
+            "text": text,
+            "skills": [
+                {
+                    "name": one.skill.name,
+                    "kind": kind_of(one.skill),
+                    "place": PLACES[one.skill.place],
+                    "state": one.skill.state.value,
+                    "verdict": one.verdict.value,
+                    "reasons": list(one.reasons),
+                    "near": close,
+                    "score": one.score,
+                }
+                for one, close in zip(found.skills, near, strict=True)
+            ],
+            "rules": [_rule(one) for one in found.rules],
+            "problems": list(found.problems),
+            "score_needed": SCORE_MIN,
+        }
+
+    async def tested(self, name: str) -> Json:
+        """`names` of the skills that have trigger tests; of one alone. Raises SkillRefused."""
+        shelf = await self._afresh()
+        if not name:
+            has = await asyncio.to_thread(lambda: [one for one in shelf.skills if _has_tests(one)])
+            return {"names": sorted(one.name for one in has)}
+        skill = _found(shelf, name)
+        if not _has_tests(skill):
+            where = f"beside {skill.location}" if skill.folder else "beside a SKILL.md"
+            raise SkillRefused(
+                f"{name} has no trigger tests: they stand in a file {TESTS_FILE} {where}"
+            )
+        return {"names": [name]}
+
+    async def test(self, name: str) -> Json:
+        """The `results` of a skill's trigger tests, and the `problems` of their file."""
+        shelf = await self._shelf.current()
+        skill = _found(shelf, name)
+        tests, results = await asyncio.to_thread(_tried, skill, shelf, self._rules)
+        return {
+            "name": name,
+            "file": _tests_file(skill),
+            "results": [_result(one) for one in results],
+            "problems": _problems(tests.problems),
+        }
+
+    # --- changing ------------------------------------------------------------------------------
+
+    async def install(self, path: str, *, replace_it: bool) -> Json:
+        """`text` says what was done, `warnings` what to look at before approving it."""
+        made = await self._workshop.install(Path(path), replace_it=replace_it)
+        files = counted(len(made.files), "file")
+        return {
+            "name": made.name,
+            "files": list(made.files),
+            "warnings": list(made.warnings),
+            "text": f"{made.name} is installed ({files}), and in quarantine: it is not used until "
+            f"you approve it.\nLook at it: hearthbot skills show {made.name}\n"
+            f"Approve it: hearthbot skills approve {made.name}",
+        }
+
+    async def approve(self, name: str, digest: str) -> Json:
+        """Approves what was looked at. Raises SkillRefused when that is not there any more."""
+        before = _found(await self._afresh(), name)
+        skill = await self._workshop.approve(name, digest=digest)
+        needed = before.state is SkillState.QUARANTINED
+        text = f"{name} is approved." if needed else f"{name} needs no approval."
+        if skill.state is SkillState.OFF:
+            text += f" It runs by the clock once it is enabled: hearthbot skills enable {name}"
+        else:
+            text += f" It is {_state(skill)}."
+        return {"name": name, "state": skill.state.value, "text": text}
+
+    async def enable(self, name: str, *, enabled: bool) -> Json:
+        """Switches a skill that runs by the clock."""
+        skill = await self._workshop.enable(name, enabled=enabled)
+        assert skill.schedule is not None, "the workshop refuses what has no schedule"
+        when = when_words(skill.schedule)
+        if not enabled:
+            text = f"{name} is off."
+        elif skill.is_used:
+            text = f"{name} is on: {when}. {NO_CLOCK_YET}"
+        else:
+            text = f"{name} is switched on ({when}), but it is {_state(skill)}."
+        return {"name": name, "state": skill.state.value, "text": text}
+
+    async def remove(self, name: str) -> Json:
+        """Takes away a skill of the workspace or a stored playbook. Raises SkillRefused."""
+        if not await self._workshop.remove(name):
+            raise SkillRefused(f"there is no skill {name[:64]!r}, so nothing was removed")
+        return await self._removed(name)
+
+    async def put_playbook(self, wanted: Mapping[str, Any]) -> Json:
+        """Stores a playbook of the owner, in use at once; what is None stays as it was.
+
+        Raises SkillRefused.
+        """
+        name = str(wanted["name"])
+        known = (await self._afresh()).get(name)
+        if known is not None and known.place is not Place.STORED:
+            known = None
+        playbook = _playbook(name, wanted, known)
+        is_new = await self._workshop.put_playbook(playbook, approved=True, origin=SET_BY_OWNER)
+        skill = _found(await self._afresh(), name)
+        hidden = [one.place.value for one in self._shadowed(await self._shelf.current(), name)]
+        warnings = playbook_warnings(playbook)
+        if hidden:
+            warnings = (f"it is used instead of the {hidden[0]} skill of this name", *warnings)
+        done = "stored" if is_new else "changed"
+        return {
+            "name": name,
+            "is_new": is_new,
+            "keywords": list(skill.keywords),
+            "warnings": list(warnings),
+            "text": f"The playbook {name} is {done} and in use. It comes in when a message has one "
+            f"of: {', '.join(skill.keywords)}",
+        }
+
+    async def remove_playbook(self, name: str) -> Json:
+        """Takes away a stored playbook. Raises SkillRefused."""
+        if not await self._workshop.remove_playbook(name):
+            raise SkillRefused(f"there is no stored playbook {name[:64]!r}: nothing was removed")
+        return await self._removed(name)
+
+    async def _removed(self, name: str) -> Json:
+        rest = (await self._afresh()).get(name)
+        text = f"{name} is removed."
+        if rest is not None:
+            text += f" Another one of this name is there now: {rest.location}, {_state(rest)}."
+        return {"name": name, "text": text}
+
+    # --- in a chat -----------------------------------------------------------------------------
+
+    async def tell(self, message: IncomingMessage, person: Person) -> str:
+        """What the bot can do here, for `/skills`; the owner alone sees what waits."""
+        shelf = await self._afresh()
+        lines: list[str] = []
+        for kind, heading in _HEADINGS.items():
+            told = [_chat_line(one) for one in shelf.used if kind_of(one) == kind]
+            if told:
+                more = len(told) - SHOWN_IN_CHAT_MAX
+                lines += ["", heading, *told[:SHOWN_IN_CHAT_MAX]]
+                lines += [f"and {more} more"] if more > 0 else []
+        for_owner = person.role is Role.OWNER and not message.is_group
+        lines += ["", *_unused_lines(shelf, for_owner=for_owner)]
+        return "\n".join(lines).strip()
+
+    # --- steps ---------------------------------------------------------------------------------
+
+    async def _afresh(self) -> Shelf:
+        """Who asks has perhaps just changed a file."""
+        self._shelf.dropped()
+        return await self._shelf.current()
+
+    @staticmethod
+    def _shadowed(shelf: Shelf, name: str) -> list[Skill]:
+        return [one for one in shelf.shadowed if one.name == name]
+
+
+def skill_operations(desk: SkillDesk) -> Mapping[str, Operation]:
+    """What is offered on the private socket, and to a command where no bot runs."""
+
+    def asked(do: Callable[[Json], Awaitable[Json]]) -> Operation:
+        async def operation(request: Json, emit: Emit) -> Json:
+            return await do(request)
+
+        return operation
+
+    return {
+        "skills.list": asked(lambda r: desk.listed()),
+        "skills.show": asked(lambda r: desk.shown(str(r["name"]))),
+        "skills.why": asked(lambda r: desk.why(str(r["text"]))),
+        "skills.tested": asked(lambda r: desk.tested(str(r["name"]))),
+        "skills.test": asked(lambda r: desk.test(str(r["name"]))),
+        "skills.install": asked(
+            lambda r: desk.install(str(r["path"]), replace_it=bool(r["replace"]))
+        ),
+        "skills.approve": asked(lambda r: desk.approve(str(r["name"]), str(r["digest"]))),
+        "skills.enable": asked(lambda r: desk.enable(str(r["name"]), enabled=bool(r["enabled"]))),
+        "skills.remove": asked(lambda r: desk.remove(str(r["name"]))),
+        "skills.playbook.set": asked(desk.put_playbook),
+        "skills.playbook.remove": asked(lambda r: desk.remove_playbook(str(r["name"]))),
+    }
+
+
+# --- one skill as JSON -------------------------------------------------------------------------
+
+
+def _row(skill: Skill, record: SkillRecord | None) -> Json:
+    """What the list shows of a skill."""
+    short = len(skill.description) <= LISTED_CHARS
+    return {
+        "name": skill.name,
+        "description": skill.description if short else skill.description[:LISTED_CHARS] + "…",
+        "kind": kind_of(skill),
+        "place": PLACES[skill.place],
+        "location": skill.location,
+        "priority": skill.priority,
+        "state": skill.state.value,
+        "reason": state_words(skill, record),
+        "when": when_words(skill.schedule) if skill.schedule is not None else "",
+    }
+
+
+def _front_matter(skill: Skill) -> Json:
+    """What the file sets, without what it leaves out."""
+    schedule = skill.schedule
+    said = {
+        "description": skill.description,
+        "keywords": list(skill.keywords),
+        "patterns": list(skill.patterns),
+        "instruction": skill.instruction,
+        "auto_invoke": [{"tool": one.tool, "args": dict(one.args)} for one in skill.auto_invoke],
+        "required_tools": list(skill.required_tools),
+        "allowed_tools": list(skill.allowed_tools) if skill.allowed_tools is not None else None,
+        "max_steps": skill.max_steps,
+        "no_tools": skill.no_tools,
+        "full_context": skill.full_context,
+        "schedule": when_words(schedule) if schedule is not None else "",
+        "notify": schedule.notify if schedule is not None else "",
+        "deliver_to": schedule.deliver_to if schedule is not None else "",
+        "missing": list(skill.missing),
+        "version": skill.version,
+        "license": skill.license,
+        "compatibility": skill.compatibility,
+    }
+    kept = {"allowed_tools"} if skill.allowed_tools is not None else set()
+    return {key: value for key, value in said.items() if value or key in kept}
+
+
+def _looked_through(skill: Skill) -> tuple[list[Json], list[str]]:
+    """The files of a skill, and what in them should make one look twice."""
+    if skill.folder is None:
+        playbook = StoredPlaybook(
+            name=skill.name,
+            description=skill.description,
+            keywords=skill.keywords,
+            text=skill.text,
+        )
+        return [], list(playbook_warnings(playbook))
+    files: list[Json] = []
+    told: list[str] = []
+    try:
+        for name, size, *_ in stamps(str(skill.folder)):
+            files.append({"name": shown(name), "bytes": size})
+            told += findings(name, read_file(str(skill.folder / name), bytes_max=FILE_BYTES_MAX))
+    except (OSError, Unreadable) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        told.append(f"its files cannot be looked through: {why}")
+    return files, told
+
+
+def _playbook(name: str, wanted: Mapping[str, Any], known: Skill | None) -> StoredPlaybook:
+    def said(key: str, former: Any) -> Any:
+        return former if wanted.get(key) is None else wanted[key]
+
+    return StoredPlaybook(
+        name=name,
+        description=str(said("description", known.description if known else "")),
+        keywords=tuple(said("keywords", known.keywords if known else ())),
+        text=str(said("text", known.text if known else "")),
+        priority=int(said("priority", known.priority if known else 0)),
+        required_tools=known.required_tools if known else (),
+    )
+
+
+def _problems(problems: Iterable[Problem]) -> list[Json]:
+    return [
+        {
+            "skill": one.skill,
+            "file": one.file,
+            "line": one.line,
+            "severity": one.severity.value,
+            "text": one.text,
+        }
+        for one in dict.fromkeys(problems)
+    ]
+
+
+def _found(shelf: Shelf, name: str) -> Skill:
+    skill = shelf.get(name)
+    if skill is not None:
+        return skill
+    wrong = [str(problem) for problem in shelf.problems if problem.skill == name]
+    if wrong:
+        raise SkillRefused("\n".join([f"The skill {name} is broken, and not used:", *wrong]))
+    raise SkillRefused(f"there is no skill {name[:64]!r}; `hearthbot skills list` has all")
+
+
+def _location(shelf: Shelf, name: str) -> str:
+    skill = shelf.get(name)
+    return skill.location if skill is not None else ""
+
+
+def _state(skill: Skill) -> str:
+    return (
+        state_words(skill, None) if skill.state is not SkillState.QUARANTINED else "in quarantine"
+    )
+
+
+# --- trigger tests -----------------------------------------------------------------------------
+
+
+def _has_tests(skill: Skill) -> bool:
+    return skill.folder is not None and (skill.folder / TESTS_FILE).is_file()
+
+
+def _tests_file(skill: Skill) -> str:
+    """As a person would name it, like the place of the skill."""
+    where = "workspace/" if skill.place is Place.WORKSPACE else ""
+    return f"{where}{skill.location.removesuffix(SKILL_FILE)}{TESTS_FILE}"
+
+
+def _tests_of(skill: Skill) -> TriggerTests:
+    if skill.folder is None:
+        return TriggerTests()
+    try:
+        data = read_file(str(skill.folder / TESTS_FILE), bytes_max=4 * FILE_CHARS_MAX)
+    except (OSError, Unreadable):
+        return TriggerTests()
+    text = data.decode("utf-8", "replace")
+    return read_tests(text, skill=skill.name, file=_tests_file(skill))
+
+
+def _tried(
+    skill: Skill, shelf: Shelf, rules: Sequence[Rule]
+) -> tuple[TriggerTests, tuple[TriggerResult, ...]]:
+    tests = _tests_of(skill)
+    small = _without_others(shelf, skill, tests, rules)
+    return tests, run_tests(tests.tests, skill=skill.name, shelf=small, rules=rules)
+
+
+def _without_others(
+    shelf: Shelf, skill: Skill, tests: TriggerTests, rules: Sequence[Rule]
+) -> Shelf:
+    """The shelf without the playbooks that do not matter: they are matched each by itself, and to
+    explain them all for each test takes most of the time."""
+    named = {skill.name}
+    named.update(name for test in tests.tests for name in test.skills)
+    named.update(name for rule in rules for name in rule.skills)
+    kept = (one for one in shelf.skills if one.name in named or one.is_listed)
+    return Shelf(skills=tuple(kept))
+
+
+def _result(one: TriggerResult) -> Json:
+    return {
+        "message": one.test.message,
+        "line": one.test.line,
+        "must_match": one.test.must_match,
+        "passed": one.passed,
+        "reasons": list(one.reasons),
+    }
+
+
+# --- why ---------------------------------------------------------------------------------------
+
+
+def _near(one: SkillWhy, text: str) -> list[str]:
+    """How a skill that was not picked came close; empty for one that did not."""
+    if one.verdict is Verdict.PICKED:
+        return []
+    if one.verdict is Verdict.CANNOT:
+        return list(one.reasons[1:])
+    if one.skill.is_playbook:
+        return [near_words(miss) for miss in near_misses(one.skill.keywords, text)]
+    if one.score is not None and one.score >= NEAR_SHARE * SCORE_MIN:
+        return list(one.reasons[:1])
+    return []
+
+
+def _rule(one: RuleWhy) -> Json:
+    return {
+        "source": one.rule.source,
+        "fits": one.fits,
+        "reason": one.reason,
+        "skills": list(one.rule.skills),
+        "plugins": list(one.rule.plugins),
+        "instruction": one.rule.instruction,
+    }
+
+
+# --- in a chat ---------------------------------------------------------------------------------
+
+_HEADINGS = {
+    PLAYBOOK: "Playbooks, which come in when a message is about them:",
+    SKILL: "Skills, which I read when one fits:",
+    CLOCK: "By the clock:",
+}
+_KINDS = list(_HEADINGS)
+
+
+def _chat_line(skill: Skill) -> str:
+    about = skill.description
+    if len(about) > CHAT_CHARS:
+        about = about[:CHAT_CHARS].rpartition(" ")[0] + " …"
+    when = f" ({when_words(skill.schedule)})" if skill.schedule is not None else ""
+    return f"• {skill.name}{when} – {about}"
+
+
+def _unused_lines(shelf: Shelf, *, for_owner: bool) -> list[str]:
+    unused = [one for one in shelf.skills if not one.is_used]
+    waiting = [one.name for one in unused if one.state is SkillState.QUARANTINED]
+    lines = []
+    if not shelf.used:
+        lines.append("No skill is in use.")
+    if for_owner and waiting:
+        names = ", ".join(waiting[:SHOWN_IN_CHAT_MAX])
+        lines.append(
+            f"Waiting for your approval: {names}. In a terminal: hearthbot skills show "
+            f"{waiting[0]}, then hearthbot skills approve {waiting[0]}"
+        )
+    others = len(unused) - len(waiting) if for_owner else len(unused)
+    if others:
+        how = "in a terminal, hearthbot skills list shows them" if for_owner else "the owner sees"
+        what = "which, and why" if not for_owner else "and says why"
+        be = "is" if others == 1 else "are"
+        lines.append(f"{others} more {be} not in use: {how} {what}.")
+    broken = {problem.skill for problem in shelf.problems if shelf.get(problem.skill) is None}
+    if for_owner and broken:
+        lines.append(f"{counted(len(broken), 'skill')} cannot be read: hearthbot skills list")
+    return lines
