@@ -125,12 +125,29 @@ class Pairing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LinkCode:
+    """A code by which a person proves that another address is theirs too.
+
+    It was asked for from `address` in the chat `lane`; `used_by` is the address that sent it.
+    """
+
+    code: str
+    person_id: PersonId
+    address: str
+    lane: str
+    created_ms: int
+    expires_ms: int
+    used_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Directory:
     """Everybody and every chat known, as one consistent picture."""
 
     people: tuple[Person, ...]
     chats: dict[str, str]
     pairings: tuple[Pairing, ...]
+    links: tuple[LinkCode, ...] = ()
 
 
 # --- skills ----------------------------------------------------------------------------------

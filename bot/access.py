@@ -6,9 +6,8 @@ directory is small and stands in memory; every change goes through the store fir
 
 from __future__ import annotations
 
-import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -17,40 +16,47 @@ import structlog
 from agent.errors import Permanent
 from agent.messages import Address, PersonId, Role
 from agent.ports import Clock
-from bot.ports import Directory, Pairing, PeopleStore, Person
+from bot.linking import Deliver, Linking, LinkRefused, Redeemed
+from bot.pairing import ANSWER_EVERY_MS, Pairings, UnknownCode, is_group
+from bot.ports import Directory, PeopleStore, Person
+from bot.register import CODE_ALPHABET, CODE_CHARS, CONSOLE_ADDRESS, Register, new_code
+
+__all__ = [
+    "ADMITTED",
+    "ANSWER_EVERY_MS",
+    "CODE_ALPHABET",
+    "CODE_CHARS",
+    "CONSOLE_ADDRESS",
+    "DENIED",
+    "Access",
+    "Approved",
+    "LastOwner",
+    "OwnerFirst",
+    "Policy",
+    "UnknownCode",
+    "UnknownPerson",
+]
 
 log = structlog.get_logger()
 
 Policy = Literal["pairing", "allowlist", "open"]
 
-CODE_ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
-"""Without letters and digits that look alike."""
-
-CODE_CHARS = 8
-CODE_VALID_MS = 3_600_000
-PENDING_MAX = 3
-"""Codes that may be open in one channel at a time (SPEC §4)."""
-
-ANSWER_EVERY_MS = 3_600_000
-"""A stranger gets at most one answer in this time, and the owner one hint about a chat."""
-
-FORGET_AFTER_MS = 24 * 3_600_000
-"""Who asked and was not let in is forgotten after this time."""
-
-_ADDRESS = re.compile(r"[a-z]+:-?[0-9]{1,19}")
-
-CONSOLE_ADDRESS = "console:local"
-"""Whoever can read the home's files is its owner."""
+HINT_EVERY_MS = 3_600_000
+"""The owner gets at most one hint about a chat in this time."""
 
 ADMITTED, DENIED = "admitted", "denied"
 
 
-class UnknownCode(Permanent):
-    """No open pairing has this code or address."""
-
-
 class OwnerFirst(Permanent):
     """There is no owner yet, so nobody can be given another role."""
+
+
+class UnknownPerson(Permanent):
+    """Nobody who is let in has this address or id."""
+
+
+class LastOwner(Permanent):
+    """One owner is always there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,68 +78,73 @@ class Access:
         policy: Policy,
         allowed: Sequence[str],
         clock: Clock,
+        deliver: Deliver = lambda rows: None,
         new_id: Callable[[], str] = lambda: f"p_{secrets.token_hex(8)}",
-        new_code: Callable[[], str] = lambda: "".join(
-            secrets.choice(CODE_ALPHABET) for _ in range(CODE_CHARS)
-        ),
+        new_code: Callable[[], str] = new_code,
     ) -> None:
         self._store = store
         self._policy = policy
         self._allowed = frozenset(allowed)
-        self._clock = clock
         self._new_id = new_id
-        self._new_code = new_code
-        self._by_address: dict[str, Person] = {}
-        self._directory = Directory(people=(), chats={}, pairings=())
+        self._register = Register(store, clock)
         self._hinted_ms: dict[str, int] = {}
-        self._full_told_ms = 0
+        self.pairings = Pairings(self._register, new_code=new_code)
+        self.linking = Linking(self._register, deliver=deliver, new_code=new_code)
 
     async def load(self) -> None:
         """Reads the directory; again after each change."""
-        self._directory = await self._store.directory()
-        self._by_address = {
-            address: person for person in self._directory.people for address in person.addresses
-        }
+        await self._register.load()
+
+    @property
+    def policy(self) -> Policy:
+        """What becomes of strangers."""
+        return self._policy
 
     @property
     def directory(self) -> Directory:
         """Everybody and every chat, as last read."""
-        return self._directory
+        return self._register.directory
 
     # --- at the door --------------------------------------------------------------------------
 
     def who(self, sender: str) -> Person | None:
         """The person behind an address; None is a stranger."""
-        return self._by_address.get(sender)
+        return self._register.who(sender)
 
     def is_admitted(self, chat: Address) -> bool:
         """Whether the owner admitted this group chat (all its topics)."""
-        return self._directory.chats.get(_chat_key(chat)) == ADMITTED
+        return self.directory.chats.get(_chat_key(chat)) == ADMITTED
 
     def hint_is_due(self, chat: Address) -> bool:
         """Whether the owner may be told that this chat is not admitted: once an hour, and never
         of one that was shut out. Counts as told."""
         key, now_ms = _chat_key(chat), self._now_ms()
         told_ms = self._hinted_ms.get(key)
-        if self._directory.chats.get(key) == DENIED:
+        if self.directory.chats.get(key) == DENIED:
             return False
-        if told_ms is not None and now_ms - told_ms < ANSWER_EVERY_MS:
+        if told_ms is not None and now_ms - told_ms < HINT_EVERY_MS:
             return False
         self._hinted_ms = {
-            other: ms for other, ms in self._hinted_ms.items() if now_ms - ms < ANSWER_EVERY_MS
+            other: ms for other, ms in self._hinted_ms.items() if now_ms - ms < HINT_EVERY_MS
         }
         self._hinted_ms[key] = now_ms
         return True
 
-    async def recognise(self, sender: str, *, is_group: bool) -> Person | None:
+    async def recognise(self, sender: str, *, is_group: bool, link: str = "") -> Person | None:
         """As `who`; somebody whom the settings let in becomes a person at the first message.
 
         Members by `allow_from`, guests by `policy = "open"` (private chats alone); nobody whom
-        the owner shut out.
+        the owner shut out. `link` is the code when the message is `/link CODE` and nothing else
+        (`bot.linking.link_code`): in a private chat it makes the address one of the person who
+        asked for it. It is not stored here, and nothing else of a stranger's words is looked at.
         """
         known = self.who(sender)
-        if known is not None or self._is_denied(sender):
+        if known is not None or self.pairings.is_denied(sender):
             return known
+        if link and not is_group:
+            outcome = await self.linking.redeem(sender, link)
+            if outcome is Redeemed.LINKED:
+                return self.who(sender)
         if sender in self._allowed:
             return await self._add(sender, Role.MEMBER)
         if self._policy == "open" and not is_group:
@@ -145,51 +156,19 @@ class Access:
 
         Nothing of the stranger's message is looked at.
         """
-        if self._policy != "pairing" or self._is_denied(sender):
-            return None
-        now_ms = self._now_ms()
-        known = self._pairing(sender)
-        if known is not None and now_ms - known.answered_ms < ANSWER_EVERY_MS:
-            return None
-        channel = sender.partition(":")[0]
-        if self._pending(channel, now_ms) >= PENDING_MAX:
-            if now_ms - self._full_told_ms >= ANSWER_EVERY_MS:
-                self._full_told_ms = now_ms
-                log.warning("access.too_many_pending", channel=channel)
-            return None
-        await self._forget_old(now_ms)
-        pairing = Pairing(
-            address=sender,
-            channel=channel,
-            code=self._new_code(),
-            state="pending",
-            created_ms=now_ms,
-            expires_ms=now_ms + CODE_VALID_MS,
-            answered_ms=now_ms,
-        )
-        await self._store.put_pairing(pairing)
-        await self.load()
-        log.info("access.stranger", address=sender)
-        return (
-            "This is a private assistant, and we have not met. If its owner knows you, give them "
-            f"this code: {pairing.code}\nIt is valid for one hour. What you wrote was not kept."
-        )
+        return await self.pairings.answer(sender) if self._policy == "pairing" else None
 
     # --- for the owner ------------------------------------------------------------------------
 
     async def owner_of_this_machine(self) -> Person:
         """The person of the terminal: the owner, made when there is none yet."""
-        if self.who(CONSOLE_ADDRESS) is None:
-            await self.load()  # an earlier try may have been ended between its write and this
-        known = self.who(CONSOLE_ADDRESS)
-        if known is not None:
-            return known
-        owner = self._owner()
-        if owner is None:
-            return await self._add(CONSOLE_ADDRESS, Role.OWNER)
-        await self._store.add_address(owner.id, CONSOLE_ADDRESS)
-        await self.load()
-        return self._by_address[CONSOLE_ADDRESS]
+        async with self._register.changing:
+            if self.who(CONSOLE_ADDRESS) is None:
+                await self.load()  # an earlier try may have been ended between its write and this
+            known = self.who(CONSOLE_ADDRESS)
+            if known is not None:
+                return known
+            return await self._make_owner(CONSOLE_ADDRESS)
 
     async def approve(self, wanted: str, *, role: Role | None = None) -> Approved:
         """Lets somebody in by code or address, or admits a group chat (`telegram:-100123`).
@@ -197,149 +176,181 @@ class Access:
         The first address approved belongs to the owner; later ones are members unless a role is
         named. Raises UnknownCode, OwnerFirst.
         """
-        address = self._resolve(wanted)
-        if _is_group(address):
-            await self._store.set_chat(address, ADMITTED)
-            await self.load()
-            return Approved(address=address, person=None, text=f"Admitted the chat {address}.")
-        known = self.who(address)
-        if known is not None:
-            return Approved(
-                address=address, person=known, text=f"{address} is {known.role} already."
-            )
-        if self._owner_is_away():
-            if role not in {None, Role.OWNER}:
-                raise OwnerFirst(
-                    f"The first one approved becomes the owner, so {address} cannot be a {role} "
-                    "yet. Approve your own address first: write to the bot, and approve the code "
-                    "that it gives you."
+        async with self._register.changing:
+            address = self.pairings.address_of(wanted)
+            if is_group(address):
+                await self._store.set_chat(address, ADMITTED)
+                await self.load()
+                return Approved(address=address, person=None, text=f"Admitted the chat {address}.")
+            known = self.who(address)
+            if known is not None:
+                return Approved(
+                    address=address, person=known, text=f"{address} is {known.role} already."
                 )
-            person = await self._make_owner(address)
-        else:
-            person = await self._add(address, role or Role.MEMBER)
-        return Approved(address=address, person=person, text=f"{address} is now {person.role}.")
+            if self._owner_is_away():
+                if role not in {None, Role.OWNER}:
+                    raise OwnerFirst(
+                        f"The first one approved becomes the owner, so {address} cannot be a "
+                        f"{role} yet. Approve your own address first: write to the bot, and "
+                        "approve the code that it gives you."
+                    )
+                person = await self._make_owner(address)
+            else:
+                person = await self._add(address, role or Role.MEMBER)
+            return Approved(address=address, person=person, text=f"{address} is now {person.role}.")
 
     def _owner_is_away(self) -> bool:
-        """Whether the owner has no address yet but this machine's terminal."""
-        owner = self._owner()
-        return owner is None or set(owner.addresses) <= {CONSOLE_ADDRESS}
+        """Whether no owner has an address yet but this machine's terminal."""
+        owners = self._register.owners()
+        return all(set(owner.addresses) <= {CONSOLE_ADDRESS} for owner in owners)
 
     async def _make_owner(self, address: str) -> Person:
-        owner = self._owner()
-        if owner is None:
+        owners = self._register.owners()
+        if not owners:
             return await self._add(address, Role.OWNER)
-        await self._store.add_address(owner.id, address)
+        await self._store.add_address(owners[0].id, address)
         await self.load()
-        return self._by_address[address]
+        return self._known(address)
 
     async def deny(self, wanted: str) -> str:
         """Shuts somebody out, or a group chat. Raises UnknownCode."""
-        address = self._resolve(wanted)
-        if _is_group(address):
-            await self._store.set_chat(address, DENIED)
-        else:
+        async with self._register.changing:
+            address = self.pairings.address_of(wanted)
             known = self.who(address)
-            if known is not None and known.role is Role.OWNER and len(known.addresses) == 1:
-                raise Permanent(f"{address} is the owner's only address; it stays.")
-            await self._store.remove_address(address)
-            await self._store.put_pairing(self._denied(address))
-        await self.load()
-        return f"{address} is shut out."
+            if is_group(address):
+                await self._store.set_chat(address, DENIED)
+            else:
+                if known is not None and known.role is Role.OWNER and len(known.addresses) == 1:
+                    raise LastOwner(f"{address} is the owner's only address; it stays.")
+                await self._store.remove_address(address)
+                await self._store.put_pairing(self.pairings.denied(address))
+            await self.load()
+            others = [other for other in known.addresses if other != address] if known else []
+            if not others:
+                return f"{address} is shut out."
+            return (
+                f"{address} is shut out. Its person still has {' and '.join(others)}; "
+                f"`hearthbot access remove {others[0]}` takes everything away."
+            )
 
-    def as_json(self) -> dict[str, Any]:
-        """The directory for a table or `--json`; codes that are past are left out."""
-        now_ms = self._now_ms()
+    async def set_role(self, wanted: str, role: Role) -> str:
+        """Gives somebody another role, from their next message on. `wanted` is an address or an
+        id. Raises UnknownPerson, LastOwner."""
+        async with self._register.changing:
+            person = self._find(wanted)
+            if person.role is role:
+                return f"{_shown(person)} is {role} already."
+            if person.role is Role.OWNER:
+                await self._step_down(person, so_that_not=f"be a {role}")
+            await self._store.update_person(replace(person, role=role))
+            await self.load()
+            log.info("access.role", person=person.id, was=person.role.value, role=role.value)
+            return f"{_shown(person)} is now {role} (was {person.role}), from the next message on."
+
+    async def remove(self, wanted: str) -> str:
+        """Makes a person a stranger again, with all their addresses. What they were let in for
+        (turns that run or wait) goes on to its end; nothing new begins. Where the settings would
+        let them in again at once, they are shut out. Raises UnknownPerson, LastOwner."""
+        async with self._register.changing:
+            person = self._find(wanted)
+            if person.role is Role.OWNER:
+                await self._step_down(person, so_that_not="be removed")
+            back = [address for address in person.addresses if self._lets_in(address)]
+            denied = [self.pairings.denied(address) for address in back]
+            await self._store.remove_person(person.id, denied=denied)
+            await self.load()
+            log.info("access.removed", person=person.id)
+        text = f"{_shown(person)} is a stranger again, from the next message on."
+        if back:
+            text += f" The settings would let {' and '.join(back)} in, so that is shut out."
+        return f"{text} What is remembered of them is kept."
+
+    def _lets_in(self, address: str) -> bool:
+        """Whether the settings make a stranger of this address a person at the first message."""
+        return address in self._allowed or (self._policy == "open" and address != CONSOLE_ADDRESS)
+
+    async def _step_down(self, owner: Person, *, so_that_not: str) -> None:
+        """An owner may go when another is there, who gets the terminal with it."""
+        if len(self._register.owners()) == 1:
+            raise LastOwner(
+                f"{_shown(owner)} is the only owner and cannot {so_that_not}. Make somebody else "
+                "an owner first: hearthbot access role WHO owner"
+            )
+        if CONSOLE_ADDRESS in owner.addresses:
+            await self._store.remove_address(CONSOLE_ADDRESS)
+            await self.load()
+
+    async def link(self, known: str, other: str) -> str:
+        """Joins `other`, an address or the code that it was given, to the person of `known`.
+        Raises LinkRefused, UnknownCode."""
+        address = self.pairings.address_of(other)
+        if is_group(address):
+            raise LinkRefused(f"{address} is a group chat: it belongs to nobody.")
+        return await self.linking.link(known.strip(), address)
+
+    async def set_time_zone(self, person: Person, zone: str) -> None:
+        """Keeps an IANA name; empty goes back to the machine's. Raises UnknownPerson."""
+        async with self._register.changing:
+            current = self._find(person.id)
+            await self._store.update_person(replace(current, time_zone=zone))
+            await self.load()
+
+    async def last_seen(self) -> Mapping[PersonId, int]:
+        """When each person last wrote something that was not a command, in epoch ms."""
+        return await self._store.last_seen()
+
+    def as_json(self, seen: Mapping[PersonId, int] | None = None) -> dict[str, Any]:
+        """The directory for a table or `--json`; codes that are past are left out. `seen` is what
+        `last_seen` says."""
+        seen_ms = seen or {}
         return {
             "policy": self._policy,
             "allow_from": sorted(self._allowed),
             "people": [
-                {"id": person.id, "role": person.role.value, "addresses": list(person.addresses)}
-                for person in self._directory.people
+                {
+                    "id": person.id,
+                    "role": person.role.value,
+                    "name": person.name,
+                    "addresses": list(person.addresses),
+                    "time_zone": person.time_zone,
+                    "last_seen_ms": seen_ms.get(person.id),
+                }
+                for person in self.directory.people
             ],
-            "chats": dict(self._directory.chats),
+            "chats": dict(self.directory.chats),
             "asking": [
                 {"address": p.address, "code": p.code, "expires_ms": p.expires_ms}
-                for p in self._directory.pairings
-                if p.state == "pending" and p.expires_ms > now_ms
+                for p in self.pairings.open()
             ],
-            "denied": [p.address for p in self._directory.pairings if p.state == "denied"],
+            "denied": self.pairings.shut_out(),
         }
 
     # --- inside -------------------------------------------------------------------------------
+
+    def _find(self, wanted: str) -> Person:
+        person = self._register.find(wanted)
+        if person is None:
+            raise UnknownPerson(
+                f"Nobody here is {wanted.strip()!r}. `hearthbot access list` (in a chat: /access) "
+                "shows everybody; an address looks like telegram:123456789 (a number: names can "
+                "change hands)."
+            )
+        return person
+
+    def _known(self, address: str) -> Person:
+        person = self.who(address)
+        assert person is not None, "it was just stored"
+        return person
 
     async def _add(self, address: str, role: Role) -> Person:
         person = Person(id=PersonId(self._new_id()), role=role, addresses=(address,))
         await self._store.add_person(person)
         await self.load()
         log.info("access.person", address=address, role=role.value)
-        return self._by_address[address]
-
-    def _owner(self) -> Person | None:
-        return next((p for p in self._directory.people if p.role is Role.OWNER), None)
-
-    def _pairing(self, address: str) -> Pairing | None:
-        return next((p for p in self._directory.pairings if p.address == address), None)
-
-    async def _forget_old(self, now_ms: int) -> None:
-        old = [
-            pairing.address
-            for pairing in self._directory.pairings
-            if pairing.state == "pending" and now_ms - pairing.created_ms > FORGET_AFTER_MS
-        ]
-        if old:
-            await self._store.remove_pairings(*old)
-
-    def _is_denied(self, address: str) -> bool:
-        pairing = self._pairing(address)
-        return pairing is not None and pairing.state == "denied"
-
-    def _pending(self, channel: str, now_ms: int) -> int:
-        return sum(
-            1
-            for pairing in self._directory.pairings
-            if pairing.channel == channel
-            and pairing.state == "pending"
-            and pairing.expires_ms > now_ms
-        )
-
-    def _resolve(self, wanted: str) -> str:
-        """The address meant by a code or an address."""
-        text = wanted.strip()
-        now_ms = self._now_ms()
-        for pairing in self._directory.pairings:
-            if pairing.state == "pending" and secrets.compare_digest(
-                pairing.code.encode(), text.upper().encode()
-            ):
-                if pairing.expires_ms <= now_ms:
-                    raise UnknownCode(
-                        f"The code {text} was valid for one hour and is past. "
-                        "Let them write to the bot again for a new one."
-                    )
-                return pairing.address
-        if _ADDRESS.fullmatch(text) or text in self._by_address:
-            return text
-        raise UnknownCode(
-            f"No open code and no address is {text!r}. `hearthbot access list` shows them; "
-            "an address looks like telegram:123456789 (a number: names can change hands)."
-        )
-
-    def _denied(self, address: str) -> Pairing:
-        now_ms = self._now_ms()
-        known = self._pairing(address)
-        if known is not None:
-            return replace(known, state="denied", expires_ms=now_ms)
-        return Pairing(
-            address=address,
-            channel=address.partition(":")[0],
-            code="",
-            state="denied",
-            created_ms=now_ms,
-            expires_ms=now_ms,
-            answered_ms=0,
-        )
+        return self._known(address)
 
     def _now_ms(self) -> int:
-        return int(self._clock.now().timestamp() * 1000)
+        return self._register.now_ms()
 
 
 def _chat_key(chat: Address) -> str:
@@ -347,6 +358,5 @@ def _chat_key(chat: Address) -> str:
     return f"{chat.channel}:{chat.chat_id}"
 
 
-def _is_group(address: str) -> bool:
-    """Telegram's group and channel ids are negative."""
-    return address.partition(":")[2].startswith("-")
+def _shown(person: Person) -> str:
+    return f"{person.name} ({person.addresses[0]})" if person.name else person.addresses[0]

@@ -27,7 +27,7 @@ def access_operations(access: Access) -> Mapping[str, Operation]:
     """Who may talk to the bot."""
 
     async def list_access(request: Request, emit: Emit) -> Request:
-        return access.as_json()
+        return access.as_json(await access.last_seen())
 
     async def approve(request: Request, emit: Emit) -> Request:
         role = Role(request["role"]) if request["role"] else None
@@ -37,7 +37,23 @@ def access_operations(access: Access) -> Mapping[str, Operation]:
     async def deny(request: Request, emit: Emit) -> Request:
         return {"text": await access.deny(request["who"])}
 
-    return {"access.list": list_access, "access.approve": approve, "access.deny": deny}
+    async def role(request: Request, emit: Emit) -> Request:
+        return {"text": await access.set_role(request["who"], Role(request["role"]))}
+
+    async def remove(request: Request, emit: Emit) -> Request:
+        return {"text": await access.remove(request["who"])}
+
+    async def link(request: Request, emit: Emit) -> Request:
+        return {"text": await access.link(request["who"], request["address"])}
+
+    return {
+        "access.list": list_access,
+        "access.approve": approve,
+        "access.deny": deny,
+        "access.role": role,
+        "access.remove": remove,
+        "access.link": link,
+    }
 
 
 def status_operations(status: Status) -> Mapping[str, Operation]:

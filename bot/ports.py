@@ -6,13 +6,14 @@ so that the doors have one place to import from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from agent.messages import InboxId, OutboxId, PersonId, RunId
 from agent.ports import InboxState
 from agent.stored import (
     Directory,
+    LinkCode,
     NewEvent,
     NewMessage,
     OutboxState,
@@ -27,6 +28,7 @@ from agent.stored import (
 __all__ = [
     "Directory",
     "Inbox",
+    "LinkCode",
     "NewEvent",
     "NewMessage",
     "OutPart",
@@ -119,6 +121,33 @@ class PeopleStore(Protocol):
 
     async def add_address(self, person_id: PersonId, address: str) -> None:
         """Joins one more address to a person, and removes its pairing."""
+
+    async def update_person(self, person: Person) -> None:
+        """Stores role, name, time zone and language anew; addresses are left as they are."""
+
+    async def remove_person(self, person_id: PersonId, *, denied: Sequence[Pairing] = ()) -> None:
+        """Takes all addresses and open codes of a person away, and stores who is shut out with
+        it. What is kept of the person stays, under its id."""
+
+    async def put_link_code(self, code: LinkCode) -> None:
+        """Adds a code in place of the person's open one, and forgets those that are past."""
+
+    async def link(
+        self,
+        person_id: PersonId,
+        address: str,
+        *,
+        notices: Sequence[NewMessage] = (),
+        code: str = "",
+    ) -> Sequence[OutboxId] | None:
+        """Joins an address to a person, marks the code used, and adds the notices to the outbox.
+
+        None, and nothing is changed, when the address belongs to another person of whom anything
+        is kept, who has further addresses, or who is an owner; any other such person is gone.
+        """
+
+    async def last_seen(self) -> Mapping[PersonId, int]:
+        """When the newest turn of each person began to wait, in epoch milliseconds."""
 
     async def remove_address(self, address: str) -> None:
         """Takes an address away; the person's rows stay."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.messages import PersonId, Role
-from agent.stored import Directory, Pairing, Person
+from agent.messages import OutboxId, PersonId, Role
+from agent.stored import Directory, LinkCode, NewMessage, Pairing, Person
 from memory.database import Database
+from memory.outbox import add_message
 from memory.stored_text import storable
 
 _PEOPLE = "select id, role, name, time_zone, language from people order by created_ms, rowid"
@@ -36,6 +38,36 @@ on conflict (address) do update set
     answered_ms = excluded.answered_ms
 """
 _REMOVE_PAIRING = "delete from pairings where address = ?"
+_UPDATE_PERSON = "update people set role = ?, name = ?, time_zone = ?, language = ? where id = ?"
+_REMOVE_ADDRESSES = "delete from addresses where person_id = ?"
+_LINK_CODES = """
+select code, person_id, address, lane, created_ms, expires_ms, used_by from link_codes
+order by created_ms, rowid
+"""
+_PUT_LINK_CODE = """
+insert into link_codes (code, person_id, address, lane, created_ms, expires_ms, used_by)
+values (?, ?, ?, ?, ?, ?, ?)
+"""
+_DROP_LINK_CODES = """
+delete from link_codes where expires_ms <= ? or (person_id = ? and used_by = '')
+"""
+_REMOVE_LINK_CODES = "delete from link_codes where person_id = ?"
+_USE_LINK_CODE = "update link_codes set used_by = ? where code = ? and used_by = ''"
+_OTHER_HOLDER = """
+select people.id, role, (select count(*) from addresses where person_id = people.id)
+from addresses join people on people.id = addresses.person_id where address = ?
+"""
+_REMOVE_PERSON = "delete from people where id = ?"
+# Every row that belongs to a person carries its id in a column of this name (SPEC §4), so that
+# tables which come later are looked at without being named here.
+_TABLES_OF_PEOPLE = """
+select tables.name from sqlite_master as tables, pragma_table_info(tables.name) as columns
+where tables.type = 'table' and columns.name = 'person_id'
+and tables.name not in ('addresses', 'link_codes')
+"""
+_LAST_SEEN = """
+select person_id, max(created_ms) from turns where inbox_id is not null group by person_id
+"""
 _OWNER_ADDRESS = """
 select address from addresses join people on people.id = addresses.person_id
 where role = 'owner' and address glob 'telegram:[0-9]*' and not address glob 'telegram:*[^0-9]*'
@@ -73,6 +105,63 @@ class SqlitePeople:
         now_ms = self._database.now_ms()
         await self._database.write(lambda c: _add_address(c, person_id, address, now_ms=now_ms))
 
+    async def update_person(self, person: Person) -> None:
+        """Stores role, name, time zone and language anew; addresses are left as they are."""
+        words = (storable(person.name), person.time_zone, person.language)
+        await self._change(_UPDATE_PERSON, (person.role, *words, person.id))
+
+    async def remove_person(self, person_id: PersonId, *, denied: Sequence[Pairing] = ()) -> None:
+        """Takes all addresses and open codes of a person away, and stores who is shut out with
+        it. What is kept of the person stays, under its id."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_REMOVE_ADDRESSES, (person_id,))
+            connection.execute(_REMOVE_LINK_CODES, (person_id,))
+            connection.executemany(_PUT_PAIRING, map(_pairing_row, denied))
+
+        await self._database.write(work)
+
+    async def put_link_code(self, code: LinkCode) -> None:
+        """Adds a code in place of the person's open one, and forgets those that are past."""
+        whose = (code.code, code.person_id, code.address, code.lane)
+        values = (*whose, code.created_ms, code.expires_ms, code.used_by)
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_DROP_LINK_CODES, (code.created_ms, code.person_id))
+            connection.execute(_PUT_LINK_CODE, values)
+
+        await self._database.write(work)
+
+    async def link(
+        self,
+        person_id: PersonId,
+        address: str,
+        *,
+        notices: Sequence[NewMessage] = (),
+        code: str = "",
+    ) -> Sequence[OutboxId] | None:
+        """Joins an address to a person, marks the code used, and adds the notices to the outbox.
+
+        None, and nothing is changed, when the address belongs to another person of whom anything
+        is kept, who has further addresses, or who is an owner; any other such person is gone.
+        """
+        now_ms = self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> list[OutboxId] | None:
+            if not _freed(connection, address):
+                return None
+            _add_address(connection, person_id, address, now_ms=now_ms)
+            connection.execute(_USE_LINK_CODE, (address, code))
+            return [add_message(connection, notice, now_ms=now_ms) for notice in notices]
+
+        return await self._database.write(work)
+
+    async def last_seen(self) -> Mapping[PersonId, int]:
+        """When the newest message of each person was queued, in epoch milliseconds."""
+        return await self._database.read(
+            lambda c: {PersonId(whose): ms for whose, ms in c.execute(_LAST_SEEN)}
+        )
+
     async def remove_address(self, address: str) -> None:
         """Takes an address away; the person's rows stay."""
         await self._change(_REMOVE_ADDRESS, (address,))
@@ -83,9 +172,7 @@ class SqlitePeople:
 
     async def put_pairing(self, pairing: Pairing) -> None:
         """Adds or replaces the pairing of an address."""
-        times = (pairing.created_ms, pairing.expires_ms, pairing.answered_ms)
-        values = (pairing.address, pairing.channel, pairing.code, pairing.state, *times)
-        await self._change(_PUT_PAIRING, values)
+        await self._change(_PUT_PAIRING, _pairing_row(pairing))
 
     async def remove_pairings(self, *addresses: str) -> None:
         """Forgets who asked."""
@@ -111,6 +198,29 @@ def _add_address(
     connection.execute(_REMOVE_PAIRING, (address,))
 
 
+def _freed(connection: sqlite3.Connection, address: str) -> bool:
+    """Whether the address is nobody's now: a person who had it and nothing else is gone."""
+    holder = connection.execute(_OTHER_HOLDER, (address,)).fetchone()
+    if holder is None:
+        return True
+    whose, role, addresses = holder
+    if role == Role.OWNER or addresses > 1 or _is_anything_kept(connection, whose):
+        return False
+    connection.execute(_REMOVE_ADDRESSES, (whose,))
+    connection.execute(_REMOVE_LINK_CODES, (whose,))
+    connection.execute(_REMOVE_PERSON, (whose,))
+    return True
+
+
+def _is_anything_kept(connection: sqlite3.Connection, whose: str) -> bool:
+    for (table,) in connection.execute(_TABLES_OF_PEOPLE).fetchall():
+        # The name is one of our own migrations.
+        sql = f'select 1 from "{table}" where person_id = ? limit 1'  # noqa: S608
+        if connection.execute(sql, (whose,)).fetchone():
+            return True
+    return False
+
+
 def _directory(connection: sqlite3.Connection) -> Directory:
     addresses: defaultdict[str, list[str]] = defaultdict(list)
     for person_id, address in connection.execute(_ADDRESSES):
@@ -128,8 +238,29 @@ def _directory(connection: sqlite3.Connection) -> Directory:
     )
     pairings = tuple(_pairing(row) for row in connection.execute(_PAIRINGS))
     return Directory(
-        people=people, chats=dict(connection.execute(_CHATS).fetchall()), pairings=pairings
+        people=people,
+        chats=dict(connection.execute(_CHATS).fetchall()),
+        pairings=pairings,
+        links=tuple(_link_code(row) for row in connection.execute(_LINK_CODES)),
     )
+
+
+def _link_code(row: tuple[Any, ...]) -> LinkCode:
+    code, person_id, address, lane, created_ms, expires_ms, used_by = row
+    return LinkCode(
+        code=code,
+        person_id=PersonId(person_id),
+        address=address,
+        lane=lane,
+        created_ms=created_ms,
+        expires_ms=expires_ms,
+        used_by=used_by,
+    )
+
+
+def _pairing_row(pairing: Pairing) -> tuple[object, ...]:
+    times = (pairing.created_ms, pairing.expires_ms, pairing.answered_ms)
+    return (pairing.address, pairing.channel, pairing.code, pairing.state, *times)
 
 
 def _pairing(row: tuple[Any, ...]) -> Pairing:

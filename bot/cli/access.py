@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +18,9 @@ app = typer.Typer(help="Who may talk to the bot.", no_args_is_help=True)
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Who = Annotated[
     str, typer.Argument(help="A code, an address (telegram:123), or a group (telegram:-100123).")
+]
+Known = Annotated[
+    str, typer.Argument(help="Somebody who is let in: an address (telegram:123), or an id.")
 ]
 
 
@@ -51,6 +55,34 @@ def deny(who: Who, as_json: AsJson = False) -> None:
     _show(_ask("access.deny", who=who), as_json=as_json)
 
 
+@app.command("role")
+def role(
+    who: Known,
+    role: Annotated[Role, typer.Argument(help="What they may do from now on.")],
+    as_json: AsJson = False,
+) -> None:
+    """Give somebody another role. One owner is always left."""
+    _show(_ask("access.role", who=who, role=role.value), as_json=as_json)
+
+
+@app.command("remove")
+def remove(who: Known, as_json: AsJson = False) -> None:
+    """Make somebody a stranger again. What runs for them now goes on to its end."""
+    _show(_ask("access.remove", who=who), as_json=as_json)
+
+
+@app.command("link")
+def link(
+    who: Known,
+    address: Annotated[
+        str, typer.Argument(help="One more address of theirs, or the code it was given.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Join one more address to somebody: both then share what is remembered, no transcripts."""
+    _show(_ask("access.link", who=who, address=address), as_json=as_json)
+
+
 def _ask(operation: str, **arguments: str) -> dict[str, Any]:
     from bot.cli.asking import ask_access
 
@@ -62,16 +94,25 @@ def _show(answer: dict[str, Any], *, as_json: bool) -> None:
     typer.echo(json.dumps(answer, ensure_ascii=False) if as_json else answer["text"])
 
 
-def _rows(answer: dict[str, Any]) -> list[tuple[str, str, str]]:
-    rows = [
-        (person["role"], ", ".join(person["addresses"]), person["id"])
-        for person in answer["people"]
-    ]
-    rows += [("group chat", chat, state) for chat, state in answer["chats"].items()]
-    rows += [("asked", entry["address"], f"code {entry['code']}") for entry in answer["asking"]]
-    rows += [("denied", address, "") for address in answer["denied"]]
-    rows += [("allow_from", address, "by the settings") for address in answer["allow_from"]]
+def _rows(answer: dict[str, Any]) -> list[tuple[str, ...]]:
+    rows = [_person(person) for person in answer["people"]]
+    rows += [("group chat", chat, "", state) for chat, state in answer["chats"].items()]
+    rows += [("asked", entry["address"], "", f"code {entry['code']}") for entry in answer["asking"]]
+    rows += [("denied", address, "", "") for address in answer["denied"]]
+    rows += [("allow_from", address, "", "by the settings") for address in answer["allow_from"]]
     return rows
+
+
+def _person(person: dict[str, Any]) -> tuple[str, ...]:
+    seen = [f"wrote {_moment(person['last_seen_ms'])}"] if person["last_seen_ms"] else []
+    zone = [person["time_zone"]] if person["time_zone"] else []
+    about = "; ".join([*zone, *seen, person["id"]])
+    return person["role"], ", ".join(person["addresses"]), person["name"], about
+
+
+def _moment(then_ms: int) -> str:
+    """In the time of this terminal."""
+    return datetime.fromtimestamp(then_ms / 1000, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def _lines(answer: dict[str, Any]) -> list[str]:
@@ -83,7 +124,7 @@ def _print_table(answer: dict[str, Any]) -> None:
     from rich.table import Table
 
     table = Table(title=f"Policy: {answer['policy']}", title_justify="left")
-    for heading in ("Who", "Address", ""):
+    for heading in ("Who", "Address", "Name", ""):
         table.add_column(heading)
     for row in _rows(answer):
         table.add_row(*row)
