@@ -17,7 +17,6 @@ from tests.bench.embedded import measure_embedded
 from tests.bench.figures import PRODUCT, Report
 from tests.bench.installed import measure_help, measure_installed
 from tests.bench.processes import ChildDied
-from tests.bench.prompts import measure_prompts
 from tests.bench.speed import (
     measure_cpu,
     measure_load,
@@ -36,7 +35,6 @@ MEASURES: Mapping[str, Callable[[Bench], None]] = {
     "cpu": measure_cpu,
     "load": measure_load,
     "words": measure_words,
-    "prompts": measure_prompts,
     "long": measure_long,
     "storage": measure_storage,
     "help": measure_help,
@@ -114,7 +112,7 @@ def _profile() -> None:
         print(f"{PROFILED_TURNS} turns, and the start")
         stats = pstats.Stats(file.name)
         stats.sort_stats("tottime").print_stats(40)
-        stats.sort_stats("cumulative").print_stats("agent|bot|memory|httpx|telegram", 60)
+        stats.sort_stats("cumulative").print_stats("agent|bot|memory|aiohttp|httpx|telegram", 60)
 
 
 if __name__ == "__main__":
