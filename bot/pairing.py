@@ -28,8 +28,10 @@ ANSWER_EVERY_MS = 3_600_000
 FORGET_AFTER_MS = 24 * 3_600_000
 """Who asked and was not let in is forgotten after this time."""
 
-_ADDRESS = re.compile(r"[a-z]+:-?[0-9]{1,19}|slack:[TE][A-Z0-9]{1,20}:[UWCG][A-Z0-9]{1,20}")
-_GROUP = re.compile(r"[a-z]+:-[0-9]+|slack:[A-Z0-9]+:[CG][A-Z0-9]+")
+_ADDRESS = re.compile(
+    r"[a-z]+:-?[0-9]{1,19}|slack:[TE][A-Z0-9]{1,30}(?::[UW]|\.[CG])[A-Z0-9]{1,30}"
+)
+_GROUP = re.compile(r"[a-z]+:-[0-9]+|slack:[TE][A-Z0-9]+\.[CG][A-Z0-9]+")
 """Telegram's group and channel ids are negative; Slack's begin with a letter of their own."""
 
 

@@ -1,0 +1,62 @@
+"""Addresses of Slack: what names a person, what names a group, and that each reads back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.messages import Address
+from bot.access import Access, UnknownCode
+from bot.clock import SystemClock
+from bot.pairing import is_group
+from memory.database import Database
+from memory.people import SqlitePeople
+
+
+@pytest.mark.parametrize("thread", [None, "1700000000.000100"])
+def test_an_address_of_slack_reads_back_from_its_key(thread: str | None) -> None:
+    address = Address(channel="slack", chat_id="T0LAB.C1", thread_id=thread)
+
+    assert Address.parse(address.key) == address
+
+
+@pytest.mark.parametrize(
+    ("address", "group"),
+    [
+        ("slack:T0LAB.C0GENERAL", True),
+        ("slack:T0LAB.G0PRIVATE", True),
+        ("slack:T0LAB.D0ANN", False),
+        ("slack:T0LAB:U0ANN", False),
+        ("slack:T0LAB:C0GENERAL", False),
+        ("slack:-5", True),
+    ],
+)
+def test_a_channel_is_a_group_and_a_person_or_direct_message_is_none(
+    address: str, group: bool
+) -> None:
+    assert is_group(address) is group
+
+
+async def test_people_and_channels_of_slack_are_let_in_by_their_addresses(tmp_path: Path) -> None:
+    clock = SystemClock()
+    async with Database.open(tmp_path / "db", clock=clock, backups=tmp_path / "backups") as base:
+        access = Access(SqlitePeople(base), policy="pairing", allowed=(), clock=clock)
+        await access.load()
+
+        person = (await access.approve("slack:T0LAB:U0ANN")).person
+        chat = (await access.approve("slack:T0LAB.C1")).person
+
+        assert person is not None
+        assert chat is None
+        assert access.is_admitted(Address(channel="slack", chat_id="T0LAB.C1", thread_id="1.2"))
+        assert not access.is_admitted(Address(channel="slack", chat_id="T0LAB.C2", thread_id="1.2"))
+        for wrong in (
+            "slack:ann",
+            "slack:T0LAB",
+            "slack:T0LAB:",
+            "slack:T0LAB.C1:1.2",
+            "slack:T0LAB.D1",
+        ):
+            with pytest.raises(UnknownCode):
+                await access.approve(wrong)
