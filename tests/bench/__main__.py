@@ -17,6 +17,7 @@ from tests.bench.embedded import measure_embedded
 from tests.bench.figures import PRODUCT, Report
 from tests.bench.installed import measure_help, measure_installed
 from tests.bench.processes import ChildDied
+from tests.bench.prompts import measure_prompts
 from tests.bench.speed import (
     measure_cpu,
     measure_load,
@@ -35,6 +36,7 @@ MEASURES: Mapping[str, Callable[[Bench], None]] = {
     "cpu": measure_cpu,
     "load": measure_load,
     "words": measure_words,
+    "prompts": measure_prompts,
     "long": measure_long,
     "storage": measure_storage,
     "help": measure_help,
