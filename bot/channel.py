@@ -11,10 +11,15 @@ from agent.messages import Address, IncomingMessage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagePart:
-    """One platform message: `markup` for the platform, `source` as the plain fallback."""
+    """One platform message: `markup` for the platform, `source` as the plain fallback.
+
+    `mark` is the outbox's own name of it, never given twice; it travels along, unseen, where the
+    platform has a place for it. Empty: none.
+    """
 
     markup: str
     source: str
+    mark: str = ""
 
 
 # --- what became of a send -------------------------------------------------------------------
@@ -56,6 +61,7 @@ class MessageGone:
 
 Delivery = Sent | NotSent | InDoubt | Refused
 EditOutcome = Sent | NotSent | InDoubt | Refused | MessageGone
+LookedUp = Sent | NotSent | InDoubt | Refused
 
 
 # --- what an event says ----------------------------------------------------------------------
@@ -113,6 +119,18 @@ class Channel(Protocol):
 
     async def typing(self, address: Address) -> None:
         """Shows for a few seconds that an answer is being made; failures are ignored."""
+
+
+@runtime_checkable
+class SettlesDoubt(Protocol):
+    """A channel that can look up what became of a send whose fate is unknown."""
+
+    async def look_up(self, address: Address, mark: str, *, since_ms: int) -> LookedUp:
+        """Whether a message with this mark stands there; none older than `since_ms` is meant.
+
+        Sent: it does, under this id. NotSent: it surely does not. InDoubt: that cannot be looked
+        up now, but perhaps later. Refused: nor ever.
+        """
 
 
 @runtime_checkable
