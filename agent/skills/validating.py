@@ -47,16 +47,20 @@ def validate(path: Path, *, shown: str = "") -> tuple[Validated, ...]:
     problem of its own.
     """
     shown = shown or str(path)
+    try:
+        return _all_at(path, shown)
+    except OSError as error:
+        return (_broken(path, shown, f"cannot be read: {error.strerror}"),)
+
+
+def _all_at(path: Path, shown: str) -> tuple[Validated, ...]:
     if path.name == SKILL_FILE and path.is_file():
         return (_validated(path.parent, str(Path(shown).parent)),)
     if not path.is_dir():
         return (_archive(path, shown) if path.is_file() else _nothing(path, shown),)
     if (path / SKILL_FILE).exists():
         return (_validated(path, shown),)
-    try:
-        folders = sorted(_skills_below(path))[:SKILLS_MAX]
-    except OSError as error:
-        return (_broken(path, shown, f"cannot be read: {error.strerror}"),)
+    folders = sorted(_skills_below(path))[:SKILLS_MAX]
     return tuple(_validated(path / name, f"{shown}/{name}") for name in folders) or (
         _nothing(path, shown),
     )
@@ -141,8 +145,8 @@ def _archive(path: Path, shown: str) -> Validated:
 
 def _nothing(path: Path, shown: str) -> Validated:
     if path.is_dir():
-        return _broken(path, shown, f"holds no {SKILL_FILE}, and no folder with one")
-    return _broken(path, shown, "is not there")
+        return _broken(path, shown, f"it holds no {SKILL_FILE}, and no folder with one")
+    return _broken(path, shown, "there is no such file, folder or skill")
 
 
 def _broken(path: Path, shown: str, text: str) -> Validated:

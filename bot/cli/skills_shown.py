@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from agent.skills.front_matter import cleaned
 from agent.text import clean
 from bot.skill_words import CLOCK, PLAYBOOK, counted
 
@@ -36,7 +37,13 @@ MESSAGE_CHARS = 70
 def print_lines(lines: Lines) -> None:
     """What others wrote must not be able to steer a terminal; colours are left out when piped."""
     for text, look in lines:
-        typer.echo(typer.style(clean(text), **_LOOKS[look]) if look and text else clean(text))
+        safe = _safe(text)
+        typer.echo(typer.style(safe, **_LOOKS[look]) if look and safe else safe)
+
+
+def _safe(text: str) -> str:
+    """Without codes of a terminal, and without characters that cannot be seen."""
+    return cleaned(clean(text))
 
 
 # --- list --------------------------------------------------------------------------------------
@@ -59,9 +66,9 @@ def list_table(answer: Answer, *, show_all: bool) -> None:
     for skill in answer["skills"]:
         look = _STATE_LOOKS[skill["state"]]
         cells = [skill["name"], skill["kind"], skill["place"], str(skill["priority"])]
-        state = Text(clean(_state(skill)), style=colours.get(look, look))
+        state = Text(_safe(_state(skill)), style=colours.get(look, look))
         tests = Text(str(skill["tests"] or ""))
-        table.add_row(*(Text(clean(cell)) for cell in cells), state, tests)
+        table.add_row(*(Text(_safe(cell)) for cell in cells), state, tests)
     Console().print(table)
     print_lines(_below_the_list(answer, show_all=show_all))
 
