@@ -9,16 +9,22 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from bot import markup_telegram
+from bot import markup_slack, markup_telegram
 from bot.markup_cut import Room, blank, cut, utf16_length
 from bot.markup_flow import flow
 from bot.markup_tree import Block
 
-__all__ = ["Part", "telegram_parts", "utf16_length"]
+__all__ = ["Part", "slack_parts", "telegram_parts", "utf16_length"]
 
 TELEGRAM_UNITS_MAX = 4_096  # UTF-16 units after parsing: the Bot API's limit of sendMessage
 TELEGRAM_HTML_MAX = 16_000  # characters; Telegram refuses very long raw text, at no stated length
 TELEGRAM_ENTITIES_MAX = 100  # those beyond are ignored
+
+SLACK_CHARS_MAX = 4_000  # of an edit's text; a message may have more, but then could not be edited
+SLACK_TAGS_MAX = 1_000  # styles in one part; Slack names no limit
+SLACK_SHARES = (1.0, 0.75, 0.5, 0.35, 0.2, 0.1)
+"""Parts are made smaller in these steps until each fits with its marks and escapes: `&` takes five
+characters, and a mark is written anew on each line."""
 
 _ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -42,6 +48,53 @@ def telegram_parts(text: str, *, limit: int = TELEGRAM_UNITS_MAX) -> tuple[Part,
     return _telegram(text, source, _parsed(source), limit) or _telegram(
         text, source, _plain(source), limit
     )
+
+
+def slack_parts(text: str, *, limit: int = SLACK_CHARS_MAX) -> tuple[Part, ...]:
+    """Slack's mrkdwn in parts of at most `limit` characters (200 or more), marks and escapes
+    counted, none of them blank; no part for a blank text. Each `source`, when escaped, fits too."""
+    source = _tidy(text)
+    if blank(source):
+        return ()
+    for blocks in (_parsed(source), _plain(source)):
+        for share in SLACK_SHARES:
+            parts = _slack(text, source, blocks, int(limit * share))
+            if parts and all(_fits_slack(part, limit) for part in parts):
+                return parts
+    return tuple(
+        Part(markup=markup_slack.escaped(piece), source=piece)
+        for piece in _pieces(source, limit // 5)
+    )
+
+
+def _slack(text: str, source: str, blocks: tuple[Block, ...], size: int) -> tuple[Part, ...]:
+    """The parts; none when the tree shows nothing, or cannot be cut."""
+    pieces = flow(blocks, markup_slack.can_link)
+    if blank("".join(piece.text for piece in pieces)):
+        return ()
+    room = Room(
+        shown=size,
+        source=size,
+        markup=size,
+        entities=SLACK_TAGS_MAX,
+        worn=markup_slack.allowed,
+        weigh=markup_slack.weigh,
+    )
+    return tuple(
+        Part(markup=markup_slack.mrkdwn(section.runs), source=text[section.source])
+        for section in cut(pieces, source, room)
+    )
+
+
+def _fits_slack(part: Part, limit: int) -> bool:
+    plain = markup_slack.escaped(part.source.strip())
+    return max(utf16_length(part.markup), utf16_length(plain)) <= limit
+
+
+def _pieces(source: str, size: int) -> list[str]:
+    """What no rule can cut, cut anyway: hostile text is shown, and nothing is lost."""
+    pieces = [source[at : at + size] for at in range(0, len(source), size)]
+    return [piece for piece in pieces if not blank(piece)]
 
 
 def _telegram(text: str, source: str, blocks: tuple[Block, ...], limit: int) -> tuple[Part, ...]:

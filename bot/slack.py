@@ -1,0 +1,414 @@
+"""Slack as a channel, by slack-bolt: what goes out, and the ways in put together.
+
+Only this file and its neighbours `slack_*` know the libraries. An event is stored before it is
+acknowledged (`bot.slack_intake`); whether a reply arrived is looked up by the mark that it carries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import FIRST_COMPLETED
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import structlog
+
+from agent.errors import SettingsWrong, Temporary
+from agent.messages import Address
+from agent.ports import Clock
+from bot.channel import (
+    Delivery,
+    EditOutcome,
+    InDoubt,
+    LookedUp,
+    MessageGone,
+    MessagePart,
+    NotSent,
+    Refused,
+    Sent,
+    Understood,
+)
+from bot.door import Door
+from bot.markup import slack_parts
+from bot.markup_slack import escaped
+from bot.outage import Outage
+from bot.pace import Pace, Rates
+from bot.slack_http import Events, serve_events
+from bot.slack_intake import Intake
+from bot.slack_lookup import find_marked, metadata
+from bot.slack_message import GroupPolicy, Reading
+from bot.slack_pace import EditPace
+from bot.slack_people import Learn, SlackPeople
+from bot.slack_raw import Stored, is_direct
+from bot.slack_socket import Sockets
+from bot.slack_web import (
+    APP_SCOPES,
+    BOT_SCOPES,
+    Heard,
+    Limited,
+    NoAnswer,
+    SaidNo,
+    SlackTrouble,
+    SlackWeb,
+)
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+TEXT_CHARS_MAX = 4_000 - 40
+"""Slack's limit of an edit, less room for the mark of a second copy."""
+
+ABOUT_US_S = 60.0
+"""Between tries while the token or its scopes are not accepted: the owner can mend that, and then
+nothing is lost."""
+
+TOKEN_TRIES = 3
+"""A token that is refused so often in a row is wrong. Once may be Slack's own trouble."""
+
+QUIET_S = 2.0
+"""`run --once`: Slack says nothing of how much waits, so this long without news means none."""
+
+STATUS_EVERY_S = 60.0
+"""Slack shows an assistant's status for two minutes, or until a message comes."""
+
+THREADS_MAX = 2_000
+
+_NO_MARKUP = frozenset(
+    {"invalid_blocks", "invalid_arguments", "invalid_metadata_schema", "msg_too_long", "no_text"}
+)
+"""Refusals after which the same text may still go out plain, without anything beside it."""
+
+
+class SlackRefused(SettingsWrong):
+    """Slack does not accept a token."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlackOptions:
+    """What the channel needs of the settings. Times in seconds."""
+
+    bot_token: str
+    app_token: str = ""
+    signing_secret: str = ""
+    over_http: bool = False
+    listen: str = "127.0.0.1:3000"
+    base_url: str = "https://slack.com/api/"
+    group_policy: GroupPolicy = "mention"
+    streaming: bool = True
+    stream_every_s: float = 1.5
+    send_timeout_s: float = 20.0
+    edits_per_minute: float = 50.0
+    rates: Rates = field(default_factory=lambda: Rates(per_group_minute=0, total=5.0))
+
+
+class SlackChannel:
+    """Implements `bot.channel.Channel` and `SettlesDoubt`, and takes events in. An async context
+    manager."""
+
+    name = "slack"
+
+    def __init__(self, options: SlackOptions, *, clock: Clock, learn: Learn | None = None) -> None:
+        """`learn` is told of the profiles of those who are let in."""
+        self._options = options
+        self._clock = clock
+        self._pace = Pace(options.rates, clock=clock)
+        self._edits = EditPace(options.edits_per_minute, clock=clock)
+        self._web = SlackWeb(
+            options.bot_token, base_url=options.base_url, timeout_s=options.send_timeout_s
+        )
+        self._people = SlackPeople(self._web, clock, learn=learn)
+        self._us = ""
+        self._our_name = ""
+        self._status_at: dict[str, float] = {}
+
+    async def __aenter__(self) -> Self:
+        await self._web.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._web.__aexit__(kind, error, traceback)
+
+    # --- coming in -------------------------------------------------------------------------------
+
+    async def serve(self, door: Door) -> None:
+        """Takes events in until cancelled. Raises SettingsWrong (also within an ExceptionGroup)
+        for a token that Slack does not accept, or an address that cannot be listened on.
+
+        Events are taken in from the first moment: who we are is asked meanwhile, and where that
+        fails for a while nothing is lost.
+        """
+        intake = self._intake(door)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(intake.work(), name="slack intake")
+            group.create_task(self.connect(), name="slack connect")
+            if self._options.over_http:
+                events = Events(
+                    intake.receive,
+                    secret=self._options.signing_secret,
+                    now_s=lambda: self._clock.now().timestamp(),
+                )
+                await serve_events(events, self._options.listen)
+            else:
+                await self._sockets(intake).run()
+
+    async def fetch_waiting(self, door: Door) -> None:
+        """Takes in what Slack brings within a moment; for `run --once`. By HTTP nothing is asked
+        for: Slack brings it again when somebody listens.
+
+        Raises SlackRefused; Temporary when Slack cannot be asked now.
+        """
+        await self._who_are_we()
+        if self._options.over_http:
+            return
+        intake = self._intake(door)
+        sockets = self._sockets(intake, patient=False)
+        working = asyncio.create_task(intake.work())
+        reading = asyncio.create_task(sockets.run())
+        try:
+            await self._until_quiet(sockets, reading)
+            await intake.idle()
+        finally:
+            for task in (reading, working):
+                task.cancel()
+            await asyncio.gather(reading, working, return_exceptions=True)
+
+    async def _until_quiet(self, sockets: Sockets, reading: asyncio.Task[None]) -> None:
+        greeted = asyncio.create_task(sockets.greeted.wait())
+        limit_s = self._options.send_timeout_s
+        await asyncio.wait({greeted, reading}, timeout=limit_s, return_when=FIRST_COMPLETED)
+        greeted.cancel()
+        if not sockets.greeted.is_set() and not reading.done():
+            raise Temporary("Slack opened no socket within the time that a send may take.")
+        while not reading.done():
+            if self._clock.monotonic() - sockets.heard_at >= QUIET_S:
+                return
+            await self._clock.sleep(QUIET_S / 8)
+        await _alone(reading)
+
+    async def connect(self) -> None:
+        """Asks who we are and what we may do, as long as it takes. Raises SlackRefused."""
+        found = await self._patiently("slack.unreachable", "auth.test", _FIX_BOT)
+        self._know_us(found)
+
+    def _intake(self, door: Door) -> Intake:
+        return Intake(self, door, self._people, self._web.client, clock=self._clock)
+
+    def _sockets(self, intake: Intake, *, patient: bool = True) -> Sockets:
+        address = self._socket_address if patient else self._socket_address_now
+        return Sockets(address, self._web.session, intake.receive, clock=self._clock)
+
+    async def _socket_address(self) -> str:
+        found = await self._patiently(
+            "slack.no_socket", "apps.connections.open", _FIX_APP, token=self._options.app_token
+        )
+        return str(found.data.get("url") or "")
+
+    async def _socket_address_now(self) -> str:
+        found = await self._at_once(
+            "apps.connections.open", _FIX_APP, token=self._options.app_token
+        )
+        return str(found.data.get("url") or "")
+
+    async def _who_are_we(self) -> None:
+        self._know_us(await self._at_once("auth.test", _FIX_BOT))
+
+    async def _at_once(self, method: str, fix: str, **token: str) -> Heard:
+        try:
+            return await self._web.call(method, **token)
+        except SaidNo as error:
+            raise SlackRefused(f"{error}. {fix}") from error
+        except SlackTrouble as error:
+            raise Temporary(f"Slack cannot be asked now: {error}") from error
+
+    async def _patiently(self, event: str, method: str, fix: str, **token: str) -> Heard:
+        """Until Slack answers. A refusal that goes on raises SlackRefused."""
+        outage = Outage(event, self._clock)
+        refused = 0
+        while True:
+            try:
+                found = await self._web.call(method, **token)
+            except Limited as error:
+                await outage.wait(str(error), at_least_s=error.seconds)
+            except SaidNo as error:
+                refused += error.is_about_us
+                if refused >= TOKEN_TRIES:
+                    raise SlackRefused(f"{error}. {fix}") from error
+                await outage.wait(str(error))
+            except SlackTrouble as error:
+                await outage.wait(str(error))
+            else:
+                outage.over()
+                return found
+
+    def _know_us(self, found: Heard) -> None:
+        self._us = str(found.data.get("user_id") or "")
+        self._our_name = str(found.data.get("user") or "")
+        log.info("slack.known", bot=self._our_name, team=str(found.data.get("team") or ""))
+        granted = {scope.strip() for scope in found.headers.get("x-oauth-scopes", "").split(",")}
+        missing = sorted(BOT_SCOPES - granted) if any(granted) else []
+        if missing:
+            log.error(
+                "slack.missing_scopes",
+                scopes=missing,
+                fix="add them in your Slack app under OAuth & Permissions, Bot Token Scopes (or "
+                "paste slack-manifest.yaml anew), and reinstall the app",
+            )
+
+    def understand(self, payload: str) -> Understood:
+        """A stored event as a message. Raises ValueError when it cannot be read."""
+        reading = Reading(
+            policy=self._options.group_policy,
+            us=self._us,
+            our_name=self._our_name,
+            name_of=lambda team, user: self._people.profile(team, user).name,
+        )
+        return reading.understand(Stored.of(payload))
+
+    # --- going out -------------------------------------------------------------------------------
+
+    def stream_every(self, address: Address) -> float | None:
+        """Seconds between edits; more while several replies grow."""
+        return self._edits.every(self._options.stream_every_s) if self._options.streaming else None
+
+    def parts(self, text: str) -> Sequence[MessagePart]:
+        """Markdown as messages of mrkdwn."""
+        return [
+            MessagePart(markup=part.markup, source=part.source)
+            for part in slack_parts(text, limit=TEXT_CHARS_MAX)
+        ]
+
+    async def ready(self, address: Address) -> None:
+        """Waits for the limits of this conversation and of the workspace."""
+        await self._pace.wait(address.chat_id, is_group=False)
+
+    async def send(self, address: Address, part: MessagePart) -> Delivery:
+        """One new message, in the thread of the address; plain where Slack wants it so."""
+        where = {"channel": _channel(address)}
+        if address.thread_id is not None:
+            where["thread_ts"] = address.thread_id
+        try:
+            heard = await self._said("chat.postMessage", part, where)
+        except Limited as error:
+            self._pace.pause(address.chat_id, error.seconds)
+            return NotSent(reason=str(error), retry_after_s=error.seconds)
+        except SaidNo as error:
+            return _refused(error)
+        except NoAnswer as error:
+            why = str(error)
+            return NotSent(reason=why) if error.surely_not else InDoubt(reason=why)
+        self._status_at.pop(address.key, None)
+        ts = heard.data.get("ts")
+        if not isinstance(ts, str) or not ts:
+            return InDoubt(reason="Slack's answer could not be read")
+        return Sent(message_id=ts)
+
+    async def edit(self, address: Address, message_id: str, part: MessagePart) -> EditOutcome:
+        """Makes a message read so, as soon as the bucket of all edits allows it."""
+        later_s = await self._edits.turn(f"{address.chat_id}:{message_id}")
+        if later_s is not None:
+            return NotSent(reason="the workspace's limit of edits", retry_after_s=later_s)
+        where = {"channel": _channel(address), "ts": message_id}
+        try:
+            await self._said("chat.update", part, where)
+        except Limited as error:
+            self._edits.pause(error.seconds)
+            return NotSent(reason=str(error), retry_after_s=error.seconds)
+        except SaidNo as error:
+            # Whatever else is wrong with this message, a new one may do; if that is refused too,
+            # the row ends there.
+            return _refused(error) if error.is_about_us else MessageGone()
+        except NoAnswer as error:
+            return InDoubt(reason=str(error))
+        return Sent(message_id=message_id)
+
+    async def look_up(self, address: Address, mark: str, *, since_ms: int) -> LookedUp:
+        """Whether a message with this mark stands in the conversation."""
+        try:
+            found = await find_marked(
+                self._web,
+                channel=_channel(address),
+                thread=address.thread_id,
+                mark=mark,
+                since_ms=since_ms,
+            )
+        except SaidNo as error:
+            return InDoubt(reason=str(error)) if error.is_about_us else Refused(reason=str(error))
+        except SlackTrouble as error:
+            return InDoubt(reason=str(error))
+        return NotSent(reason="it is not there") if found is None else Sent(message_id=found)
+
+    async def typing(self, address: Address) -> None:
+        """A status in an assistant's thread. Elsewhere Slack lets nobody be seen typing."""
+        if address.thread_id is None or not is_direct(_channel(address)):
+            return
+        now = self._clock.monotonic()
+        if now - self._status_at.get(address.key, -STATUS_EVERY_S) < STATUS_EVERY_S:
+            return
+        self._status_at.pop(address.key, None)
+        if len(self._status_at) >= THREADS_MAX:
+            del self._status_at[next(iter(self._status_at))]
+        self._status_at[address.key] = now
+        try:
+            await self._web.call(
+                "assistant.threads.setStatus",
+                channel_id=_channel(address),
+                thread_ts=address.thread_id,
+                status="is thinking…",
+            )
+        except SlackTrouble as error:
+            log.debug("slack.no_status", why=str(error))
+
+    async def _said(self, method: str, part: MessagePart, where: dict[str, str]) -> Heard:
+        """Links are not opened by Slack for a preview: a model may have been led to write one that
+        tells somebody something. Names are not looked for: nobody is called by what it writes."""
+        shared: dict[str, Any] = {"parse": "none", "link_names": False}
+        if method == "chat.postMessage":
+            shared |= {"unfurl_links": False, "unfurl_media": False}
+        marked: dict[str, Any] = {"metadata": metadata(part.mark)} if part.mark else {}
+        try:
+            return await self._web.call(method, text=part.markup, **where, **shared, **marked)
+        except SaidNo as error:
+            if error.error not in _NO_MARKUP:
+                raise
+            log.warning("slack.markup_refused", why=str(error))
+        plain = escaped(part.source.strip())
+        if method == "chat.postMessage":
+            shared |= {"mrkdwn": False}
+        return await self._web.call(method, text=plain, **where, **shared)
+
+
+_FIX_BOT = (
+    "Copy the bot token (xoxb-…) from OAuth & Permissions of your Slack app into slack.bot_token, "
+    "or HEARTHBOT_SLACK__BOT_TOKEN. What was stored is not lost."
+)
+_FIX_APP = (
+    "Make an app-level token (xapp-…) with the scope "
+    f"{APP_SCOPES[0]} under Basic Information of your Slack app, and put it into slack.app_token, "
+    "or HEARTHBOT_SLACK__APP_TOKEN. What was stored is not lost."
+)
+
+
+def _channel(address: Address) -> str:
+    return address.chat_id.partition(".")[2]
+
+
+def _refused(error: SaidNo) -> NotSent | Refused:
+    if error.is_about_us:
+        return NotSent(reason=str(error), retry_after_s=ABOUT_US_S)
+    return Refused(reason=str(error))
+
+
+async def _alone(task: Awaitable[T]) -> T:
+    """The one error of a task group, as itself."""
+    try:
+        return await task
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from errors

@@ -1,0 +1,167 @@
+"""A payload of Slack comes in: through Bolt, into the inbox, and only then is it acknowledged.
+
+Called by the sockets and by the HTTP route. Bolt acknowledges before its listeners work, and where
+`auth.test` fails it answers 200 before anything of ours is asked (DESIGN §2). So an event is stored
+in `before_authorize`, which ends the way through Bolt; what is stored is acted on afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from slack_bolt.app.async_app import AsyncApp
+from slack_bolt.request.async_request import AsyncBoltRequest
+from slack_bolt.response import BoltResponse
+from slack_sdk.web.async_client import AsyncWebClient
+
+from agent.errors import StorageError
+from agent.messages import Address
+from agent.ports import Clock
+from bot.channel import Channel
+from bot.door import Door, Knock
+from bot.outage import Outage
+from bot.ports import StoredEvent
+from bot.slack_people import SlackPeople
+from bot.slack_raw import Sketch, sketch
+
+log = structlog.get_logger()
+
+WAITING_MAX = 2_000
+"""Stored events that wait to be acted on. Beyond it nothing is acknowledged until there is room."""
+
+_PASSED_ON = frozenset({"ssl_check", "url_verification"})
+"""What Bolt answers itself. Everything else ends with us."""
+
+Next = Callable[[], Awaitable[BoltResponse]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledgement:
+    """What goes back to Slack: 200 is taken, anything else brings it again."""
+
+    status: int
+    body: str = ""
+
+    @property
+    def taken(self) -> bool:
+        return self.status == 200
+
+
+class Intake:
+    """Stores what comes, one after the other, and has the door act on it in that order."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        door: Door,
+        people: SlackPeople,
+        client: AsyncWebClient,
+        *,
+        clock: Clock,
+    ) -> None:
+        self._channel = channel
+        self._door = door
+        self._people = people
+        self._clock = clock
+        self._storage = Outage("slack.not_stored", clock)
+        self._one_at_a_time = asyncio.Lock()
+        self._waiting: asyncio.Queue[tuple[Sketch, StoredEvent]] = asyncio.Queue(WAITING_MAX)
+        self._app = self._bolt(client)
+
+    def _bolt(self, client: AsyncWebClient) -> AsyncApp:
+        """Bolt without a signature check: ours comes before the body is even read."""
+        logger = logging.getLogger("hearthbot.bolt")
+        logger.setLevel(logging.ERROR)  # its warnings quote whole bodies
+        app = AsyncApp(
+            name="hearthbot",
+            client=client,
+            before_authorize=self._store_first,
+            request_verification_enabled=False,
+            logger=logger,
+        )
+        app.error(self._failed)
+        return app
+
+    async def receive(
+        self, body: dict[str, Any], headers: Mapping[str, str] | None = None
+    ) -> Acknowledgement:
+        """One payload, whose sender was checked. Never raises for what is in it."""
+        try:
+            request = AsyncBoltRequest(body=body, headers=dict(headers or {}), mode="socket_mode")
+        except (AttributeError, LookupError, TypeError, ValueError):
+            # Bolt looks around in it before anybody can say no; ours does so with care.
+            return await self._store_alone(body)
+        response = await self._app.async_dispatch(request)
+        return Acknowledgement(status=int(response.status or 500), body=str(response.body or ""))
+
+    async def work(self) -> None:
+        """Acts on what was stored, until cancelled; what is left then is taken up at the next
+        start."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                found, event = await self._waiting.get()
+                await self._people.meet(found.team, found.sender, group)
+                await self._door.handle(self._channel, [event])
+                self._waiting.task_done()
+
+    async def idle(self) -> None:
+        """Returns once all that was stored has been acted on."""
+        await self._waiting.join()
+
+    # --- inside --------------------------------------------------------------------------------
+
+    async def _store_first(self, req: AsyncBoltRequest, next_: Next) -> BoltResponse | None:
+        """In front of Bolt's authorization. Raising makes Bolt answer that it failed."""
+        body = dict(req.body)
+        if body.get("type") in _PASSED_ON:
+            await next_()
+            return None
+        await self._store(body)
+        return BoltResponse(status=200, body="")
+
+    async def _store_alone(self, body: dict[str, Any]) -> Acknowledgement:
+        try:
+            await self._store(body)
+        except StorageError as error:
+            self._storage.tell(str(error))
+            return Acknowledgement(status=503)
+        return Acknowledgement(status=200)
+
+    async def _failed(self, error: Exception) -> BoltResponse:
+        """Whatever went wrong: it is not acknowledged, so Slack sends it again."""
+        if isinstance(error, StorageError):
+            self._storage.tell(str(error))
+        else:
+            log.error("slack.intake_failed", exc_info=error)
+        return BoltResponse(status=503, body="")
+
+    async def _store(self, body: dict[str, Any]) -> None:
+        """Returns once all is durable that has to be. Raises StorageError."""
+        try:
+            found = sketch(body)
+        except ValueError as error:
+            log.warning("slack.unreadable", why=str(error), type=str(body.get("type"))[:40])
+            return
+        if found is None:
+            return
+        async with self._one_at_a_time:
+            stored = await self._door.store([_knock(found)])
+            for event in stored:
+                await self._waiting.put((found, event))
+        self._storage.over()
+
+
+def _knock(found: Sketch) -> Knock:
+    return Knock(
+        source=found.source,
+        event_id=found.event_id,
+        address=Address(channel="slack", chat_id=found.chat_id, thread_id=found.thread),
+        sender=f"slack:{found.team}:{found.sender}",
+        is_group=found.is_group,
+        payload=found.to_payload(),
+    )

@@ -1,0 +1,249 @@
+"""A stored event of Slack as a message: what was said, where, and whether it is for us.
+
+Called by `bot.slack`, again after a crash: everything that decides stands in the event itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from agent.messages import QUOTE_CHARS_MAX, Address, Attachment, IncomingMessage
+from bot import commands
+from bot.channel import Ignored, Understood
+from bot.slack_raw import (
+    Json,
+    Kind,
+    Stored,
+    is_direct,
+    mentions,
+    needed_id,
+    needed_ts,
+    text_of,
+    thread_of,
+)
+
+GroupPolicy = Literal["mention", "all", "off"]
+
+DELETED = "(The person deleted this message.)"
+FILES_MAX = 20
+
+_CODED = re.compile(r"<([^<>]*)>")
+_ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
+_KINDS = {"image": "photo", "audio": "audio", "video": "video"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How events are read: by which rule in groups, and by which names."""
+
+    policy: GroupPolicy
+    us: str
+    our_name: str
+    name_of: Callable[[str, str], str]
+
+    def understand(self, stored: Stored) -> Understood:
+        """Raises ValueError when it cannot be read."""
+        match stored.kind:
+            case Kind.POST:
+                return self._post(stored)
+            case Kind.EDIT:
+                return self._edit(stored)
+            case Kind.DELETION:
+                return self._deletion(stored)
+            case Kind.COMMAND:
+                return self._command(stored)
+            case Kind.BUTTON:
+                return Ignored(reason="no such button")
+
+    # --- each kind ---------------------------------------------------------------------------
+
+    def _post(self, stored: Stored) -> Understood:
+        event = stored.body
+        channel = needed_id(event, "channel")
+        us = stored.us or self.us
+        addressed = mentions(text_of(event, "text"), us)
+        if event.get("type") == "app_mention" and not addressed:
+            # The post itself came as `message` too: this one counts only where that one did not.
+            if self._reason(channel, event, us, addressed=False) == "":
+                return Ignored(reason="the post itself counts")
+            addressed = True
+        reason = self._reason(channel, event, us, addressed=addressed)
+        if reason:
+            return Ignored(reason=reason)
+        return self._message(stored, event, channel, addressed=addressed)
+
+    def _edit(self, stored: Stored) -> Understood:
+        now = _part(stored.body, "message")
+        channel = needed_id(stored.body, "channel")
+        us = stored.us or self.us
+        addressed = mentions(text_of(now, "text"), us)
+        reason = self._reason(channel, now, us, addressed=addressed)
+        if reason:
+            return Ignored(reason=reason)
+        return self._message(stored, now, channel, addressed=addressed, edited=True)
+
+    def _deletion(self, stored: Stored) -> Understood:
+        ts = needed_ts(stored.body, "deleted_ts")
+        before = {"ts": ts, **_part(stored.body, "previous_message")}
+        channel = needed_id(stored.body, "channel")
+        us = stored.us or self.us
+        addressed = mentions(text_of(before, "text"), us)
+        reason = self._reason(channel, before, us, addressed=addressed)
+        if reason:
+            return Ignored(reason=reason)
+        gone = {name: before[name] for name in ("ts", "thread_ts", "user") if name in before}
+        gone["text"] = DELETED
+        return self._message(stored, gone, channel, addressed=addressed, edited=True)
+
+    def _command(self, stored: Stored) -> Understood:
+        """`/hearth status` is `/status`; what is no command is said to the assistant."""
+        channel = needed_id(stored.body, "channel_id")
+        if not is_direct(channel) and self.policy == "off":
+            return Ignored(reason="groups are off")
+        words = self.plain(text_of(stored.body, "text"), stored).strip() or "help"
+        as_command = words if words.startswith("/") else f"/{words}"
+        return IncomingMessage(
+            address=_address(stored, channel, None),
+            message_id=text_of(stored.body, "trigger_id"),
+            sender_id=f"{stored.team}:{needed_id(stored.body, 'user_id')}",
+            sender_name=self.name_of(stored.team, needed_id(stored.body, "user_id")),
+            text=as_command if commands.find(as_command) is not None else words,
+            is_group=not is_direct(channel),
+            mentions_bot=True,
+        )
+
+    # --- parts of them -------------------------------------------------------------------------
+
+    def _reason(self, channel: str, message: Json, us: str, *, addressed: bool) -> str:
+        """Why a post is left alone; empty when it is for us. A reply below a post of ours is."""
+        if is_direct(channel):
+            return ""
+        match self.policy:
+            case "off":
+                return "groups are off"
+            case "all":
+                return ""
+            case "mention":
+                replied = bool(us) and message.get("parent_user_id") == us
+                return "" if addressed or replied else "not addressed"
+
+    def _message(
+        self,
+        stored: Stored,
+        message: Json,
+        channel: str,
+        *,
+        addressed: bool,
+        edited: bool = False,
+    ) -> Understood:
+        text = self._said(text_of(message, "text"), stored)
+        attachments = _attachments(message)
+        if not text and not attachments:
+            return Ignored(reason="nothing to read in it")
+        user, ts = needed_id(message, "user"), needed_ts(message, "ts")
+        return IncomingMessage(
+            address=_address(stored, channel, thread_of(message, channel)),
+            message_id=ts,
+            sender_id=f"{stored.team}:{user}",
+            sender_name=self.name_of(stored.team, user),
+            text=text,
+            attachments=attachments,
+            quote=self._quote(message, stored),
+            sent_at_ms=int(float(ts) * 1000),
+            is_group=not is_direct(channel),
+            mentions_bot=addressed,
+            edited=edited,
+        )
+
+    def _said(self, text: str, stored: Stored) -> str:
+        """What the person typed. The mention that a post in a channel begins with only calls us,
+        so that `@hearth /stop` is a command."""
+        us = stored.us or self.us
+        if us:
+            text = re.sub(rf"^(?:\s*<@{us}(?:\|[^<>]*)?>)+[\s,:]*", "", text)
+        return self.plain(text, stored)
+
+    def plain(self, text: str, stored: Stored) -> str:
+        """Slack's codes as they are seen: names, channels and addresses instead of ids."""
+        pieces: list[str] = []
+        at = 0
+        for found in _CODED.finditer(text):
+            pieces += [_unescaped(text[at : found.start()]), self._decoded(found[1], stored)]
+            at = found.end()
+        return "".join([*pieces, _unescaped(text[at:])])
+
+    def _decoded(self, code: str, stored: Stored) -> str:
+        target, _, label = code.partition("|")
+        label = _unescaped(label)
+        if target.startswith("@"):
+            return f"@{label or self._name(target[1:], stored)}"
+        if target.startswith("#"):
+            return f"#{label or target[1:]}"
+        if target.startswith("!"):
+            word = target[1:].partition("^")[0]
+            return label or f"@{word}"
+        address = _unescaped(target)
+        bare = address.removeprefix("mailto:").removeprefix("tel:")
+        if not label or label in {address, bare} or address.partition("://")[2] == label:
+            return label if label == bare else address
+        return f"{label} ({address})"
+
+    def _name(self, user: str, stored: Stored) -> str:
+        if user == (stored.us or self.us):
+            return self.our_name or user
+        return self.name_of(stored.team, user) or user
+
+    def _quote(self, message: Json, stored: Stored) -> str:
+        """The message that was shared with this one."""
+        shared = message.get("attachments")
+        for one in shared if isinstance(shared, list) else ():
+            if isinstance(one, dict) and (one.get("is_share") or one.get("is_msg_unfurl")):
+                return self.plain(text_of(one, "text"), stored)[:QUOTE_CHARS_MAX]
+        return ""
+
+
+def _address(stored: Stored, channel: str, thread: str | None) -> Address:
+    return Address(channel="slack", chat_id=f"{stored.team}.{channel}", thread_id=thread)
+
+
+def _unescaped(text: str) -> str:
+    for code, char in _ENTITIES:
+        text = text.replace(code, char)
+    return text
+
+
+def _part(holder: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = holder.get(name)
+    if not isinstance(value, dict):
+        raise ValueError(f"no {name}")
+    return value
+
+
+def _attachments(message: Json) -> tuple[Attachment, ...]:
+    files = message.get("files")
+    listed = files[:FILES_MAX] if isinstance(files, list) else []
+    return tuple(_attachment(file) for file in listed if _is_there(file))
+
+
+def _is_there(file: object) -> bool:
+    """Files that were deleted, or that the workspace's plan hides, are named all the same."""
+    return isinstance(file, dict) and file.get("mode") not in {"tombstone", "hidden_by_limit"}
+
+
+def _attachment(file: Json) -> Attachment:
+    kind = text_of(file, "mimetype").partition("/")[0]
+    voice = text_of(file, "subtype") == "slack_audio"
+    return Attachment(
+        kind="voice" if voice else _KINDS.get(kind, "document"),
+        ref=needed_id(file, "id"),
+        name=text_of(file, "name")[:255],
+        size_bytes=_number(file.get("size")),
+        seconds=_number(file.get("duration_ms")) // 1000,
+    )
+
+
+def _number(value: object) -> int:
+    return value if type(value) is int and 0 <= value < 2**53 else 0

@@ -1,0 +1,323 @@
+"""What Slack sends before anything is trusted: which of it is kept, under which key, and of whom.
+
+Called by `bot.slack` for every payload, from strangers too. Nothing here trusts a shape: an odd
+payload must neither stop the intake nor spoil what comes after it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from bot.odd_json import read_json
+
+Json = Mapping[str, Any]
+
+SLACKBOT = "USLACKBOT"
+SPOKEN = frozenset({"", "file_share", "thread_broadcast", "me_message"})
+"""Subtypes of a message that a person wrote; all others tell of something."""
+
+TEXT_CHARS_MAX = 200_000
+"""Slack cuts a message at 40,000; whatever is much longer did not come from there."""
+
+_ID = re.compile(r"[A-Z][A-Z0-9]{1,30}")
+_TS = re.compile(r"[0-9]{1,16}\.[0-9]{1,12}")
+_WORD = re.compile(r"[A-Za-z0-9._:-]{1,120}")
+
+
+class Kind(StrEnum):
+    """What a stored event is."""
+
+    POST = "post"
+    EDIT = "edit"
+    DELETION = "deletion"
+    COMMAND = "command"
+    BUTTON = "button"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sketch:
+    """One event that may be for us. `us` is the bot's own user id, as far as Slack says it.
+
+    `thread` is the thread that the event belongs to: in channels every post begins one, in a
+    direct message only a reply is in one.
+    """
+
+    kind: Kind
+    team: str
+    event_id: str
+    channel: str
+    thread: str | None
+    sender: str
+    us: str
+    body: dict[str, Any]
+
+    @property
+    def source(self) -> str:
+        """The inbox's name for the events of this workspace."""
+        return f"slack:{self.team}"
+
+    @property
+    def chat_id(self) -> str:
+        """The conversation, as `Address` holds it: `:` would part it."""
+        return f"{self.team}.{self.channel}"
+
+    @property
+    def is_group(self) -> bool:
+        """Whether others read along."""
+        return not is_direct(self.channel)
+
+    def to_payload(self) -> str:
+        """What the inbox keeps."""
+        kept = {"kind": self.kind, "team": self.team, "us": self.us, "body": self.body}
+        return json.dumps(kept, ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A payload read back."""
+
+    kind: Kind
+    team: str
+    us: str
+    body: dict[str, Any]
+
+    @classmethod
+    def of(cls, payload: str) -> Stored:
+        """Raises ValueError."""
+        found = read_json(payload)
+        if not isinstance(found, dict) or not isinstance(found.get("body"), dict):
+            raise ValueError("not a stored event")
+        return cls(
+            kind=Kind(found.get("kind")),
+            team=needed_id(found, "team"),
+            us=text_of(found, "us"),
+            body=found["body"],
+        )
+
+
+def is_direct(channel: str) -> bool:
+    """Whether a conversation is a direct message: only these have an id that begins with D."""
+    return channel.startswith("D")
+
+
+def sketch(payload: Json) -> Sketch | None:
+    """What a payload is, if it may be for us: not what we or other bots do, nor what was not
+    said at all. Raises ValueError for one that claims to be something and is not."""
+    match payload.get("type"):
+        case "event_callback":
+            return _event(payload)
+        case "block_actions":
+            return _button(payload)
+        case None if "command" in payload:
+            return _command(payload)
+    return None
+
+
+# --- posts ---------------------------------------------------------------------------------------
+
+
+def _event(payload: Json) -> Sketch | None:
+    event = payload.get("event")
+    if not isinstance(event, dict):
+        raise ValueError("an event without its body")
+    kind = event.get("type")
+    if kind not in {"message", "app_mention"}:
+        return None
+    team, us = _installed(payload)
+    match event.get("subtype") or "":
+        case "message_changed":
+            return _edit(event, team, us) if kind == "message" else None
+        case "message_deleted":
+            return _deletion(event, team, us) if kind == "message" else None
+        case str() as subtype if subtype in SPOKEN:
+            return _post(event, team, us)
+    return None
+
+
+def _post(event: dict[str, Any], team: str, us: str) -> Sketch | None:
+    if not _is_of_a_person(event, us):
+        return None
+    channel, ts = needed_id(event, "channel"), needed_ts(event, "ts")
+    event_id = f"{channel}:{ts}"
+    if event.get("type") == "app_mention" and not mentions(text_of(event, "text"), us):
+        # Slack says that we are meant and the text does not show it, so `message` alone would
+        # not say it either: kept as an event of its own, which counts only where that did not.
+        event_id = f"{event_id}:mention"
+    return Sketch(
+        kind=Kind.POST,
+        team=team,
+        event_id=event_id,
+        channel=channel,
+        thread=thread_of(event, channel),
+        sender=needed_id(event, "user"),
+        us=us,
+        body=event,
+    )
+
+
+def _edit(event: dict[str, Any], team: str, us: str) -> Sketch | None:
+    now, before = event.get("message"), event.get("previous_message")
+    if not isinstance(now, dict):
+        raise ValueError("an edit without its message")
+    if now.get("subtype") == "tombstone" and isinstance(before, dict):
+        gone = {**event, "deleted_ts": now.get("ts"), "previous_message": before}
+        return _deletion(gone, team, us)
+    if not _is_of_a_person(now, us) or (now.get("subtype") or "") not in SPOKEN:
+        return None
+    if isinstance(before, dict) and before.get("text") == now.get("text"):
+        return None  # a preview of a link came, or the first reply
+    channel = needed_id(event, "channel")
+    ts = needed_ts(now, "ts")
+    return Sketch(
+        kind=Kind.EDIT,
+        team=team,
+        event_id=f"{channel}:{ts}:edit:{needed_ts(event, 'ts')}",
+        channel=channel,
+        thread=thread_of(now, channel),
+        sender=needed_id(now, "user"),
+        us=us,
+        body=event,
+    )
+
+
+def _deletion(event: dict[str, Any], team: str, us: str) -> Sketch | None:
+    before = event.get("previous_message")
+    if not isinstance(before, dict) or not _is_of_a_person(before, us):
+        return None
+    if (before.get("subtype") or "") not in SPOKEN:
+        return None
+    channel = needed_id(event, "channel")
+    ts = needed_ts(event, "deleted_ts")
+    return Sketch(
+        kind=Kind.DELETION,
+        team=team,
+        event_id=f"{channel}:{ts}:deleted",
+        channel=channel,
+        thread=thread_of({"ts": ts, **before}, channel),
+        sender=needed_id(before, "user"),
+        us=us,
+        body=event,
+    )
+
+
+def _installed(payload: Json) -> tuple[str, str]:
+    """The workspace in which we are installed, which with shared channels is not always the one
+    that the event comes from; and our user there, if Slack names it."""
+    found = payload.get("authorizations")
+    first = found[0] if isinstance(found, list) and found else None
+    installed = first if isinstance(first, dict) else {}
+    for holder, name in ((installed, "team_id"), (payload, "context_team_id")):
+        if _ID.fullmatch(text_of(holder, name)):
+            return text_of(holder, name), _us(installed)
+    return needed_id(payload, "team_id"), _us(installed)
+
+
+def _us(installed: Json) -> str:
+    us = text_of(installed, "user_id")
+    return us if installed.get("is_bot") is True and _ID.fullmatch(us) else ""
+
+
+def _is_of_a_person(message: Json, us: str) -> bool:
+    """Bolt's own filter stands behind ours, and lets other bots and deletions through."""
+    user = message.get("user")
+    return bool(user) and user not in {us, SLACKBOT} and not message.get("bot_id")
+
+
+def thread_of(message: Json, channel: str) -> str | None:
+    """The thread of a message. One that has replies names itself as its thread."""
+    ts, thread = text_of(message, "ts"), text_of(message, "thread_ts")
+    if thread and thread != ts:
+        return needed_ts(message, "thread_ts")
+    return None if is_direct(channel) else needed_ts(message, "ts")
+
+
+def mentions(text: str, us: str) -> bool:
+    """Whether a text addresses this user."""
+    return bool(us) and re.search(rf"<@{us}(?:\|[^<>]*)?>", text) is not None
+
+
+# --- commands and buttons ------------------------------------------------------------------------
+
+
+def _command(payload: Json) -> Sketch:
+    channel = needed_id(payload, "channel_id")
+    # The rest are names, which can change, and addresses and tokens, which are no one's business.
+    kept = ("command", "text", "user_id", "channel_id", "trigger_id")
+    return Sketch(
+        kind=Kind.COMMAND,
+        team=needed_id(payload, "team_id"),
+        event_id=f"command:{_needed(payload, 'trigger_id', _WORD)}",
+        channel=channel,
+        thread=None,
+        sender=needed_id(payload, "user_id"),
+        us="",
+        body={name: text_of(payload, name) for name in kept},
+    )
+
+
+def _button(payload: Json) -> Sketch:
+    user, actions = _part(payload, "user"), payload.get("actions")
+    action = actions[0] if isinstance(actions, list) and actions else None
+    if not isinstance(action, dict):
+        raise ValueError("a button without its action")
+    channel = needed_id(_part(payload, "channel"), "id")
+    sender = needed_id(user, "id")
+    when = needed_ts(action, "action_ts")
+    action_id = text_of(action, "action_id")
+    message = payload.get("message")
+    place = message if isinstance(message, dict) else {"ts": when}
+    return Sketch(
+        kind=Kind.BUTTON,
+        team=needed_id(_part(payload, "team"), "id"),
+        event_id=f"button:{when}:{sender}:{action_id[:255]}",
+        channel=channel,
+        thread=thread_of(place, channel),
+        sender=sender,
+        us="",
+        body={"action": action, "channel": channel, "user": sender},
+    )
+
+
+# --- careful reading -----------------------------------------------------------------------------
+
+
+def text_of(holder: Json, name: str) -> str:
+    """A text, empty where there is none; half characters become marks that can be stored."""
+    value = holder.get(name)
+    if not isinstance(value, str):
+        return ""
+    value = value[:TEXT_CHARS_MAX]
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return value
+
+
+def needed_id(holder: Json, name: str) -> str:
+    """An id as Slack makes them. Raises ValueError."""
+    return _needed(holder, name, _ID)
+
+
+def needed_ts(holder: Json, name: str) -> str:
+    """A message's time, which is its id. Raises ValueError."""
+    return _needed(holder, name, _TS)
+
+
+def _needed(holder: Json, name: str, form: re.Pattern[str]) -> str:
+    value = holder.get(name)
+    if not isinstance(value, str) or form.fullmatch(value) is None:
+        raise ValueError(f"no {name}")
+    return value
+
+
+def _part(holder: Json, name: str) -> Json:
+    value = holder.get(name)
+    if not isinstance(value, dict):
+        raise ValueError(f"no {name}")
+    return value

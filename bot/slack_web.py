@@ -1,0 +1,232 @@
+"""Slack's Web API: calls that say what became of them. Called by the other files of Slack.
+
+The library would send a message again by itself when a connection breaks, and takes its proxy from
+the environment whatever NO_PROXY says; neither is wanted here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+import structlog
+from slack_sdk.errors import SlackApiError, SlackRequestError
+from slack_sdk.web.async_client import AsyncWebClient
+from slack_sdk.web.async_slack_response import AsyncSlackResponse
+
+log = structlog.get_logger()
+
+METHODS: Mapping[str, tuple[str, ...]] = {
+    "apps.connections.open": (),
+    "assistant.threads.setStatus": ("assistant:write",),
+    "auth.test": (),
+    "chat.postMessage": ("chat:write",),
+    "chat.update": ("chat:write",),
+    "conversations.history": ("channels:history", "groups:history", "im:history", "mpim:history"),
+    "conversations.replies": (
+        "channels:history",
+        "groups:history",
+        "im:history",
+        "mpim:history",
+    ),
+    "users.info": ("users:read",),
+}
+"""Every method in use, with the scopes that it needs of the bot token."""
+
+EVENTS: Mapping[str, tuple[str, ...]] = {
+    "app_mention": ("app_mentions:read",),
+    "assistant_thread_context_changed": ("assistant:write",),
+    "assistant_thread_started": ("assistant:write",),
+    "message.channels": ("channels:history",),
+    "message.groups": ("groups:history",),
+    "message.im": ("im:history",),
+    "message.mpim": ("mpim:history",),
+}
+"""Every event in the manifest, with its scopes. The two of assistant threads come with the
+assistant's pane and are acknowledged only: Slack asks for them."""
+
+COMMAND_SCOPES = ("commands",)
+
+BOT_SCOPES = frozenset(COMMAND_SCOPES).union(*METHODS.values(), *EVENTS.values())
+"""What the bot token needs; slack-manifest.yaml asks for exactly these."""
+
+APP_SCOPES = ("connections:write",)
+
+BAD_TOKEN = frozenset(
+    {
+        "account_inactive",
+        "invalid_auth",
+        "not_allowed_token_type",
+        "not_authed",
+        "token_expired",
+        "token_revoked",
+    }
+)
+
+_AS_JSON = frozenset({"assistant.threads.setStatus", "chat.postMessage", "chat.update"})
+"""The methods that read take forms alone."""
+
+_NOT_KNOWN = frozenset({"fatal_error", "internal_error", "request_timeout", "service_unavailable"})
+"""Refusals after which something of it may have been done all the same."""
+
+RETRY_AFTER_S = 30.0
+"""Where Slack asks for a pause and does not say for how long."""
+
+CALL_LIMITS = 3
+"""A call may take so many times its limit of silence in all."""
+
+
+class SlackTrouble(Exception):
+    """A call that did not go well."""
+
+
+class Limited(SlackTrouble):
+    """Slack asks for a pause."""
+
+    def __init__(self, method: str, seconds: float) -> None:
+        super().__init__(f"Slack asks for a pause of {seconds:g} s ({method})")
+        self.seconds = seconds
+
+
+class SaidNo(SlackTrouble):
+    """Slack refuses, by one of its own words; nothing was done."""
+
+    def __init__(self, method: str, error: str, *, needed: str = "") -> None:
+        super().__init__(_sentence(method, error, needed))
+        self.error = error
+
+    @property
+    def is_about_us(self) -> bool:
+        """Whether it is the token or its scopes: the owner can mend that, and nothing is lost."""
+        return self.error in BAD_TOKEN or self.error == "missing_scope"
+
+
+class NoAnswer(SlackTrouble):
+    """Nothing was heard, or nothing that says what was done; `surely_not` when nothing can be."""
+
+    def __init__(self, why: str, *, surely_not: bool = False) -> None:
+        super().__init__(why)
+        self.surely_not = surely_not
+
+
+def _sentence(method: str, error: str, needed: str) -> str:
+    match error:
+        case "missing_scope":
+            scope = f" the scope {needed}" if needed else " a scope"
+            return (
+                f"{method} needs{scope}. Add it in your Slack app under OAuth & Permissions, Bot "
+                "Token Scopes, and reinstall the app"
+            )
+        case "not_in_channel" | "channel_not_found":
+            return f"the bot is not in this conversation; invite it there ({method}: {error})"
+        case _ if error in BAD_TOKEN:
+            return f"Slack does not accept the token ({method}: {error})"
+    return f"{method}: {error}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """An answer that says ok."""
+
+    data: Mapping[str, Any]
+    headers: Mapping[str, str]
+
+
+class SlackWeb:
+    """Calls with one token, over connections that are kept. An async context manager."""
+
+    def __init__(self, token: str, *, base_url: str, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._base_url = base_url
+        self._token = token
+        self._client: AsyncWebClient | None = None
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        timeout = aiohttp.ClientTimeout(
+            total=CALL_LIMITS * self._timeout_s, sock_connect=10.0, sock_read=self._timeout_s
+        )
+        self._session = aiohttp.ClientSession(timeout=timeout, trust_env=True)
+        self._client = AsyncWebClient(
+            self._token, base_url=self._base_url, session=self._session, retry_handlers=[]
+        )
+        self._client.proxy = None  # the session knows it, and NO_PROXY too
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        """The connections, for sockets too."""
+        assert self._session is not None, "used outside of its context"
+        return self._session
+
+    @property
+    def client(self) -> AsyncWebClient:
+        """The library's client, for Bolt."""
+        assert self._client is not None, "used outside of its context"
+        return self._client
+
+    async def call(self, method: str, *, token: str | None = None, **arguments: Any) -> Heard:
+        """One call, once. Raises Limited, SaidNo, NoAnswer."""
+        assert method in METHODS, f"{method} is in no manifest"
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        form = {"json": arguments} if method in _AS_JSON else {"data": arguments}
+        try:
+            answer = await self.client.api_call(method, headers=headers, **form)
+        except SlackApiError as error:
+            raise _refusal(method, error) from error
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise NoAnswer(_why(error), surely_not=True) from error
+        except (aiohttp.ClientError, OSError, TimeoutError, asyncio.IncompleteReadError) as error:
+            raise NoAnswer(_why(error)) from error
+        except (AttributeError, SlackRequestError, TypeError, ValueError) as error:
+            raise NoAnswer("Slack's answer could not be read") from error
+        return _heard(answer)
+
+
+def _heard(answer: AsyncSlackResponse) -> Heard:
+    if not isinstance(answer.data, dict):
+        raise NoAnswer("Slack's answer could not be read")
+    headers = {str(name).lower(): str(value) for name, value in answer.headers.items()}
+    return Heard(data=answer.data, headers=headers)
+
+
+def _refusal(method: str, error: SlackApiError) -> SlackTrouble:
+    response = error.response
+    if not isinstance(response, AsyncSlackResponse):
+        return NoAnswer("Slack's answer could not be read")
+    data = response.data if isinstance(response.data, dict) else {}
+    word = data.get("error")
+    if response.status_code == 429 or word in {"ratelimited", "rate_limited"}:
+        return Limited(method, _seconds(response.headers.get("Retry-After")))
+    if not isinstance(word, str) or not word or response.status_code >= 500:
+        return NoAnswer(f"Slack answered {method} with HTTP status {response.status_code}")
+    if word in _NOT_KNOWN:
+        return NoAnswer(f"Slack had trouble of its own ({method}: {word[:60]})")
+    needed = data.get("needed")
+    return SaidNo(method, word[:60], needed=needed[:200] if isinstance(needed, str) else "")
+
+
+def _seconds(value: object) -> float:
+    try:
+        return max(1.0, float(str(value)))
+    except ValueError:
+        return RETRY_AFTER_S
+
+
+def _why(error: BaseException) -> str:
+    """One line; the library's errors may quote addresses, but no token stands in ours."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__
