@@ -14,6 +14,7 @@ from agent.skills.front_matter import FILE_BYTES_MAX, Unreadable
 from agent.skills.relevance import Relevance
 from agent.skills.shelf import SkillShelf
 from agent.skills.skill import Place, Shelf, Skill, SkillState
+from agent.skills.validating import TESTS_FILE
 from agent.skills.workshop import SkillRefused, Workshop, playbook_warnings
 from agent.skills.writing import changed_text, skill_text
 from agent.stored import StoredPlaybook
@@ -28,7 +29,6 @@ FILE_BYTES_READ = 200_000
 FILES_NAMED_MAX = 30
 NAME_SHOWN = 100
 BASE_DIR = "{baseDir}"
-TESTS_FILE = "tests.yaml"
 
 
 class NotHere(Permanent):
