@@ -19,7 +19,7 @@ from agent.ports import Clock
 from bot.linking import Deliver, Linking, LinkRefused, Redeemed
 from bot.pairing import ANSWER_EVERY_MS, Pairings, UnknownCode, is_group
 from bot.ports import Directory, PeopleStore, Person
-from bot.register import CODE_ALPHABET, CODE_CHARS, CONSOLE_ADDRESS, Register, new_code
+from bot.register import CODE_ALPHABET, CODE_CHARS, CONSOLE_ADDRESS, Register, new_code, shown
 
 __all__ = [
     "ADMITTED",
@@ -239,13 +239,13 @@ class Access:
         async with self._register.changing:
             person = self._find(wanted)
             if person.role is role:
-                return f"{_shown(person)} is {role} already."
+                return f"{shown(person)} is {role} already."
             if person.role is Role.OWNER:
                 await self._step_down(person, so_that_not=f"be a {role}")
             await self._store.update_person(replace(person, role=role))
             await self.load()
             log.info("access.role", person=person.id, was=person.role.value, role=role.value)
-            return f"{_shown(person)} is now {role} (was {person.role}), from the next message on."
+            return f"{shown(person)} is now {role} (was {person.role}), from the next message on."
 
     async def remove(self, wanted: str) -> str:
         """Makes a person a stranger again, with all their addresses. What they were let in for
@@ -260,7 +260,7 @@ class Access:
             await self._store.remove_person(person.id, denied=denied)
             await self.load()
             log.info("access.removed", person=person.id)
-        text = f"{_shown(person)} is a stranger again, from the next message on."
+        text = f"{shown(person)} is a stranger again, from the next message on."
         if back:
             text += f" The settings would let {' and '.join(back)} in, so that is shut out."
         return f"{text} What is remembered of them is kept."
@@ -273,7 +273,7 @@ class Access:
         """An owner may go when another is there, who gets the terminal with it."""
         if len(self._register.owners()) == 1:
             raise LastOwner(
-                f"{_shown(owner)} is the only owner and cannot {so_that_not}. Make somebody else "
+                f"{shown(owner)} is the only owner and cannot {so_that_not}. Make somebody else "
                 "an owner first: hearthbot access role WHO owner"
             )
         if CONSOLE_ADDRESS in owner.addresses:
@@ -356,7 +356,3 @@ class Access:
 def _chat_key(chat: Address) -> str:
     """Of the chat as a whole, with all its topics."""
     return f"{chat.channel}:{chat.chat_id}"
-
-
-def _shown(person: Person) -> str:
-    return f"{person.name} ({person.addresses[0]})" if person.name else person.addresses[0]

@@ -17,7 +17,7 @@ import structlog
 from agent.errors import Permanent
 from agent.messages import Address, OutboxId, Role
 from bot.ports import LinkCode, NewMessage, Person
-from bot.register import CONSOLE_ADDRESS, Register
+from bot.register import CONSOLE_ADDRESS, Register, shown
 
 log = structlog.get_logger()
 
@@ -194,14 +194,14 @@ class Linking:
                     f"Let them in first: hearthbot access approve {known}"
                 )
             if other in person.addresses:
-                return f"{other} belongs to {_named(person)} already."
+                return f"{other} belongs to {shown(person)} already."
             if len(person.addresses) >= ADDRESSES_MAX:
                 raise LinkRefused(_full())
             lanes = [lane for lane in (*person.addresses, other) if _is_private_chat(lane)]
             notices = [NewMessage(lane=lane, text=_told(other)) for lane in lanes]
             if not await self._join(person, other, notices):
                 raise LinkRefused(taken(other))
-            return f"{other} now belongs to {_named(person)} too."
+            return f"{other} now belongs to {shown(person)} too."
 
     async def unlink(self, person: Person, address: str) -> str:
         """Takes one of a person's own addresses away; it is a stranger's from now on. Raises
@@ -252,10 +252,6 @@ def _told(address: str) -> str:
         "each chat keeps a conversation of its own.\n\n"
         f"If that was not you: /link remove {address}"
     )
-
-
-def _named(person: Person) -> str:
-    return person.name or person.addresses[0]
 
 
 def _is_private_chat(address: str) -> bool:

@@ -14,6 +14,7 @@ from agent.ports import Clock
 from bot.access import ADMITTED, Access, LastOwner, OwnerFirst, UnknownCode, UnknownPerson
 from bot.linking import LINK_VALID_MS, LinkRefused, Redeemed, read_code, taken
 from bot.ports import Pairing, Person
+from bot.register import plain_name
 from bot.zones import ZoneRead, read_zone, zone_of
 
 SHOWN_MAX = 30
@@ -237,8 +238,8 @@ def _asked(pairing: Pairing, *, now_ms: int) -> str:
 
 def _line(person: Person, seen: Mapping[PersonId, int], *, now_ms: int) -> str:
     words = [f"{person.role}: {', '.join(person.addresses)}"]
-    if person.name:
-        words.insert(0, f"**{_plain(person.name)}**")
+    if name := plain_name(person):
+        words.insert(0, f"**{name}**")
     if person.time_zone:
         words.append(person.time_zone)
     if person.id in seen:
@@ -284,8 +285,3 @@ def _day(moment: datetime) -> str:
     """In English, whatever the machine's locale."""
     days = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
     return f"{days[moment.weekday()]}, {moment:%Y-%m-%d}"
-
-
-def _plain(name: str) -> str:
-    """A name is somebody's own words: it makes no markup and no lines here."""
-    return "".join(one if one.isalnum() or one in " .'-" else " " for one in name)[:60].strip()

@@ -15,6 +15,8 @@ CODE_ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 
 CODE_CHARS = 8
 
+NAME_CHARS_MAX = 60
+
 CONSOLE_ADDRESS = "console:local"
 """Whoever can read the home's files is its owner."""
 
@@ -73,3 +75,15 @@ class Register:
     def now_ms(self) -> int:
         """Epoch milliseconds."""
         return int(self._clock.now().timestamp() * 1000)
+
+
+def plain_name(person: Person) -> str:
+    """A name is somebody's own words: it makes no markup and no lines in ours."""
+    letters = (one if one.isalnum() or one in ".'-" else " " for one in person.name)
+    return " ".join("".join(letters).split())[:NAME_CHARS_MAX]
+
+
+def shown(person: Person) -> str:
+    """A person as the owner reads of them: by the name, if there is one, and an address."""
+    name = plain_name(person)
+    return f"{name} ({person.addresses[0]})" if name else person.addresses[0]

@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from agent.errors import Permanent
-from agent.messages import Address, Role
-from bot.access import ANSWER_EVERY_MS, Access, OwnerFirst, Policy, UnknownCode
+from agent.messages import Address, PersonId, Role
+from agent.stored import Person
+from bot.access import (
+    ANSWER_EVERY_MS,
+    CONSOLE_ADDRESS,
+    Access,
+    LastOwner,
+    OwnerFirst,
+    Policy,
+    UnknownCode,
+    UnknownPerson,
+)
 from memory.database import Database
 from memory.people import SqlitePeople
+from tests.bot.people_kit import Codes
 from tests.memory.kit import StillClock
 
 HOUR_S = 3600
-
-
-class Codes:
-    """Codes and ids in a known order."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def code(self) -> str:
-        self._count += 1
-        return f"CODE{self._count:04d}"
-
-    def id(self) -> str:
-        self._count += 1
-        return f"p{self._count}"
 
 
 @pytest.fixture
@@ -235,6 +236,223 @@ async def test_the_owners_only_address_stays(people: SqlitePeople, clock: StillC
         await door.deny("telegram:1")
 
     assert door.who("telegram:1") is not None
+
+
+# --- roles changed later, and people who go ----------------------------------------------------
+
+
+async def with_two_owners(people: SqlitePeople, clock: StillClock) -> Access:
+    """telegram:1, who has the terminal, and telegram:2."""
+    door = await access(people, clock)
+    await door.owner_of_this_machine()
+    await door.approve("telegram:1")
+    await door.approve("telegram:2", role=Role.OWNER)
+    return door
+
+
+def role_of(door: Access, address: str) -> Role | None:
+    person = door.who(address)
+    return None if person is None else person.role
+
+
+async def test_a_role_is_changed_for_all_addresses_and_outlives_a_restart(
+    people: SqlitePeople, clock: StillClock
+) -> None:
+    door = await access(people, clock)
+    await door.approve("telegram:1")
+    await door.approve("telegram:2")
+    await door.link("telegram:2", "telegram:22")
+
+    text = await door.set_role("telegram:22", Role.GUEST)
+    again = await door.set_role("telegram:2", Role.GUEST)
+
+    assert text == "telegram:2 is now guest (was member), from the next message on."
+    assert again == "telegram:2 is guest already."
+    anew = await access(people, clock)
+    assert [role_of(anew, one) for one in ("telegram:2", "telegram:22")] == [Role.GUEST] * 2
+
+
+@pytest.mark.parametrize("role", [Role.MEMBER, Role.GUEST])
+async def test_the_last_owner_stays_one(
+    people: SqlitePeople, clock: StillClock, role: Role
+) -> None:
+    door = await access(people, clock)
+    await door.owner_of_this_machine()
+    await door.approve("telegram:1")
+    before = door.directory
+
+    with pytest.raises(LastOwner, match="only owner and cannot be a"):
+        await door.set_role("telegram:1", role)
+    with pytest.raises(LastOwner, match="only owner and cannot be removed"):
+        await door.remove("telegram:1")
+
+    assert door.directory == before
+
+
+async def test_an_owner_who_steps_down_leaves_the_terminal_to_the_other(
+    people: SqlitePeople, clock: StillClock
+) -> None:
+    door = await with_two_owners(people, clock)
+
+    await door.set_role("telegram:1", Role.MEMBER)
+
+    at_the_terminal = await door.owner_of_this_machine()
+    assert at_the_terminal == door.who("telegram:2")
+    assert role_of(door, "telegram:1") is Role.MEMBER
+
+
+async def test_an_owner_can_be_removed_and_nobody_becomes_one_by_it(
+    people: SqlitePeople, clock: StillClock
+) -> None:
+    door = await with_two_owners(people, clock)
+
+    await door.remove("telegram:1")
+    next_one = await door.approve("telegram:3")
+
+    assert role_of(door, "telegram:1") is None
+    assert next_one.text == "telegram:3 is now member."
+    assert (await door.owner_of_this_machine()).role is Role.OWNER
+
+
+async def test_two_owners_who_demote_each_other_at_once_leave_one(
+    people: SqlitePeople, clock: StillClock
+) -> None:
+    door = await with_two_owners(people, clock)
+
+    done = await asyncio.gather(
+        door.set_role("telegram:1", Role.GUEST),
+        door.remove("telegram:2"),
+        door.set_role("telegram:2", Role.GUEST),
+        return_exceptions=True,
+    )
+
+    assert [type(one) for one in done] == [str, LastOwner, LastOwner]
+    owners = [one for one in door.directory.people if one.role is Role.OWNER]
+    assert [one.addresses for one in owners] == [("telegram:2",)]
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("role"), st.integers(1, 4), st.sampled_from(list(Role))),
+            st.tuples(st.just("remove"), st.integers(1, 4), st.none()),
+            st.tuples(st.just("approve"), st.integers(1, 4), st.none()),
+            st.tuples(st.just("deny"), st.integers(1, 4), st.none()),
+            st.tuples(st.just("terminal"), st.none(), st.none()),
+        ),
+        max_size=25,
+    )
+)
+@settings(max_examples=60, deadline=None)
+async def test_whatever_is_changed_there_is_an_owner_once_there_was_one(
+    changes: list[tuple[str, int | None, Role | None]],
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        async with Database.open(Path(folder) / "hearthbot.db", clock=StillClock()) as database:
+            door = await access(SqlitePeople(database), StillClock())
+            await door.approve("telegram:1")
+            for what, number, role in changes:
+                who = f"telegram:{number}"
+                with contextlib.suppress(LastOwner, UnknownPerson):
+                    match what:
+                        case "role":
+                            assert role is not None
+                            await door.set_role(who, role)
+                        case "remove":
+                            await door.remove(who)
+                        case "approve":
+                            await door.approve(who)
+                        case "deny":
+                            await door.deny(who)
+                        case _:
+                            await door.owner_of_this_machine()
+
+                people = door.directory.people
+                assert any(one.role is Role.OWNER for one in people)
+                terminal = door.who(CONSOLE_ADDRESS)
+                assert terminal is None or terminal.role is Role.OWNER
+                addresses = [address for one in people for address in one.addresses]
+                assert len(addresses) == len(set(addresses))
+
+
+async def test_who_was_removed_is_a_stranger_and_may_ask_again(
+    people: SqlitePeople, clock: StillClock
+) -> None:
+    door = await access(people, clock)
+    await door.approve("telegram:1")
+    await door.approve("telegram:2")
+    await door.link("telegram:2", "telegram:22")
+    gone = door.who("telegram:2")
+
+    text = await door.remove("telegram:22")
+
+    assert text == (
+        "telegram:2 is a stranger again, from the next message on. What is remembered of them is "
+        "kept."
+    )
+    assert await door.recognise("telegram:2", is_group=False) is None
+    assert await door.recognise("telegram:22", is_group=False) is None
+    assert await door.answer_stranger("telegram:2") is not None
+    back = await door.approve("telegram:2")
+    assert gone is not None
+    assert back.person is not None
+    assert back.person.id != gone.id, "a number may be another's by now: nothing is handed over"
+
+
+async def test_who_was_removed_is_not_let_in_again_by_the_settings(
+    people: SqlitePeople, clock: StillClock
+) -> None:
+    door = await access(people, clock, "pairing", "telegram:2")
+    await door.approve("telegram:1")
+    await door.recognise("telegram:2", is_group=False)
+
+    text = await door.remove("telegram:2")
+
+    assert "The settings would let telegram:2 in, so that is shut out." in text
+    assert await door.recognise("telegram:2", is_group=False) is None
+    assert await door.answer_stranger("telegram:2") is None
+
+
+async def test_an_owner_who_goes_does_not_shut_the_terminal(
+    people: SqlitePeople, clock: StillClock
+) -> None:
+    await with_two_owners(people, clock)
+    door = await access(people, clock, "open")
+
+    await door.remove("telegram:1")
+
+    assert door.as_json()["denied"] == ["telegram:1"]
+    assert (await door.owner_of_this_machine()).addresses == ("telegram:2", CONSOLE_ADDRESS)
+
+
+@pytest.mark.case("SE-01")
+@pytest.mark.parametrize("nobody", ["", " ", "@ann", "Ann", "telegram:77", "telegram:-100", "p99"])
+async def test_nobody_is_found_by_a_name(
+    people: SqlitePeople, clock: StillClock, nobody: str
+) -> None:
+    ann = Person(id=PersonId("p1"), role=Role.OWNER, name="Ann", addresses=("telegram:1",))
+    await people.add_person(ann)
+    door = await access(people, clock)
+
+    with pytest.raises(UnknownPerson):
+        await door.set_role(nobody, Role.GUEST)
+    with pytest.raises(UnknownPerson):
+        await door.remove(nobody)
+
+
+async def test_one_address_that_is_shut_out_leaves_the_others_and_says_so(
+    people: SqlitePeople, clock: StillClock
+) -> None:
+    door = await access(people, clock)
+    await door.approve("telegram:1")
+    await door.approve("telegram:2")
+    await door.link("telegram:2", "telegram:22")
+
+    text = await door.deny("telegram:22")
+
+    assert "Its person still has telegram:2" in text
+    assert role_of(door, "telegram:2") is Role.MEMBER
+    assert role_of(door, "telegram:22") is None
 
 
 # --- groups ------------------------------------------------------------------------------------

@@ -6,8 +6,13 @@ import pytest
 
 from agent.errors import StorageError
 from agent.messages import PersonId, Role
-from agent.stored import Pairing, Person
+from agent.stored import LinkCode, NewMessage, Pairing, Person
+from memory.database import Database
+from memory.inbox import SqliteInbox
+from memory.journal import SqliteJournal
+from memory.outbox import SqliteOutbox
 from memory.people import SqlitePeople
+from tests.memory.kit import START_MS, StillClock, event, run
 
 ANN = Person(
     id=PersonId("p1"),
@@ -102,3 +107,143 @@ async def test_a_pairing_is_replaced_and_forgotten(people: SqlitePeople) -> None
     await people.remove_pairings("telegram:2", "telegram:3", "telegram:4")
 
     assert (await people.directory()).pairings == (pairing("telegram:1", code="9999"),)
+
+
+# --- changed later -----------------------------------------------------------------------------
+
+
+def link_code(code: str, whose: Person = BOB, *, created_ms: int = 1) -> LinkCode:
+    return LinkCode(
+        code=code,
+        person_id=whose.id,
+        address=whose.addresses[0],
+        lane=whose.addresses[0],
+        created_ms=created_ms,
+        expires_ms=created_ms + 10,
+    )
+
+
+async def test_a_person_is_updated_and_keeps_the_addresses(people: SqlitePeople) -> None:
+    await people.add_person(BOB)
+    changed = replace(BOB, role=Role.GUEST, name="Rob", time_zone="Asia/Tokyo", language="ja")
+
+    await people.update_person(replace(changed, addresses=()))
+
+    assert (await people.directory()).people == (changed,)
+
+
+async def test_a_removed_person_has_no_address_and_no_code_but_a_row(people: SqlitePeople) -> None:
+    await people.add_person(ANN)
+    await people.add_person(BOB)
+    await people.put_link_code(link_code("BOBSCODE"))
+    await people.put_link_code(link_code("ANNSCODE", ANN))
+    shut = replace(pairing("telegram:6"), state="denied")
+
+    await people.remove_person(BOB.id, denied=[shut])
+
+    directory = await people.directory()
+    assert directory.people == (ANN, replace(BOB, addresses=()))
+    assert directory.pairings == (shut,)
+    assert directory.links == (link_code("ANNSCODE", ANN),)
+
+
+async def test_a_person_has_one_open_code_and_past_ones_are_forgotten(people: SqlitePeople) -> None:
+    await people.add_person(ANN)
+    await people.add_person(BOB)
+    await people.put_link_code(link_code("PASTCODE", ANN))
+    await people.put_link_code(link_code("OPENCODE", created_ms=10))
+
+    await people.put_link_code(link_code("NEXTCODE", created_ms=11))
+
+    assert (await people.directory()).links == (link_code("NEXTCODE", created_ms=11),)
+
+
+async def test_a_link_joins_marks_the_code_and_tells_in_one(
+    people: SqlitePeople, outbox: SqliteOutbox
+) -> None:
+    await people.add_person(BOB)
+    await people.put_link_code(link_code("BOBSCODE"))
+    await people.put_pairing(pairing("telegram:7"))
+
+    rows = await people.link(
+        BOB.id, "telegram:7", notices=[NewMessage(lane="telegram:6", text="!")], code="BOBSCODE"
+    )
+
+    directory = await people.directory()
+    assert directory.people == (replace(BOB, addresses=("telegram:6", "telegram:7")),)
+    assert directory.links == (replace(link_code("BOBSCODE"), used_by="telegram:7"),)
+    assert directory.pairings == ()
+    assert [(row.id, row.lane, row.text) for row in await outbox.open_rows()] == [
+        (row, "telegram:6", "!") for row in rows or ()
+    ]
+
+
+async def test_an_address_of_somebody_of_whom_nothing_is_kept_moves(people: SqlitePeople) -> None:
+    await people.add_person(ANN)
+    await people.add_person(BOB)
+    await people.put_link_code(link_code("BOBSCODE"))
+
+    assert await people.link(ANN.id, "telegram:6") == []
+
+    directory = await people.directory()
+    assert directory.people == (replace(ANN, addresses=(*ANN.addresses, "telegram:6")),)
+    assert directory.links == ()
+
+
+@pytest.mark.case("SE-17")
+async def test_an_address_of_somebody_with_a_turn_never_moves(
+    people: SqlitePeople, journal: SqliteJournal, outbox: SqliteOutbox
+) -> None:
+    await people.add_person(ANN)
+    await people.add_person(BOB)
+    await journal.submit(replace(run("r1", lane="telegram:6"), by=BOB.id))
+
+    moved = await people.link(
+        ANN.id, "telegram:6", notices=[NewMessage(lane="telegram:5", text="!")]
+    )
+
+    assert moved is None
+    assert (await people.directory()).people == (ANN, BOB)
+    assert await outbox.open_rows() == []
+
+
+async def test_a_table_that_comes_later_keeps_a_person_whole_too(
+    people: SqlitePeople, database: Database
+) -> None:
+    await people.add_person(ANN)
+    await people.add_person(BOB)
+    await database.write(lambda c: c.execute("create table facts (id integer, person_id text)"))
+    await database.write(lambda c: c.execute("insert into facts values (1, 'p2')"))
+
+    assert await people.link(ANN.id, "telegram:6") is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(BOB, role=Role.OWNER),
+        replace(BOB, addresses=("telegram:6", "telegram:7")),
+    ],
+    ids=["an owner", "of two addresses"],
+)
+async def test_an_owner_and_somebody_with_more_addresses_are_never_taken_apart(
+    people: SqlitePeople, other: Person
+) -> None:
+    await people.add_person(ANN)
+    await people.add_person(other)
+
+    assert await people.link(ANN.id, "telegram:6") is None
+    assert (await people.directory()).people == (ANN, other)
+
+
+async def test_who_wrote_last_is_known_by_person(
+    people: SqlitePeople, journal: SqliteJournal, inbox: SqliteInbox, clock: StillClock
+) -> None:
+    (first, second) = await inbox.store([event("1"), event("2")])
+    await journal.submit(replace(run("r1", inbox_id=first.id), by=BOB.id))
+    clock.move(60)
+    await journal.submit(replace(run("r2", inbox_id=second.id), by=BOB.id))
+    clock.move(60)
+    await journal.submit(replace(run("a job of Ann"), by=ANN.id))
+
+    assert await people.last_seen() == {BOB.id: START_MS + 60_000}

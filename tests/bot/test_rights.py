@@ -1,0 +1,122 @@
+"""Who may use which command where: a table written by hand. A command without a row fails."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agent.messages import Address, IncomingMessage, PersonId, Role
+from agent.stored import Person
+from bot import commands
+from bot.commands import COMMANDS, Asked, Command, refusal
+from bot.reception import Reception
+from tests.bot.kit import OWNER, Rig
+
+TABLE = """
+             private chat             group
+command      owner  member guest      owner   member  guest
+help         yes    yes    yes        yes     yes     yes
+new          yes    yes    yes        yes     yes     members
+stop         yes    yes    yes        yes     yes     members
+status       yes    yes    yes        yes     yes     yes
+model        yes    yes    yes        yes     yes     yes
+context      yes    yes    yes        yes     yes     yes
+skills       yes    yes    yes        yes     yes     yes
+timezone     yes    yes    yes        yes     yes     yes
+link         yes    yes    yes        alone   alone   alone
+pair         yes    owner  owner      alone   owner   owner
+access       yes    owner  owner      alone   owner   owner
+"""
+"""yes: it is done. owner: only the owner may. alone: only in a private chat. members: a guest may
+not, because in a group it takes something from everybody: the work that others asked for (/stop),
+and the conversation that all have (/new). SPEC §4 gives a guest chat and effect none. What a
+command then says or does depends on who asks where: `/status`, `/model`, `/context` and `/skills`
+have tests of their own for that.
+"""
+
+SAID = {
+    "yes": "",
+    "owner": "/{name} is for the owner.",
+    "alone": "/{name} is done in a private chat: write it to me there.",
+    "members": "In a group /{name} is for the owner and members, because it concerns everybody "
+    "here.",
+}
+
+PLACES = [(role, is_group) for is_group in (False, True) for role in Role]
+
+
+def rows() -> dict[str, list[str]]:
+    """The cells of each command, in the order of PLACES."""
+    lines = [line.split() for line in TABLE.strip().splitlines()[2:]]
+    return {name: cells for name, *cells in lines}
+
+
+def test_every_command_has_a_row() -> None:
+    assert {command.name for command in COMMANDS} - set(rows()) == set()
+    assert all(len(cells) == len(PLACES) for cells in rows().values())
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_each_command_is_done_for_whom_and_where_the_table_says(command: Command) -> None:
+    cells = rows()[command.name]
+
+    for (role, is_group), cell in zip(PLACES, cells, strict=True):
+        said = refusal(command, role=role, is_group=is_group)
+        assert said == SAID[cell].format(name=command.name), (role, is_group)
+
+
+def test_a_command_that_says_nothing_of_rights_is_everybodys_and_one_with_roles_nobody_elses() -> (
+    None
+):
+    plain = Command(name="new", help="x", run=commands.show_help)
+    owners = replace(plain, roles=commands.OWNER_ALONE)
+
+    assert not any(refusal(plain, role=role, is_group=group) for role, group in PLACES)
+    assert [bool(refusal(owners, role=role, is_group=group)) for role, group in PLACES] == [
+        False, True, True, False, True, True,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: str(place))
+async def test_a_refused_command_shows_and_changes_nothing(
+    rig: Rig, place: tuple[Role, bool]
+) -> None:
+    role, is_group = place
+    async with rig.opened() as bot:
+        await bot.access.approve(f"telegram:{OWNER}")
+        await bot.access.approve("telegram:6")
+        code = await bot.access.answer_stranger("telegram:99")
+        assert code is not None
+        before = bot.access.as_json()
+        tools = replace(
+            bot.door._command_tools,
+            people=Reception(bot.access, clock=bot.clock, host_zone="UTC"),
+        )
+        message = IncomingMessage(
+            address=Address(channel="telegram", chat_id="-100" if is_group else "8"),
+            message_id="1",
+            sender_id="8",
+            is_group=is_group,
+        )
+        person = Person(id=PersonId("p8"), role=role, addresses=("telegram:8",))
+        for text in (
+            "/pair", "/pair telegram:99", "/pair deny telegram:6", "/access",
+            "/access role telegram:6 owner", "/access remove telegram:6",
+        ):  # fmt: skip
+            found = commands.find(text)
+            assert found is not None
+            asked = Asked(message=message, person=person, rest=found[1])
+            if not refusal(found[0], role=role, is_group=is_group):
+                continue
+
+            said = await commands.answer(found[0], tools, asked)
+
+            assert "telegram:" not in said
+            assert bot.access.as_json() == before
+
+
+def test_help_names_what_one_may_use() -> None:
+    owners = {command.name for command in COMMANDS if command.roles == commands.OWNER_ALONE}
+
+    assert owners == {"pair", "access"}
