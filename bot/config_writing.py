@@ -58,7 +58,7 @@ def write(file: Path, changes: Mapping[KeyPath, Value]) -> bool:
     file = file.resolve()
     before = file.read_bytes() if file.exists() else None
     mark = codecs.BOM_UTF8 if before and before.startswith(codecs.BOM_UTF8) else b""
-    after = mark + change(_decoded(file, before), changes).encode()
+    after = mark + change(decoded(file), changes).encode()
     if after == before:
         return False
     if before is not None:
@@ -80,12 +80,15 @@ def stands_in(file: Path, path: KeyPath) -> bool:
     return True
 
 
-def _decoded(file: Path, content: bytes | None) -> str:
-    if content is None:
-        return NEW_FILE
+def decoded(file: Path) -> str:
+    """The text of a config.toml, line ends as they are; where there is none, that of a new one.
+
+    Raises SettingsWrong.
+    """
     try:
-        # As it is, line ends included: Path.read_text would make them all alike.
-        return content.decode("utf-8-sig")
+        return file.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        return NEW_FILE
     except UnicodeDecodeError as error:
         raise SettingsWrong(f"{file}: is not UTF-8 text (byte {error.start + 1})") from error
 

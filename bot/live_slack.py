@@ -7,18 +7,21 @@ to the bot again.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import yaml  # type: ignore[import-untyped]
 
 from agent.errors import SettingsWrong
 from bot.live import Unreachable, ask, shown_name
 from bot.live_telegram import Newcomer
 
 MANIFEST = "slack-manifest.yaml"
+
+_BOT_SCOPES = re.compile(
+    r"^[ ]*scopes:[ ]*\n(?:[ ]*#.*\n)*[ ]*bot:[ ]*\n((?:[ ]*(?:-|#).*\n?)+)", re.M
+)
 
 _REFUSED = {
     "invalid_auth": "it is cut, or of another app",
@@ -63,20 +66,26 @@ async def socket_address(base_url: str, app_token: str) -> str:
 
 
 def wanted_scopes(manifest: Path) -> frozenset[str]:
-    """The bot scopes that a manifest asks for; empty where it cannot be read."""
+    """The bot scopes that our manifest asks for; empty where it cannot be read.
+
+    It is a file of ours in a form that we know, so its list is read as text.
+    """
     try:
-        read = yaml.safe_load(manifest.read_text("utf-8"))
-        return frozenset(map(str, read["oauth_config"]["scopes"]["bot"]))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError):
+        text = manifest.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
         return frozenset()
+    found = _BOT_SCOPES.search(text)
+    return (
+        frozenset(re.findall(r"^[ ]*-[ ]+\"?([\w.:]+)", found[1], re.M)) if found else frozenset()
+    )
 
 
 def scopes_missing(missing: Collection[str]) -> str:
     """What to do about scopes that the installed app lacks."""
     return (
         f"The app lacks the scope{'s' if len(missing) > 1 else ''} {', '.join(sorted(missing))}. "
-        "At api.slack.com/apps open your app, App Manifest, paste slack-manifest.yaml anew and save; "
-        "then Install App, Reinstall to Workspace."
+        "At api.slack.com/apps open your app, App Manifest, paste slack-manifest.yaml anew and "
+        "save; then Install App, Reinstall to Workspace."
     )
 
 

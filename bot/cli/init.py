@@ -1,0 +1,232 @@
+"""`hearthbot init`: the guided set-up, and the same without questions."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.errors import SettingsWrong, StorageError
+from bot.cli.opening import FAILED, WRONG_USAGE, Opened, exit_for, logged, read_home
+from bot.lean import load_without
+
+if TYPE_CHECKING:
+    from bot.config import Settings
+    from bot.home import Home
+    from bot.setup_desk import Plan, Situation
+
+LOOK_S = 2.0
+
+
+def init(
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes", help="Ask nothing: test what the environment and config.toml set, and save."
+        ),
+    ] = False,
+) -> None:
+    """Set up the assistant: model, Telegram, Slack, and you. May be run again at any time."""
+    with exit_for():
+        load_without("click", "httpx")
+        here = _Here.found()
+        if yes:
+            _without_asking(here)
+            return
+        if not sys.stdin.isatty() or not sys.stdout.isatty():
+            typer.secho(
+                "hearthbot init asks questions, so it needs a terminal. Without one: set the "
+                "variables (HEARTHBOT_TELEGRAM__TOKEN …) and run `hearthbot init --yes`.",
+                err=True,
+                fg="yellow",
+            )
+            raise typer.Exit(WRONG_USAGE)
+        try:
+            starts = _guided(here)
+        except KeyboardInterrupt:
+            typer.echo("\nNothing was changed.")
+            raise typer.Exit(FAILED) from None
+    if starts:
+        from bot.cli.run import start
+
+        start()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Here:
+    """The home before anything is done to it; it may not exist yet."""
+
+    home: Home
+    env: Mapping[str, str]
+    settings: Settings
+
+    @classmethod
+    def found(cls) -> _Here:
+        """Raises SettingsWrong, with every problem: they are mended in the file itself."""
+        from bot.config_reading import load
+        from bot.home import find_home
+
+        env = dict(os.environ)
+        home = find_home(env)
+        return cls(home=home, env=env, settings=load(home.path, env))
+
+    def situation(self) -> Situation:
+        """Looks at the database and for a running bot; changes nothing."""
+        from bot.options import host_zone
+        from bot.setup_desk import Situation
+
+        return Situation(
+            settings=self.settings,
+            env=self.env,
+            manifest=manifest(),
+            zone=host_zone(),
+            owners=_owners(self.home),
+            is_running=asyncio.run(_is_running(self.home)),
+        )
+
+
+def manifest() -> Path:
+    """The manifest of the Slack app that ships with the program. Where it is missing, which
+    `hearthbot doctor` tells, scopes are not compared."""
+    from bot.home import shipped
+    from bot.live_slack import MANIFEST
+
+    try:
+        return shipped(MANIFEST)
+    except SettingsWrong:
+        return Path(MANIFEST)
+
+
+def _owners(home: Home) -> tuple[str, ...]:
+    import time
+
+    from memory.checkup import look
+
+    if not home.database.exists():
+        return ()
+    try:
+        return look(home.database, limit_s=LOOK_S, now_ms=int(time.time() * 1000)).owners
+    except StorageError:
+        return ()  # the bot, and `hearthbot doctor`, say what is wrong with it
+
+
+async def _is_running(home: Home) -> bool:
+    from bot.control import ControlClient, NotRunning
+
+    try:
+        async with ControlClient(home.socket):
+            return True
+    except (NotRunning, OSError):
+        return False
+
+
+# --- with questions ----------------------------------------------------------------------------
+
+
+def _guided(here: _Here) -> bool:
+    """Whether the bot is to be started now."""
+    from bot.cli.desk import TerminalDesk
+    from bot.setup import ask_all, checked, summary
+
+    desk, situation = TerminalDesk(), here.situation()
+    plan = ask_all(desk, situation)
+    desk.title("To be saved")
+    if plan.is_empty and here.home.config.exists():
+        desk.say("Nothing new: everything stays as it is.")
+    else:
+        checked(here.home.config, plan, here.env)
+        for line in summary(plan):
+            desk.say(f"  {line}")
+        if not desk.confirm(f"Save this in {here.home.path}?"):
+            raise KeyboardInterrupt
+        _save(here, plan, situation)
+        desk.good("Saved.")
+    if situation.is_running:
+        desk.say("A bot runs on this home: restart it for the new settings to take effect.")
+        return False
+    desk.say(f"The command that starts it: {start_command()}")
+    return desk.confirm("Start it now?")
+
+
+def _save(here: _Here, plan: Plan, situation: Situation) -> None:
+    """Config first, then people: whoever is interrupted in between can run it again."""
+    from bot.config_writing import write
+    from bot.home import prepare
+
+    prepare(here.home)
+    write(here.home.config, plan.changes)
+    if plan.owner is not None or plan.name or plan.zone:
+        opened = read_home()
+        with logged(opened, to_terminal=False):
+            asyncio.run(_introduce(opened, plan, situation))
+
+
+async def _introduce(opened: Opened, plan: Plan, situation: Situation) -> None:
+    """Makes the owner, and keeps how they are called and where they live."""
+    from bot.cli.asking import ask_access
+    from bot.clock import SystemClock
+    from bot.home import HomeLock
+    from memory.database import Database
+    from memory.people import SqlitePeople
+
+    clock = SystemClock()
+    address = plan.owner.address if plan.owner else situation.owners[0]
+    if plan.owner is not None:
+        await ask_access(opened, "access.approve", who=address, role="owner")
+    if situation.is_running or not (plan.name or plan.zone):
+        return
+    home = opened.home
+    with HomeLock(home, started_at=clock.now()):
+        async with Database.open(home.database, clock=clock, backups=home.backups) as database:
+            people = SqlitePeople(database)
+            for person in (await people.directory()).people:
+                if address in person.addresses:
+                    await people.update_person(
+                        replace(
+                            person,
+                            name=plan.name or person.name,
+                            time_zone=plan.zone or person.time_zone,
+                        )
+                    )
+
+
+# --- without -----------------------------------------------------------------------------------
+
+
+def _without_asking(here: _Here) -> None:
+    from bot.config_writing import write
+    from bot.home import prepare
+    from bot.setup import tested
+
+    for line in asyncio.run(tested(here.settings, here.env, manifest())):
+        typer.echo(line)
+    prepare(here.home)
+    write(here.home.config, {})
+    typer.echo(f"Home: {here.home.path}")
+    if not _owners(here.home):
+        typer.echo(
+            "Nobody is the owner yet: write to the bot, and approve the code that it gives you "
+            "with `hearthbot access approve CODE`."
+        )
+    if asyncio.run(_is_running(here.home)):
+        typer.echo("A bot runs on this home: restart it for new settings to take effect.")
+    else:
+        typer.echo(f"Start it with: {start_command()}")
+
+
+def start_command() -> str:
+    """What to type in this shell to start the bot."""
+    if shutil.which("hearthbot"):
+        return "hearthbot run"
+    program = sys.argv[0]
+    if program.endswith("hearthbot"):
+        return f"{shlex.quote(program)} run"
+    return f"{shlex.quote(sys.executable)} -m bot run"
