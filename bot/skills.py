@@ -7,30 +7,35 @@ Answers are JSON objects; what each holds stands at the method that makes it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from agent.messages import IncomingMessage, Role
-from agent.skills.folder import SKILL_FILE, read_file, shown, stamps
-from agent.skills.front_matter import FILE_BYTES_MAX, Unreadable
-from agent.skills.matching import near_misses
+from agent.skills.playbooks import playbook_warnings
 from agent.skills.relevance import SCORE_MIN
 from agent.skills.rules import Rule
 from agent.skills.shelf import SkillShelf
-from agent.skills.skill import Place, Problem, Shelf, Skill, SkillState
-from agent.skills.suspicious import findings
-from agent.skills.trying import FILE_CHARS_MAX, TriggerResult, TriggerTests, read_tests, run_tests
+from agent.skills.skill import Place, Shelf, Skill, SkillState
+from agent.skills.trials import has_tests, tests_file, tests_of, tried
 from agent.skills.validating import TESTS_FILE
-from agent.skills.why import RuleWhy, SkillWhy, Verdict, near_words, why
-from agent.skills.workshop import SkillRefused, Workshop, playbook_warnings
-from agent.stored import SkillRecord, StoredPlaybook
+from agent.skills.why import why
+from agent.skills.workshop import SkillRefused, Workshop
+from agent.stored import StoredPlaybook
 from bot.control import Emit, Operation
 from bot.ports import Person
+from bot.skill_views import (
+    front_matter_of,
+    looked_through,
+    problems_of,
+    result_of,
+    row_of,
+    rule_of,
+    verdict_of,
+)
 from bot.skill_words import (
     CLOCK,
     NO_CLOCK_YET,
-    PLACES,
     PLAYBOOK,
     SKILL,
     approving_words,
@@ -46,9 +51,6 @@ Json = dict[str, Any]
 SET_BY_OWNER = "set by its owner"
 SHOWN_IN_CHAT_MAX = 40
 CHAT_CHARS = 100
-LISTED_CHARS = 250
-NEAR_SHARE = 0.5
-"""Of the score that is needed: what reaches so much is worth a word."""
 
 
 class SkillDesk:
@@ -68,18 +70,18 @@ class SkillDesk:
         shelf = await self._afresh()
         records = await self._workshop.all_records()
         skills = sorted(shelf.skills, key=lambda one: (_KINDS.index(kind_of(one)), one.name))
-        tests = await asyncio.to_thread(lambda: {one.name: _tests_of(one) for one in skills})
+        tests = await asyncio.to_thread(lambda: {one.name: tests_of(one) for one in skills})
         broken = [problem for one in tests.values() for problem in one.problems]
         return {
             "skills": [
-                {**_row(one, records.get(one.name)), "tests": len(tests[one.name].tests)}
+                {**row_of(one, records.get(one.name)), "tests": len(tests[one.name].tests)}
                 for one in skills
             ],
             "shadowed": [
                 {"name": one.name, "location": one.location, "by": _location(shelf, one.name)}
                 for one in shelf.shadowed
             ],
-            "problems": _problems((*shelf.problems, *broken)),
+            "problems": problems_of((*shelf.problems, *broken)),
         }
 
     async def shown(self, name: str) -> Json:
@@ -87,13 +89,13 @@ class SkillDesk:
         shelf = await self._afresh()
         skill = _found(shelf, name)
         record = await self._workshop.record(name)
-        files, found = await asyncio.to_thread(_looked_through, skill)
-        tests = await asyncio.to_thread(_tests_of, skill)
+        files, found = await asyncio.to_thread(looked_through, skill)
+        tests = await asyncio.to_thread(tests_of, skill)
         mine = [problem for problem in shelf.problems if problem.skill == skill.name]
         return {
-            **_row(skill, record),
+            **row_of(skill, record),
             "kind_words": kind_words(kind_of(skill)),
-            "front_matter": _front_matter(skill),
+            "front_matter": front_matter_of(skill),
             "text": skill.text,
             "files": files,
             "digest": skill.digest,
@@ -102,7 +104,7 @@ class SkillDesk:
             "approving": approving_words(skill) if skill.state is SkillState.QUARANTINED else "",
             "tests": [{"message": one.message, "match": one.must_match} for one in tests.tests],
             "hides": [one.location for one in shelf.shadowed if one.name == skill.name],
-            "problems": _problems((*mine, *tests.problems)),
+            "problems": problems_of((*mine, *tests.problems)),
         }
 
     async def why(self, text: str) -> Json:
@@ -110,23 +112,11 @@ class SkillDesk:
         `rules` of the settings and what is wrong with rules."""
         shelf = await self._afresh()
         found = await asyncio.to_thread(why, shelf, self._rules, text)
-        near = await asyncio.to_thread(lambda: [_near(one, text) for one in found.skills])
+        verdicts = await asyncio.to_thread(lambda: [verdict_of(one, text) for one in found.skills])
         return {
             "text": text,
-            "skills": [
-                {
-                    "name": one.skill.name,
-                    "kind": kind_of(one.skill),
-                    "place": PLACES[one.skill.place],
-                    "state": one.skill.state.value,
-                    "verdict": one.verdict.value,
-                    "reasons": list(one.reasons),
-                    "near": close,
-                    "score": one.score,
-                }
-                for one, close in zip(found.skills, near, strict=True)
-            ],
-            "rules": [_rule(one) for one in found.rules],
+            "skills": verdicts,
+            "rules": [rule_of(one) for one in found.rules],
             "problems": list(found.problems),
             "score_needed": SCORE_MIN,
         }
@@ -135,10 +125,10 @@ class SkillDesk:
         """`names` of the skills that have trigger tests; of one alone. Raises SkillRefused."""
         shelf = await self._afresh()
         if not name:
-            has = await asyncio.to_thread(lambda: [one for one in shelf.skills if _has_tests(one)])
+            has = await asyncio.to_thread(lambda: [one for one in shelf.skills if has_tests(one)])
             return {"names": sorted(one.name for one in has)}
         skill = _found(shelf, name)
-        if not _has_tests(skill):
+        if not has_tests(skill):
             where = f"beside {skill.location}" if skill.folder else "beside a SKILL.md"
             raise SkillRefused(
                 f"{name} has no trigger tests: they stand in a file {TESTS_FILE} {where}"
@@ -149,12 +139,12 @@ class SkillDesk:
         """The `results` of a skill's trigger tests, and the `problems` of their file."""
         shelf = await self._shelf.current()
         skill = _found(shelf, name)
-        tests, results = await asyncio.to_thread(_tried, skill, shelf, self._rules)
+        tests, results = await asyncio.to_thread(tried, skill, shelf, self._rules)
         return {
             "name": name,
-            "file": _tests_file(skill),
-            "results": [_result(one) for one in results],
-            "problems": _problems(tests.problems),
+            "file": tests_file(skill),
+            "results": [result_of(one) for one in results],
+            "problems": problems_of(tests.problems),
         }
 
     # --- changing ------------------------------------------------------------------------------
@@ -296,71 +286,7 @@ def skill_operations(desk: SkillDesk) -> Mapping[str, Operation]:
     }
 
 
-# --- one skill as JSON -------------------------------------------------------------------------
-
-
-def _row(skill: Skill, record: SkillRecord | None) -> Json:
-    """What the list shows of a skill."""
-    short = len(skill.description) <= LISTED_CHARS
-    return {
-        "name": skill.name,
-        "description": skill.description if short else skill.description[:LISTED_CHARS] + "…",
-        "kind": kind_of(skill),
-        "place": PLACES[skill.place],
-        "location": skill.location,
-        "priority": skill.priority,
-        "state": skill.state.value,
-        "reason": state_words(skill, record),
-        "when": when_words(skill.schedule) if skill.schedule is not None else "",
-    }
-
-
-def _front_matter(skill: Skill) -> Json:
-    """What the file sets, without what it leaves out."""
-    schedule = skill.schedule
-    said = {
-        "description": skill.description,
-        "keywords": list(skill.keywords),
-        "patterns": list(skill.patterns),
-        "instruction": skill.instruction,
-        "auto_invoke": [{"tool": one.tool, "args": dict(one.args)} for one in skill.auto_invoke],
-        "required_tools": list(skill.required_tools),
-        "allowed_tools": list(skill.allowed_tools) if skill.allowed_tools is not None else None,
-        "max_steps": skill.max_steps,
-        "no_tools": skill.no_tools,
-        "full_context": skill.full_context,
-        "schedule": when_words(schedule) if schedule is not None else "",
-        "notify": schedule.notify if schedule is not None else "",
-        "deliver_to": schedule.deliver_to if schedule is not None else "",
-        "missing": list(skill.missing),
-        "version": skill.version,
-        "license": skill.license,
-        "compatibility": skill.compatibility,
-    }
-    kept = {"allowed_tools"} if skill.allowed_tools is not None else set()
-    return {key: value for key, value in said.items() if value or key in kept}
-
-
-def _looked_through(skill: Skill) -> tuple[list[Json], list[str]]:
-    """The files of a skill, and what in them should make one look twice."""
-    if skill.folder is None:
-        playbook = StoredPlaybook(
-            name=skill.name,
-            description=skill.description,
-            keywords=skill.keywords,
-            text=skill.text,
-        )
-        return [], list(playbook_warnings(playbook))
-    files: list[Json] = []
-    told: list[str] = []
-    try:
-        for name, size, *_ in stamps(str(skill.folder)):
-            files.append({"name": shown(name), "bytes": size})
-            told += findings(name, read_file(str(skill.folder / name), bytes_max=FILE_BYTES_MAX))
-    except (OSError, Unreadable) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        told.append(f"its files cannot be looked through: {why}")
-    return files, told
+# --- steps ---------------------------------------------------------------------------------------
 
 
 def _playbook(name: str, wanted: Mapping[str, Any], known: Skill | None) -> StoredPlaybook:
@@ -375,19 +301,6 @@ def _playbook(name: str, wanted: Mapping[str, Any], known: Skill | None) -> Stor
         priority=int(said("priority", known.priority if known else 0)),
         required_tools=known.required_tools if known else (),
     )
-
-
-def _problems(problems: Iterable[Problem]) -> list[Json]:
-    return [
-        {
-            "skill": one.skill,
-            "file": one.file,
-            "line": one.line,
-            "severity": one.severity.value,
-            "text": one.text,
-        }
-        for one in dict.fromkeys(problems)
-    ]
 
 
 def _found(shelf: Shelf, name: str) -> Skill:
@@ -411,87 +324,6 @@ def _state(skill: Skill) -> str:
     )
 
 
-# --- trigger tests -----------------------------------------------------------------------------
-
-
-def _has_tests(skill: Skill) -> bool:
-    return skill.folder is not None and (skill.folder / TESTS_FILE).is_file()
-
-
-def _tests_file(skill: Skill) -> str:
-    """As a person would name it, like the place of the skill."""
-    where = "workspace/" if skill.place is Place.WORKSPACE else ""
-    return f"{where}{skill.location.removesuffix(SKILL_FILE)}{TESTS_FILE}"
-
-
-def _tests_of(skill: Skill) -> TriggerTests:
-    if skill.folder is None:
-        return TriggerTests()
-    try:
-        data = read_file(str(skill.folder / TESTS_FILE), bytes_max=4 * FILE_CHARS_MAX)
-    except (OSError, Unreadable):
-        return TriggerTests()
-    text = data.decode("utf-8", "replace")
-    return read_tests(text, skill=skill.name, file=_tests_file(skill))
-
-
-def _tried(
-    skill: Skill, shelf: Shelf, rules: Sequence[Rule]
-) -> tuple[TriggerTests, tuple[TriggerResult, ...]]:
-    tests = _tests_of(skill)
-    small = _without_others(shelf, skill, tests, rules)
-    return tests, run_tests(tests.tests, skill=skill.name, shelf=small, rules=rules)
-
-
-def _without_others(
-    shelf: Shelf, skill: Skill, tests: TriggerTests, rules: Sequence[Rule]
-) -> Shelf:
-    """The shelf without the playbooks that do not matter: they are matched each by itself, and to
-    explain them all for each test takes most of the time."""
-    named = {skill.name}
-    named.update(name for test in tests.tests for name in test.skills)
-    named.update(name for rule in rules for name in rule.skills)
-    kept = (one for one in shelf.skills if one.name in named or one.is_listed)
-    return Shelf(skills=tuple(kept))
-
-
-def _result(one: TriggerResult) -> Json:
-    return {
-        "message": one.test.message,
-        "line": one.test.line,
-        "must_match": one.test.must_match,
-        "passed": one.passed,
-        "reasons": list(one.reasons),
-    }
-
-
-# --- why ---------------------------------------------------------------------------------------
-
-
-def _near(one: SkillWhy, text: str) -> list[str]:
-    """How a skill that was not picked came close; empty for one that did not."""
-    if one.verdict is Verdict.PICKED:
-        return []
-    if one.verdict is Verdict.CANNOT:
-        return list(one.reasons[1:])
-    if one.skill.is_playbook:
-        return [near_words(miss) for miss in near_misses(one.skill.keywords, text)]
-    if one.score is not None and one.score >= NEAR_SHARE * SCORE_MIN:
-        return list(one.reasons[:1])
-    return []
-
-
-def _rule(one: RuleWhy) -> Json:
-    return {
-        "source": one.rule.source,
-        "fits": one.fits,
-        "reason": one.reason,
-        "skills": list(one.rule.skills),
-        "plugins": list(one.rule.plugins),
-        "instruction": one.rule.instruction,
-    }
-
-
 # --- in a chat ---------------------------------------------------------------------------------
 
 _HEADINGS = {
@@ -505,7 +337,8 @@ _KINDS = list(_HEADINGS)
 def _chat_line(skill: Skill) -> str:
     about = skill.description
     if len(about) > CHAT_CHARS:
-        about = about[:CHAT_CHARS].rpartition(" ")[0] + " …"
+        # Some scripts have no blanks to cut at.
+        about = (about[:CHAT_CHARS].rpartition(" ")[0] or about[:CHAT_CHARS]) + " …"
     when = f" ({when_words(skill.schedule)})" if skill.schedule is not None else ""
     return f"• {skill.name}{when} – {about}"
 

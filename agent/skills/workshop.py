@@ -26,19 +26,12 @@ from agent.skills.installing import (
     prepare_new,
     remove_skill,
 )
-from agent.skills.reading import DESCRIPTION_MAX, is_name
+from agent.skills.playbooks import fault_of, keyword_warnings, tidied
 from agent.skills.shelf import SkillShelf, playbook_digest
 from agent.skills.skill import Place, Shelf, Skill, SkillState
-from agent.skills.suspicious import findings
 from agent.skills.writing import playbook_text
 from agent.stored import SkillRecord, StoredPlaybook
-from agent.text import clean
 
-PLAYBOOK_CHARS_MAX = 20_000
-KEYWORDS_MAX, KEYWORD_CHARS_MAX = 50, 100
-KEYWORD_CHARS_SAFE = 3
-"""A shorter word of plain letters stands in too many messages."""
-PRIORITY_MAX = 1_000
 WAITING_MAX = 50
 """Skills that may wait for approval at once, before the assistant may write no more of them."""
 
@@ -91,12 +84,12 @@ class Workshop:
                 _check_one_place,
             )
         )
-        hidden = before.get(installed.name)
-        if hidden is None or hidden.place is Place.WORKSPACE:
-            return installed
-        now = (await self._shelf.current()).get(installed.name)
-        told = _takes_its_place(hidden, is_hidden=now is not None and now.place is Place.WORKSPACE)
-        return replace(installed, warnings=(told, *installed.warnings))
+        hidden, now = before.get(installed.name), (await self._afresh()).get(installed.name)
+        told = keyword_warnings(now.keywords) if now is not None else ()
+        if hidden is not None and hidden.place is not Place.WORKSPACE:
+            is_hidden = now is not None and now.place is Place.WORKSPACE
+            told = (_takes_its_place(hidden, is_hidden=is_hidden), *told)
+        return replace(installed, warnings=(*told, *installed.warnings))
 
     async def create(self, name: str, text: str) -> Installed:
         """A new SKILL.md by the assistant, in quarantine. Raises SkillRefused, InstallRefused."""
@@ -132,7 +125,7 @@ class Workshop:
 
     async def put_playbook(self, playbook: StoredPlaybook, *, approved: bool, origin: str) -> bool:
         """Stores a playbook in the database; True when it is new. Raises SkillRefused."""
-        playbook = checked_playbook(playbook)
+        playbook = _checked(playbook)
         async with self._lock:
             known = (await self._afresh()).get(playbook.name)
             if known is not None and known.place is Place.WORKSPACE:
@@ -152,7 +145,7 @@ class Workshop:
 
     async def create_playbook(self, playbook: StoredPlaybook) -> None:
         """A new playbook by the assistant, in quarantine. Raises SkillRefused."""
-        playbook = checked_playbook(playbook)
+        playbook = _checked(playbook)
         shelf = await self._afresh()
         known = shelf.get(playbook.name)
         if known is None or known.digest != playbook_digest(playbook):
@@ -164,7 +157,7 @@ class Workshop:
 
         A text that was in use is kept in `.former`.
         """
-        playbook = checked_playbook(playbook)
+        playbook = _checked(playbook)
         known = await self._own(playbook.name)
         if known.digest != playbook_digest(playbook):
             await self._keep_former(known)
@@ -334,55 +327,12 @@ class Workshop:
 # --- what must hold ----------------------------------------------------------------------------
 
 
-def checked_playbook(playbook: StoredPlaybook) -> StoredPlaybook:
+def _checked(playbook: StoredPlaybook) -> StoredPlaybook:
     """The playbook as it will be stored. Raises SkillRefused with the first thing wrong."""
-    keywords = dict.fromkeys(" ".join(clean(keyword).split()) for keyword in playbook.keywords)
-    tidy = replace(
-        playbook,
-        description=" ".join(clean(playbook.description).split()),
-        keywords=tuple(keyword for keyword in keywords if keyword),
-        text=clean(playbook.text).strip(),
-        updated_ms=0,
-    )
-    if wrong := _fault(tidy):
+    tidy = tidied(playbook)
+    if wrong := fault_of(tidy):
         raise SkillRefused(wrong)
     return tidy
-
-
-def playbook_warnings(playbook: StoredPlaybook) -> tuple[str, ...]:
-    """What should make the owner look twice: as for a file, and keywords that hit too often."""
-    short = [
-        f"the keyword {keyword!r} is so short that it will stand in many messages"
-        for keyword in playbook.keywords
-        if len(keyword) < KEYWORD_CHARS_SAFE and keyword.isascii() and keyword.isalnum()
-    ]
-    text = f"{playbook.description}\n{playbook.text}"
-    return (*short, *findings("instructions", text.encode("utf-8", "replace")))
-
-
-def _fault(playbook: StoredPlaybook) -> str:
-    """What is wrong with a playbook; empty when nothing is."""
-    longest = max(map(len, playbook.keywords), default=0)
-    if not is_name(playbook.name):
-        return (
-            f"{_said(playbook.name)} is no name for a playbook: use 1 to 64 lower-case letters, "
-            "digits and hyphens"
-        )
-    if not playbook.text:
-        return "a playbook needs instructions"
-    if len(playbook.text) > PLAYBOOK_CHARS_MAX:
-        return f"the instructions are longer than {PLAYBOOK_CHARS_MAX:,} characters"
-    if len(playbook.description) > DESCRIPTION_MAX:
-        return f"the description is longer than {DESCRIPTION_MAX:,} characters"
-    if not playbook.keywords:
-        return "a playbook needs at least one keyword, or it would never be used"
-    if len(playbook.keywords) > KEYWORDS_MAX:
-        return f"there are more than {KEYWORDS_MAX} keywords"
-    if longest > KEYWORD_CHARS_MAX:
-        return f"a keyword is longer than {KEYWORD_CHARS_MAX} characters"
-    if abs(playbook.priority) > PRIORITY_MAX:
-        return f"the priority must lie between -{PRIORITY_MAX} and {PRIORITY_MAX}"
-    return ""
 
 
 def _check_new(shelf: Shelf, name: str) -> None:

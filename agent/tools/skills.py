@@ -11,11 +11,12 @@ from agent.errors import Permanent
 from agent.messages import Role
 from agent.skills.folder import SKILL_FILE, read_file, shown, stamps
 from agent.skills.front_matter import FILE_BYTES_MAX, Unreadable
+from agent.skills.playbooks import playbook_warnings
 from agent.skills.relevance import Relevance
 from agent.skills.shelf import SkillShelf
 from agent.skills.skill import Place, Shelf, Skill, SkillState
 from agent.skills.validating import TESTS_FILE
-from agent.skills.workshop import SkillRefused, Workshop, playbook_warnings
+from agent.skills.workshop import SkillRefused, Workshop
 from agent.skills.writing import changed_text, skill_text
 from agent.stored import StoredPlaybook
 from agent.text import clean

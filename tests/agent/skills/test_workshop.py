@@ -12,17 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.skills.archives import InstallRefused
+from agent.skills.playbooks import TEXT_CHARS_MAX, fault_of, playbook_warnings, tidied
 from agent.skills.reading import DESCRIPTION_MAX, Where, read_skill
 from agent.skills.skill import Place, SkillState
 from agent.skills.workshop import (
     CHANGED,
     FORMER,
-    PLAYBOOK_CHARS_MAX,
     WAITING_MAX,
     WRITTEN,
     SkillRefused,
-    checked_playbook,
-    playbook_warnings,
 )
 from agent.skills.writing import NotRewritable, changed_text, skill_text
 from agent.stored import SkillRecord
@@ -166,6 +164,16 @@ async def test_installing_over_a_shipped_name_is_allowed_and_told(
     made = await bench.workshop.install(tmp_path / "from" / "mine")
 
     assert made.warnings[0].startswith("mine is the name of a shipped skill too: once approved,")
+
+
+async def test_a_keyword_that_hits_everywhere_is_told_of_a_file_too(
+    bench: Workbench, tmp_path: Path
+) -> None:
+    put(tmp_path / "from", "mine", "metadata: {keywords: a}")
+
+    made = await bench.workshop.install(tmp_path / "from" / "mine")
+
+    assert made.warnings == ("the keyword 'a' is so short that it will stand in many messages",)
 
 
 async def test_a_playbook_is_not_stored_where_a_skill_would_hide_it(bench: Workbench) -> None:
@@ -312,7 +320,7 @@ async def test_a_changed_playbook_waits_and_its_former_text_is_kept(bench: Workb
     ("more", "why"),
     [
         ({"text": "  \n"}, "needs instructions"),
-        ({"text": "x" * (PLAYBOOK_CHARS_MAX + 1)}, "longer than 20,000"),
+        ({"text": "x" * (TEXT_CHARS_MAX + 1)}, "longer than 20,000"),
         ({"description": "x" * (DESCRIPTION_MAX + 1)}, "longer than 1,024"),
         ({"keywords": ("", " ", "\x00")}, "at least one keyword"),
         ({"keywords": tuple(map(str, range(51)))}, "more than 50"),
@@ -321,12 +329,11 @@ async def test_a_changed_playbook_waits_and_its_former_text_is_kept(bench: Workb
     ],
 )
 def test_a_playbook_that_cannot_be_used_is_refused(more: dict[str, object], why: str) -> None:
-    with pytest.raises(SkillRefused, match=why):
-        checked_playbook(replace(playbook(), **more))  # type: ignore[arg-type]
+    assert why in fault_of(tidied(replace(playbook(), **more)))  # type: ignore[arg-type]
 
 
 def test_keywords_are_tidied() -> None:
-    tidy = checked_playbook(playbook("mine", " two  words ", "", "one", "one"))
+    tidy = tidied(playbook("mine", " two  words ", "", "one", "one"))
 
     assert tidy.keywords == ("two words", "one")
 
