@@ -20,6 +20,7 @@ from bot.linking import Deliver, Linking, LinkRefused, Redeemed
 from bot.pairing import ANSWER_EVERY_MS, Pairings, UnknownCode, is_group
 from bot.ports import Directory, PeopleStore, Person
 from bot.register import CODE_ALPHABET, CODE_CHARS, CONSOLE_ADDRESS, Register, new_code, shown
+from bot.zones import zone_of
 
 __all__ = [
     "ADMITTED",
@@ -294,6 +295,19 @@ class Access:
             current = self._find(person.id)
             await self._store.update_person(replace(current, time_zone=zone))
             await self.load()
+
+    async def introduce(self, address: str, *, name: str, time_zone: str) -> None:
+        """What a platform says of a person: kept where nothing is known yet, and only if the zone
+        is one. A stranger's is not kept. Raises StorageError."""
+        zone = time_zone if zone_of(time_zone) is not None else ""
+        async with self._register.changing:
+            known = self.who(address)
+            if known is None:
+                return
+            told = replace(known, name=known.name or name, time_zone=known.time_zone or zone)
+            if told != known:
+                await self._store.update_person(told)
+                await self.load()
 
     async def last_seen(self) -> Mapping[PersonId, int]:
         """When each person last wrote something that was not a command, in epoch ms."""

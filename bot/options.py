@@ -19,7 +19,7 @@ from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke
 from agent.tools.tool import ToolLimits
 from agent.turns import EngineLimits
-from bot.config import Settings, TelegramSettings
+from bot.config import Settings, SlackSettings, TelegramSettings
 from bot.home import Home, shipped
 from bot.pace import Rates
 
@@ -146,3 +146,16 @@ def host_zone() -> str:
 def _path(home: Home, text: str) -> Path | None:
     """A path of the settings; a relative one begins at the workspace."""
     return home.workspace / Path(text).expanduser() if text.strip() else None
+
+
+def slack_rates_of(slack: SlackSettings) -> Rates:
+    """The limits on sending."""
+    return Rates(per_chat=slack.rate_per_chat, per_group_minute=0, total=slack.rate_total)
+
+
+def allowed_of(settings: Settings) -> list[str]:
+    """The addresses that are always let in."""
+    return [
+        *(f"telegram:{number}" for number in settings.telegram.allow_from),
+        *(f"slack:{member}" for member in settings.slack.allow_from),
+    ]

@@ -60,3 +60,21 @@ async def test_people_and_channels_of_slack_are_let_in_by_their_addresses(tmp_pa
         ):
             with pytest.raises(UnknownCode):
                 await access.approve(wrong)
+
+
+async def test_what_slack_says_of_a_person_is_kept_where_nothing_is_known(tmp_path: Path) -> None:
+    clock = SystemClock()
+    async with Database.open(tmp_path / "db", clock=clock, backups=tmp_path / "backups") as base:
+        access = Access(SqlitePeople(base), policy="pairing", allowed=(), clock=clock)
+        await access.load()
+        person = (await access.approve("slack:T0LAB:U0ANN")).person
+        assert person is not None
+
+        await access.introduce("slack:T0LAB:U0EVE", name="Eve", time_zone="Europe/Paris")
+        await access.introduce("slack:T0LAB:U0ANN", name="Ann", time_zone="No/Where")
+        await access.introduce("slack:T0LAB:U0ANN", name="Other", time_zone="Europe/Berlin")
+        await access.introduce("slack:T0LAB:U0ANN", name="Other", time_zone="Europe/Paris")
+
+        [kept] = access.directory.people
+        assert (kept.name, kept.time_zone) == ("Ann", "Europe/Berlin")
+        assert kept.id == person.id
