@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agent.skills.front_matter import cleaned
 from agent.text import clean
 from bot.skill_words import CLOCK, PLAYBOOK, counted
 
@@ -43,6 +42,8 @@ def print_lines(lines: Lines) -> None:
 
 def _safe(text: str) -> str:
     """Without codes of a terminal, and without characters that cannot be seen."""
+    from agent.skills.front_matter import cleaned
+
     return cleaned(clean(text))
 
 
