@@ -57,10 +57,10 @@ def list_table(answer: Answer, *, show_all: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=0)
     for heading in ("Name", "Kind", "Place"):
         table.add_column(heading, no_wrap=True)
-    table.add_column("Priority", justify="right")
+    table.add_column("Prio", justify="right")
     table.add_column("State", overflow="fold")
     table.add_column("Tests", justify="right")
     colours = {look: str(_LOOKS[look].get("fg", "")) or look for look in ("good", "warn", "bad")}
