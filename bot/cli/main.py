@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from agent.version import VERSION
-from bot.cli import access, chat, init, lab, prompt, run, skills
+from bot.cli import access, chat, doctor, init, lab, prompt, run, skills
 
 app = typer.Typer(
     name="hearthbot",
@@ -41,6 +41,7 @@ def root(
 app.command("run")(run.run)
 app.command("chat")(chat.chat)
 app.command("init")(init.init)
+app.command("doctor")(doctor.doctor)
 app.command("status")(run.status)
 app.command("lab")(lab.lab)
 app.add_typer(access.app, name="access")

@@ -1,0 +1,379 @@
+"""`hearthbot doctor`: everything that can be wrong, with what to do about it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agent.errors import SettingsWrong, StorageError
+from bot.cli.opening import FAILED
+from bot.lean import load_without
+
+if TYPE_CHECKING:
+    from bot.config import Settings
+    from bot.doctor import Check, Finding, Result
+    from bot.home import Home
+    from memory.checkup import Checkup
+
+COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+MARKS = {"ok": "✓", "warn": "!", "fail": "✗"}
+
+STORED_S = 4.0
+"""How long the database is checked; a larger one is checked by the daily backup."""
+
+
+def doctor(
+    fix: Annotated[
+        bool,
+        typer.Option("--fix", help="Mend what can be mended safely: modes, folders, leftovers."),
+    ] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Ask neither the model nor a platform.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check everything: settings, files, database, model, tokens, clock; each with its fix."""
+    load_without("click", "httpx")
+    from bot.doctor import is_well, mend_all
+    from bot.home import find_home
+
+    env = dict(os.environ)
+    home = find_home(env)
+    results = _cleaned(_examined(home, env, offline=offline, quiet=as_json), home, env)
+    if fix:
+        results = mend_all(results)
+    if as_json:
+        typer.echo(json.dumps(_as_json(results), ensure_ascii=False))
+    elif sys.stdout.isatty():
+        _print_table(results)
+    else:
+        for line in _plain(results):
+            typer.echo(line)
+    if not is_well(results):
+        raise typer.Exit(FAILED)
+
+
+# --- what is checked ------------------------------------------------------------------------------
+
+
+def _examined(
+    home: Home, env: Mapping[str, str], *, offline: bool, quiet: bool
+) -> Sequence[Result]:
+    from bot.doctor import run_checks
+
+    settings = _settings(home, env)
+    checks = list(_checks(home, settings, env, offline=offline))
+    if quiet or not sys.stdout.isatty():
+        return asyncio.run(run_checks(checks))
+    from rich.console import Console
+
+    left = {check.name for check in checks}
+    with Console().status("") as status:
+
+        def done(name: str) -> None:
+            left.discard(name)
+            waited = ", ".join(sorted(left)[:3])
+            status.update(f"{len(checks) - len(left)} of {len(checks)} checks done; {waited} …")
+
+        return asyncio.run(run_checks(checks, done=done))
+
+
+def _settings(home: Home, env: Mapping[str, str]) -> Settings | None:
+    from bot.config_reading import load
+
+    try:
+        return load(home.path, env)
+    except SettingsWrong:
+        return None  # the check of that name says what is wrong
+
+
+def _checks(
+    home: Home, settings: Settings | None, env: Mapping[str, str], *, offline: bool
+) -> Iterator[Check]:
+    from bot import doctor_home, doctor_machine
+    from bot.doctor import Check, blocking
+
+    yield blocking("python", doctor_machine.python)
+    yield blocking("installation", doctor_machine.installation)
+    yield blocking("settings", partial(doctor_home.settings, home, env))
+    yield blocking("folders", partial(doctor_home.folders, home))
+    yield blocking("modes", partial(doctor_home.modes, home))
+    yield blocking("leftovers", partial(doctor_home.leftovers, home))
+    yield blocking("log", partial(doctor_home.log_files, home))
+    yield blocking("disk", partial(doctor_machine.disk, home.path))
+    yield blocking("memory", doctor_machine.memory)
+    yield blocking("embedded model", doctor_machine.embedded_model)
+    yield Check(name="process", look=lambda: doctor_home.process(home))
+    yield from _stored(home)
+    if settings is None:
+        yield blocking("model, channels, prompts, skills", _not_without_settings)
+        return
+    yield from _texts(home, settings)
+    yield from _reach(home, settings, env, offline=offline)
+
+
+def _not_without_settings() -> Iterator[Finding]:
+    from bot.doctor import warn
+
+    yield warn("not checked, as the settings cannot be used", "Correct the settings first.")
+
+
+def _texts(home: Home, settings: Settings) -> Iterator[Check]:
+    from bot import doctor_texts
+    from bot.doctor import blocking, ok
+
+    yield blocking("prompts", partial(doctor_texts.prompts, home, settings))
+    yield blocking("skills", partial(doctor_texts.skills, home, settings))
+    yield blocking("schedule", lambda: [ok("nothing runs by the clock in this version")])
+    yield blocking("MCP", lambda: [ok("this version has no MCP servers")])
+
+
+def _reach(
+    home: Home, settings: Settings, env: Mapping[str, str], *, offline: bool
+) -> Iterator[Check]:
+    from bot import doctor_machine, doctor_reach
+    from bot.cli.init import manifest
+    from bot.doctor import Check
+    from bot.doctor_home import is_held
+
+    yield Check(name="channels", look=lambda: doctor_reach.channels(settings))
+    if offline:
+        return
+    limit_s = doctor_reach.MODEL_S + 5
+    yield Check(name="model", look=lambda: doctor_reach.model(settings, env), limit_s=limit_s)
+    for name in doctor_reach.other_models(settings):
+        yield Check(
+            name=f"model {name}",
+            look=lambda name=name: doctor_reach.model(settings, env, name),  # type: ignore[misc]
+            limit_s=limit_s,
+        )
+    if settings.telegram.token.get_secret_value():
+        yield Check(name="Telegram", look=lambda: doctor_reach.telegram_token(settings))
+        yield Check(name="Telegram webhook", look=lambda: doctor_reach.telegram_webhook(settings))
+        if not is_held(home):
+            yield Check(
+                name="Telegram conflict",
+                look=lambda: doctor_reach.telegram_conflict(settings),
+                limit_s=2.5 * doctor_reach.CONFLICT_S,
+            )
+    if settings.slack.bot_token.get_secret_value():
+        yield Check(name="Slack", look=lambda: doctor_reach.slack_bot(settings, manifest()))
+        if settings.slack.mode == "socket":
+            yield Check(name="Slack socket", look=lambda: doctor_reach.slack_socket(settings))
+    if source := doctor_reach.clock_source(settings):
+        url, who = source
+        yield Check(name="clock", look=lambda: doctor_machine.clock(url, who=who))
+
+
+class _Stored:
+    """The database is looked at once, for all checks that want to know."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._lock = asyncio.Lock()
+        self._is_done = False
+        self._found: Checkup | None = None
+        self._trouble = ""
+
+    async def database(self) -> Sequence[Finding]:
+        """The file itself."""
+        from bot import doctor_stored
+        from bot.doctor import in_thread, ok
+        from memory.checkup import good_backup, newest_backup
+
+        home = self._home
+        if not home.database.exists() or not home.database.stat().st_size:
+            if newest_backup(home.database, home.backups) is None:
+                return [ok("none yet; the first start makes it")]
+            self._trouble = f"{home.database} is missing or empty, though there are backups"
+        found = await self._looked()
+        is_good = found and found.ours and not found.trouble and found.version <= found.newest
+
+        def saved() -> list[Path | None]:
+            return [None if is_good else good_backup(home.database, home.backups)]
+
+        (backup,) = await in_thread(saved)
+        if found is None:
+            return [doctor_stored.damaged(home, self._trouble, good_backup=backup)]
+        return list(doctor_stored.database(home, found, good_backup=backup))
+
+    async def backup(self) -> Sequence[Finding]:
+        """The daily copies."""
+        from bot import doctor_stored
+        from memory.checkup import newest_backup
+
+        home = self._home
+        if not home.database.exists():
+            return []
+        newest = newest_backup(home.database, home.backups)
+        return list(doctor_stored.backups(home, newest, now=datetime.now(UTC)))
+
+    async def inbox(self) -> Sequence[Finding]:
+        """Messages that came."""
+        from bot import doctor_stored
+        from bot.doctor_home import is_held
+
+        found = await self._looked()
+        if found is None:
+            return []
+        now, is_running = datetime.now(UTC), is_held(self._home)
+        return list(doctor_stored.inbox(found, now=now, is_running=is_running))
+
+    async def outbox(self) -> Sequence[Finding]:
+        """Replies on their way."""
+        from bot import doctor_stored
+        from bot.doctor_home import is_held
+
+        found = await self._looked()
+        if found is None:
+            return []
+        now, is_running = datetime.now(UTC), is_held(self._home)
+        return list(doctor_stored.outbox(found, now=now, is_running=is_running))
+
+    async def owner(self) -> Sequence[Finding]:
+        """Whether there is one."""
+        from bot import doctor_stored
+        from bot.doctor import warn
+
+        found = await self._looked()
+        if found is not None:
+            return list(doctor_stored.owner(found))
+        if self._home.database.exists():
+            return []
+        return [warn("nobody is the owner yet", "hearthbot init")]
+
+    async def time_zone(self) -> Sequence[Finding]:
+        """This machine's zone, and those of people."""
+        from bot import doctor_machine
+        from bot.options import host_zone
+
+        found = await self._looked()
+        return list(doctor_machine.time_zone(host_zone(), found.zones if found else ()))
+
+    async def _looked(self) -> Checkup | None:
+        from bot.doctor import in_thread
+        from memory.checkup import look
+
+        async with self._lock:
+            file = self._home.database
+            if self._is_done or self._trouble or not file.exists() or not file.stat().st_size:
+                return self._found
+            self._is_done = True
+            now_ms = int(datetime.now(UTC).timestamp() * 1000)
+
+            def work() -> list[Checkup]:
+                return [look(file, limit_s=STORED_S, now_ms=now_ms)]
+
+            try:
+                (self._found,) = await in_thread(work)
+            except StorageError as error:
+                self._trouble = str(error)
+            return self._found
+
+
+def _stored(home: Home) -> Iterator[Check]:
+    from bot.doctor import Check
+
+    stored, limit_s = _Stored(home), 2 * STORED_S
+    for name, look in (
+        ("database", stored.database),
+        ("backup", stored.backup),
+        ("inbox", stored.inbox),
+        ("outbox", stored.outbox),
+        ("owner", stored.owner),
+        ("time zone", stored.time_zone),
+    ):
+        yield Check(name=name, look=look, limit_s=limit_s)
+
+
+# --- what is shown --------------------------------------------------------------------------------
+
+
+def _cleaned(results: Sequence[Result], home: Home, env: Mapping[str, str]) -> list[Result]:
+    """No check means to show a secret; this makes sure of it."""
+    from bot.logs import Redactor, secrets_of
+
+    settings = _settings(home, env)
+    kept = (
+        secrets_of(settings, env)
+        if settings
+        else [
+            value
+            for name, value in env.items()
+            if name.endswith(("TOKEN", "_KEY", "SECRET")) and value
+        ]
+    )
+    clean = Redactor(kept).clean
+    return [
+        replace(
+            one,
+            finding=replace(one.finding, text=clean(one.finding.text), fix=clean(one.finding.fix)),
+        )
+        for one in results
+    ]
+
+
+def _as_json(results: Sequence[Result]) -> dict[str, Any]:
+    from bot.doctor import is_well
+
+    return {
+        "ok": is_well(results),
+        "checks": [
+            {
+                "name": one.check,
+                "level": one.finding.level.value,
+                "text": one.finding.text,
+                "fix": "" if one.mended else one.finding.fix,
+                "fixed": one.mended,
+            }
+            for one in results
+        ],
+    }
+
+
+def _plain(results: Sequence[Result]) -> Iterator[str]:
+    """A line each, parted by tabs: level, check, what was found, what to do."""
+    for one in results:
+        finding = one.finding
+        fields = [finding.level.value, one.check, finding.text]
+        fields.append(f"fixed: {one.mended}" if one.mended else finding.fix)
+        yield "\t".join(" ".join(field.split()) for field in fields).rstrip("\t")
+
+
+def _print_table(results: Sequence[Result]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from agent.text import clean
+
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for one in results:
+        level, finding = one.finding.level.value, one.finding
+        said = Text(clean(finding.text))
+        if one.mended:
+            said.append(f"\n→ fixed: {clean(one.mended)}", style="green")
+        elif finding.fix:
+            said.append(f"\n→ {clean(finding.fix)}", style=COLOURS[level])
+        table.add_row(Text(f"{MARKS[level]} {level}", style=COLOURS[level]), one.check, said)
+    console = Console()
+    console.print(table)
+    counts = Counter(one.finding.level.value for one in results)
+    words = {"fail": "failed", "warn": "to look at", "ok": "well"}
+    console.print(
+        "\n"
+        + ", ".join(f"{counts[level]} {word}" for level, word in words.items() if counts[level])
+    )
+    if any(one.finding.mend is not None and not one.mended for one in results):
+        console.print("hearthbot doctor --fix mends some of it.")

@@ -1,0 +1,183 @@
+"""Checks of what is stored: the database, its backups, messages, replies, and who is the owner."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+from bot.doctor import Finding, fail, ok, warn
+from bot.home import Home
+
+BACKUP_AGE_MAX = timedelta(days=2)
+WAITS_MAX = timedelta(minutes=15)
+"""Longer than any turn may take by itself, retries of the model included."""
+
+LEAVES_MAX = timedelta(hours=1)
+
+
+class Looked(Protocol):
+    """What a look at the database found; `memory.checkup.Checkup` is one."""
+
+    @property
+    def ours(self) -> bool: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def newest(self) -> int: ...
+    @property
+    def checked(self) -> bool: ...
+    @property
+    def trouble(self) -> str: ...
+    @property
+    def inbox(self) -> Mapping[str, int]: ...
+    @property
+    def waiting_since_ms(self) -> int | None: ...
+    @property
+    def crooked(self) -> int: ...
+    @property
+    def stranded(self) -> int: ...
+    @property
+    def outbox(self) -> Mapping[str, int]: ...
+    @property
+    def leaving_since_ms(self) -> int | None: ...
+    @property
+    def failed_today(self) -> int: ...
+    @property
+    def owners(self) -> Sequence[str]: ...
+
+
+def database(home: Home, found: Looked, *, good_backup: Path | None) -> Iterator[Finding]:
+    """Whether the file is whole, ours, and of a version that this program knows."""
+    file = home.database
+    if not found.ours:
+        yield fail(f"{file} is not a database of Hearthbot", _put_back(home, good_backup))
+    elif found.version > found.newest:
+        yield fail(
+            f"{file} was written by a newer Hearthbot (step {found.version}; this one knows "
+            f"{found.newest})",
+            "Start the newer version.",
+        )
+    elif found.trouble:
+        yield fail(f"{file} is damaged: {found.trouble}", _put_back(home, good_backup))
+    elif not found.checked:
+        yield warn(f"{file} is too large to be checked in a moment", "The daily backup checks it.")
+    elif found.version < found.newest:
+        yield ok(f"whole; step {found.version}, the next start brings it to {found.newest}")
+    else:
+        yield ok(f"whole, step {found.version}")
+
+
+def damaged(home: Home, why: str, *, good_backup: Path | None) -> Finding:
+    """The file cannot even be read."""
+    return fail(why.partition(". ")[0].rstrip("."), _put_back(home, good_backup))
+
+
+def backups(home: Home, newest: Path | None, *, now: datetime) -> Iterator[Finding]:
+    """Whether there is a copy of lately."""
+    changed = _changed(home.database)
+    if newest is None:
+        if now.timestamp() - changed > BACKUP_AGE_MAX.total_seconds():
+            yield warn("there is none", "Let the bot run: it makes one each day.")
+        else:
+            yield ok("none yet; the running bot makes one each day")
+        return
+    behind = timedelta(seconds=changed - _changed(newest))
+    if behind > BACKUP_AGE_MAX:
+        yield warn(
+            f"the last one, {newest.name}, is {behind.days} days older than the database",
+            f"Look for bot.backup in {home.log_file}: it says why there is none.",
+        )
+    else:
+        yield ok(f"the last one is {newest.name}")
+
+
+def inbox(found: Looked, *, now: datetime, is_running: bool) -> Iterator[Finding]:
+    """Whether every message that came has come to exactly one end, or is on its way to it."""
+    open_ones = found.inbox.get("received", 0) + found.inbox.get("queued", 0)
+    total = sum(found.inbox.values())
+    if found.crooked:
+        yield fail(
+            f"{found.crooked} messages have a state that does not fit their end",
+            "Please report it: the states are under `--json`. Nothing is lost by it.",
+        )
+    if found.stranded:
+        yield fail(
+            f"{found.stranded} messages wait for a turn that is over",
+            "Restart the bot; if it stays so, please report it.",
+        )
+    if open_ones and not is_running:
+        yield warn(f"{open_ones} messages wait for the bot", "hearthbot run")
+    elif _is_older(found.waiting_since_ms, WAITS_MAX, now):
+        yield warn(
+            f"a message has waited for more than {WAITS_MAX.seconds // 60} minutes",
+            "Look into the log for its turn; /stop in that chat ends it.",
+        )
+    elif not found.crooked and not found.stranded:
+        yield ok(f"{total} messages, {open_ones} of them not answered yet")
+
+
+def outbox(found: Looked, *, now: datetime, is_running: bool) -> Iterator[Finding]:
+    """Whether replies leave, and of how many nobody knows whether they arrived."""
+    unknown, ready = found.outbox.get("unknown", 0), found.outbox.get("ready", 0)
+    if unknown:
+        yield warn(
+            f"of {unknown} replies nobody can know whether they arrived",
+            "Look into those chats; docs/reliability.md says how that can be.",
+        )
+    if found.failed_today:
+        yield warn(
+            f"{found.failed_today} replies of the last day were refused by the platform",
+            "Look for outbox.ended with state failed in the log: it says why.",
+        )
+    if ready and not is_running:
+        yield warn(f"{ready} replies wait to be sent", "hearthbot run")
+    elif _is_older(found.leaving_since_ms, LEAVES_MAX, now):
+        yield warn(
+            "a reply has waited for more than an hour to be sent",
+            "Check the network; a reply to the terminal waits for `hearthbot chat`.",
+        )
+    elif not unknown and not found.failed_today:
+        yield ok(f"{sum(found.outbox.values())} replies, {ready} on their way")
+
+
+def owner(found: Looked) -> Iterator[Finding]:
+    """Whether somebody may approve others."""
+    if not found.owners:
+        yield warn(
+            "nobody is the owner yet",
+            "Write to the bot; then: hearthbot access approve CODE (or hearthbot init)",
+        )
+    else:
+        yield ok(", ".join(found.owners))
+
+
+def _put_back(home: Home, good_backup: Path | None) -> str:
+    if good_backup is None:
+        return (
+            f"There is no good backup. Keep the file, and move {home.database.name}* out of "
+            f"{home.data} to begin anew."
+        )
+    wal = f"{home.database}-wal"
+    aside = f"mv {shlex.quote(wal)} {shlex.quote(wal)}.old; " if Path(wal).exists() else ""
+    return (
+        f"Stop the bot, then: {aside}mv {_q(home.database)} {_q(home.database)}.damaged && "
+        f"cp {_q(good_backup)} {_q(home.database)}"
+    )
+
+
+def _is_older(since_ms: int | None, than: timedelta, now: datetime) -> bool:
+    return since_ms is not None and now.timestamp() - since_ms / 1000 > than.total_seconds()
+
+
+def _changed(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _q(path: Path) -> str:
+    return shlex.quote(str(path))
