@@ -9,6 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine must not decide a test: no example has a deadline.
+settings.register_profile("ours", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ours")
 
 LOCAL_NAMES = frozenset({"", "localhost", "localhost.localdomain"})
 
