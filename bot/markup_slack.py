@@ -257,7 +257,7 @@ class _Line:
             self._out += EDGE
         self._closed = False
         if link is not None:
-            address, label = _address(link.value), escaped(atom.text)
+            address, label = _address(link.value), escaped(atom.text).replace("|", "¦")
             self._out += f"<{address}>" if label == address else f"<{address}|{label}>"
         elif atom.wears(Mark.CODE):
             self._out += escaped(atom.text)

@@ -34,7 +34,7 @@ log = structlog.get_logger()
 WAITING_MAX = 2_000
 """Stored events that wait to be acted on. Beyond it nothing is acknowledged until there is room."""
 
-_PASSED_ON = frozenset({"ssl_check", "url_verification"})
+_PASSED_ON = ("ssl_check", "url_verification")
 """What Bolt answers itself. Everything else ends with us."""
 
 Next = Callable[[], Awaitable[BoltResponse]]

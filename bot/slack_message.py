@@ -163,7 +163,7 @@ class Reading:
         so that `@hearth /stop` is a command."""
         us = stored.us or self.us
         if us:
-            text = re.sub(rf"^(?:\s*<@{us}(?:\|[^<>]*)?>)+[\s,:]*", "", text)
+            text = re.sub(rf"^(?:[\s,:]*<@{us}(?:\|[^<>]*)?>)+[\s,:]*", "", text)
         return self.plain(text, stored)
 
     def plain(self, text: str, stored: Stored) -> str:
@@ -230,7 +230,7 @@ def _attachments(message: Json) -> tuple[Attachment, ...]:
 
 def _is_there(file: object) -> bool:
     """Files that were deleted, or that the workspace's plan hides, are named all the same."""
-    return isinstance(file, dict) and file.get("mode") not in {"tombstone", "hidden_by_limit"}
+    return isinstance(file, dict) and file.get("mode") not in ("tombstone", "hidden_by_limit")
 
 
 def _attachment(file: Json) -> Attachment:

@@ -125,16 +125,16 @@ def _event(payload: Json) -> Sketch | None:
     event = payload.get("event")
     if not isinstance(event, dict):
         raise ValueError("an event without its body")
-    kind = event.get("type")
+    kind = text_of(event, "type")
     if kind not in {"message", "app_mention"}:
         return None
     team, us = _installed(payload)
-    match event.get("subtype") or "":
+    match text_of(event, "subtype"):
         case "message_changed":
             return _edit(event, team, us) if kind == "message" else None
         case "message_deleted":
             return _deletion(event, team, us) if kind == "message" else None
-        case str() as subtype if subtype in SPOKEN:
+        case subtype if subtype in SPOKEN:
             return _post(event, team, us)
     return None
 
@@ -144,7 +144,10 @@ def _post(event: dict[str, Any], team: str, us: str) -> Sketch | None:
         return None
     channel, ts = needed_id(event, "channel"), needed_ts(event, "ts")
     event_id = f"{channel}:{ts}"
-    if event.get("type") == "app_mention" and not mentions(text_of(event, "text"), us):
+    is_mention = event.get("type") == "app_mention"
+    if is_mention and event.get("edited"):
+        return None  # a mention that an edit brought: `message_changed` tells of it, too
+    if is_mention and not mentions(text_of(event, "text"), us):
         # Slack says that we are meant and the text does not show it, so `message` alone would
         # not say it either: kept as an event of its own, which counts only where that did not.
         event_id = f"{event_id}:mention"
@@ -167,7 +170,7 @@ def _edit(event: dict[str, Any], team: str, us: str) -> Sketch | None:
     if now.get("subtype") == "tombstone" and isinstance(before, dict):
         gone = {**event, "deleted_ts": now.get("ts"), "previous_message": before}
         return _deletion(gone, team, us)
-    if not _is_of_a_person(now, us) or (now.get("subtype") or "") not in SPOKEN:
+    if not _is_of_a_person(now, us) or text_of(now, "subtype") not in SPOKEN:
         return None
     if isinstance(before, dict) and before.get("text") == now.get("text"):
         return None  # a preview of a link came, or the first reply
@@ -189,7 +192,7 @@ def _deletion(event: dict[str, Any], team: str, us: str) -> Sketch | None:
     before = event.get("previous_message")
     if not isinstance(before, dict) or not _is_of_a_person(before, us):
         return None
-    if (before.get("subtype") or "") not in SPOKEN:
+    if text_of(before, "subtype") not in SPOKEN:
         return None
     channel = needed_id(event, "channel")
     ts = needed_ts(event, "deleted_ts")
@@ -225,7 +228,7 @@ def _us(installed: Json) -> str:
 def _is_of_a_person(message: Json, us: str) -> bool:
     """Bolt's own filter stands behind ours, and lets other bots and deletions through."""
     user = message.get("user")
-    return bool(user) and user not in {us, SLACKBOT} and not message.get("bot_id")
+    return bool(user) and user not in (us, SLACKBOT) and not message.get("bot_id")
 
 
 def thread_of(message: Json, channel: str) -> str | None:
