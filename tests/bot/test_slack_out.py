@@ -1,0 +1,413 @@
+"""What goes out to Slack, and what is said of how that went."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from agent.messages import Address
+from bot.channel import (
+    InDoubt,
+    MessageGone,
+    MessagePart,
+    NotSent,
+    Refused,
+    Sent,
+    SettlesDoubt,
+)
+from bot.clock import SystemClock
+from bot.lab.faults import Action, answer, bad_gateway, drop, garble, hold, reset
+from bot.lab.slack import APP_TOKEN, TOKEN, FakeSlack, flood, refusal
+from bot.pace import Rates
+from bot.slack import SlackChannel, SlackOptions
+from bot.slack_lookup import EVENT_TYPE, PAGE
+from bot.slack_pace import BURST, EditPace
+from tests.bot.kit import eventually
+from tests.memory.kit import StillClock
+
+TEAM = "T0LAB"
+DIRECT = Address(channel="slack", chat_id=f"{TEAM}.D0ANN")
+PART = MessagePart(markup="*hi* &amp; bye", source="**hi** & bye", mark="7.0.1000")
+
+
+@asynccontextmanager
+async def channel(
+    timeout_s: float = 2.0, **slack: Any
+) -> AsyncIterator[tuple[SlackChannel, FakeSlack]]:
+    async with FakeSlack(**slack) as fake:
+        fake.direct()
+        options = SlackOptions(
+            bot_token=TOKEN,
+            app_token=APP_TOKEN,
+            base_url=fake.api_url,
+            send_timeout_s=timeout_s,
+            edits_per_minute=0,
+            rates=Rates(per_chat=0, per_group_minute=0, total=0),
+        )
+        async with SlackChannel(options, clock=SystemClock()) as made:
+            yield made, fake
+
+
+async def test_a_message_goes_out_as_mrkdwn_with_its_mark_and_opens_no_links() -> None:
+    async with channel() as (slack, fake):
+        sent = await slack.send(DIRECT, PART)
+
+        [seen] = fake.chat("D0ANN")
+        assert sent == Sent(message_id=seen.ts)
+        assert seen.text == PART.markup
+        assert seen.metadata == {"event_type": EVENT_TYPE, "event_payload": {"id": PART.mark}}
+        [call] = fake.calls("chat.postMessage")
+        for name in ("unfurl_links", "unfurl_media", "link_names"):
+            assert call.params[name] is False
+        assert call.params["parse"] == "none"
+
+
+async def test_an_answer_stands_in_its_thread_and_an_edit_leaves_it_there() -> None:
+    async with channel() as (slack, fake):
+        ts = fake.post(channel="C1", text="x")
+        thread = Address(channel="slack", chat_id=f"{TEAM}.C1", thread_id=ts)
+
+        sent = await slack.send(thread, PART)
+        assert isinstance(sent, Sent)
+        edited = await slack.edit(thread, sent.message_id, replace(PART, markup="later"))
+
+        [_, seen] = fake.thread("C1", ts)
+        assert edited == sent
+        assert (seen.text, seen.thread_ts, seen.edits) == ("later", ts, 1)
+        assert seen.metadata is not None
+
+
+@pytest.mark.parametrize(
+    ("action", "outcome"),
+    [
+        (flood(7), NotSent),
+        (refusal("ratelimited"), NotSent),
+        (refusal("token_revoked"), NotSent),
+        (refusal("invalid_auth"), NotSent),
+        (refusal("missing_scope", needed="chat:write"), NotSent),
+        (refusal("channel_not_found"), Refused),
+        (refusal("is_archived"), Refused),
+        (refusal("no_such_word"), Refused),
+        (refusal("fatal_error"), InDoubt),
+        (refusal("internal_error", after=True), InDoubt),
+        (bad_gateway(), InDoubt),
+        (bad_gateway(after=True), InDoubt),
+        (answer(500, {"ok": False}), InDoubt),
+        (answer(200, {}), InDoubt),
+        (answer(200, []), InDoubt),
+        (answer(200, "no JSON"), InDoubt),
+        (answer(200, {"ok": True}), InDoubt),
+        (answer(200, {"ok": True, "ts": 7}), InDoubt),
+        (answer(200, {"ok": False, "error": 7}), InDoubt),
+        (garble(), InDoubt),
+        (drop(), InDoubt),
+        (reset(after=True), InDoubt),
+    ],
+    ids=lambda value: f"{value.kind} {value.status} {value.body}" if hasattr(value, "kind") else "",
+)
+async def test_each_trouble_of_a_send_is_told_for_what_it_is(
+    action: Action, outcome: type[object]
+) -> None:
+    async with channel() as (slack, fake):
+        fake.fault("chat.postMessage", action=action)
+
+        found = await slack.send(DIRECT, PART)
+        again = await slack.send(DIRECT, PART)
+
+        assert isinstance(found, outcome), found
+        assert isinstance(again, Sent)
+        assert len(fake.calls("chat.postMessage")) == 2, "nothing is sent again unasked"
+
+
+async def test_a_pause_that_slack_asks_for_is_handed_on() -> None:
+    async with channel() as (slack, fake):
+        fake.fault("chat.postMessage", action=flood(7))
+        fake.fault("chat.postMessage", action=answer(429, "slow down"))
+
+        found = [await slack.send(DIRECT, PART) for _ in range(2)]
+
+        assert [one.retry_after_s for one in found if isinstance(one, NotSent)] == [7.0, 30.0]
+
+
+async def test_a_silent_slack_is_not_waited_for_for_ever() -> None:
+    async with channel(timeout_s=0.2) as (slack, fake):
+        fake.fault("chat.postMessage", action=hold())
+
+        async with asyncio.timeout(2):
+            assert isinstance(await slack.send(DIRECT, PART), InDoubt)
+        fake.release()
+
+
+async def test_where_nobody_listens_nothing_was_sent() -> None:
+    async with channel() as (_slack, fake):
+        pass
+    async with SlackChannel(
+        SlackOptions(bot_token=TOKEN, base_url=fake.api_url), clock=SystemClock()
+    ) as alone:
+        assert isinstance(await alone.send(DIRECT, PART), NotSent)
+
+
+@pytest.mark.case("CH-21")
+@pytest.mark.parametrize("method", ["chat.postMessage", "chat.update"])
+@pytest.mark.parametrize("word", ["msg_too_long", "invalid_blocks", "no_text"])
+async def test_where_the_markup_is_refused_the_plain_text_goes_out(method: str, word: str) -> None:
+    async with channel() as (slack, fake):
+        first = await slack.send(DIRECT, PART) if method == "chat.update" else None
+        fake.fault(method, action=refusal(word))
+
+        if isinstance(first, Sent):
+            done: object = await slack.edit(DIRECT, first.message_id, PART)
+        else:
+            done = await slack.send(DIRECT, PART)
+
+        [seen] = fake.chat("D0ANN")
+        assert isinstance(done, Sent)
+        assert seen.text == "**hi** &amp; bye"
+
+
+async def test_a_missing_scope_is_named_with_what_to_do() -> None:
+    async with channel() as (slack, fake):
+        fake.rules.bot_scopes.discard("chat:write")
+
+        found = await slack.send(DIRECT, PART)
+
+        assert isinstance(found, NotSent)
+        assert "needs the scope chat:write" in found.reason
+        assert "reinstall the app" in found.reason
+
+
+async def test_a_channel_that_the_bot_is_not_in_is_said_plainly() -> None:
+    async with channel() as (slack, fake):
+        fake.add_channel(channel="C1", bot_inside=False)
+
+        found = await slack.send(Address(channel="slack", chat_id=f"{TEAM}.C1"), PART)
+
+        assert isinstance(found, Refused)
+        assert "invite it there" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("action", "outcome"),
+    [
+        (flood(3), NotSent),
+        (refusal("token_expired"), NotSent),
+        (refusal("message_not_found"), MessageGone),
+        (refusal("cant_update_message"), MessageGone),
+        (refusal("edit_window_closed"), MessageGone),
+        (drop(after=True), InDoubt),
+        (bad_gateway(), InDoubt),
+    ],
+    ids=lambda value: f"{value.kind} {value.body}" if hasattr(value, "kind") else "",
+)
+async def test_each_trouble_of_an_edit_is_told_for_what_it_is(
+    action: Action, outcome: type[object]
+) -> None:
+    async with channel() as (slack, fake):
+        sent = await slack.send(DIRECT, PART)
+        assert isinstance(sent, Sent)
+        fake.fault("chat.update", action=action)
+
+        assert isinstance(await slack.edit(DIRECT, sent.message_id, PART), outcome)
+
+
+async def test_all_edits_of_the_workspace_wait_when_slack_asks_for_a_pause() -> None:
+    async with channel() as (slack, fake):
+        sent = await slack.send(DIRECT, PART)
+        assert isinstance(sent, Sent)
+        fake.fault("chat.update", action=flood(9))
+        await slack.edit(DIRECT, sent.message_id, PART)
+
+        other = await slack.edit(Address(channel="slack", chat_id=f"{TEAM}.C1"), "1.1", PART)
+
+        assert isinstance(other, NotSent)
+        assert other.retry_after_s is not None
+        assert other.retry_after_s > 8
+        assert len(fake.calls("chat.update")) == 1
+
+
+# --- what became of a send ---------------------------------------------------------------------
+
+
+async def test_a_message_is_found_by_its_mark_wherever_it_stands() -> None:
+    async with channel() as (slack, fake):
+        ts = fake.post(channel="C1", text="x")
+        thread = Address(channel="slack", chat_id=f"{TEAM}.C1", thread_id=ts)
+        assert isinstance(slack, SettlesDoubt)
+
+        for place in (DIRECT, thread):
+            assert isinstance(await slack.look_up(place, PART.mark, since_ms=0), NotSent)
+            sent = await slack.send(place, PART)
+            await slack.send(place, replace(PART, mark="8.0.1000"))
+            assert await slack.look_up(place, PART.mark, since_ms=0) == sent
+
+
+async def test_only_our_own_kind_of_mark_counts() -> None:
+    async with channel() as (slack, fake):
+        payload = {"event_type": "other", "event_payload": {"id": PART.mark}}
+        await slack._web.call("chat.postMessage", channel="D0ANN", text="x", metadata=payload)
+
+        assert isinstance(await slack.look_up(DIRECT, PART.mark, since_ms=0), NotSent)
+        assert fake.chat("D0ANN")
+
+
+async def test_a_busy_thread_is_looked_through_to_its_end() -> None:
+    async with channel() as (slack, fake):
+        ts = fake.post(channel="C1", text="x")
+        thread = Address(channel="slack", chat_id=f"{TEAM}.C1", thread_id=ts)
+        for n in range(PAGE + 5):
+            fake.post(channel="C1", text=str(n), thread_ts=ts)
+        sent = await slack.send(thread, PART)
+
+        assert await slack.look_up(thread, PART.mark, since_ms=0) == sent
+        assert len(fake.calls("conversations.replies")) == 2
+
+
+async def test_what_is_older_than_the_row_is_not_meant() -> None:
+    async with channel() as (slack, _fake):
+        await slack.send(DIRECT, PART)
+        tomorrow_ms = int(SystemClock().now().timestamp() * 1000) + 86_400_000
+
+        assert isinstance(await slack.look_up(DIRECT, PART.mark, since_ms=tomorrow_ms), NotSent)
+
+
+@pytest.mark.parametrize(
+    ("action", "outcome"),
+    [
+        (flood(3), InDoubt),
+        (drop(), InDoubt),
+        (bad_gateway(), InDoubt),
+        (refusal("missing_scope", needed="im:history"), InDoubt),
+        (refusal("channel_not_found"), Refused),
+        (answer(200, {"ok": True, "messages": [3, {"metadata": 7}]}), NotSent),
+        (answer(200, {"ok": True}), NotSent),
+    ],
+    ids=lambda value: f"{value.kind} {value.body}" if hasattr(value, "kind") else "",
+)
+async def test_what_cannot_be_looked_up_is_not_guessed(
+    action: Action, outcome: type[object]
+) -> None:
+    async with channel() as (slack, fake):
+        fake.fault("conversations.history", action=action)
+
+        assert isinstance(await slack.look_up(DIRECT, PART.mark, since_ms=0), outcome)
+
+
+async def test_an_answer_to_a_thread_that_is_gone_is_looked_for_in_the_channel() -> None:
+    async with channel() as (slack, fake):
+        ts = fake.post(channel="C1", text="x")
+        thread = Address(channel="slack", chat_id=f"{TEAM}.C1", thread_id=ts)
+        fake.delete(channel="C1", ts=ts)
+
+        sent = await slack.send(thread, PART)
+
+        assert await slack.look_up(thread, PART.mark, since_ms=0) == sent
+
+
+# --- typing ------------------------------------------------------------------------------------
+
+
+async def test_in_an_assistants_thread_a_status_is_shown_until_the_answer() -> None:
+    async with channel() as (slack, fake):
+        ts = fake.start_assistant()
+        thread = Address(channel="slack", chat_id=f"{TEAM}.D0ANN", thread_id=ts)
+
+        for _ in range(3):
+            await slack.typing(thread)
+        shown = fake.status("D0ANN", ts)
+        await slack.send(thread, PART)
+
+        assert shown == "is thinking…"
+        assert fake.status("D0ANN", ts) is None
+        assert len(fake.calls("assistant.threads.setStatus")) == 1
+
+
+async def test_elsewhere_nothing_is_asked_of_slack_and_a_refusal_is_borne() -> None:
+    async with channel() as (slack, fake):
+        await slack.typing(DIRECT)
+        await slack.typing(Address(channel="slack", chat_id=f"{TEAM}.C1", thread_id="1.1"))
+        fake.fault("assistant.threads.setStatus", action=refusal("invalid_thread_ts"))
+        await slack.typing(Address(channel="slack", chat_id=f"{TEAM}.D0ANN", thread_id="1.1"))
+
+        assert len(fake.calls()) == 1
+
+
+# --- the pace of edits -------------------------------------------------------------------------
+
+
+async def test_edits_of_all_messages_share_one_bucket() -> None:
+    clock = StillClock()
+    pace = EditPace(30, clock=clock)
+
+    at_once = [await pace.turn(f"m{n}") for n in range(int(BURST))]
+    later = await pace.turn("one more")
+    clock.move(1.5)
+    soon = await pace.turn("one more")
+
+    assert at_once == [None] * int(BURST)
+    assert later == 2.0
+    assert soon is None
+    assert clock.monotonic() == pytest.approx(2.0), "it waited for the rest of its turn"
+
+
+async def test_the_more_replies_grow_the_slower_each_does() -> None:
+    clock = StillClock()
+    pace = EditPace(60, clock=clock)
+
+    await pace.turn("one")
+    alone = pace.every(1.0)
+    for n in range(8):
+        await pace.turn(f"m{n}")
+    crowded = pace.every(1.0)
+    clock.move(60)
+    after = pace.every(1.0)
+
+    assert alone == 1.0
+    assert crowded > 9
+    assert after <= 1.3
+
+
+async def test_without_a_limit_edits_go_out_at_once() -> None:
+    clock = StillClock()
+    pace = EditPace(0, clock=clock)
+
+    assert [await pace.turn("m") for _ in range(100)] == [None] * 100
+    assert pace.every(1.0) == 1.0
+
+
+async def test_posts_keep_the_pace_of_a_channel_without_being_told() -> None:
+    async with FakeSlack() as fake:
+        fake.rules.limits = True
+        fake.direct()
+        options = SlackOptions(
+            bot_token=TOKEN,
+            base_url=fake.api_url,
+            rates=Rates(per_chat=20, per_group_minute=0, total=0),
+        )
+        async with SlackChannel(options, clock=SystemClock()) as slack:
+            for _ in range(3):
+                await slack.ready(DIRECT)
+                assert isinstance(await slack.send(DIRECT, PART), Sent)
+            assert isinstance(await slack.send(DIRECT, PART), NotSent)
+
+
+# --- secrets -----------------------------------------------------------------------------------
+
+
+async def test_no_token_stands_in_what_is_logged_or_said(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    with capture_logs() as logs:
+        async with channel() as (slack, fake):
+            for action in (refusal("invalid_auth"), drop(), bad_gateway(), answer(200, "x")):
+                fake.fault("chat.postMessage", action=action)
+                found = await slack.send(DIRECT, PART)
+                assert TOKEN not in str(found)
+            await eventually(lambda: len(fake.calls("chat.postMessage")) == 4)
+
+    assert TOKEN not in str(logs)
+    assert TOKEN not in caplog.text
