@@ -12,7 +12,16 @@ from agent.history import estimate_tokens, repair, shorten_before, text_of
 from agent.layers import notes
 from agent.library import Library
 from agent.messages import ConversationId, TurnInput
-from agent.ports import Conversations, Draft, Drafts, Json, Model, Traces, TurnContext
+from agent.ports import (
+    Conversations,
+    Draft,
+    Drafts,
+    Json,
+    Model,
+    Models,
+    Traces,
+    TurnContext,
+)
 from agent.prefix import Part, Prefix, compare, entry_parts, tools_part
 from agent.request import ModelRequest
 from agent.tools.toolbox import Toolbox
@@ -36,7 +45,7 @@ class Asking:
 
     def __init__(
         self,
-        model: Model,
+        models: Models,
         conversations: Conversations,
         drafts: Drafts,
         traces: Traces,
@@ -46,7 +55,7 @@ class Asking:
         temperature: float,
         max_output_tokens: int,
     ) -> None:
-        self._model = model
+        self._models = models
         self._conversations = conversations
         self._drafts = drafts
         self._former = _Former(traces)
@@ -59,22 +68,27 @@ class Asking:
     async def __call__(self, ctx: TurnContext, question: Json) -> Json:
         """Answers with `{"answer": ...}` or `{"error": {"kind", "text"}}`, beside what of the
         history was sent (`turns_sent`, and `sent_from` where that is less than there is), what a
-        cache can serve of it (`prefix`), and the hint that was sent as the last entry (`hint`)."""
+        cache can serve of it (`prefix`), and the hint that was sent as the last entry (`hint`).
+        `stand_in` names the model that answered and the one that should have, where they differ;
+        `owner` holds sentences for the owner."""
         turn = TurnInput.from_json(question["turn"])
+        model = await self._models.named(question["model"])
         sent, facts = await self._history(turn, question)
         if question["hint"]:
             facts["hint"] = notes.hint(self._library.texts(), question["hint"])
-        request = await self._request(sent, question, facts.get("hint", ""))
+        request = await self._request(model, sent, question, facts.get("hint", ""))
         facts |= await self._compared(turn, question, request)
         draft = self._drafts.open(ctx.run_id, turn.message.address)
         try:
-            self._require_fit(request)
-            answer = await self._model.answer(request, on_text=_Stream(draft, question["shown"]))
+            _require_fit(model, request)
+            answer = await model.answer(request, on_text=_Stream(draft, question["shown"]))
         except StorageError:
             raise
         except AssistantError as error:
             kind = type(error).__name__
-            log.warning("model.error", model=self._model.name, kind=kind, why=str(error))
+            log.warning("model.error", model=model.name, kind=kind, why=str(error))
+            # The error itself is told by the turn.
+            facts["owner"] = [text for text in self._models.untold() if text != str(error)]
             return facts | {"error": {"kind": kind, "text": str(error)}}
         log.info(
             "model.answer",
@@ -85,6 +99,9 @@ class Asking:
             completion_tokens=answer.usage.completion,
             cached_tokens=answer.usage.cached,
         )
+        facts["owner"] = list(self._models.untold())
+        if answer.model and answer.model != model.name:
+            facts["stand_in"] = [answer.model, model.name]
         if question["auto_invoke"] and not answer.calls:
             facts["unhelpful"] = self._is_unhelpful(answer.text, turn.message.text)
         return facts | {"answer": to_json(answer)}
@@ -131,42 +148,20 @@ class Asking:
         sent_from = sent[0].id if sent else upto + 1
         return [*shorten_before(sent, short)], {"turns_sent": len(kept), "sent_from": sent_from}
 
-    async def _request(self, sent: list[Entry], question: Json, hint: str) -> ModelRequest:
+    async def _request(
+        self, model: Model, sent: list[Entry], question: Json, hint: str
+    ) -> ModelRequest:
         now = [entry_from_json(data) for data in question["entries"]]
         if hint:
             now.append(Note(text=hint))
         return ModelRequest(
             system=await self._system(question["system"]),
-            entries=repair(self._told(sent + now)),
+            entries=repair(_told(model, sent + now)),
             tools=self._toolbox.named(question["tools"]),
             temperature=self._temperature,
-            max_output_tokens=self._model.traits.output_tokens(self._max_output_tokens),
-            extra=self._effort(question),
+            max_output_tokens=model.traits.output_tokens(self._max_output_tokens),
+            extra=_effort(model, question),
         )
-
-    def _effort(self, question: Json) -> dict[str, str]:
-        """A message that wants no thinking is not thought about for long (SPEC §5)."""
-        lowered = question["direct"] and self._model.traits.effort
-        return {"reasoning_effort": "low"} if lowered else {}
-
-    def _told(self, entries: list[Entry]) -> list[Entry]:
-        """A demo model would take notes about a conversation for the words to repeat."""
-        if not self._model.traits.demo:
-            return entries
-        return [entry for entry in entries if not isinstance(entry, Note)]
-
-    def _require_fit(self, request: ModelRequest) -> None:
-        """A request that is larger than the window is never sent (SPEC §5)."""
-        room = self._model.traits.window - request.max_output_tokens
-        texts = [request.system, *(text_of(entry) for entry in request.entries)]
-        texts += [json.dumps([tool.description, tool.parameters]) for tool in request.tools]
-        if sum(len(text) for text in texts) * TOKENS_PER_CHAR_MAX <= room:
-            return
-        tokens = sum(estimate_tokens(text) for text in texts)
-        if tokens > room:
-            raise ContextTooLong(
-                f"The request has about {tokens} tokens; {self._model.name} takes {room}."
-            )
 
     async def _system(self, digest: str) -> str:
         if digest not in self._systems:
@@ -174,6 +169,31 @@ class Asking:
                 self._systems.clear()
             self._systems[digest] = await self._conversations.text(digest) or ""
         return self._systems[digest]
+
+
+def _effort(model: Model, question: Json) -> dict[str, str]:
+    """A message that wants no thinking is not thought about for long (SPEC §5)."""
+    lowered = question["direct"] and model.traits.effort
+    return {"reasoning_effort": "low"} if lowered else {}
+
+
+def _told(model: Model, entries: list[Entry]) -> list[Entry]:
+    """A demo model would take notes about a conversation for the words to repeat."""
+    if not model.traits.demo:
+        return entries
+    return [entry for entry in entries if not isinstance(entry, Note)]
+
+
+def _require_fit(model: Model, request: ModelRequest) -> None:
+    """A request that is larger than the window is never sent (SPEC §5)."""
+    room = model.traits.window - request.max_output_tokens
+    texts = [request.system, *(text_of(entry) for entry in request.entries)]
+    texts += [json.dumps([tool.description, tool.parameters]) for tool in request.tools]
+    if sum(len(text) for text in texts) * TOKENS_PER_CHAR_MAX <= room:
+        return
+    tokens = sum(estimate_tokens(text) for text in texts)
+    if tokens > room:
+        raise ContextTooLong(f"The request has about {tokens} tokens; {model.name} takes {room}.")
 
 
 class _Former:

@@ -40,6 +40,8 @@ CUT_NOTICES = {
 
 SHRUNK_NOTICE = "_(The conversation no longer fits the model, so older messages were left out.)_"
 
+STAND_IN_NOTICE = "_(Answered by `{answered}`, as `{usual}` cannot answer now.)_"
+
 NOTICES = {
     "RateLimited": "The model service asks for a pause. Please send that again in a minute.",
     "Overloaded": "The model service cannot be reached or is overloaded. Please try again soon.",
@@ -170,17 +172,22 @@ class _Closing:
             reply = f"{reply}\n\n{CUT_NOTICES[last.finish]}"
         if self.log.sent_from is not None:
             reply = f"{SHRUNK_NOTICE}\n\n{reply}"
-        return self._end(RunStatus.DONE, InboxState.REPLIED, reply)
+        for line in self._about_models():
+            reply = f"{reply}\n\n{line}"
+        notice = "" if self._is_owner_alone() else "\n\n".join(self.log.for_owner)
+        return self._end(RunStatus.DONE, InboxState.REPLIED, reply, owner_notice=notice)
 
     def failed(self, trouble: Trouble) -> TurnEnd:
         """No answer: one honest message, after what was said before the trouble."""
         notice = NOTICES.get(trouble.kind, OTHER_NOTICE)
-        if self._is_owner_alone() and trouble.kind not in NOTICES_ENOUGH:
-            return self.told(f"{notice}\n\n{trouble.text}")
-        owner_notice = ""
-        if trouble.kind in FOR_THE_OWNER and not self._is_owner_alone():
-            owner_notice = f"A turn in {self.turn.message.address.key} failed. {trouble.text}"
-        return self.told(notice, owner_notice=owner_notice)
+        for_owner = list(self.log.for_owner)
+        if self._is_owner_alone():
+            why = [] if trouble.kind in NOTICES_ENOUGH else [trouble.text]
+            return self.told("\n\n".join([notice, *why, *for_owner]))
+        if trouble.kind in FOR_THE_OWNER:
+            failed = f"A turn in {self.turn.message.address.key} failed. {trouble.text}"
+            for_owner.insert(0, failed)
+        return self.told(notice, owner_notice="\n\n".join(for_owner))
 
     def told(self, notice: str, *, owner_notice: str = "") -> TurnEnd:
         """Ends as failed with this notice, which history keeps as a note."""
@@ -225,6 +232,18 @@ class _Closing:
         if not self.log.entries:
             self._hear()
         self.log.close(INTERRUPTED)
+
+    def _about_models(self) -> list[str]:
+        """Who answered in place of the usual model, unless it did last time too; and to the owner
+        alone, what they have to see to (SPEC §8.3)."""
+        lines = []
+        answered_last = self.begun.answered_last if self.begun else ""
+        if self.log.stand_in is not None and self.log.stand_in[0] != answered_last:
+            answered, usual = self.log.stand_in
+            lines.append(STAND_IN_NOTICE.format(answered=answered, usual=usual))
+        if self._is_owner_alone():
+            lines += [f"_({text})_" for text in self.log.for_owner]
+        return lines
 
     def _is_owner_alone(self) -> bool:
         return self.turn.role is Role.OWNER and not self.turn.message.is_group

@@ -9,12 +9,20 @@ import structlog
 from agent.gathering import Gathered, Gathering, Occasion
 from agent.history import estimate_tokens, shorten_before, shortening_step, window
 from agent.messages import TurnInput
-from agent.ports import Conversations, History, Json, StoredEntry, TurnContext
+from agent.ports import (
+    Conversations,
+    History,
+    InUse,
+    Json,
+    Models,
+    StoredEntry,
+    TurnContext,
+)
 from agent.prefix import Part, entry_parts, part_of, tools_part
 from agent.prompt import Placement, Prompt, assemble, demo_prompt
 from agent.request import ModelTraits, PromptLayer, Stability, ToolSpec
 from agent.tools.toolbox import Toolbox
-from agent.transcript import Context, Entry
+from agent.transcript import Answered, Context, Entry
 
 log = structlog.get_logger()
 
@@ -42,10 +50,12 @@ class PromptOptions:
 class Plan:
     """What would be sent for an occasion, and of what it is made. Nothing is stored by making one.
 
-    `sent` is the history that goes along, `parts` those of the system message for the guard;
-    `sent_from` is set when the window moves, `shortened_to` says from where old results are whole.
+    `model` is whom it is made for. `sent` is the history that goes along, `parts` those of the
+    system message for the guard; `sent_from` is set when the window moves, `shortened_to` says
+    from where old results are whole.
     """
 
+    model: InUse
     gathered: Gathered
     prompt: Prompt
     history: History
@@ -98,14 +108,14 @@ class Beginning:
         conversations: Conversations,
         gathering: Gathering,
         toolbox: Toolbox,
+        models: Models,
         *,
-        traits: ModelTraits,
         options: PromptOptions,
     ) -> None:
         self._conversations = conversations
         self._gathering = gathering
         self._toolbox = toolbox
-        self._traits = traits
+        self._models = models
         self._options = options
         self._told_missing: set[str] = set()
 
@@ -118,20 +128,22 @@ class Beginning:
 
     async def plan(self, occasion: Occasion) -> Plan:
         """What would be sent now. Raises StorageError."""
+        model = await self._models.at(occasion.turn.message.address.key)
         history = await self._conversations.history(occasion.turn.conversation)
         gathered = await self._gathering.gather(occasion, history)
-        tools = self._tools(occasion.turn)
-        if self._traits.demo:
-            return self._demo(gathered, history)
+        if model.traits.demo:
+            return self._demo(model, gathered, history)
+        traits = model.traits
+        tools = self._tools(occasion.turn, traits)
         tools_tokens = tools_part(tools).tokens if tools else 0
         words = estimate_tokens(occasion.turn.message.text)
-        around = self._options_output() + tools_tokens + words
-        sent_from = self._window(history.entries, self._options.tokens_max)
+        around = traits.output_tokens(self._options.max_output_tokens) + tools_tokens + words
+        sent_from = self._window(history.entries, self._options.tokens_max, traits)
         for attempt in range(FITTING_TRIES):
             sent, shortened_to = self._sent(history, sent_from)
             entries = shorten_before(sent, shortened_to)
             history_tokens = sum(part.tokens for part in entry_parts(entries))
-            room = min(self._prompt_max(), self._traits.window - around - history_tokens)
+            room = min(self._prompt_max(traits), traits.window - around - history_tokens)
             prompt = assemble(
                 gathered.scene,
                 sent_contexts=[entry.text for entry in entries if isinstance(entry, Context)],
@@ -140,12 +152,13 @@ class Beginning:
             )
             if prompt.tokens <= room or not sent:
                 break
-            left = self._traits.window - around - prompt.tokens
-            moved = self._window(history.entries, left) if attempt == 0 else None
+            left = traits.window - around - prompt.tokens
+            moved = self._window(history.entries, left, traits) if attempt == 0 else None
             # What does not even fit without layers gives way whole: the turn's words stay.
             past_all = history.entries[-1].id + 1
             sent_from = moved if moved is not None and moved != sent_from else past_all
         return Plan(
+            model=model,
             gathered=gathered,
             prompt=prompt,
             history=history,
@@ -159,16 +172,17 @@ class Beginning:
                 history=history_tokens,
                 words=words,
                 room=room,
-                window=self._traits.window,
+                window=traits.window,
             ),
         )
 
-    def _demo(self, gathered: Gathered, history: History) -> Plan:
+    def _demo(self, model: InUse, gathered: Gathered, history: History) -> Plan:
         """A demo model: a tiny prompt, and as much history as it bears."""
         prompt = demo_prompt(gathered.scene)
-        sent_from = self._window(history.entries, self._options.tokens_max)
+        sent_from = self._window(history.entries, self._options.tokens_max, model.traits)
         sent = tuple(one for one in history.entries if one.id >= (sent_from or 0))
         return Plan(
+            model=model,
             gathered=gathered,
             prompt=prompt,
             history=history,
@@ -181,8 +195,8 @@ class Beginning:
                 tools=0,
                 history=sum(part.tokens for part in entry_parts(one.entry for one in sent)),
                 words=estimate_tokens(gathered.scene.turn.message.text),
-                room=self._prompt_max(),
-                window=self._traits.window,
+                room=self._prompt_max(model.traits),
+                window=model.traits.window,
             ),
         )
 
@@ -195,22 +209,21 @@ class Beginning:
         step = shortening_step(sent, history.shortened_to, always=sent_from is not None)
         return sent, step if step is not None else history.shortened_to
 
-    def _window(self, entries: tuple[StoredEntry, ...], tokens_max: int) -> int | None:
+    def _window(
+        self, entries: tuple[StoredEntry, ...], tokens_max: int, traits: ModelTraits
+    ) -> int | None:
         return window(
             entries,
             messages_max=self._options.messages_max,
-            tokens_max=min(tokens_max, int(self._traits.window * WINDOW_SHARE_MAX)),
+            tokens_max=min(tokens_max, int(traits.window * WINDOW_SHARE_MAX)),
             count=estimate_tokens,
         )
 
-    def _prompt_max(self) -> int:
-        return self._options.prompt_tokens_max or int(self._traits.window * WINDOW_SHARE_MAX)
+    def _prompt_max(self, traits: ModelTraits) -> int:
+        return self._options.prompt_tokens_max or int(traits.window * WINDOW_SHARE_MAX)
 
-    def _options_output(self) -> int:
-        return self._traits.output_tokens(self._options.max_output_tokens)
-
-    def _tools(self, turn: TurnInput) -> tuple[ToolSpec, ...]:
-        if not self._traits.tools:
+    def _tools(self, turn: TurnInput, traits: ModelTraits) -> tuple[ToolSpec, ...]:
+        if not traits.tools:
             return ()
         options = self._options
         return self._toolbox.specs(options.allowed_tools, options.denied_tools, turn.role)
@@ -228,6 +241,8 @@ def _as_json(plan: Plan) -> Json:
     prompt = plan.prompt
     return {
         "conversation": plan.gathered.scene.turn.conversation,
+        "model": plan.model.name,
+        "answered_last": _answered_last(plan.history),
         "upto": plan.history.entries[-1].id if plan.history.entries else 0,
         "sent_from": plan.sent_from,
         "shortened_to": plan.shortened_to,
@@ -246,6 +261,14 @@ def _as_json(plan: Plan) -> Json:
         "picked": [list(pick) for pick in plan.gathered.picked],
         "tokens": asdict(plan.tokens),
     }
+
+
+def _answered_last(history: History) -> str:
+    """The model that a person of this conversation heard last, as far as it is still sent."""
+    for stored in reversed(history.entries):
+        if isinstance(stored.entry, Answered):
+            return stored.entry.model
+    return ""
 
 
 def layers_as_json(plan: Plan) -> list[Json]:

@@ -69,6 +69,8 @@ class Begun:
     shortened_to: int = 0
     layers: tuple[Json, ...] = ()
     auto_invoke: tuple[Json, ...] = ()
+    model: str = ""
+    answered_last: str = ""
 
     @classmethod
     def from_json(cls, data: Json) -> Begun:
@@ -85,6 +87,8 @@ class Begun:
             shortened_to=data.get("shortened_to", 0),
             layers=tuple(data.get("layers", ())),
             auto_invoke=tuple(data.get("auto_invoke", ())),
+            model=data.get("model", ""),
+            answered_last=data.get("answered_last", ""),
         )
 
 
@@ -95,6 +99,10 @@ class Log:
     entries: list[Entry] = field(default_factory=list)
     sent_from: int | None = None
     """Where the history that was sent began, once not all of it fitted."""
+    stand_in: tuple[str, str] | None = None
+    """The model that gave the last answer, and the usual one, where they differ."""
+    for_owner: list[str] = field(default_factory=list)
+    """What the owner has to hear, a sentence each."""
 
     def hear(self, turn: TurnInput, *, context: str = "") -> None:
         """The person's words as typed, after a note of what came with them, before the block."""
@@ -194,6 +202,9 @@ class Loop:
             output = await ctx.step("model", self._question(turn, rounds, log, offered=offered))
             if output.get("sent_from") is not None:
                 log.sent_from = output["sent_from"]
+            log.for_owner += output.get("owner", ())
+            stand_in = output.get("stand_in")
+            log.stand_in = (stand_in[0], stand_in[1]) if stand_in else None
             if (error := output.get("error")) is not None:
                 if error["kind"] == "ContextTooLong" and _made_smaller(rounds, log, output):
                     continue
@@ -238,6 +249,7 @@ class Loop:
                 if layer["system"]
             ],
             "auto_invoke": bool(begun.auto_invoke),
+            "model": begun.model,
         }
 
     # --- when the answer is of no help ---------------------------------------------------------

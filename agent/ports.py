@@ -50,6 +50,28 @@ class Model(Protocol):
         """One answer, within the client's own time limit (ModelTimeout)."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InUse:
+    """The model of a conversation. `name` is recorded by turns, so that a resumed one asks the
+    same model; prompts are made for its `traits`."""
+
+    name: str
+    traits: ModelTraits
+
+
+class Models(Protocol):
+    """The models that there are, by where they answer and by name. Raises StorageError."""
+
+    async def at(self, lane: str) -> InUse:
+        """Which one answers at an address."""
+
+    async def named(self, name: str) -> Model:
+        """That one, with what stands in for it; the usual one where the name is of none."""
+
+    def untold(self) -> Sequence[str]:
+        """What the owner has to hear of keys and accounts, a sentence each; told once."""
+
+
 # --- the turn engine -----------------------------------------------------------------------
 
 
@@ -247,8 +269,9 @@ class TurnEngine(Protocol):
     async def signal(self, key: str, value: Json) -> bool:
         """Wakes the run that waits for `key`; False if none waits yet (the value is kept)."""
 
-    async def cancel(self, lane: str) -> int:
-        """Ends the running turn of the lane and all that wait in it; returns how many."""
+    async def cancel(self, lane: str, *, by: PersonId | None = None) -> int:
+        """Ends the running turn of the lane and all that wait in it, of one person alone where
+        `by` names one; returns how many."""
 
     async def stop(self, drain_s: float) -> None:
         """No new turns; waits `drain_s` for running ones, parks the rest for the next start."""

@@ -17,7 +17,7 @@ from typing import Literal, Self
 import structlog
 
 from agent.errors import StorageError
-from agent.messages import OutboxId, RunId
+from agent.messages import OutboxId, PersonId, RunId
 from agent.ports import Clock, Journal, Json, NewRun, Program, RunStatus, StoredRun, TurnEnd
 from agent.running import RunningTurn, Suspended, Waiting
 
@@ -84,16 +84,18 @@ class _Lane:
         for waiting in taken:
             bisect.insort(self.waiting, waiting)
 
-    def stop(self, reason: str) -> list[RunId]:
-        """Ends all that runs or waits; returns what was not ending already."""
+    def stop(self, reason: str, *, by: PersonId | None) -> list[RunId]:
+        """Ends all that runs or waits, or what is this person's; returns what was not ending
+        already."""
         ended = []
         for waiting in self.waiting:
-            if not waiting.stored.stopping:
+            if not waiting.stored.stopping and by in {None, waiting.stored.run.by}:
                 waiting.stored = replace(waiting.stored, stopping=reason)
                 ended.append(waiting.stored.run.run_id)
-        if self.active is not None and not self.active.stop_reason:
-            self.active.stop(reason)
-            ended.append(self.active.run_id)
+        active = self.active
+        if active is not None and not active.stop_reason and by in {None, active.stored.run.by}:
+            active.stop(reason)
+            ended.append(active.run_id)
         return ended
 
     def edit(self, run_id: RunId, payload: Json) -> bool:
@@ -207,23 +209,25 @@ class LocalEngine:
             self._take_up(stored)
         return True
 
-    async def cancel(self, lane: str) -> int:
-        """Ends the running turn of the lane and all that wait in it; returns how many."""
-        for stored in [s for s in self._suspended.values() if s.run.lane == lane]:
-            del self._suspended[stored.run.run_id]
-            self._take_up(stored)
+    async def cancel(self, lane: str, *, by: PersonId | None = None) -> int:
+        """Ends the running turn of the lane and all that wait in it, of one person alone where
+        `by` names one; returns how many."""
+        for stored in list(self._suspended.values()):
+            if stored.run.lane == lane and by in {None, stored.run.by}:
+                del self._suspended[stored.run.run_id]
+                self._take_up(stored)
         found = self._lanes.get(lane)
         if found is None:
             return 0
         active = found.active
-        ended = found.stop(BY_PERSON)
+        ended = found.stop(BY_PERSON, by=by)
         try:
             for run_id in ended:
                 await self._journal.stopping(run_id, BY_PERSON)
         except StorageError as trouble:
             # They end all the same; only a kill before their end could revive them.
             log.error("turn.stop_not_written", why=str(trouble))
-        if active is not None:
+        if active is not None and active.run_id in ended:
             await active.closed_within(CANCEL_WAIT_S)
         return len(ended)
 

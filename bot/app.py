@@ -7,42 +7,45 @@ channels' intake until it is told to stop.
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from functools import partial
 
 import structlog
 
 from agent.asking import Asking
 from agent.assistant import Assistant
 from agent.doing import Doing
-from agent.errors import SettingsWrong, StorageError
+from agent.errors import StorageError
 from agent.loop import Loop
-from agent.models.choose import Choice, choose
-from agent.ports import Clock, Model
+from agent.messages import OutboxId
+from agent.models.choose import Choice
+from agent.ports import Clock, Models
+from agent.skills.installing import sweep
 from agent.tools.files import KeptResults
 from agent.turns import LocalEngine
 from agent.version import VERSION
 from bot import commands
 from bot.access import Access
-from bot.channel import Channel
+from bot.channels import Channels, opened_channels
 from bot.config import Settings
-from bot.console import ConsoleChannel
 from bot.context import ContextTeller
 from bot.control import ControlServer, Operation
 from bot.door import Door
 from bot.home import Home, HomeLock, settings_changed
 from bot.logs import Redactor, secrets_of
-from bot.models import keys_of, models_of, opened_model
+from bot.model_desk import ModelDesk
+from bot.model_names import Configured, NameFinder, configured
+from bot.model_pool import ModelPool
+from bot.models import client_of
 from bot.operations import access_operations, status_operations, terminal_operations
 from bot.options import (
+    host_zone,
     limits_of,
-    rates_of,
+    rules_of,
     tool_limits_of,
-    wanted_of,
 )
 from bot.outbox import Outbox
 from bot.parts import (
@@ -57,14 +60,14 @@ from bot.parts import (
     stores_of,
 )
 from bot.prompts import Prompts, prompt_operations
+from bot.reception import Reception
+from bot.skills import SkillDesk, skill_operations
 from bot.status import BotStatus, Watched
 from memory.database import Database
 from memory.inbox import SqliteInbox
 from memory.journal import SqliteJournal
+from memory.models import SqliteChosenModels
 from memory.outbox import SqliteOutbox
-
-if TYPE_CHECKING:
-    from bot.telegram import TelegramChannel
 
 log = structlog.get_logger()
 
@@ -83,8 +86,7 @@ class Bot:
     clock: Clock
     choice: Choice
     access: Access
-    console: ConsoleChannel
-    telegram: TelegramChannel | None
+    channels: Channels
     outbox: Outbox
     engine: LocalEngine
     door: Door
@@ -92,11 +94,7 @@ class Bot:
     journal: SqliteJournal
     status: BotStatus
     prompts: Prompts
-
-    @property
-    def channels(self) -> Mapping[str, Channel]:
-        """By name."""
-        return _by_name(self.console, self.telegram)
+    skills: SkillDesk
 
     def operations(self) -> Mapping[str, Operation]:
         """What the private socket offers."""
@@ -105,8 +103,9 @@ class Bot:
             **access_operations(self.access),
             **status_operations(self.status),
             **prompt_operations(self.prompts),
+            **skill_operations(self.skills),
             **terminal_operations(
-                self.console,
+                self.channels.console,
                 self.access,
                 self.door,
                 self.settled,
@@ -127,12 +126,13 @@ class Bot:
     async def serve(self, stopping: asyncio.Event) -> None:
         """Takes messages in until `stopping` is set; then drains within `turns.drain_s`.
 
-        Raises TelegramRefused when the only channel cannot work.
+        Raises SettingsWrong when no channel can work.
         """
         async with asyncio.TaskGroup() as group:
-            intake = [group.create_task(self._keep_house())]
-            if self.telegram is not None:
-                intake.append(group.create_task(self._take_in(self.telegram)))
+            intake = [
+                group.create_task(self._keep_house()),
+                group.create_task(self.channels.take_in(self.door)),
+            ]
             await stopping.wait()
             log.info("bot.stopping")
             for task in intake:
@@ -156,42 +156,15 @@ class Bot:
         await self.drain()
 
     async def _work_off(self) -> None:
-        if self.telegram is not None:
-            await self.telegram.connect()
-            await self.telegram.fetch_waiting(self.door)
+        await self.channels.fetch_waiting(self.door)
         while True:
             await self.door.idle()
             await self.engine.idle()
-            lanes = [lane for lane in self.outbox.lanes() if self._can_deliver(lane)]
+            lanes = [lane for lane in self.outbox.lanes() if self.channels.can_deliver(lane)]
             if not lanes and not self.engine.busy():
                 return
             for lane in lanes:
                 await self.outbox.idle(lane)
-
-    def _can_deliver(self, lane: str) -> bool:
-        """A reply to the terminal waits until somebody is there, perhaps for days."""
-        return self.console.attended or not lane.startswith(f"{self.console.name}:")
-
-    async def _take_in(self, telegram: TelegramChannel) -> None:
-        await telegram.connect()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(telegram.announce([(c.name, c.help) for c in commands.COMMANDS]))
-            if self.settings.telegram.mode == "webhook":
-                await self._listen(telegram)
-            else:
-                await telegram.poll(self.door)
-
-    async def _listen(self, telegram: TelegramChannel) -> None:
-        from bot.webhook import serve_webhook
-
-        try:
-            await serve_webhook(telegram, self.door, self.settings.telegram)
-        except OSError as error:
-            raise SettingsWrong(
-                f"Cannot listen on {self.settings.telegram.webhook_listen} "
-                f"({os.strerror(error.errno or 0)}). Close what uses that port, or choose another "
-                "in telegram.webhook_listen."
-            ) from error
 
     async def _keep_house(self) -> None:
         """A daily backup, and the steps of old turns go. Trouble is told and tried again."""
@@ -226,25 +199,29 @@ async def open_bot(
         database = await _database(stack, place)
         journal = SqliteJournal(database)
         stores = stores_of(database)
-        access = await access_of(place, database)
-        models = await models_of(place)
-        choice = models[0]
-        model = await stack.enter_async_context(opened_model(place, models))
-        console = ConsoleChannel()
-        telegram = _telegram(settings, clock)
-        if telegram is not None:
-            await stack.enter_async_context(telegram)
+
+        def deliver(rows: Sequence[tuple[str, OutboxId]]) -> None:
+            outbox.deliver(rows)  # which needs the channels, which need to know the people
+
+        access = await access_of(place, database, deliver=deliver)
+        models = await configured(settings, env)
+        choice = models.main.choice
+        pool = await stack.enter_async_context(_pool(place, models, database))
+        await pool.open()
+        channels = await opened_channels(stack, settings, access, clock=clock)
         outbox = await stack.enter_async_context(
             Outbox(
                 SqliteOutbox(database),
-                _by_name(console, telegram),
+                channels.by_name,
                 clock=clock,
-                clean=Redactor((*secrets_of(settings, env), *keys_of(models))).clean,
+                clean=Redactor((*secrets_of(settings, env), *models.keys())).clean,
             )
         )
+        await asyncio.to_thread(sweep, home.workspace / "skills")
         abilities = abilities_of(place, stores)
-        prompting = prompting_of(place, stores, abilities, access=access, choice=choice)
-        assistant = _assistant(place, model, outbox, stores, abilities, prompting)
+        skills = SkillDesk(abilities.shelf, abilities.workshop, rules_of(settings))
+        prompting = prompting_of(place, stores, abilities, access=access, models=pool)
+        assistant = _assistant(place, pool, outbox, stores, abilities, prompting)
         engine = await stack.enter_async_context(
             LocalEngine(
                 journal,
@@ -255,10 +232,12 @@ async def open_bot(
             )
         )
         inbox = SqliteInbox(database)
+        desk = ModelDesk(pool)
         watched = Watched(
             choice=choice,
+            models=desk,
             access=access,
-            channels=_by_name(console, telegram),
+            channels=channels.by_name,
             engine=engine,
             outbox=outbox,
         )
@@ -270,6 +249,9 @@ async def open_bot(
             conversations=stores.conversations,
             status=status,
             context=ContextTeller(prompting.prompts),
+            models=desk,
+            skills=skills,
+            people=Reception(access, clock=clock, host_zone=host_zone()),
         )
         door = await stack.enter_async_context(
             Door(
@@ -288,8 +270,7 @@ async def open_bot(
             clock=clock,
             choice=choice,
             access=access,
-            console=console,
-            telegram=telegram,
+            channels=channels,
             outbox=outbox,
             engine=engine,
             door=door,
@@ -297,11 +278,12 @@ async def open_bot(
             journal=journal,
             status=status,
             prompts=prompting.prompts,
+            skills=skills,
         )
         log.info("bot.started", version=VERSION, model=choice.model, why=choice.why)
         await outbox.start()
         await engine.start()
-        await door.resume(bot.channels)
+        await door.resume(channels.by_name)
         await stack.enter_async_context(ControlServer(home.socket, bot.operations()))
         yield bot
 
@@ -328,16 +310,33 @@ async def open_prompts(
     Raises HomeBusy, StorageError, SettingsWrong.
     """
     place = Workplace(home=home, settings=settings, clock=clock, env=env)
-    async with _opened_database(place) as database:
+    async with (
+        _opened_database(place) as database,
+        _pool(place, await configured(settings, env), database) as pool,
+    ):
         stores = stores_of(database)
         prompting = prompting_of(
             place,
             stores,
             abilities_of(place, stores),
             access=await access_of(place, database),
-            choice=await choose(wanted_of(settings), env=env),
+            models=pool,
         )
         yield prompt_operations(prompting.prompts)
+
+
+@asynccontextmanager
+async def open_skills(
+    home: Home, settings: Settings, *, env: Mapping[str, str], clock: Clock
+) -> AsyncIterator[Mapping[str, Operation]]:
+    """What can be asked about skills where no bot runs: opens the database and nothing else.
+
+    Raises HomeBusy, StorageError.
+    """
+    place = Workplace(home=home, settings=settings, clock=clock, env=env)
+    async with _opened_database(place) as database:
+        abilities = abilities_of(place, stores_of(database))
+        yield skill_operations(SkillDesk(abilities.shelf, abilities.workshop, rules_of(settings)))
 
 
 @asynccontextmanager
@@ -357,9 +356,21 @@ async def _database(stack: AsyncExitStack, place: Workplace) -> Database:
 # --- each object, built -----------------------------------------------------------------------
 
 
+def _pool(place: Workplace, models: Configured, database: Database) -> ModelPool:
+    llm = place.settings.llm
+    return ModelPool(
+        models,
+        SqliteChosenModels(database),
+        partial(client_of, timeout_s=llm.timeout_s),
+        finder=NameFinder(place.settings, place.env),
+        clock=place.clock,
+        output_tokens_max=llm.max_output_tokens,
+    )
+
+
 def _assistant(
     place: Workplace,
-    model: Model,
+    models: Models,
     outbox: Outbox,
     stores: Stores,
     abilities: Abilities,
@@ -369,7 +380,7 @@ def _assistant(
     return Assistant(
         begin=prompting.beginning,
         model=Asking(
-            model,
+            models,
             stores.conversations,
             outbox,
             stores.traces,
@@ -388,31 +399,3 @@ def _assistant(
         loop=Loop(toolbox, steps_max=settings.agents.default.max_steps),
         drafts=outbox,
     )
-
-
-def _by_name(console: ConsoleChannel, telegram: TelegramChannel | None) -> Mapping[str, Channel]:
-    channels: dict[str, Channel] = {console.name: console}
-    if telegram is not None:
-        channels[telegram.name] = telegram
-    return channels
-
-
-def _telegram(settings: Settings, clock: Clock) -> TelegramChannel | None:
-    wanted = settings.telegram
-    token = wanted.token.get_secret_value()
-    if not token:
-        return None
-    from bot.telegram import TelegramChannel, TelegramOptions
-
-    options = TelegramOptions(
-        token=token,
-        base_url=wanted.base_url,
-        group_policy=wanted.group_policy,
-        streaming=wanted.streaming,
-        stream_every_s=wanted.stream_every_s,
-        stream_every_group_s=wanted.stream_every_group_s,
-        poll_timeout_s=wanted.poll_timeout_s,
-        send_timeout_s=wanted.send_timeout_s,
-        rates=rates_of(wanted),
-    )
-    return TelegramChannel(options, clock=clock)

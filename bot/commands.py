@@ -16,7 +16,7 @@ from bot.reception import Reception
 class Status(Protocol):
     """Says how the bot is doing; offered by `bot.app`."""
 
-    async def lines(self, *, for_owner: bool) -> list[str]: ...
+    async def lines(self, *, for_owner: bool, lane: str = "") -> list[str]: ...
 
 
 class TellsContext(Protocol):
@@ -29,6 +29,12 @@ class TellsSkills(Protocol):
     """Says which skills there are and which wait for the owner; `bot.skills` is one."""
 
     async def tell(self, message: IncomingMessage, person: Person) -> str: ...
+
+
+class TellsModels(Protocol):
+    """Says which model answers, and sets it; `bot.model_desk` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person, wish: str) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +54,9 @@ class Tools:
     conversations: Conversations
     status: Status
     context: TellsContext
-    skills: TellsSkills | None = None
-    people: Reception | None = None
+    models: TellsModels
+    skills: TellsSkills
+    people: Reception
 
 
 EVERYBODY = frozenset(Role)
@@ -91,10 +98,14 @@ async def start_new(tools: Tools, asked: Asked) -> str:
 
 
 async def stop(tools: Tools, asked: Asked) -> str:
-    """Ends the running turn of this chat, and what waits behind it."""
-    ended = await tools.engine.cancel(asked.message.address.key)
+    """Ends the running turn of this chat, and what waits behind it. In a group a guest ends only
+    what they asked for themselves: a guest has no effect on others (SPEC §4)."""
+    is_bounded = asked.message.is_group and asked.person.role is Role.GUEST
+    ended = await tools.engine.cancel(
+        asked.message.address.key, by=asked.person.id if is_bounded else None
+    )
     if ended == 0:
-        return "Nothing was running here."
+        return "Nothing of yours was running." if is_bounded else "Nothing was running here."
     if ended == 1:
         return "Stopped."
     return f"Stopped, with {ended - 1} more that waited."
@@ -103,8 +114,15 @@ async def stop(tools: Tools, asked: Asked) -> str:
 async def status(tools: Tools, asked: Asked) -> str:
     """How the bot is doing."""
     alone = not asked.message.is_group
-    lines = await tools.status.lines(for_owner=alone and asked.person.role is Role.OWNER)
+    lines = await tools.status.lines(
+        for_owner=alone and asked.person.role is Role.OWNER, lane=asked.message.address.key
+    )
     return "\n".join(lines)
+
+
+async def model(tools: Tools, asked: Asked) -> str:
+    """Which model answers here, and another one."""
+    return await tools.models.tell(asked.message, asked.person, asked.rest)
 
 
 async def context(tools: Tools, asked: Asked) -> str:
@@ -114,48 +132,35 @@ async def context(tools: Tools, asked: Asked) -> str:
 
 async def skills(tools: Tools, asked: Asked) -> str:
     """What the bot knows how to do here."""
-    if tools.skills is None:
-        return "Nothing can be said about skills here."
     return await tools.skills.tell(asked.message, asked.person)
 
 
 async def pair(tools: Tools, asked: Asked) -> str:
     """Who asked to be let in."""
-    return NOBODY_THERE if tools.people is None else await tools.people.pair(asked.rest)
+    return await tools.people.pair(asked.rest)
 
 
 async def access(tools: Tools, asked: Asked) -> str:
     """Who may talk to the bot."""
-    return NOBODY_THERE if tools.people is None else await tools.people.access(asked.rest)
+    return await tools.people.access(asked.rest)
 
 
 async def link(tools: Tools, asked: Asked) -> str:
     """One more address for a person."""
-    if tools.people is None:
-        return NOBODY_THERE
     return await tools.people.link(asked.person, asked.message, asked.rest)
 
 
 async def time_zone(tools: Tools, asked: Asked) -> str:
     """What time it is for a person."""
-    if tools.people is None:
-        return NOBODY_THERE
     return await tools.people.time_zone(asked.person, asked.rest)
 
-
-NOBODY_THERE = "Nothing can be said about people here."
 
 COMMANDS: tuple[Command, ...] = (
     Command(name="help", help="what can be typed here", run=show_help),
     Command(name="new", help="start a new conversation", run=start_new, group_roles=MEMBERS),
-    Command(
-        name="stop",
-        help="end what is being done in this chat",
-        run=stop,
-        group_roles=MEMBERS,
-        waits=True,
-    ),
+    Command(name="stop", help="end what is being done in this chat", run=stop, waits=True),
     Command(name="status", help="how the bot is doing", run=status),
+    Command(name="model", help="which model answers here, and how to change it", run=model),
     Command(name="context", help="what went to the model last, and how large it was", run=context),
     Command(name="skills", help="what I know how to do here", run=skills),
     Command(name="timezone", help="what time it is for you", run=time_zone),

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agent.errors import SettingsWrong
+from bot.config import ENV_HOME, ENV_PREFIX
 from bot.config_reading import holds_secret, load
 from bot.config_writing import BACKUP_ENDING
 from bot.control import ControlClient, NotRunning
@@ -32,8 +33,11 @@ def settings(home: Home, env: Mapping[str, str]) -> Iterator[Finding]:
         for problem in problems or [str(error)]:
             yield fail(problem, "Correct it; config.example.toml shows every key.")
         return
+    by_environment = [name for name in env if name.startswith(ENV_PREFIX) and name != ENV_HOME]
     if home.config.exists():
         yield ok(f"{home.config} and the environment can be used")
+    elif by_environment:
+        yield ok(f"no {home.config.name}; {len(by_environment)} settings of the environment")
     else:
         yield warn(f"there is no {home.config}: all is as shipped", "hearthbot init")
 

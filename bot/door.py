@@ -43,7 +43,9 @@ CLOSING_S = 1.0
 class Knock:
     """What a channel sees of an event before it is read: who, where, and the raw text.
 
-    `sender` is None when nobody in particular sent it (a service event).
+    `sender` is None when nobody in particular sent it (a service event). `link` is the code when
+    the whole message is `/link CODE` (`bot.linking.link_code`): the only words of a stranger that
+    are looked at, and they are not stored.
     """
 
     source: str
@@ -52,6 +54,7 @@ class Knock:
     sender: str | None
     is_group: bool
     payload: str
+    link: str = ""
 
 
 @dataclass(slots=True)
@@ -127,7 +130,9 @@ class Door:
         event = NewEvent(source=knock.source, event_id=knock.event_id)
         if knock.sender is None:
             return event
-        person = await self._access.recognise(knock.sender, is_group=knock.is_group)
+        person = await self._access.recognise(
+            knock.sender, is_group=knock.is_group, link=knock.link
+        )
         admitted = (
             not knock.is_group
             or self._access.is_admitted(knock.address)
@@ -265,7 +270,7 @@ class Door:
             await self._edited(event, message, person, alone=alone)
             return
         asked = commands.find(message.text)
-        if asked is not None and person.role in asked[0].roles:
+        if asked is not None:
             await self._command(event, message, person, asked)
             return
         await self._submit([event], message, person)
@@ -355,7 +360,7 @@ class Door:
 
         async def answer() -> None:
             try:
-                text = await command.run(self._command_tools, what)
+                text = await commands.answer(command, self._command_tools, what)
             except AssistantError as error:
                 log.error("door.command", command=command.name, why=str(error))
                 text = f"/{command.name} did not work: {error}"

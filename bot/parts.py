@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from agent.beginning import Beginning
 from agent.gathering import Gathering
 from agent.library import Library
-from agent.models.choose import Choice
 from agent.models.prices import PriceTable
 from agent.ports import Clock
 from agent.skills.shelf import SkillShelf
@@ -22,14 +21,17 @@ from agent.tools.workspace import Workspace
 from bot.access import Access
 from bot.config import Settings
 from bot.home import Home, shipped
+from bot.linking import Deliver
+from bot.model_pool import ModelPool
 from bot.options import (
+    allowed_of,
     gathering_options_of,
     persona_of,
     places_of,
     prompt_options_of,
     rules_of,
 )
-from bot.prompts import Answering, Prompts
+from bot.prompts import Prompts
 from memory.conversations import SqliteConversations
 from memory.database import Database
 from memory.people import SqlitePeople
@@ -87,14 +89,21 @@ def stores_of(database: Database) -> Stores:
     )
 
 
-async def access_of(place: Workplace, database: Database) -> Access:
+def _nobody_waits(rows: object) -> None:
+    """Where no outbox runs, what was stored to be sent goes out at the next start."""
+
+
+async def access_of(
+    place: Workplace, database: Database, *, deliver: Deliver = _nobody_waits
+) -> Access:
     """Who may talk to the bot, read from the database. Raises StorageError."""
     settings = place.settings
     access = Access(
         SqlitePeople(database),
         policy=settings.access.policy,
-        allowed=[f"telegram:{number}" for number in settings.telegram.allow_from],
+        allowed=allowed_of(settings),
         clock=place.clock,
+        deliver=deliver,
     )
     await access.load()
     return access
@@ -130,9 +139,9 @@ def abilities_of(place: Workplace, stores: Stores) -> Abilities:
 
 
 def prompting_of(
-    place: Workplace, stores: Stores, abilities: Abilities, *, access: Access, choice: Choice
+    place: Workplace, stores: Stores, abilities: Abilities, *, access: Access, models: ModelPool
 ) -> Prompting:
-    """What makes a prompt for the model of `choice`. Raises SettingsWrong."""
+    """What makes a prompt for the model that answers. Raises SettingsWrong."""
     settings = place.settings
     library = library_of(place)
     gathering = Gathering(
@@ -147,7 +156,7 @@ def prompting_of(
         stores.conversations,
         gathering,
         abilities.toolbox,
-        traits=choice.traits,
+        models,
         options=prompt_options_of(settings),
     )
     prompts = Prompts(
@@ -157,10 +166,6 @@ def prompting_of(
         access,
         toolbox=abilities.toolbox,
         prices=PriceTable(),
-        answering=Answering(
-            model=choice.model,
-            priced_as=choice.priced_as,
-            answer_tokens_max=choice.traits.output_tokens(settings.llm.max_output_tokens),
-        ),
+        models=models,
     )
     return Prompting(library=library, beginning=beginning, prompts=prompts)

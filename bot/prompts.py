@@ -96,6 +96,16 @@ class Answering:
     answer_tokens_max: int
 
 
+class Answerers(Protocol):
+    """Says which model answers where; `bot.model_pool` is one."""
+
+    async def answering(self, lane: str) -> Answering:
+        """The one that answers at an address."""
+
+    def priced_as(self, model: str) -> str:
+        """The name in the price table of a model that answered; empty where nobody knows it."""
+
+
 class Prompts:
     """Finds what would be sent, and what was. Raises StorageError."""
 
@@ -108,7 +118,7 @@ class Prompts:
         *,
         toolbox: Toolbox,
         prices: Prices,
-        answering: Answering,
+        models: Answerers,
     ) -> None:
         self._plans = plans
         self._traces = traces
@@ -116,7 +126,7 @@ class Prompts:
         self._access = access
         self._toolbox = toolbox
         self._prices = prices
-        self._answering = answering
+        self._models = models
 
     # --- looked at -------------------------------------------------------------------------------
 
@@ -128,9 +138,7 @@ class Prompts:
         turn = await self._turn_now(chat, text, traces, kind)
         plan = await self._plans.plan(Occasion(turn=turn, kind=kind, task=task))
         former = newest_of(turn.conversation, traces) if kind is PromptKind.CHAT else None
-        return view_of_plan(
-            plan, former=former, answer_tokens_max=self._answering.answer_tokens_max
-        )
+        return view_of_plan(plan, former=former, answer_tokens_max=await self._answer_max(chat))
 
     async def turn(self, wanted: str, *, chat: str) -> PromptView:
         """What was sent in a turn: its id, or 1 for the newest of the chat, 2 for the one before.
@@ -142,7 +150,7 @@ class Prompts:
         return view_of_trace(
             trace,
             former=former_of(trace, around),
-            answer_tokens_max=self._answering.answer_tokens_max,
+            answer_tokens_max=await self._answer_max(trace.lane),
             known=await self._known(trace),
         )
 
@@ -160,16 +168,20 @@ class Prompts:
         return view_of_trace(
             trace,
             former=former_of(trace, traces),
-            answer_tokens_max=self._answering.answer_tokens_max,
+            answer_tokens_max=await self._answer_max(chat),
         )
 
     async def billed(self, view: PromptView) -> tuple[str, Bill | None]:
         """The model of a view and what it costs there; None when its price is not known."""
         answered = next((asked.model for asked in view.requests if asked.model), "")
-        model = answered or self._answering.model
-        name = self._answering.priced_as if model == self._answering.model else model
+        usual = await self._models.answering(view.lane)
+        model = answered or usual.model
+        name = usual.priced_as if model == usual.model else self._models.priced_as(model)
         price = await self._prices.find(name) if name else None
         return model, None if price is None else bill(view, price.cost)
+
+    async def _answer_max(self, lane: str) -> int:
+        return (await self._models.answering(lane)).answer_tokens_max
 
     # --- turns that were -------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from agent.turns import LocalEngine
 from agent.version import VERSION
 from bot.access import Access
 from bot.channel import Channel
+from bot.model_desk import ModelDesk
 from bot.outbox import Outbox
 
 
@@ -20,6 +21,7 @@ class Watched:
     """The parts whose state is told."""
 
     choice: Choice
+    models: ModelDesk
     access: Access
     channels: Mapping[str, Channel]
     engine: LocalEngine
@@ -35,16 +37,18 @@ class BotStatus:
         self._changed = changed
         self._since = clock.now()
 
-    async def lines(self, *, for_owner: bool) -> list[str]:
-        """A line each; the owner sees the machine's side too."""
+    async def lines(self, *, for_owner: bool, lane: str = "") -> list[str]:
+        """A line each; the owner sees the machine's side too. `lane` is the chat that asks."""
         bot = self._watched
         up = self._clock.now() - self._since
         lines = [f"Hearthbot {VERSION}, up {_duration(up)}", f"Model: {bot.choice.model}"]
+        lines += await bot.models.here(lane)
         if not for_owner:
             return lines
         people, chats = bot.access.directory.people, bot.access.directory.chats
         lines += [
             f"Why this model: {bot.choice.why}",
+            *bot.models.resting(),
             f"Channels: {', '.join(sorted(bot.channels))}",
             f"People: {len(people)}, group chats: {list(chats.values()).count('admitted')}",
             f"Turns running or waiting: {bot.engine.waiting()}",

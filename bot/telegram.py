@@ -239,6 +239,7 @@ class TelegramChannel:
             address=Address(channel=self.name, chat_id=sketch.chat, thread_id=sketch.thread),
             sender=f"{self.name}:{sketch.sender}" if sketch.sender else None,
             is_group=sketch.is_group,
+            link=sketch.link,
             payload=to_payload(update, username=self._username),
         )
 

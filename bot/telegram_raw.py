@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
+from bot.linking import link_code
 from bot.odd_json import read_json
 
 ALLOWED_UPDATES = ("message", "edited_message")
@@ -51,12 +52,13 @@ def from_payload(payload: str) -> tuple[dict[str, Any], str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sketch:
-    """Sender and chat of a raw update, whatever its shape."""
+    """Sender and chat of a raw update, whatever its shape; of its words, a link code alone."""
 
     sender: str = ""
     chat: str = "0"
     thread: str | None = None
     is_group: bool = False
+    link: str = ""
 
     @classmethod
     def of(cls, update: dict[str, Any]) -> Sketch:
@@ -75,6 +77,7 @@ class Sketch:
                 chat=str(chat["id"]),
                 thread=topic(body.get("is_topic_message"), body.get("message_thread_id")),
                 is_group=chat.get("type") != "private",
+                link=link_code(body.get("text")) if kind == "message" else "",
             )
         return cls()
 

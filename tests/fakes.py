@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from agent.errors import AssistantError
 from agent.messages import Address, RunId
+from agent.ports import InUse, Model
 from agent.request import ModelRequest, ModelTraits
 from agent.transcript import Answered, ToolCall
 
@@ -77,6 +78,22 @@ def _count() -> Iterable[int]:
 
 
 _numbers = iter(_count())
+
+
+class OneModel:
+    """Implements `agent.ports.Models`: there is one, whatever it is called."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def at(self, lane: str) -> InUse:
+        return InUse(name=self._model.name, traits=self._model.traits)
+
+    async def named(self, name: str) -> Model:
+        return self._model
+
+    def untold(self) -> Sequence[str]:
+        return ()
 
 
 class ScriptedModel:

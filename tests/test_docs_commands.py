@@ -164,7 +164,7 @@ async def test_hearthbot_alone_ends_by_itself_when_nobody_types(tmp_path: Path) 
         for said in (b"", b"Hello\n"):
             shown = await box.run("hearthbot", said, HEARTHBOT_TELEGRAM__TOKEN="")
 
-            assert "No Telegram token is set" in shown
+            assert "No channel is set up" in shown
             assert ("You said: Hello" in shown) is bool(said)
 
 

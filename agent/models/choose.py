@@ -402,9 +402,10 @@ def _at(asked: Wanted, *, why: str) -> Choice:
         why=why,
         api_base=asked.api_base,
         api_key=asked.api_key,
-        priced_as="" if _is_here(asked.api_base) else asked.model,
+        priced_as="" if is_here(asked.api_base) else asked.model,
     )
 
 
-def _is_here(api_base: str) -> bool:
+def is_here(api_base: str) -> bool:
+    """Whether an address is one of this machine."""
     return bool(re.match(r"https?://(localhost|127\.|\[::1\])", api_base))

@@ -61,17 +61,20 @@ class Fallback:
 
     def __init__(
         self,
-        models: Sequence[Model],
+        models: Sequence[Model | Health],
         *,
         clock: Clock,
         chance: Random,
         first_after_s: float = FIRST_AFTER_S,
     ) -> None:
-        """The main model first; at least one."""
+        """The main model first; at least one. Chains that have a model in common share its
+        Health."""
         self._clock = clock
         self._chance = chance
         self._first_after_s = first_after_s
-        self._states = [_State(model=model) for model in models]
+        self._states = [
+            model if isinstance(model, Health) else Health(model=model) for model in models
+        ]
 
     @property
     def name(self) -> str:
@@ -86,11 +89,7 @@ class Fallback:
     def resting(self) -> Sequence[Resting]:
         """The models that are left alone now."""
         now = self._clock.monotonic()
-        return [
-            Resting(name=state.model.name, seconds=state.until - now, why=state.why)
-            for state in self._states
-            if state.until > now
-        ]
+        return [resting for state in self._states if (resting := state.resting(now)) is not None]
 
     async def answer(
         self, request: ModelRequest, *, on_text: Callable[[str], None] | TextSink
@@ -116,7 +115,7 @@ class Fallback:
                 break
         raise first or self._nobody()
 
-    def _order(self) -> list[_State]:
+    def _order(self) -> list[Health]:
         """Who is asked, the likeliest first: all that are well, else the first to be back."""
         now = self._clock.monotonic()
         free = [state for state in self._states if state.may_be_asked(now, is_last=True)]
@@ -136,7 +135,7 @@ class Fallback:
         )
 
     async def _ask(
-        self, state: _State, request: ModelRequest, sink: _Sink, *, is_last: bool
+        self, state: Health, request: ModelRequest, sink: _Sink, *, is_last: bool
     ) -> Answered:
         began = self._clock.monotonic()
         trial = state.failures > 0 and not state.on_trial
@@ -173,10 +172,16 @@ class Fallback:
 
 
 @dataclass(slots=True, kw_only=True)
-class _State:
-    """How a model is doing. Times are of the clock, monotonic."""
+class Health:
+    """How a model is doing. Times are of the clock, monotonic.
+
+    `refusal` is why its key or account is refused, until somebody takes it to tell the owner;
+    `told` the kind of it, so that a model that stays refused is told of once.
+    """
 
     model: Model
+    refusal: str = ""
+    told: type[AssistantError] | tuple[()] = ()
     failures: int = 0
     rests: Sequence[float] = RESTS_S
     since: float = float("-inf")
@@ -184,6 +189,17 @@ class _State:
     asked_until: float = float("-inf")
     why: str = ""
     on_trial: bool = False
+
+    def resting(self, now: float) -> Resting | None:
+        """None while it may be asked."""
+        if self.until <= now:
+            return None
+        return Resting(name=self.model.name, seconds=self.until - now, why=self.why)
+
+    def take_refusal(self) -> str:
+        """Empty when there is none that was not told yet."""
+        refusal, self.refusal = self.refusal, ""
+        return refusal
 
     def may_be_asked(self, now: float, *, is_last: bool) -> bool:
         """The last one that is left may rest or be on trial, but not before its server's pause."""
@@ -198,6 +214,8 @@ class _State:
         rests = BILLING_RESTS_S if isinstance(error, BillingRefused) else RESTS_S
         if rests is not self.rests:
             self.rests, self.failures = rests, 0
+        if isinstance(error, AuthRefused | BillingRefused) and not isinstance(error, self.told):
+            self.told, self.refusal = type(error), str(error)
         self.since, self.why = now, str(error)
         self.until = max(now + rests[min(self.failures, len(rests) - 1)], self.asked_until)
         self.failures += 1
@@ -205,6 +223,7 @@ class _State:
     def worked(self, *, began: float) -> None:
         if began >= self.since:
             self.failures, self.until, self.why = 0, float("-inf"), ""
+            self.told, self.refusal = (), ""
 
 
 class _Watched:

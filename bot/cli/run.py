@@ -24,8 +24,9 @@ def run(
     with exit_for(), opened(log_to_terminal=True) as home:
         if not _has_channel(home) and not once:
             typer.secho(
-                "No channel is configured. Set telegram.token in "
-                f"{home.home.config} (or HEARTHBOT_TELEGRAM__TOKEN), or talk here: hearthbot chat",
+                "No channel is configured. Set up Telegram or Slack by hearthbot init (or set "
+                f"telegram.token or slack.bot_token in {home.home.config}), or talk here: "
+                "hearthbot chat",
                 err=True,
                 fg="yellow",
             )
@@ -34,7 +35,7 @@ def run(
 
 
 def start() -> None:
-    """What `hearthbot` alone does: serve Telegram if a token is set, else chat here."""
+    """What `hearthbot` alone does: serve the channels that are set up, else chat here."""
     with exit_for():
         home = read_home()
         if _has_channel(home):
@@ -43,7 +44,9 @@ def start() -> None:
             return
         from bot.cli.chat import converse
 
-        typer.echo("No Telegram token is set (telegram.token), so here is a chat in this terminal.")
+        typer.echo(
+            "No channel is set up (hearthbot init does that), so here is a chat in this terminal."
+        )
         with logged(home, to_terminal=False):
             asyncio.run(converse(home, ""))
 
@@ -66,7 +69,17 @@ def status(
 
 
 def _has_channel(home: Opened) -> bool:
-    return bool(home.settings.telegram.token.get_secret_value())
+    return bool(_channels(home))
+
+
+def _channels(home: Opened) -> list[str]:
+    """The platforms that are set up, as a person calls them."""
+    settings = home.settings
+    found = {
+        "Telegram": settings.telegram.token.get_secret_value(),
+        "Slack": settings.slack.bot_token.get_secret_value(),
+    }
+    return [name for name, token in found.items() if token]
 
 
 async def _run(home: Opened, *, once: bool) -> None:
@@ -83,7 +96,7 @@ async def _run(home: Opened, *, once: bool) -> None:
                 await bot.once(stopping)
                 return
             _tell(f"Model: {bot.choice.model}. {bot.choice.why}")
-            _tell("Serving Telegram. Ctrl-C stops.")
+            _tell(f"Serving {' and '.join(_channels(home))}. Ctrl-C stops.")
             await bot.serve(stopping)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,7 +29,6 @@ from bot.cli.skills_shown import (
 
 if TYPE_CHECKING:
     from bot.cli.opening import Opened
-    from bot.control import Operation
 
 app = typer.Typer(help="Skills and playbooks: what the bot knows how to do.", no_args_is_help=True)
 playbook_app = typer.Typer(
@@ -329,11 +328,17 @@ def _asked(operation: str, **arguments: Any) -> Answer:
 @asynccontextmanager
 async def _desk(home: Opened) -> AsyncIterator[Ask]:
     """Asks the running bot; where none runs, the files and the database alone."""
+    from bot.app import open_skills
     from bot.cli.asking import running_or
+    from bot.clock import SystemClock
     from bot.control import ControlClient
 
     async with AsyncExitStack() as stack:
-        found = await running_or(stack, home, lambda: _alone(home))
+        found = await running_or(
+            stack,
+            home,
+            lambda: open_skills(home.home, home.settings, env=home.env, clock=SystemClock()),
+        )
         if isinstance(found, ControlClient):
             yield found.ask
             return
@@ -343,31 +348,6 @@ async def _desk(home: Opened) -> AsyncIterator[Ask]:
             return await here[operation](arguments, lambda event: None)
 
         yield ask
-
-
-@asynccontextmanager
-async def _alone(home: Opened) -> AsyncIterator[Mapping[str, Operation]]:
-    """Opens the database and nothing else. Raises HomeBusy, StorageError."""
-    from agent.skills.shelf import SkillShelf
-    from agent.skills.workshop import Workshop
-    from bot.clock import SystemClock
-    from bot.home import HomeLock
-    from bot.options import places_of, rules_of
-    from bot.skills import SkillDesk, skill_operations
-    from memory.database import Database
-    from memory.playbooks import SqliteSkillRecords
-
-    clock, places = SystemClock(), places_of(home.home, home.settings)
-    async with AsyncExitStack() as stack:
-        stack.enter_context(HomeLock(home.home, started_at=clock.now()))
-        database = await stack.enter_async_context(
-            Database.open(home.home.database, clock=clock, backups=home.home.backups)
-        )
-        records = SqliteSkillRecords(database)
-        given = {name: skill.env for name, skill in home.settings.skills.by_name.items()}
-        shelf = SkillShelf(places, records, clock=clock, env=home.env, given=given)
-        desk = SkillDesk(shelf, Workshop(shelf, records, places.workspace), rules_of(home.settings))
-        yield skill_operations(desk)
 
 
 # --- printing ----------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ def test_a_conversation_at_a_terminal(alone: Home, model: Model) -> None:
 
 def test_hearthbot_alone_without_a_token_is_a_chat(alone: Home) -> None:
     with Terminal(alone) as terminal:
-        terminal.expect("No Telegram token is set")
+        terminal.expect("No channel is set up")
         terminal.expect("you>")
         terminal.type(CTRL_D)
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 import pytest
 
 from agent.errors import StepUnknown, StorageFull, StorageLocked, TurnChanged, TurnStopped
-from agent.messages import Address, ConversationId, RunId
+from agent.messages import Address, ConversationId, PersonId, RunId
 from agent.ports import (
     InboxState,
     Json,
@@ -709,6 +709,26 @@ class EngineSuite:
         assert {turns[name].inbox for name in ("r1", "r2")} == {"cancelled"}
         assert {turns[name].replies for name in ("r1", "r2")} == {()}
         assert turns["r3"].status == "done"
+        assert runs(lab.told(), "r2:gate") == 0
+
+    async def test_cancel_for_one_person_leaves_the_turns_of_others(self, lab: Lab) -> None:
+        gate = Gate()
+        program = Script(lab, _reply_after("gate"), {"gate": gate})
+
+        async with lab.engine(program) as engine:
+            await engine.start()
+            await engine.submit(await lab.new_run("r1"))
+            await engine.submit(await lab.new_run("r2", by="p2"))
+            await until(lambda: gate.inside == 1)
+            waiting = await engine.cancel(LANE, by=PersonId("p2"))
+            nothing = await engine.cancel(LANE, by=PersonId("p2"))
+            gate.leave.set()
+            await lab.settled()
+
+        assert (waiting, nothing) == (1, 0)
+        turns = await lab.turns()
+        assert turns["r1"].status == "done"
+        assert turns["r2"].inbox == "cancelled"
         assert runs(lab.told(), "r2:gate") == 0
 
     async def test_the_lane_is_free_after_a_cancel(self, lab: Lab) -> None:

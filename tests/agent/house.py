@@ -45,7 +45,7 @@ from memory.playbooks import SqliteSkillRecords
 from memory.recall import SqliteRecall
 from memory.traces import SqliteTraces
 from tests.agent.pairing import check_all
-from tests.fakes import FixedClock, KeptReplies, ScriptedModel
+from tests.fakes import FixedClock, KeptReplies, OneModel, ScriptedModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,13 +243,13 @@ class House:
             self.conversations,
             gathering,
             toolbox,
-            traits=model.traits,
+            OneModel(model),
             options=self.options,
         )
         return Assistant(
             begin=self.beginning,
             model=Asking(
-                model,
+                OneModel(model),
                 self.conversations,
                 self.seen,
                 SqliteTraces(self.database),

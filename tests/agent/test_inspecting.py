@@ -28,12 +28,12 @@ from agent.inspecting import (
 )
 from agent.library import Library, PersonaSettings
 from agent.messages import PersonId, RunId
-from agent.ports import History, StoredEntry
+from agent.ports import History, InUse, StoredEntry
 from agent.prefix import compare, entry_parts, tools_part
 from agent.prompt import Placement, assemble
 from agent.reasoning import Thinking, ThinkingRule
 from agent.recalled import Fact, Recalled
-from agent.request import ToolSpec
+from agent.request import ModelTraits, ToolSpec
 from agent.scene import PromptKind, Scene
 from agent.sent import TASK, WORDS, Known, NotRecorded, sent_by_plan, sent_by_trace
 from agent.stored import PromptTrace
@@ -77,6 +77,7 @@ def plan_of(
         room_tokens=room,
     )
     return Plan(
+        model=InUse(name="scripted", traits=ModelTraits()),
         gathered=Gathered(
             scene=where,
             thinking=Thinking(needed=False, rule=ThinkingRule.NOTHING),

@@ -77,12 +77,12 @@ async def test_a_strangers_answer_that_cannot_be_stored_harms_nobody_else(
 
     async with rig.opened() as bot:
         await bot.access.approve(f"telegram:{OWNER}")
-        assert bot.telegram is not None
-        await bot.telegram.connect()
+        assert bot.channels.telegram is not None
+        await bot.channels.telegram.connect()
         monkeypatch.setattr(bot.access, "answer_stranger", full)
         rig.says("let me in", by=STRANGER)
         rig.says("hello")
-        await bot.telegram.take(bot.door, await bot.telegram.get_updates(None))
+        await bot.channels.telegram.take(bot.door, await bot.channels.telegram.get_updates(None))
         await bot.settled()
 
     assert rig.inbox() == ["refused", "replied"]
@@ -159,11 +159,11 @@ async def test_a_message_of_somebody_who_was_shut_out_meanwhile_is_not_answered(
     async with rig.opened() as bot:
         await bot.access.approve(f"telegram:{OWNER}")
         await bot.access.approve(f"telegram:{MEMBER}")
-        assert bot.telegram is not None
-        await bot.telegram.connect()
+        assert bot.channels.telegram is not None
+        await bot.channels.telegram.connect()
         rig.says("hello", by=MEMBER)
-        [update] = await bot.telegram.get_updates(None)
-        await bot.door.store([bot.telegram._knock(update)])
+        [update] = await bot.channels.telegram.get_updates(None)
+        await bot.door.store([bot.channels.telegram._knock(update)])
         await bot.access.deny(f"telegram:{MEMBER}")
 
     async with rig.running() as bot:
@@ -396,12 +396,12 @@ async def test_a_bot_that_stops_does_not_wait_for_a_full_disk(
 async def test_what_was_stored_and_not_handled_is_handled_at_the_next_start(rig: Rig) -> None:
     async with rig.opened() as bot:
         await bot.access.approve(f"telegram:{OWNER}")
-        assert bot.telegram is not None
-        await bot.telegram.connect()
+        assert bot.channels.telegram is not None
+        await bot.channels.telegram.connect()
         rig.says("one")
         rig.says("/status")
-        updates = await bot.telegram.get_updates(None)
-        await bot.door.store([bot.telegram._knock(update) for update in updates])
+        updates = await bot.channels.telegram.get_updates(None)
+        await bot.door.store([bot.channels.telegram._knock(update) for update in updates])
     assert rig.inbox() == ["received", "received"]
 
     async with rig.running() as bot:

@@ -18,7 +18,7 @@ TABLE = """
 command      owner  member guest      owner   member  guest
 help         yes    yes    yes        yes     yes     yes
 new          yes    yes    yes        yes     yes     members
-stop         yes    yes    yes        yes     yes     members
+stop         yes    yes    yes        yes     yes     yes
 status       yes    yes    yes        yes     yes     yes
 model        yes    yes    yes        yes     yes     yes
 context      yes    yes    yes        yes     yes     yes
@@ -29,10 +29,10 @@ pair         yes    owner  owner      alone   owner   owner
 access       yes    owner  owner      alone   owner   owner
 """
 """yes: it is done. owner: only the owner may. alone: only in a private chat. members: a guest may
-not, because in a group it takes something from everybody: the work that others asked for (/stop),
-and the conversation that all have (/new). SPEC §4 gives a guest chat and effect none. What a
-command then says or does depends on who asks where: `/status`, `/model`, `/context` and `/skills`
-have tests of their own for that.
+not, because in a group it takes something from everybody: the conversation that all have. SPEC §4
+gives a guest chat and effect none. What a command then says or does depends on who asks where:
+`/status`, `/model`, `/context` and `/skills` have tests of their own for that, and a guest's /stop
+in a group ends what they asked for themselves (test_people_line).
 """
 
 SAID = {

@@ -114,7 +114,7 @@ async def test_another_copy_of_the_bot_is_told_in_plain_words_once(rig: Rig, log
 
 async def test_working_off_says_in_plain_words_when_a_webhook_has_the_messages(rig: Rig) -> None:
     async with rig.opened() as bot:
-        telegram = bot.telegram
+        telegram = bot.channels.telegram
         assert telegram is not None
         await telegram.set_webhook("http://127.0.0.1:9/x", secret="s")
 
@@ -125,7 +125,7 @@ async def test_working_off_says_in_plain_words_when_a_webhook_has_the_messages(r
 async def test_a_webhook_that_is_set_gives_way_and_nothing_that_waits_is_dropped(rig: Rig) -> None:
     async with rig.running(OWNER, hurry=100) as bot:
         await eventually(lambda: rig.telegram.polling)
-        await bot.telegram.set_webhook("http://127.0.0.1:9/x", secret="s")  # type: ignore[union-attr]
+        await bot.channels.telegram.set_webhook("http://127.0.0.1:9/x", secret="s")  # type: ignore[union-attr]
         rig.says("hello")
         await rig.reads("You said: hello")
         await rig.quiet(bot)
@@ -235,9 +235,9 @@ async def test_a_token_that_is_taken_back_ends_the_run_with_one_clear_message(ri
 async def test_a_wrong_token_is_told_at_the_start(rig: Rig) -> None:
     rig.set(telegram__token="123456:wrong")
     async with rig.opened() as bot:
-        assert bot.telegram is not None
+        assert bot.channels.telegram is not None
         with pytest.raises(TelegramRefused, match="@BotFather"):
-            await bot.telegram.connect()
+            await bot.channels.telegram.connect()
 
 
 async def test_a_start_without_network_recovers_by_itself(rig: Rig, logs: Logs) -> None:
@@ -367,11 +367,11 @@ async def test_a_groups_message_that_was_stored_before_a_kill_is_still_for_us(ri
     async with rig.opened() as bot:
         await bot.access.approve(f"telegram:{OWNER}")
         await bot.access.approve(f"telegram:{GROUP}")
-        assert bot.telegram is not None
-        await bot.telegram.connect()
+        assert bot.channels.telegram is not None
+        await bot.channels.telegram.connect()
         rig.says(f"@{US} are you there?", chat=GROUP)
-        [update] = await bot.telegram.get_updates(None)
-        await bot.door.store([bot.telegram._knock(update)])
+        [update] = await bot.channels.telegram.get_updates(None)
+        await bot.door.store([bot.channels.telegram._knock(update)])
 
     async with rig.running() as bot:
         await eventually(lambda: len(rig.texts(GROUP)) == 1)

@@ -82,7 +82,8 @@ async def test_a_file_of_the_first_light_keeps_everything(path: Path, tmp_path: 
         name: found for name, found in before.items() if name != "conversations"
     }
     assert after["conversations"] == [row | {"shortened_to": 0} for row in before["conversations"]]
-    assert set(after) - set(before) == {"playbooks", "skill_records", "link_codes"}
+    new = {"playbooks", "skill_records", "link_codes", "chosen_models"}
+    assert set(after) - set(before) == new
     assert rows(path, "pragma user_version") == [(len(read_migrations(MIGRATIONS)),)]
 
 

@@ -1,0 +1,185 @@
+"""The channels of one bot: opened by the settings, and served side by side.
+
+A platform that does not accept us does not silence the others: it is told in the log, and the rest
+goes on. Called by `bot.app`; a library is loaded only when its channel is set up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+
+from agent.errors import SettingsWrong, StorageError
+from agent.ports import Clock
+from bot import commands
+from bot.access import Access
+from bot.channel import Channel
+from bot.config import Settings, SlackSettings, TelegramSettings
+from bot.console import ConsoleChannel
+from bot.door import Door
+from bot.options import rates_of, slack_rates_of
+
+if TYPE_CHECKING:
+    from bot.slack import SlackChannel
+    from bot.slack_people import Profile
+    from bot.telegram import TelegramChannel
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True, kw_only=True)
+class Channels:
+    """The terminal always, the platforms where they are set up."""
+
+    settings: Settings
+    console: ConsoleChannel
+    telegram: TelegramChannel | None
+    slack: SlackChannel | None
+
+    @property
+    def by_name(self) -> Mapping[str, Channel]:
+        """All of them."""
+        found: dict[str, Channel] = {self.console.name: self.console}
+        for channel in (self.telegram, self.slack):
+            if channel is not None:
+                found[channel.name] = channel
+        return found
+
+    async def take_in(self, door: Door) -> None:
+        """Serves every platform until cancelled.
+
+        Raises SettingsWrong when none of them accepts us; one that does not, beside others, is
+        told in the log.
+        """
+        refused: list[SettingsWrong] = []
+        serving = []
+        if self.telegram is not None:
+            serving.append(self._telegram(self.telegram, door))
+        if self.slack is not None:
+            serving.append(self.slack.serve(door))
+
+        async def kept(work: object) -> None:
+            try:
+                await work  # type: ignore[misc]
+            except (SettingsWrong, ExceptionGroup) as error:
+                wrong = list(_settings_wrong(error))
+                if not wrong:
+                    raise
+                refused.extend(wrong)
+                if len(refused) >= len(serving):
+                    raise wrong[0] from error
+                log.error("channel.refused", why=str(wrong[0]))
+
+        async with asyncio.TaskGroup() as group:
+            for work in serving:
+                group.create_task(kept(work))
+
+    async def fetch_waiting(self, door: Door) -> None:
+        """Takes in what waits at the platforms; for `run --once`."""
+        if self.telegram is not None:
+            await self.telegram.connect()
+            await self.telegram.fetch_waiting(door)
+        if self.slack is not None:
+            await self.slack.fetch_waiting(door)
+
+    def can_deliver(self, lane: str) -> bool:
+        """A reply to the terminal waits until somebody is there, perhaps for days."""
+        return self.console.attended or not lane.startswith(f"{self.console.name}:")
+
+    async def _telegram(self, telegram: TelegramChannel, door: Door) -> None:
+        await telegram.connect()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(telegram.announce([(c.name, c.help) for c in commands.COMMANDS]))
+            if self.settings.telegram.mode == "webhook":
+                await self._listen(telegram, door)
+            else:
+                await telegram.poll(door)
+
+    async def _listen(self, telegram: TelegramChannel, door: Door) -> None:
+        from bot.webhook import serve_webhook
+
+        try:
+            await serve_webhook(telegram, door, self.settings.telegram)
+        except OSError as error:
+            raise SettingsWrong(
+                f"Cannot listen on {self.settings.telegram.webhook_listen} "
+                f"({os.strerror(error.errno or 0)}). Close what uses that port, or choose another "
+                "in telegram.webhook_listen."
+            ) from error
+
+
+def _settings_wrong(error: BaseException) -> Iterator[SettingsWrong]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _settings_wrong(inner)
+    elif isinstance(error, SettingsWrong):
+        yield error
+
+
+async def opened_channels(
+    stack: AsyncExitStack, settings: Settings, access: Access, *, clock: Clock
+) -> Channels:
+    """What the settings set up; closed with the stack."""
+    telegram = _telegram_of(settings.telegram, clock)
+    slack = _slack_of(settings.slack, access, clock)
+    if telegram is not None:
+        await stack.enter_async_context(telegram)
+    if slack is not None:
+        await stack.enter_async_context(slack)
+    return Channels(settings=settings, console=ConsoleChannel(), telegram=telegram, slack=slack)
+
+
+def _telegram_of(wanted: TelegramSettings, clock: Clock) -> TelegramChannel | None:
+    token = wanted.token.get_secret_value()
+    if not token:
+        return None
+    from bot.telegram import TelegramChannel, TelegramOptions
+
+    options = TelegramOptions(
+        token=token,
+        base_url=wanted.base_url,
+        group_policy=wanted.group_policy,
+        streaming=wanted.streaming,
+        stream_every_s=wanted.stream_every_s,
+        stream_every_group_s=wanted.stream_every_group_s,
+        poll_timeout_s=wanted.poll_timeout_s,
+        send_timeout_s=wanted.send_timeout_s,
+        rates=rates_of(wanted),
+    )
+    return TelegramChannel(options, clock=clock)
+
+
+def _slack_of(wanted: SlackSettings, access: Access, clock: Clock) -> SlackChannel | None:
+    token = wanted.bot_token.get_secret_value()
+    if not token:
+        return None
+    from bot.slack import SlackChannel, SlackOptions
+
+    options = SlackOptions(
+        bot_token=token,
+        app_token=wanted.app_token.get_secret_value(),
+        signing_secret=wanted.signing_secret.get_secret_value(),
+        over_http=wanted.mode == "http",
+        listen=wanted.listen,
+        base_url=wanted.base_url,
+        group_policy=wanted.group_policy,
+        streaming=wanted.streaming,
+        stream_every_s=wanted.stream_every_s,
+        send_timeout_s=wanted.send_timeout_s,
+        edits_per_minute=wanted.rate_edits_minute,
+        rates=slack_rates_of(wanted),
+    )
+
+    async def learn(profile: Profile) -> None:
+        try:
+            await access.introduce(profile.address, name=profile.name, time_zone=profile.time_zone)
+        except StorageError as error:
+            log.warning("slack.profile_not_kept", why=str(error))
+
+    return SlackChannel(options, clock=clock, learn=learn)

@@ -1,0 +1,101 @@
+"""Models by the names under which settings, people and recorded turns know them.
+
+`configured` reads those of the settings at start; `find` takes what a person typed. Neither asks
+a provider anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from agent.errors import ModelRefused, SettingsWrong
+from agent.models.choose import Choice, Wanted, beside, choose, is_here
+from agent.models.embedded import weights
+from agent.models.prices import PriceTable
+from bot.config import Settings
+from bot.options import wanted_of
+
+NAME_CHARS_MAX = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A model and how to reach it. `name` finds it again, after a restart too."""
+
+    name: str
+    choice: Choice
+
+    @property
+    def is_local(self) -> bool:
+        """Whether what is said to it stays on this machine."""
+        return self.choice.kind == "embedded" or is_here(self.choice.api_base)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configured:
+    """The models of the settings: the usual one, its stand-ins in order, and the cheap one."""
+
+    main: Named
+    fallbacks: tuple[Named, ...] = ()
+    cheap: Named | None = None
+
+    def all(self) -> tuple[Named, ...]:
+        """Each once, the usual one first."""
+        cheap = (self.cheap,) if self.cheap else ()
+        return tuple({one.name: one for one in (self.main, *self.fallbacks, *cheap)}.values())
+
+    def keys(self) -> tuple[str, ...]:
+        """The keys in use: what must never be shown."""
+        return tuple(one.choice.api_key for one in self.all() if one.choice.api_key)
+
+
+async def configured(settings: Settings, env: Mapping[str, str]) -> Configured:
+    """What the settings name, found. Raises SettingsWrong, with what to do."""
+    llm, finder = settings.llm, NameFinder(settings, env)
+    main = await choose(finder.wanted, env=env, prices=finder.prices)
+    usual = Named(name=llm.model.strip() or main.priced_as or main.model, choice=main)
+    return Configured(
+        main=usual,
+        fallbacks=tuple([await finder.find(name) for name in llm.fallbacks]),
+        cheap=await finder.find(llm.cheap_model) if llm.cheap_model.strip() else None,
+    )
+
+
+class NameFinder:
+    """Finds the model of a name, as it stands beside the main one of the settings."""
+
+    def __init__(self, settings: Settings, env: Mapping[str, str]) -> None:
+        self.wanted: Wanted = wanted_of(settings)
+        self.prices = PriceTable()
+        self._env = env
+
+    async def find(self, name: str) -> Named:
+        """Raises SettingsWrong for a name that cannot work. Whether its server answers, and takes
+        the key, is not asked."""
+        name = name.strip()
+        if not name or len(name) > NAME_CHARS_MAX or not name.isprintable():
+            raise SettingsWrong("A model's name is one line, such as openai/gpt-4.1-mini.")
+        choice = await choose(beside(self.wanted, name), env=self._env, prices=self.prices)
+        if choice.kind == "embedded":
+            try:
+                weights(choice.model)
+            except ModelRefused as error:
+                raise SettingsWrong(str(error)) from error
+        return Named(name=name, choice=choice)
+
+
+def match(typed: str, models: tuple[Named, ...]) -> Named | None:
+    """The one that is meant: by its name, or what stands behind its provider's, if one alone."""
+    wanted = typed.strip().casefold()
+    for one in models:
+        if wanted == one.name.casefold():
+            return one
+    found = [one for one in models if wanted in _short_names(one)]
+    return found[0] if len(found) == 1 else None
+
+
+def _short_names(one: Named) -> Iterator[str]:
+    for name in (one.name, one.choice.model):
+        yield name.casefold()
+        yield name.partition("/")[2].casefold()

@@ -1,0 +1,153 @@
+"""A whole bot in this process that is served by a stand-in for Slack, by socket or by HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from bot.app import Bot, open_bot
+from bot.config_reading import load
+from bot.home import Home, prepare
+from bot.lab.model import ScriptedModel
+from bot.lab.slack import APP_TOKEN, SIGNING_SECRET, TOKEN, FakeSlack
+from bot.lab.slack_state import Seen
+from tests.bot.kit import WAIT_S, HastyClock, eventually
+from tests.bot.kit import Rig as TelegramRig
+
+ANN, BOB, STRANGER = "U0ANN", "U0BOB", "U0EVE"
+TEAM = "T0LAB"
+US = "U0LABBOT"
+CHANNEL = "C0GENERAL"
+
+Mode = Literal["socket", "http"]
+
+
+class SlackRig(TelegramRig):
+    """A home with its stand-ins; `running` starts the bot on it, as often as is wanted."""
+
+    def __init__(self, folder: Path, slack: FakeSlack, model: ScriptedModel, mode: Mode) -> None:
+        self.home = Home(folder / "home")
+        self.slack = slack
+        self.model = model
+        self.mode = mode
+        self.clock = HastyClock(1)
+        self.serving: asyncio.Task[None] | None = None
+        self._gives_up = False
+        self.port = free_port() if mode == "http" else 0
+        self.env = {
+            "HEARTHBOT_SLACK__BOT_TOKEN": TOKEN,
+            "HEARTHBOT_SLACK__APP_TOKEN": APP_TOKEN,
+            "HEARTHBOT_SLACK__SIGNING_SECRET": SIGNING_SECRET,
+            "HEARTHBOT_SLACK__MODE": mode,
+            "HEARTHBOT_SLACK__LISTEN": f"127.0.0.1:{self.port or 3000}",
+            "HEARTHBOT_SLACK__BASE_URL": slack.api_url,
+            "HEARTHBOT_SLACK__SEND_TIMEOUT_S": "5",
+            "HEARTHBOT_SLACK__RATE_PER_CHAT": "0",
+            "HEARTHBOT_SLACK__RATE_TOTAL": "0",
+            "HEARTHBOT_SLACK__RATE_EDITS_MINUTE": "0",
+            "HEARTHBOT_LLM__API_BASE": model.api_base,
+            "HEARTHBOT_LLM__MODEL": "openai/lab-model",
+            "HEARTHBOT_LLM__API_KEY": "lab-key-of-the-test",
+        }
+        prepare(self.home)
+
+    @asynccontextmanager
+    async def serving_slack(
+        self, *people: str, chats: tuple[str, ...] = (), hurry: float = 1, reached: bool = True
+    ) -> AsyncIterator[Bot]:
+        """A bot that serves until the block ends; `people` are let in first, the owner before.
+        `reached` waits until Slack can deliver to it."""
+        self.clock = HastyClock(hurry)
+        settings = load(self.home.path, self.env)
+        async with open_bot(
+            self.home, settings, env=self.env, digest="test", clock=self.clock
+        ) as bot:
+            for person in people:
+                await bot.access.approve(f"slack:{TEAM}:{person}")
+            for chat in chats:
+                await bot.access.approve(f"slack:{TEAM}.{chat}")
+            stopping = asyncio.Event()
+            serving = self.serving = asyncio.create_task(bot.serve(stopping))
+            serving.add_done_callback(partial(self._ended, stopping, asyncio.current_task()))
+            try:
+                if reached:
+                    await self.reached()
+                yield bot
+            except asyncio.CancelledError:
+                if serving.done():
+                    await serving
+                raise
+            finally:
+                stopping.set()
+                await asyncio.gather(serving, return_exceptions=True)
+
+    async def reached(self) -> None:
+        """Waits until Slack has a way to the bot."""
+        if self.mode == "socket":
+            await eventually(lambda: [one for one in self.slack.sockets() if not one.leaving])
+        else:
+            await eventually(
+                lambda: self.slack.deliver_to(f"http://127.0.0.1:{self.port}/slack/events")
+            )
+
+    async def quiet(self, bot: Bot) -> None:
+        """Returns once all that came is taken, and nothing runs or is on its way."""
+        await self.slack.settled(timeout_s=WAIT_S)
+        async with asyncio.timeout(WAIT_S):
+            await eventually(lambda: not self.rows("select 1 from inbox where state = 'received'"))
+            await bot.settled()
+
+    # --- people ----------------------------------------------------------------------------------
+
+    def writes(self, text: str, *, by: str = ANN, **more: Any) -> str:
+        """A person writes to the bot directly, or in a channel; the message's ts."""
+        return self.slack.post(text=text, user=by, **more)
+
+    def replies(self, channel: str | None = None, *, to: str = ANN) -> list[Seen]:
+        """The bot's messages in a conversation, as they read now."""
+        where = channel or self.slack.direct(to)
+        return [seen for seen in self.slack.chat(where) if seen.is_bot]
+
+    def read(self, channel: str | None = None, *, to: str = ANN) -> list[str]:
+        """Their texts."""
+        return [seen.text for seen in self.replies(channel, to=to)]
+
+    async def shows(self, *texts: str, channel: str | None = None, to: str = ANN) -> None:
+        """Waits until the bot's messages in a conversation are exactly these."""
+        try:
+            await eventually(lambda: self.read(channel, to=to) == list(texts))
+        except AssertionError:
+            raise AssertionError(f"{self.read(channel, to=to)} and not {list(texts)}") from None
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@asynccontextmanager
+async def slack_rigged(
+    folder: Path, mode: Mode = "socket", **slack: Any
+) -> AsyncIterator[SlackRig]:
+    """A rig whose stand-ins run. Slack's minutes of waiting are made short."""
+    options = {"retry_scale": 0.002, "ack_s": 1.0, **slack}
+    async with FakeSlack(**options) as fake, ScriptedModel() as model:
+        yield SlackRig(folder, fake, model, mode)
+        judge_slack(fake)
+
+
+def judge_slack(slack: FakeSlack) -> None:
+    """Whatever went out fits, calls nobody, and has its answers in a thread in channels."""
+    for method in ("chat.postMessage", "chat.update"):
+        for call in slack.calls(method):
+            text = call.params["text"]
+            assert 0 < len(text) <= 4_000
+            for code in ("<!", "<@", "<#"):
+                assert code not in text
+            assert call.params["parse"] == "none"

@@ -1,0 +1,429 @@
+"""The two ways in under every trouble: sockets that come and go, forged requests, bad tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from structlog.testing import capture_logs
+
+from agent.errors import SettingsWrong, StorageFull
+from bot.app import Bot
+from bot.door import Door, Knock
+from bot.lab.faults import Action, answer, bad_gateway, drop, hold
+from bot.lab.slack import SIGNING_SECRET, flood, refusal
+from bot.lab.slack_delivery import forged, stale
+from bot.lab.slack_http import signature
+from bot.ports import StoredEvent
+from bot.slack import SlackRefused
+from bot.slack_http import BODY_BYTES_MAX, FRESH_S, is_signed, read_body
+from tests.bot.kit import eventually
+from tests.bot.slack_kit import ANN, CHANNEL, US, Mode, SlackRig, slack_rigged
+
+Logs = list[Any]
+
+
+@pytest.fixture
+def logs() -> Iterator[Logs]:
+    with capture_logs() as entries:
+        yield entries
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[SlackRig]:
+    async with slack_rigged(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def web(tmp_path: Path) -> AsyncIterator[SlackRig]:
+    async with slack_rigged(tmp_path, "http") as made:
+        yield made
+
+
+def told(logs: Logs, event: str) -> int:
+    return sum(entry["event"] == event for entry in logs)
+
+
+def open_sockets(rig: SlackRig) -> list[int]:
+    return [one.number for one in rig.slack.sockets() if not one.leaving]
+
+
+# --- sockets -------------------------------------------------------------------------------------
+
+
+async def test_a_refresh_in_the_middle_of_a_turn_changes_nothing(rig: SlackRig, logs: Logs) -> None:
+    async with rig.serving_slack(ANN) as bot:
+        rig.model.fault("chat", action=hold(after=False))
+        rig.writes("think")
+        await eventually(lambda: rig.model.calls("chat"))
+        [first] = open_sockets(rig)
+        rig.slack.refresh(after_s=0.2)
+        await eventually(lambda: open_sockets(rig) not in ([], [first]))
+        rig.model.release()
+        await rig.shows("You said: think")
+        await rig.quiet(bot)
+
+    assert rig.inbox() == ["replied"]
+    assert told(logs, "slack.disconnected") == 0
+
+
+async def test_the_old_socket_is_read_while_the_new_one_is_open(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN) as bot:
+        for round_number in range(3):
+            rig.slack.refresh(reason="warning", after_s=0.5)
+            for number in range(8):
+                rig.writes(f"m{round_number}{number}")
+            await eventually(lambda: len(rig.slack.sockets()) == 2)
+            await rig.slack.settled()
+            await eventually(lambda: len(rig.slack.sockets()) == 1)
+        await eventually(lambda: rig.inbox().count("replied") + rig.inbox().count("joined") == 24)
+        await rig.quiet(bot)
+
+    attempts = [len(one.attempts) for one in rig.slack.deliveries("events_api")]
+    assert max(attempts) == 1, "no event had to come again"
+    assert rig.slack.lost() == []
+
+
+async def test_two_sockets_of_two_moments_bring_each_post_once(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN, chats=(CHANNEL,)) as bot:
+        rig.slack.refresh(after_s=3.0)
+        await eventually(lambda: len(rig.slack.sockets()) == 2)
+        for number in range(12):
+            rig.writes(f"<@{US}> m{number}", channel=CHANNEL)
+        await eventually(lambda: len(rig.replies(CHANNEL)) == 12)
+        used = {one.number for one in rig.slack.sockets() if one.acked}
+        await rig.quiet(bot)
+
+    assert len(used) == 2
+    assert rig.inbox() == ["replied"] * 12
+
+
+async def test_a_socket_that_breaks_is_followed_by_another(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN, hurry=20) as bot:
+        for number in range(6):
+            before = open_sockets(rig)
+            rig.slack.cut()
+            await eventually(lambda seen=before: open_sockets(rig) not in ([], seen))
+            rig.writes(f"m{number}")
+            await eventually(lambda count=number + 1: len(rig.replies()) == count)
+        await rig.quiet(bot)
+
+    assert rig.slack.lost() == []
+
+
+async def test_a_socket_near_its_end_is_replaced_by_itself(rig: SlackRig) -> None:
+    rig.slack.connection_s = 0.6
+    async with rig.serving_slack(ANN, hurry=20) as bot:
+        for number in range(10):
+            rig.writes(f"m{number}")
+            await asyncio.sleep(0.1)
+        await eventually(lambda: rig.took(10))
+        await rig.quiet(bot)
+
+    assert rig.slack.lost() == []
+    assert len(rig.slack.calls("apps.connections.open")) > 2
+
+
+@pytest.mark.parametrize(
+    "action",
+    [flood(2), bad_gateway(), drop(), answer(200, {"ok": True}), refusal("internal_error")],
+    ids=lambda action: f"{action.kind} {action.status} {action.body}",
+)
+async def test_what_keeps_a_socket_from_opening_is_waited_out_and_told_once(
+    rig: SlackRig, logs: Logs, action: Action
+) -> None:
+    rig.slack.fault("apps.connections.open", action=action, times=3)
+    async with rig.serving_slack(ANN, hurry=50) as bot:
+        rig.writes("hi")
+        await rig.shows("You said: hi")
+        await rig.quiet(bot)
+
+    troubles = told(logs, "slack.no_socket") + told(logs, "slack.disconnected")
+    assert troubles == 1
+
+
+async def test_while_the_network_is_gone_nothing_is_lost(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN, hurry=50) as bot:
+        rig.slack.fault("apps.connections.open", action=drop(), times=8)
+        rig.slack.fault("chat.postMessage", action=drop(), times=4)
+        rig.slack.fault("conversations.history", action=drop(), times=4)
+        rig.slack.cut()
+        rig.writes("still there?")
+        await rig.shows("You said: still there?")
+        await rig.quiet(bot)
+
+    assert rig.slack.lost() == []
+    assert rig.outbox() == ["sent"]
+
+
+@pytest.mark.parametrize("reason", ["link_disabled", "too_many_websockets"])
+async def test_a_reason_to_go_that_the_owner_can_mend_is_said(
+    rig: SlackRig, logs: Logs, reason: str
+) -> None:
+    async with rig.serving_slack(ANN, hurry=50):
+        rig.slack.refresh(reason=reason)
+        await eventually(lambda: len(rig.slack.calls("apps.connections.open")) == 2)
+
+    events = {entry["event"]: entry for entry in logs}
+    if reason == "link_disabled":
+        assert "switch it on there" in events["slack.socket_mode_off"]["why"]
+    else:
+        assert "other copies of this bot" in events["slack.too_many_sockets"]["why"]
+
+
+# --- who we are ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["socket", "http"])
+@pytest.mark.parametrize(
+    "action",
+    [bad_gateway(), drop(), refusal("internal_error"), flood(1), answer(200, "what?")],
+    ids=lambda action: f"{action.kind} {action.body}",
+)
+async def test_while_auth_test_fails_events_are_taken_in_and_answered(
+    tmp_path: Path, logs: Logs, mode: Mode, action: Action
+) -> None:
+    async with slack_rigged(tmp_path, mode) as rig:
+        rig.slack.fault("auth.test", action=action, times=None)
+        async with rig.serving_slack(ANN, chats=(CHANNEL,)) as bot:
+            rig.writes("hi")
+            rig.writes(f"<@{US}> hi", channel=CHANNEL)
+            await rig.shows("You said: hi")
+            await rig.shows("You said: Ann Example: hi", channel=CHANNEL)
+            await rig.quiet(bot)
+
+        assert rig.inbox() == ["replied", "replied"]
+        assert rig.slack.lost() == []
+        assert told(logs, "slack.unreachable") == 1
+        assert told(logs, "slack.known") == 0
+
+
+@pytest.mark.parametrize("mode", ["socket", "http"])
+async def test_a_bot_token_that_is_refused_ends_the_start_with_the_fix_and_loses_nothing(
+    tmp_path: Path, mode: Mode
+) -> None:
+    async with slack_rigged(tmp_path, mode) as rig:
+        rig.slack.rules.token_error = "invalid_auth"
+        async with rig.serving_slack(ANN, hurry=4):
+            ts = rig.writes("hi")
+            with pytest.raises(BaseExceptionGroup) as raised:
+                await rig.gives_up()
+        [error] = flat(raised.value)
+        assert isinstance(error, SlackRefused)
+        assert "HEARTHBOT_SLACK__BOT_TOKEN" in str(error)
+
+        rig.slack.rules.token_error = None
+        rig._gives_up = False
+        async with rig.serving_slack() as bot:
+            await rig.shows("You said: hi")
+            await rig.quiet(bot)
+        assert rig.inbox() == ["replied"]
+        assert ts
+
+
+async def test_one_refusal_of_a_token_may_be_slacks_own_trouble(rig: SlackRig) -> None:
+    rig.slack.fault("auth.test", action=refusal("invalid_auth"), times=2)
+    async with rig.serving_slack(ANN, hurry=50) as bot:
+        rig.writes("hi")
+        await rig.shows("You said: hi")
+        await rig.quiet(bot)
+
+
+async def test_an_app_token_without_its_scope_ends_the_start_with_the_fix(rig: SlackRig) -> None:
+    rig.slack.rules.app_scopes = set()
+    async with rig.serving_slack(ANN, hurry=50, reached=False):
+        with pytest.raises(BaseExceptionGroup) as raised:
+            await rig.gives_up()
+
+    [error] = flat(raised.value)
+    assert isinstance(error, SettingsWrong)
+    assert "connections:write" in str(error)
+    assert "HEARTHBOT_SLACK__APP_TOKEN" in str(error)
+
+
+async def test_scopes_that_are_missing_are_named_at_start(rig: SlackRig, logs: Logs) -> None:
+    rig.slack.rules.bot_scopes -= {"users:read", "mpim:history"}
+    async with rig.serving_slack(ANN) as bot:
+        await eventually(lambda: told(logs, "slack.known"))
+        rig.writes("hi")
+        await rig.shows("You said: hi")
+        await rig.quiet(bot)
+
+    [entry] = [entry for entry in logs if entry["event"] == "slack.missing_scopes"]
+    assert entry["scopes"] == ["mpim:history", "users:read"]
+    assert "reinstall" in entry["fix"]
+
+
+def flat(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found += flat(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found
+
+
+# --- storage -------------------------------------------------------------------------------------
+
+
+class FullDoor:
+    """The real door while the disk is full for so many times."""
+
+    def __init__(self, door: Door, times: int) -> None:
+        self._door = door
+        self.times = times
+
+    async def store(self, knocks: Sequence[Knock]) -> Sequence[StoredEvent]:
+        if self.times:
+            self.times -= 1
+            raise StorageFull("The disk is full.")
+        return await self._door.store(knocks)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._door, name)
+
+
+@pytest.mark.parametrize("mode", ["socket", "http"])
+async def test_what_cannot_be_stored_is_not_acknowledged_and_comes_again(
+    tmp_path: Path, logs: Logs, mode: Mode
+) -> None:
+    async with slack_rigged(tmp_path, mode, ack_s=0.3) as rig, rig.opened() as bot:
+        await bot.access.approve(f"slack:T0LAB:{ANN}")
+        full = FullDoor(bot.door, times=2)
+        bot.door = full  # type: ignore[assignment]
+        async with serving(rig, bot):
+            ts = rig.writes("hi")
+            await rig.shows("You said: hi")
+            await rig.quiet(bot)
+
+        [delivery] = rig.slack.deliveries(ts=ts)
+        assert len(delivery.attempts) == 3
+        assert told(logs, "slack.not_stored") == told(logs, "slack.not_stored.over") == 1
+
+
+def serving(rig: SlackRig, bot: Bot) -> Any:
+    from contextlib import asynccontextmanager
+
+    @asynccontextmanager
+    async def run() -> AsyncIterator[None]:
+        stopping = asyncio.Event()
+        task = asyncio.create_task(bot.serve(stopping))
+        try:
+            await rig.reached()
+            yield
+        finally:
+            stopping.set()
+            await task
+
+    return run()
+
+
+# --- HTTP ----------------------------------------------------------------------------------------
+
+
+async def test_a_forged_or_stale_event_is_refused_and_leaves_no_trace(
+    web: SlackRig, logs: Logs
+) -> None:
+    async with web.serving_slack(ANN) as bot:
+        web.slack.fault("event", action=forged(), times=4)
+        web.writes("forged")
+        await web.slack.settled()
+        web.slack.clear_faults()
+        web.slack.fault("event", action=stale(FRESH_S + 10), times=4)
+        web.writes("stale")
+        await web.slack.settled()
+        web.slack.clear_faults()
+        web.writes("real")
+        await web.shows("You said: real")
+        await web.quiet(bot)
+
+    statuses = [a.status for d in web.slack.deliveries("events_api") for a in d.attempts]
+    assert statuses.count(401) == 8
+    assert web.inbox() == ["replied"]
+    assert told(logs, "slack.forged") == 1
+    assert b"forged" not in web.bytes_on_disk()
+
+
+async def post(rig: SlackRig, body: bytes, kind: str, *, sign: bool = True) -> tuple[int, str]:
+    import time
+
+    stamp = str(int(time.time()))
+    headers = {"Content-Type": kind}
+    if sign:
+        signed = signature(SIGNING_SECRET, stamp, body.decode(errors="replace"))
+        headers |= {"X-Slack-Request-Timestamp": stamp, "X-Slack-Signature": signed}
+    url = f"http://127.0.0.1:{rig.port}/slack/events"
+    async with aiohttp.ClientSession() as http, http.post(url, data=body, headers=headers) as got:
+        return got.status, await got.text()
+
+
+async def test_only_what_is_signed_and_readable_is_taken(web: SlackRig) -> None:
+    challenge = json.dumps({"type": "url_verification", "challenge": "xyz"}).encode()
+    async with web.serving_slack(ANN):
+        found = [
+            await post(web, challenge, "application/json"),
+            await post(web, challenge, "application/json", sign=False),
+            await post(web, b"{", "application/json"),
+            await post(web, b"[1]", "application/json"),
+            await post(web, b"payload=%7B", "application/x-www-form-urlencoded"),
+            await post(web, b"x" * (BODY_BYTES_MAX + 1), "application/json"),
+            await post(web, b"ssl_check=1&token=x", "application/x-www-form-urlencoded"),
+        ]
+
+    assert [status for status, _ in found] == [200, 401, 400, 400, 400, 413, 200]
+    assert json.loads(found[0][1]) == {"challenge": "xyz"}
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "given", "right"),
+    [
+        ("1000", "right", True),
+        ("699", "right", False),
+        ("1301", "right", False),
+        ("", "right", False),
+        ("1e3", "right", False),
+        ("-1000", "right", False),
+        ("9" * 400, "right", False),
+        ("١٠٠٠", "right", False),
+        ("1000", "", False),
+        ("1000", "v0=", False),
+        ("1000", "v0=ü\udcff", False),
+    ],
+)
+def test_a_signature_counts_for_five_minutes(timestamp: str, given: str, right: bool) -> None:
+    if given == "right":
+        given = signature("secret", timestamp, "body")
+
+    found = is_signed(b"secret", b"body", timestamp=timestamp, signature=given, now_s=1000.0)
+
+    assert found is right
+
+
+def test_another_body_or_secret_does_not_fit_a_signature() -> None:
+    given = signature("secret", "1000", "body")
+
+    for secret, body in ((b"secret", b"Body"), (b"other", b"body"), (b"", b"body")):
+        assert not is_signed(secret, body, timestamp="1000", signature=given, now_s=1000.0)
+
+
+def test_a_command_that_speaks_of_a_payload_is_read_whole() -> None:
+    form = b"command=%2Fhearth&text=what+is+a+payload"
+
+    found = read_body(form, "application/x-www-form-urlencoded")
+
+    assert found == {"command": "/hearth", "text": "what is a payload"}
+
+
+async def test_a_port_that_is_taken_is_said_plainly(web: SlackRig) -> None:
+    server = await asyncio.start_server(lambda r, w: None, "127.0.0.1", web.port)
+    async with server, web.serving_slack(ANN, reached=False):
+        with pytest.raises(BaseExceptionGroup) as raised:
+            await web.gives_up()
+
+    [error] = flat(raised.value)
+    assert isinstance(error, SettingsWrong)
+    assert "slack.listen" in str(error)
