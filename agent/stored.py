@@ -94,6 +94,11 @@ class OutRow:
     parts: tuple[OutPart, ...] = ()
     attempts: int = 0
     not_before_ms: int = 0
+    created_ms: int = 0
+
+    def mark(self, n: int) -> str:
+        """The name of one of its messages, given to no other: ids begin anew in a new database."""
+        return f"{self.created_ms}-{self.id}-{n}"
 
 
 # --- people ----------------------------------------------------------------------------------

@@ -95,6 +95,7 @@ class Bot:
     status: BotStatus
     prompts: Prompts
     skills: SkillDesk
+    pool: ModelPool
 
     def operations(self) -> Mapping[str, Operation]:
         """What the private socket offers."""
@@ -279,6 +280,7 @@ async def open_bot(
             status=status,
             prompts=prompting.prompts,
             skills=skills,
+            pool=pool,
         )
         log.info("bot.started", version=VERSION, model=choice.model, why=choice.why)
         await outbox.start()

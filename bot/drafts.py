@@ -199,7 +199,7 @@ class LiveDraft:
         return False
 
     async def _settle(self, row: OutRow, stored: OutPart, part: MessagePart) -> bool:
-        match await self._channel.send(self._address, part):
+        match await self._channel.send(self._address, replace(part, mark=row.mark(0))):
             case Sent(message_id=message_id):
                 self._message_id = message_id
                 stored = replace(stored, state=PartState.READY, message_id=message_id)

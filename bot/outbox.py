@@ -24,11 +24,13 @@ from bot.channel import (
     Delivery,
     EditOutcome,
     InDoubt,
+    LookedUp,
     MessageGone,
     MessagePart,
     NotSent,
     Refused,
     Sent,
+    SettlesDoubt,
 )
 from bot.drafts import LiveDraft, Unseen
 from bot.ports import NewMessage, OutboxState, OutboxStore, OutPart, OutRow, PartState
@@ -40,6 +42,9 @@ REPEATED = "\n\n(may be repeated)"
 
 BACK_OFF_S = (1.0, 2.0, 5.0, 15.0, 60.0)
 """Pauses between tries of a send that surely did not arrive; the last one repeats."""
+
+LOOKS_MAX = 6
+"""Tries of a row after which a doubt is no longer looked up: some minutes."""
 
 DONE = frozenset({PartState.SENT, PartState.UNKNOWN, PartState.FAILED})
 
@@ -317,17 +322,47 @@ class _Sending:
             case PartState.READY:
                 await self._channel.ready(self._address)
                 part = await self._mark(part, PartState.SENDING)
-            case PartState.SENDING | PartState.DOUBTFUL:
+            case PartState.SENDING | PartState.DOUBTFUL | PartState.RESENDING:
+                found = await self._looked_up(part)
+                if not isinstance(found, Refused):
+                    return await self._settle_by(part, found)
+                if part.state is PartState.RESENDING:
+                    await self._give_up(part, "its fate is unknown twice")
+                    return None
                 await self._channel.ready(self._address)
                 part = await self._mark(part, PartState.RESENDING)
-            case PartState.RESENDING:
-                await self._give_up(part, "its fate is unknown twice")
-                return None
             case PartState.SENT | PartState.UNKNOWN | PartState.FAILED:
                 return None
             case other:
                 assert_never(other)
         return await self._settle(part, await self._send(part))
+
+    async def _looked_up(self, part: OutPart) -> LookedUp:
+        """What the platform says of a send in doubt; Refused where it cannot be asked."""
+        channel = self._channel
+        if not isinstance(channel, SettlesDoubt) or self.attempts >= LOOKS_MAX:
+            return Refused(reason="nobody can tell")
+        mark = self._row.mark(part.n)
+        return await channel.look_up(self._address, mark, since_ms=self._row.created_ms)
+
+    async def _settle_by(self, part: OutPart, found: LookedUp) -> float | None:
+        """Ends a doubt by what was found; seconds to wait where that is not known yet."""
+        match found:
+            case Sent(message_id=message_id):
+                # The first message of a turn may stand there as a draft: an edit completes it.
+                is_draft = part.n == 0 and self._row.run_id is not None
+                state = PartState.READY if is_draft else PartState.SENT
+                await self._mark(replace(part, message_id=message_id), state)
+            case NotSent():
+                await self._mark(part, PartState.READY)
+            case InDoubt(reason=reason):
+                self.reason = reason
+                return 0.0
+            case Refused():
+                raise AssertionError("was handled before")
+            case other:
+                assert_never(other)
+        return None
 
     async def postpone(self, now_s: float, pause_s: float) -> None:
         """Keeps when the next try may be."""
@@ -344,10 +379,12 @@ class _Sending:
         return OutboxState.UNKNOWN if PartState.UNKNOWN in states else OutboxState.SENT
 
     async def _send(self, part: OutPart) -> Delivery:
-        message = MessagePart(markup=part.markup, source=part.source)
+        message = MessagePart(markup=part.markup, source=part.source, mark=self._row.mark(part.n))
         if part.state is PartState.RESENDING:
-            message = MessagePart(
-                markup=part.markup.rstrip() + REPEATED, source=part.source.rstrip() + REPEATED
+            message = replace(
+                message,
+                markup=part.markup.rstrip() + REPEATED,
+                source=part.source.rstrip() + REPEATED,
             )
         return await self._channel.send(self._address, message)
 

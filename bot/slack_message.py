@@ -94,7 +94,8 @@ class Reading:
         reason = self._reason(channel, before, us, addressed=addressed)
         if reason:
             return Ignored(reason=reason)
-        gone = {name: before[name] for name in ("ts", "thread_ts", "user") if name in before}
+        kept = ("ts", "thread_ts", "user")
+        gone: dict[str, Any] = {name: before[name] for name in kept if name in before}
         gone["text"] = DELETED
         return self._message(stored, gone, channel, addressed=addressed, edited=True)
 

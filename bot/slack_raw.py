@@ -93,7 +93,7 @@ class Stored:
         if not isinstance(found, dict) or not isinstance(found.get("body"), dict):
             raise ValueError("not a stored event")
         return cls(
-            kind=Kind(found.get("kind")),
+            kind=Kind(text_of(found, "kind")),
             team=needed_id(found, "team"),
             us=text_of(found, "us"),
             body=found["body"],

@@ -182,7 +182,7 @@ class SlackWeb:
         """One call, once. Raises Limited, SaidNo, NoAnswer."""
         assert method in METHODS, f"{method} is in no manifest"
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        form = {"json": arguments} if method in _AS_JSON else {"data": arguments}
+        form: dict[str, Any] = {"json": arguments} if method in _AS_JSON else {"data": arguments}
         try:
             answer = await self.client.api_call(method, headers=headers, **form)
         except SlackApiError as error:

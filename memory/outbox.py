@@ -21,7 +21,9 @@ insert into outbox (run_id, lane, state, created_ms) values (?, ?, 'draft', ?)
 on conflict (run_id) where run_id is not null do nothing
 returning id
 """
-_ROW = "select id, run_id, lane, text, state, attempts, not_before_ms from outbox"
+_ROW = """
+select id, run_id, lane, text, state, attempts, not_before_ms, created_ms from outbox
+"""
 _ROW_BY_ID = f"{_ROW} where id = ?"
 _ROW_BY_RUN = f"{_ROW} where run_id = ?"
 _OPEN_ROWS = f"{_ROW} where ended_ms is null and state = 'ready' order by id"
@@ -222,7 +224,7 @@ def _find(connection: sqlite3.Connection, sql: str, key: object) -> OutRow | Non
 
 
 def _row(row: tuple[Any, ...], parts: Sequence[OutPart]) -> OutRow:
-    outbox_id, run_id, lane, text, state, attempts, not_before_ms = row
+    outbox_id, run_id, lane, text, state, attempts, not_before_ms, created_ms = row
     return OutRow(
         id=OutboxId(outbox_id),
         run_id=None if run_id is None else RunId(run_id),
@@ -232,6 +234,7 @@ def _row(row: tuple[Any, ...], parts: Sequence[OutPart]) -> OutRow:
         parts=tuple(parts),
         attempts=attempts,
         not_before_ms=not_before_ms,
+        created_ms=created_ms,
     )
 
 
