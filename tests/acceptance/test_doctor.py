@@ -310,6 +310,10 @@ ONLINE: dict[str, tuple[Plant, str, str, str]] = {
         lambda w: (w.with_slack(), w.slack.ask("set", token_error="token_revoked")),
         "Slack", "revoked", "install the app again",
     ),
+    "an app without a scope": (
+        lambda w: (w.with_slack(), w.slack.ask("set", bot_scopes=["chat:write"])),
+        "Slack", "lacks the scopes app_mentions:read", "Reinstall to Workspace",
+    ),
     "an app-level token without its scope": (
         lambda w: (w.with_slack(), w.slack.ask("set", app_scopes=[])),
         "Slack socket", "connections:write", "app-level",
