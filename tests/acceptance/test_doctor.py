@@ -117,6 +117,16 @@ def named(found: Sequence[dict[str, str]], check: str) -> str:
 Plant = Callable[[World], Any]
 
 
+def both(first: Plant, second: Plant) -> Plant:
+    """One after the other."""
+
+    def plant(world: World) -> None:
+        first(world)
+        second(world)
+
+    return plant
+
+
 def _socket(world: World) -> None:
     running = world.home.start()
     until(running.serving)
@@ -192,9 +202,9 @@ OFFLINE: dict[str, tuple[Plant, str, str, str]] = {
         lambda w: w.configured("[telegram\n"), "settings", "line 1", "Correct it",
     ),
     "a secret for all to read": (
-        lambda w: (
-            w.configured(f'[telegram]\ntoken = "{TOKEN}"\n'),
-            (w.path / "config.toml").chmod(0o644),
+        both(
+            lambda w: w.configured(f'[telegram]\ntoken = "{TOKEN}"\n'),
+            lambda w: (w.path / "config.toml").chmod(0o644),
         ),
         "modes", "fail: ", "chmod 600",
     ),
@@ -205,9 +215,9 @@ OFFLINE: dict[str, tuple[Plant, str, str, str]] = {
         lambda w: w.home.database.chmod(0o644), "modes", "hearthbot.db can be read", "chmod 600",
     ),
     "a missing folder": (
-        lambda w: (
-            (w.path / "workspace" / "HEARTBEAT.md").unlink(),
-            (w.path / "workspace").rmdir(),
+        both(
+            lambda w: (w.path / "workspace" / "HEARTBEAT.md").unlink(),
+            lambda w: (w.path / "workspace").rmdir(),
         ),
         "folders", "workspace is missing", "mkdir -m 700",
     ),
@@ -273,7 +283,9 @@ ONLINE: dict[str, tuple[Plant, str, str, str]] = {
         "model", "needs a key of OpenAI", "OPENAI_API_KEY",
     ),
     "a key that is refused": (
-        lambda w: (w.without_telegram(), w.model.ask("named_fault", kind="401", times=None)),
+        both(
+            World.without_telegram, lambda w: w.model.ask("named_fault", kind="401", times=None)
+        ),
         "model", "did not accept the API key", "llm.api_key",
     ),
     "a model server that is away": (
@@ -281,7 +293,9 @@ ONLINE: dict[str, tuple[Plant, str, str, str]] = {
         "model", "cannot be reached", "running",
     ),
     "a stand-in model that is not set up": (
-        lambda w: (w.without_telegram(), w.configured('[llm]\nfallbacks = ["groq/llama"]\n')),
+        both(
+            World.without_telegram, lambda w: w.configured('[llm]\nfallbacks = ["groq/llama"]\n')
+        ),
         "model groq/llama", "needs a key of Groq", "GROQ_API_KEY",
     ),
     "a demo for a model": (
@@ -307,21 +321,21 @@ ONLINE: dict[str, tuple[Plant, str, str, str]] = {
         "Telegram conflict", "409", "Stop that copy",
     ),
     "a revoked token of Slack": (
-        lambda w: (w.with_slack(), w.slack.ask("set", token_error="token_revoked")),
+        both(World.with_slack, lambda w: w.slack.ask("set", token_error="token_revoked")),
         "Slack", "revoked", "install the app again",
     ),
     "an app without a scope": (
-        lambda w: (w.with_slack(), w.slack.ask("set", bot_scopes=["chat:write"])),
+        both(World.with_slack, lambda w: w.slack.ask("set", bot_scopes=["chat:write"])),
         "Slack", "lacks the scopes app_mentions:read", "Reinstall to Workspace",
     ),
     "an app-level token without its scope": (
-        lambda w: (w.with_slack(), w.slack.ask("set", app_scopes=[])),
+        both(World.with_slack, lambda w: w.slack.ask("set", app_scopes=[])),
         "Slack socket", "connections:write", "app-level",
     ),
     "a clock that is wrong": (
-        lambda w: (
-            w.with_slack(),
-            w.slack.ask(
+        both(
+            World.with_slack,
+            lambda w: w.slack.ask(
                 "fault",
                 method="api.test",
                 action={
