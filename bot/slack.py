@@ -61,7 +61,7 @@ T = TypeVar("T")
 TEXT_CHARS_MAX = 4_000 - 40
 """Slack's limit of an edit, less room for the mark of a second copy."""
 
-ABOUT_US_S = 60.0
+ABOUT_US_S = 20.0
 """Between tries while the token or its scopes are not accepted: the owner can mend that, and then
 nothing is lost."""
 

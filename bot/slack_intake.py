@@ -15,6 +15,7 @@ from typing import Any
 
 import structlog
 from slack_bolt.app.async_app import AsyncApp
+from slack_bolt.middleware.async_middleware import AsyncMiddleware
 from slack_bolt.request.async_request import AsyncBoltRequest
 from slack_bolt.response import BoltResponse
 from slack_sdk.web.async_client import AsyncWebClient
@@ -77,15 +78,13 @@ class Intake:
         """Bolt without a signature check: ours comes before the body is even read."""
         logger = logging.getLogger("hearthbot.bolt")
         logger.setLevel(logging.ERROR)  # its warnings quote whole bodies
-        app = AsyncApp(
+        return AsyncApp(
             name="hearthbot",
             client=client,
-            before_authorize=self._store_first,
+            before_authorize=_StoreFirst(self._taken),
             request_verification_enabled=False,
             logger=logger,
         )
-        app.error(self._failed)
-        return app
 
     async def receive(
         self, body: dict[str, Any], headers: Mapping[str, str] | None = None
@@ -95,7 +94,7 @@ class Intake:
             request = AsyncBoltRequest(body=body, headers=dict(headers or {}), mode="socket_mode")
         except (AttributeError, LookupError, TypeError, ValueError):
             # Bolt looks around in it before anybody can say no; ours does so with care.
-            return await self._store_alone(body)
+            return Acknowledgement(status=await self._taken(body))
         response = await self._app.async_dispatch(request)
         return Acknowledgement(status=int(response.status or 500), body=str(response.body or ""))
 
@@ -115,30 +114,15 @@ class Intake:
 
     # --- inside --------------------------------------------------------------------------------
 
-    async def _store_first(self, req: AsyncBoltRequest, next_: Next) -> BoltResponse | None:
-        """In front of Bolt's authorization. Raising makes Bolt answer that it failed."""
-        body = dict(req.body)
-        if body.get("type") in _PASSED_ON:
-            await next_()
-            return None
-        await self._store(body)
-        return BoltResponse(status=200, body="")
-
-    async def _store_alone(self, body: dict[str, Any]) -> Acknowledgement:
+    async def _taken(self, body: dict[str, Any]) -> int:
+        """The status of the answer. What is not stored is not acknowledged, so Slack sends it
+        again."""
         try:
             await self._store(body)
         except StorageError as error:
             self._storage.tell(str(error))
-            return Acknowledgement(status=503)
-        return Acknowledgement(status=200)
-
-    async def _failed(self, error: Exception) -> BoltResponse:
-        """Whatever went wrong: it is not acknowledged, so Slack sends it again."""
-        if isinstance(error, StorageError):
-            self._storage.tell(str(error))
-        else:
-            log.error("slack.intake_failed", exc_info=error)
-        return BoltResponse(status=503, body="")
+            return 503
+        return 200
 
     async def _store(self, body: dict[str, Any]) -> None:
         """Returns once all is durable that has to be. Raises StorageError."""
@@ -154,6 +138,22 @@ class Intake:
             for event in stored:
                 await self._waiting.put((found, event))
         self._storage.over()
+
+
+class _StoreFirst(AsyncMiddleware):  # type: ignore[misc]  # the library is not fully typed
+    """In front of Bolt's authorization. A class, since for a function Bolt takes the body apart
+    first, and an odd one makes it fail beyond its own error handler."""
+
+    def __init__(self, taken: Callable[[dict[str, Any]], Awaitable[int]]) -> None:
+        self._taken = taken
+
+    async def async_process(
+        self, *, req: AsyncBoltRequest, resp: BoltResponse, next: Next
+    ) -> BoltResponse | None:
+        if req.body.get("type") in _PASSED_ON:
+            await next()
+            return resp
+        return BoltResponse(status=await self._taken(req.body), body="")
 
 
 def _knock(found: Sketch) -> Knock:
