@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
 
-from agent.errors import AssistantError
+from agent.errors import AssistantError, Temporary
 
 T = TypeVar("T")
 
@@ -141,7 +141,9 @@ def _of_error(error: AssistantError) -> Finding:
         head, found, tail = text.partition(mark)
         if found and tail:
             return fail(head, (tail if mark == ". " else found[2:] + tail).strip())
-    return fail(text, "The documentation has this sentence under Troubleshooting.")
+    if isinstance(error, Temporary):
+        return fail(text, "Try again in a few minutes.")
+    return fail(text, "docs/troubleshooting.md has more on this.")
 
 
 async def in_thread(look: Callable[[], Iterable[T]]) -> Sequence[T]:

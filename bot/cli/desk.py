@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from getpass import getpass
+from io import StringIO
 from typing import Any, TypeVar
 
 import typer
@@ -75,6 +76,16 @@ class TerminalDesk:
         # One plain line: a spinner would draw over what is typed meanwhile.
         typer.echo(f"{doing} …")
         return asyncio.run(_unless_enter(work))
+
+
+@contextmanager
+def silent_logs() -> Iterator[None]:
+    """No log lines: what is worth saying is said by the command itself."""
+    from bot.config import LoggingSettings
+    from bot.logs import set_up
+
+    with set_up(LoggingSettings(), secrets=(), stream=StringIO(), file=None):
+        yield
 
 
 def _line(read: Callable[[], str]) -> str:

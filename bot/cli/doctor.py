@@ -45,12 +45,15 @@ def doctor(
 ) -> None:
     """Check everything: settings, files, database, model, tokens, clock; each with its fix."""
     load_without("click", "httpx")
+    from bot.cli.desk import silent_logs
     from bot.doctor import is_well, mend_all
     from bot.home import find_home
 
     env = dict(os.environ)
     home = find_home(env)
-    results = _cleaned(_examined(home, env, offline=offline, quiet=as_json), home, env)
+    with silent_logs():
+        found = _examined(home, env, offline=offline, quiet=as_json)
+    results = _cleaned(found, home, env)
     if fix:
         results = mend_all(results)
     if as_json:

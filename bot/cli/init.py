@@ -133,11 +133,12 @@ async def _is_running(home: Home) -> bool:
 
 def _guided(here: _Here) -> bool:
     """Whether the bot is to be started now."""
-    from bot.cli.desk import TerminalDesk
+    from bot.cli.desk import TerminalDesk, silent_logs
     from bot.setup import ask_all, checked, summary
 
     desk, situation = TerminalDesk(), here.situation()
-    plan = ask_all(desk, situation)
+    with silent_logs():
+        plan = ask_all(desk, situation)
     desk.title("To be saved")
     if plan.is_empty and here.home.config.exists():
         desk.say("Nothing new: everything stays as it is.")
@@ -202,11 +203,14 @@ async def _introduce(opened: Opened, plan: Plan, situation: Situation) -> None:
 
 
 def _without_asking(here: _Here) -> None:
+    from bot.cli.desk import silent_logs
     from bot.config_writing import write
     from bot.home import prepare
     from bot.setup import tested
 
-    for line in asyncio.run(tested(here.settings, here.env, manifest())):
+    with silent_logs():
+        lines = asyncio.run(tested(here.settings, here.env, manifest()))
+    for line in lines:
         typer.echo(line)
     prepare(here.home)
     write(here.home.config, {})

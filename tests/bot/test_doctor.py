@@ -1,0 +1,188 @@
+"""Checks: bounded, side by side, and what each says of a machine that is not this one."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from agent.errors import Overloaded, SettingsWrong
+from bot import doctor_home, doctor_machine
+from bot.doctor import (
+    Check,
+    Finding,
+    Level,
+    blocking,
+    is_well,
+    mend_all,
+    ok,
+    run_checks,
+    warn,
+)
+from bot.doctor_stored import backups
+from bot.home import Home, prepare
+from bot.lab.faults import answer
+from bot.lab.telegram import FakeTelegram
+
+TOKEN = "123456:TESTTESTTEST"
+
+
+async def test_a_check_that_hangs_is_given_up_and_holds_up_no_other() -> None:
+    released = threading.Event()
+
+    def hang() -> Sequence[Finding]:
+        released.wait(60)
+        return [ok("late")]
+
+    started = time.monotonic()
+    checks = [
+        blocking("slow disk", hang, limit_s=0.2),
+        blocking("quick", lambda: [ok("fine")]),
+    ]
+    ended: list[str] = []
+    slow, quick = await run_checks(checks, done=ended.append)
+
+    assert time.monotonic() - started < 30
+    assert slow.finding.level is Level.WARN
+    assert "did not finish within 0.2 s" in slow.finding.text
+    assert quick.finding == ok("fine")
+    assert ended == ["quick", "slow disk"]
+    released.set()
+    await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "fix"),
+    [
+        (SettingsWrong("It is wrong. Set the right one."), "It is wrong", "Set the right one."),
+        (SettingsWrong("It is wrong: set llm.model"), "It is wrong", "set llm.model"),
+        (Overloaded("It sleeps."), "It sleeps.", "Try again in a few minutes."),
+        (PermissionError(13, "Permission denied"), "cannot be checked: Permission denied", "Look"),
+    ],
+)
+async def test_what_a_check_raises_is_a_failure_with_a_way_out(
+    error: Exception, text: str, fix: str
+) -> None:
+    async def look() -> Sequence[Finding]:
+        raise error
+
+    (result,) = await run_checks([Check(name="it", look=look)])
+
+    assert result.finding.level is Level.FAIL
+    assert result.finding.text == text
+    assert result.finding.fix.startswith(fix)
+    assert not is_well([result])
+
+
+async def test_what_cannot_be_mended_stays_and_says_why() -> None:
+    def refuse() -> str:
+        raise PermissionError(1, "Operation not permitted")
+
+    findings = [warn("open", "chmod", refuse), warn("left", "rm", lambda: "removed it")]
+    stays, goes = mend_all(await run_checks([blocking("files", lambda: findings)]))
+
+    assert stays.finding.level is Level.WARN
+    assert "mending it failed (Operation not permitted)" in stays.finding.text
+    assert (goes.finding.level, goes.mended) == (Level.OK, "removed it")
+
+
+# --- the machine -----------------------------------------------------------------------------
+
+
+def test_an_old_python_is_refused() -> None:
+    (finding,) = doctor_machine.python((3, 10, 4))
+
+    assert (finding.level, finding.text) == (Level.FAIL, "Python 3.10.4 is too old")
+
+
+def test_a_package_that_claims_our_names_is_named() -> None:
+    claims = {"bot": ["hearthbot", "chatbot-kit"], "memory": ["hearthbot"], "other": ["x"]}
+
+    (finding,) = doctor_machine.installation(claims, data=())
+
+    assert finding.level is Level.FAIL
+    assert "chatbot-kit also brings modules called bot" in finding.text
+    assert "uninstall chatbot-kit" in finding.fix
+
+
+def test_shipped_data_that_is_missing_is_named() -> None:
+    (finding,) = doctor_machine.installation({}, data=("prompts", "no-such-thing"))
+
+    assert (finding.level, finding.text) == (
+        Level.FAIL,
+        "the installation lacks no-such-thing",
+    )
+
+
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    (little,) = doctor_machine.disk(tmp_path / "not" / "there", warn_bytes=2**62)
+    (enough,) = doctor_machine.disk(tmp_path, warn_bytes=1)
+
+    assert little.level in {Level.WARN, Level.FAIL}
+    assert str(tmp_path) in little.fix
+    assert enough.level is Level.OK
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        ("MemTotal: 9 kB\nMemAvailable:     51200 kB\n", Level.WARN),
+        ("MemAvailable:  9951200 kB\n", Level.OK),
+        ("something else", Level.OK),
+    ],
+)
+def test_little_memory_is_named(tmp_path: Path, text: str, level: Level) -> None:
+    (tmp_path / "meminfo").write_text(text)
+
+    (finding,) = doctor_machine.memory(tmp_path / "meminfo")
+
+    assert finding.level is level
+
+
+@pytest.mark.parametrize(("days", "level"), [(0, Level.OK), (0.001, Level.WARN), (-30, Level.FAIL)])
+async def test_a_clock_is_compared_with_a_server(days: float, level: Level) -> None:
+    told = datetime.now(UTC) - timedelta(days=days)
+    date = f"{told:%a, %d %b %Y %H:%M:%S} GMT"
+    async with FakeTelegram(token=TOKEN) as telegram:
+        telegram.fault(action=answer(200, {}, headers={"Date": date}))
+
+        (finding,) = await doctor_machine.clock(
+            f"{telegram.base_url}/bot{TOKEN}/getMe", who="Telegram"
+        )
+
+    assert finding.level is level
+    if days:
+        assert ("ahead of" if days > 0 else "behind") in finding.text
+
+
+# --- the home -----------------------------------------------------------------------------
+
+
+def test_many_open_files_are_counted_and_not_all_listed(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    prepare(home)
+    for number in range(30):
+        (home.logs / f"{number}.log").touch()
+        (home.logs / f"{number}.log").chmod(0o644)
+
+    found = list(doctor_home.modes(home))
+
+    assert len(found) == doctor_home.MODES_SHOWN_MAX + 1
+    assert "10 more files" in found[-1].text
+
+
+def test_a_database_without_any_backup_for_days_is_named(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    prepare(home)
+    home.database.write_bytes(b"")
+    now = datetime.now(UTC)
+
+    (fresh,) = backups(home, None, now=now)
+    (old,) = backups(home, None, now=now + timedelta(days=3))
+
+    assert (fresh.level, old.level) == (Level.OK, Level.WARN)
