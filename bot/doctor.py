@@ -140,7 +140,7 @@ def _of_error(error: AssistantError) -> Finding:
     for mark in (". ", ": check ", ": set ", ": run "):
         head, found, tail = text.partition(mark)
         if found and tail:
-            return fail(head, (tail if mark == ". " else found[2:] + tail).strip())
+            return fail(head, tail if mark == ". " else f"{found[2:].capitalize()}{tail}")
     if isinstance(error, Temporary):
         return fail(text, "Try again in a few minutes.")
     return fail(text, "docs/troubleshooting.md has more on this.")

@@ -140,6 +140,20 @@ def test_leaving_early_leaves_everything_as_it_was(fresh: Home, keys: str, at: s
     assert not fresh.path.exists()
 
 
+def test_ctrl_c_ends_it_in_the_middle_of_a_question_to_a_model(fresh: Home, model: Model) -> None:
+    model.ask("fault", method="chat", action={"kind": "hold", "seconds": 60, "after": False})
+    with Terminal(fresh, "init") as terminal:
+        by_address(terminal, model)
+        terminal.expect("Asking it one question")
+        until(lambda: model.received("chat"))
+        terminal.type(CTRL_C)
+        terminal.expect("Nothing was changed.")
+        assert terminal.ends() == 1
+        assert terminal.modes() == terminal.modes_before
+
+    assert not fresh.path.exists()
+
+
 def test_wrong_answers_are_told_one_by_one(fresh: Home, model: Model) -> None:
     model.ask("named_fault", kind="401", times=1)
     with Terminal(fresh, "init") as terminal:

@@ -60,7 +60,7 @@ async def test_a_check_that_hangs_is_given_up_and_holds_up_no_other() -> None:
     ("error", "text", "fix"),
     [
         (SettingsWrong("It is wrong. Set the right one."), "It is wrong", "Set the right one."),
-        (SettingsWrong("It is wrong: set llm.model"), "It is wrong", "set llm.model"),
+        (SettingsWrong("It is wrong: set llm.model"), "It is wrong", "Set llm.model"),
         (Overloaded("It sleeps."), "It sleeps.", "Try again in a few minutes."),
         (PermissionError(13, "Permission denied"), "cannot be checked: Permission denied", "Look"),
     ],
