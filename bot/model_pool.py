@@ -245,6 +245,10 @@ class ModelPool:
         states = (client.health.resting(now) for client in self._clients.values())
         return [state for state in states if state is not None]
 
+    def open_names(self) -> tuple[str, ...]:
+        """The models whose clients are open."""
+        return tuple(self._clients)
+
     # --- names ---------------------------------------------------------------------------------
 
     async def _find(self, name: str) -> Named | SettingsWrong:
