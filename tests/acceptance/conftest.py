@@ -7,12 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.rig import Home, Model, Telegram
+from tests.acceptance.rig import Home, Model, Slack, Telegram
 
 
 @pytest.fixture
 def telegram() -> Iterator[Telegram]:
     stand_in = Telegram()
+    yield stand_in
+    stand_in.close()
+
+
+@pytest.fixture
+def slack() -> Iterator[Slack]:
+    stand_in = Slack()
     yield stand_in
     stand_in.close()
 

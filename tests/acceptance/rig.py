@@ -25,7 +25,7 @@ LONG_S = 60.0
 """Nothing in these tests takes so long; a wait that does has failed."""
 
 
-EFFECTS = ("sendMessage", "chat")
+EFFECTS = ("sendMessage", "chat.postMessage", "chat")
 """Requests whose order matters. A poll always waits, and an edit may change nothing."""
 
 
@@ -93,6 +93,28 @@ class Telegram(StandIn):
     def shown(self, chat: int) -> list[str]:
         """What the bot's messages in this chat read now, in order."""
         return [message["text"] for message in self.ask("chat", chat_id=chat) if message["is_bot"]]
+
+
+SLACK_TEAM, SLACK_BOT = "T0LAB", "U0LABBOT"
+
+
+class Slack(StandIn):
+    """A workspace with one app; its minutes of waiting before an event comes again are short, and
+    it tries more often than the real one, since here the bot dies more often."""
+
+    def __init__(self, *options: str) -> None:
+        super().__init__("bot.lab.slack", "--retry-scale", "0.01", *options)
+        self.ask("set", ack_s=1.0, retries_max=30)
+
+    def says(self, channel: str, text: str, *, by: str, thread: str | None = None) -> str:
+        """A person mentions the bot in a channel, in a thread or to open one; the post's ts."""
+        words = f"<@{SLACK_BOT}> {text}"
+        return str(self.ask("post", channel=channel, user=by, text=words, thread_ts=thread))
+
+    def shown(self, channel: str, thread: str) -> list[str]:
+        """What the bot's messages in this thread read now, in order."""
+        posts = self.ask("thread", channel=channel, ts=thread)
+        return [post["text"] for post in posts if post["is_bot"]]
 
 
 class Model(StandIn):
@@ -178,6 +200,22 @@ class Home:
             "HEARTHBOT_LLM__MODEL": "openai/lab-model",
             "HEARTHBOT_LLM__API_BASE": f"{model.url}/v1",
             "HEARTHBOT_LLM__API_KEY": "lab-key",
+            **settings,
+        }
+
+    def serve_slack(self, slack: Slack, *, listen: str = "", **settings: str) -> None:
+        """Points the bot at a workspace too: by socket, or by HTTP where it is to listen."""
+        self.env |= {
+            "HEARTHBOT_SLACK__BOT_TOKEN": "xoxb-lab",
+            "HEARTHBOT_SLACK__APP_TOKEN": "xapp-lab",
+            "HEARTHBOT_SLACK__SIGNING_SECRET": "lab-signing-secret",
+            "HEARTHBOT_SLACK__BASE_URL": f"{slack.url}/api/",
+            "HEARTHBOT_SLACK__RATE_PER_CHAT": "0",
+            "HEARTHBOT_SLACK__RATE_TOTAL": "0",
+            "HEARTHBOT_SLACK__RATE_EDITS_MINUTE": "0",
+            "HEARTHBOT_SLACK__STREAMING": "false",
+            **({"HEARTHBOT_SLACK__MODE": "http"} if listen else {}),
+            **({"HEARTHBOT_SLACK__LISTEN": listen} if listen else {}),
             **settings,
         }
 

@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from tests.acceptance.rig import Home, Model, Running, Telegram, until
+from tests.acceptance.rig import Home, Model, Running, StandIn, Telegram, until
 
 MARK = "(may be repeated)"
 OWNERS = range(1, 5)
@@ -54,29 +54,33 @@ def settled(home: Home) -> bool:
     return home.ask_database(OPEN) == [(0,)]
 
 
+def later(chance: Random) -> Callable[[], object]:
+    """At any time."""
+    return lambda: time.sleep(chance.uniform(0.2, 1.2))
+
+
+def at_a(stand_in: StandIn, method: str, *, after: bool, chance: Random) -> Callable[[], object]:
+    """Just when a request is under way, before or after it took effect."""
+
+    def wait() -> None:
+        hold = {"kind": "hold", "seconds": 0.4, "after": after}
+        stand_in.ask("fault", method=method, action=hold, times=3)
+        before = stand_in.received(method)
+        until(lambda: stand_in.received(method) >= before + chance.randint(1, 3))
+
+    return wait
+
+
 def moments(telegram: Telegram, model: Model, chance: Random) -> list[Callable[[], object]]:
-    """When to kill: at any time, or just when a request is under way."""
-
-    def later() -> None:
-        time.sleep(chance.uniform(0.2, 1.2))
-
-    def at_a(stand_in: Telegram | Model, method: str, *, after: bool) -> Callable[[], object]:
-        def wait() -> None:
-            hold = {"kind": "hold", "seconds": 0.4, "after": after}
-            stand_in.ask("fault", method=method, action=hold, times=3)
-            before = stand_in.received(method)
-            until(lambda: stand_in.received(method) >= before + chance.randint(1, 3))
-
-        return wait
-
+    """When to kill."""
     return [
-        at_a(telegram, "sendMessage", after=True),
-        later,
-        at_a(model, "chat", after=True),
-        later,
-        at_a(telegram, "sendMessage", after=False),
-        later,
-        at_a(telegram, "getUpdates", after=True),
+        at_a(telegram, "sendMessage", after=True, chance=chance),
+        later(chance),
+        at_a(model, "chat", after=True, chance=chance),
+        later(chance),
+        at_a(telegram, "sendMessage", after=False, chance=chance),
+        later(chance),
+        at_a(telegram, "getUpdates", after=True, chance=chance),
     ]
 
 
@@ -130,7 +134,7 @@ def test_each_message_is_answered_once_whatever_is_killed(
 
     vanished = telegram.vanished("sendMessage")
     unknown = [text for (text,) in home.ask_database(UNKNOWN)]
-    doubles = check_replies(telegram, texts, unknown)
+    doubles = check_replies(telegram.shown, texts, unknown)
     edits = check_tools(home, model, texts)
     ((in_doubt,),) = home.ask_database("select count(*) from steps where output is null")
     print(
@@ -217,11 +221,13 @@ def check_streamed(telegram: Telegram) -> int:
     return orphans
 
 
-def check_replies(telegram: Telegram, texts: dict[int, list[str]], unknown: list[str]) -> int:
+def check_replies(
+    shown_in: Callable[[int], list[str]], texts: dict[int, list[str]], unknown: list[str]
+) -> int:
     """One reply to each message, in order. Returns how many stand a second time, marked."""
     doubles = 0
     for chat, asked in texts.items():
-        shown = telegram.shown(chat)
+        shown = shown_in(chat)
         names = [_name(text) for text in shown]
         wanted = [_name(text) for text in asked]
         lost = set(wanted) - set(names) - {_name(text) for text in unknown}

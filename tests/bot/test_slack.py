@@ -215,9 +215,9 @@ async def test_both_event_kinds_in_any_order_and_any_mess_are_one_turn(
     rig: SlackRig, order: int
 ) -> None:
     chance = random.Random(order)
-    faults = [drop, lose_ack, twice, lambda: hold(0.05)]
+    faults = [drop(), lose_ack(), twice(), hold(0.05)]
     for _ in range(12):
-        rig.slack.fault("event", action=chance.choice(faults)(), skip=chance.randrange(3))
+        rig.slack.fault("event", action=chance.choice(faults), skip=chance.randrange(3))
     async with rig.serving_slack(ANN, BOB, chats=(CHANNEL,)) as bot:
         for number in range(10):
             rig.writes(f"<@{US}> m{number}", by=chance.choice([ANN, BOB]), channel=CHANNEL)

@@ -7,6 +7,7 @@ import io
 import json
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,14 @@ async def web(tmp_path: Path) -> AsyncIterator[SlackRig]:
 
 def told(logs: Logs, event: str) -> int:
     return sum(entry["event"] == event for entry in logs)
+
+
+def another_socket(rig: SlackRig, before: list[int]) -> bool:
+    return open_sockets(rig) not in ([], before)
+
+
+def so_many_replies(rig: SlackRig, count: int) -> bool:
+    return len(rig.replies()) == count
 
 
 def open_sockets(rig: SlackRig) -> list[int]:
@@ -111,9 +120,9 @@ async def test_a_socket_that_breaks_is_followed_by_another(rig: SlackRig) -> Non
         for number in range(6):
             before = open_sockets(rig)
             rig.slack.cut()
-            await eventually(lambda seen=before: open_sockets(rig) not in ([], seen))
+            await eventually(partial(another_socket, rig, before))
             rig.writes(f"m{number}")
-            await eventually(lambda count=number + 1: len(rig.replies()) == count)
+            await eventually(partial(so_many_replies, rig, number + 1))
         await rig.quiet(bot)
 
     assert rig.slack.lost() == []
