@@ -40,7 +40,7 @@ def _person_hint(value: object, text: str) -> str:
 def _slack_member(value: object) -> str:
     """A member of a Slack workspace: the workspace's id and the member's. Never a name."""
     text = value.strip() if isinstance(value, str) else ""
-    if member := re.fullmatch(r"(?:slack:)?(T[A-Z0-9]{1,29}:[UW][A-Z0-9]{1,29})", text):
+    if member := re.fullmatch(r"(?:slack:)?([TE][A-Z0-9]{1,30}:[UW][A-Z0-9]{1,30})", text):
         return member[1]
     if isinstance(value, str) and not text:
         raise ValueError("an empty entry lets nobody in; remove it")

@@ -140,7 +140,7 @@ class Intake:
         self._storage.over()
 
 
-class _StoreFirst(AsyncMiddleware):  # type: ignore[misc]  # the library is not fully typed
+class _StoreFirst(AsyncMiddleware):
     """In front of Bolt's authorization. A class, since for a function Bolt takes the body apart
     first, and an odd one makes it fail beyond its own error handler."""
 
@@ -164,4 +164,5 @@ def _knock(found: Sketch) -> Knock:
         sender=f"slack:{found.team}:{found.sender}",
         is_group=found.is_group,
         payload=found.to_payload(),
+        link=found.link,
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from bot.linking import link_code
 from bot.odd_json import read_json
 
 Json = Mapping[str, Any]
@@ -44,7 +45,8 @@ class Sketch:
     """One event that may be for us. `us` is the bot's own user id, as far as Slack says it.
 
     `thread` is the thread that the event belongs to: in channels every post begins one, in a
-    direct message only a reply is in one.
+    direct message only a reply is in one. `link` is the code of a `/link CODE` and nothing else: of
+    a stranger's words, no other is looked at.
     """
 
     kind: Kind
@@ -55,6 +57,7 @@ class Sketch:
     sender: str
     us: str
     body: dict[str, Any]
+    link: str = ""
 
     @property
     def source(self) -> str:
@@ -160,6 +163,7 @@ def _post(event: dict[str, Any], team: str, us: str) -> Sketch | None:
         sender=needed_id(event, "user"),
         us=us,
         body=event,
+        link=link_code(event.get("text")),
     )
 
 
@@ -260,6 +264,7 @@ def _command(payload: Json) -> Sketch:
         sender=needed_id(payload, "user_id"),
         us="",
         body={name: text_of(payload, name) for name in kept},
+        link=link_code(f"/{text_of(payload, 'text').strip().removeprefix('/')}"),
     )
 
 

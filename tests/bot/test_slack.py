@@ -381,6 +381,25 @@ async def test_a_file_without_words_is_a_message(rig: SlackRig) -> None:
     assert rig.inbox() == ["replied"]
 
 
+@pytest.mark.parametrize("by_command", [True, False])
+async def test_a_second_address_is_linked_by_a_code_from_the_first(
+    rig: SlackRig, by_command: bool
+) -> None:
+    async with rig.serving_slack(ANN) as bot:
+        rig.slack.command(text="link")
+        await eventually(lambda: rig.replies())
+        code = rig.read()[0].partition("/link ")[2][:8]
+        if by_command:
+            rig.slack.command(text=f"link {code}", user=BOB)
+        else:
+            rig.writes(f"/link {code}", by=BOB)
+        await eventually(lambda: len(bot.access.directory.people[0].addresses) == 2)
+        await rig.quiet(bot)
+        [person] = bot.access.directory.people
+
+    assert set(person.addresses) == {f"slack:{TEAM}:{ANN}", f"slack:{TEAM}:{BOB}"}
+
+
 # --- how it is shown -----------------------------------------------------------------------------
 
 
@@ -476,6 +495,23 @@ async def test_a_send_in_doubt_is_looked_up_and_stands_once_unmarked(
     [text] = rig.read(channel)
     assert REPEATED.strip() not in text
     assert text.endswith("hi")
+
+
+@pytest.mark.parametrize("after", [True, False])
+async def test_a_streamed_beginning_in_doubt_is_found_and_completed(
+    rig: SlackRig, after: bool
+) -> None:
+    rig.set(slack__stream_every_s=0.1)
+    rig.model.chunk_delay_s, rig.model.chunk_size = 0.04, 20
+    rig.slack.fault("chat.postMessage", action=drop(after=after))
+    async with rig.serving_slack(ANN, hurry=20) as bot:
+        rig.writes("!long 900")
+        await eventually(lambda: rig.outbox() == ["sent"])
+        await rig.quiet(bot)
+
+    [reply] = rig.replies()
+    assert len(reply.text) >= 880
+    assert REPEATED.strip() not in reply.text
 
 
 async def test_where_the_look_up_is_not_allowed_a_second_copy_is_marked(rig: SlackRig) -> None:
