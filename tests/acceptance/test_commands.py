@@ -10,7 +10,10 @@ import pytest
 from tests.acceptance.rig import TOKEN, Home, Model, Telegram, until
 from tests.acceptance.terminal import CTRL_D, ENTER, Terminal
 
-COMMANDS = ["", "run", "chat", "status", "lab", "access", "access list", "access approve"]
+COMMANDS = [
+    *("", "run", "chat", "status", "lab", "access", "access list", "access approve"),
+    *("init", "doctor", "prompt", "prompt show", "skills", "skills list", "skills why"),
+]
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, "access deny"])
