@@ -23,7 +23,7 @@ from agent.errors import (
     Temporary,
 )
 from agent.history import estimate_tokens, text_of
-from agent.models.retry import Patient, TextSink
+from agent.models.retry import ASKED_PAUSE_MAX_S, Patient, TextSink
 from agent.ports import Clock, Model
 from agent.request import ModelRequest, ModelTraits
 from agent.transcript import Answered
@@ -56,7 +56,7 @@ class Fallback:
       the request itself (filter, malformed) are raised: no model would take it.
     - Who failed rests, longer each time; then one call may try it while others pass it by.
     - Where all rest, the one that would be back first is asked. Nobody is asked before the pause
-      is over that its server asked for: Overloaded, with what is left of it.
+      is over that its server asked for: up to 30 s are waited, else Overloaded, with what is left.
     """
 
     def __init__(
@@ -96,6 +96,7 @@ class Fallback:
     ) -> Answered:
         """See `agent.ports.Model`. When no model answers, raises what befell the first asked."""
         sink = _Sink(on_text)
+        await self._wait_for_one()
         order = [one for one in self._order() if _fits(request, one.model, main=self.traits)]
         first: AssistantError | None = None
         while order:
@@ -114,6 +115,13 @@ class Fallback:
             if sink.is_stuck:
                 break
         raise first or self._nobody()
+
+    async def _wait_for_one(self) -> None:
+        """Where every server asked for a pause, the shortest one is waited for if it is short."""
+        now = self._clock.monotonic()
+        left = min(state.asked_until for state in self._states) - now
+        if 0 < left <= ASKED_PAUSE_MAX_S:
+            await self._clock.sleep(left)
 
     def _order(self) -> list[Health]:
         """Who is asked, the likeliest first: all that are well, else the first to be back."""

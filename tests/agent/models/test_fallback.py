@@ -23,7 +23,7 @@ from agent.errors import (
     RateLimited,
     Temporary,
 )
-from agent.models.fallback import BILLING_RESTS_S, RESTS_S, Fallback
+from agent.models.fallback import BILLING_RESTS_S, RESTS_S, Fallback, Health
 from agent.models.openai_compatible import OpenAICompatible
 from agent.request import ModelRequest, ModelTraits
 from agent.transcript import Answered, Said
@@ -463,3 +463,55 @@ async def test_a_temporary_error_stays_temporary_for_the_caller() -> None:
 
     with pytest.raises(Temporary):
         await bench.ask()
+
+
+@pytest.mark.parametrize(("pause_s", "waits"), [(5.0, True), (30.0, True), (31.5, False)])
+async def test_a_short_pause_that_all_servers_asked_for_is_waited_for(
+    pause_s: float, waits: bool
+) -> None:
+    slow = RateLimited("slow", retry_after_s=100.0)
+    bench = Bench(Moody("main", slow, "Hello"), Moody("spare", slow, "Hi"))
+    with pytest.raises(RateLimited):
+        await bench.ask()
+    bench.clock.passed += 100.0 - pause_s
+
+    if waits:
+        assert await bench.ask() == "main"
+    else:
+        with pytest.raises(Overloaded):
+            await bench.ask()
+
+    assert bench.counts() == ([2, 1] if waits else [1, 1])
+
+
+@pytest.mark.parametrize("refusal", [AuthRefused("wrong key"), BillingRefused("no credit")])
+async def test_a_refusal_is_there_to_be_told_once_until_the_model_has_worked_again(
+    refusal: AssistantError,
+) -> None:
+    health = Health(model=Moody("main", refusal, refusal, "Hello", refusal))
+    clock = QuickClock()
+    fallback = Fallback([health, Moody("spare", "Hi")], clock=clock, chance=Random(1))
+    told = []
+    for _ in range(4):
+        await ask(fallback)
+        told.append(health.take_refusal())
+        clock.passed += 25 * HOUR
+
+    assert told == [str(refusal), "", "", str(refusal)]
+
+
+async def test_chains_with_a_model_in_common_know_the_same_of_it() -> None:
+    shared = Health(model=Moody("main", Overloaded("busy")))
+    clock = QuickClock()
+    one, other = (
+        Fallback([shared, Moody(name, "Hi")], clock=clock, chance=Random(1))
+        for name in ("first", "second")
+    )
+    await ask(one)
+    asked = len(shared.model.asked)  # type: ignore[attr-defined]
+
+    answer, _ = await ask(other)
+
+    assert answer.model == "second"
+    assert len(shared.model.asked) == asked  # type: ignore[attr-defined]
+    assert [state.name for state in other.resting()] == ["main"]
