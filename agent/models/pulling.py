@@ -494,7 +494,7 @@ async def _pieces(answer: httpx.Response) -> AsyncIterator[bytes]:
     import httpx
 
     try:
-        async for piece in answer.aiter_raw(BLOCK):
+        async for piece in answer.aiter_raw():
             yield piece
     except (httpx.HTTPError, httpx.StreamError) as error:
         raise _unreached(str(answer.url), error) from error
