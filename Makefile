@@ -6,12 +6,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --no-input
 RUN_LOCKS := requirements.txt requirements-model.txt
+JUDGES := $(VENV)/judges
 
-.PHONY: help setup run test lint format bench lock clean
+.PHONY: help setup run test judges lint format bench lock clean
 
 help:
 	@echo "make run     start the bot (Telegram if a token is set, else a chat in this terminal)"
 	@echo "make test    run all tests"
+	@echo "make judges  install other people's stand-ins that need Node; make test does so where it is"
 	@echo "make lint    check format, style, types and import rules"
 	@echo "make format  put the format right"
 	@echo "make bench   measure speed and memory beside the bare parts"
@@ -24,8 +26,14 @@ setup: $(VENV)/.run-ready
 run: $(VENV)/.run-ready
 	@$(BIN)/hearthbot
 
+# Without Node, or where the judges cannot be fetched, their tests are skipped and say why;
+# HEARTHBOT_REQUIRE_NODE=1 makes them fail instead.
 test: $(VENV)/.dev-ready
+	@command -v npm >/dev/null && $(MAKE) --no-print-directory judges || echo "[tests] no judges from npm"
 	@$(BIN)/python -m pytest -n auto
+
+judges: $(JUDGES)/.ready
+	@:
 
 lint: $(VENV)/.dev-ready
 	@$(BIN)/ruff format --check .
@@ -57,6 +65,15 @@ $(VENV)/.run-ready: $(RUN_LOCKS) pyproject.toml | $(VENV)/bin/python
 $(VENV)/.dev-ready: requirements-dev.txt $(VENV)/.run-ready
 	@echo "[tests] installing the test tools (the first time only)"
 	@$(PIP) install --progress-bar on --quiet --require-hashes -r requirements-dev.txt
+	@touch $@
+
+# Its lock holds hashes and no addresses; no package's own script is run. Into $(VENV), so that
+# nothing else on this machine changes and `make clean` takes it away.
+$(JUDGES)/.ready: tests/judges/package.json tests/judges/package-lock.json | $(VENV)/bin/python
+	@echo "[tests] installing the judges that need Node (the first time only)"
+	@mkdir -p $(JUDGES)
+	@cp tests/judges/package.json tests/judges/package-lock.json $(JUDGES)
+	@npm ci --prefix $(JUDGES) --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
 # Needs uv; run it after a change of pyproject.toml.

@@ -8,11 +8,12 @@ answer for a whole one. Its warnings count as failures here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -64,6 +65,7 @@ GRADED = [
     Graded(name="direct", speaks="openai"),
     Graded(name="openai/graded", speaks="openai"),
 ]
+NONE: Mapping[str, str] = MappingProxyType({})
 PROVIDERS = [
     Graded(name="anthropic/claude-haiku-4-5", speaks="anthropic"),
     Graded(name="gemini/gemini-2.5-flash", speaks="gemini", path="/v1beta"),
@@ -86,7 +88,8 @@ PASSING: dict[str, tuple[Fault, int]] = {
     "disconnected at once": (lambda one: one.disconnect(after_chunks=0), 2),
     "cut short": (lambda one: one.truncate(after_chunks=6), 2),
     "cut short at once": (lambda one: one.truncate(after_chunks=0), 2),
-    "malformed": (lambda one: one.corrupt(after_chunks=6), 2),
+    # Slow enough that the judge can see who stops reading.
+    "malformed": (lambda one: one.pace(15).corrupt(after_chunks=6), 2),
     "stalled": (lambda one: one.stall(after_chunks=6, seconds=30), 2),
     "a slow first word": (lambda one: one.slow_first_token(0.8), 1),
 }
@@ -108,7 +111,7 @@ LASTING: dict[str, tuple[Fault, type[Exception], int]] = {
     "404": (lambda one: one.fail(404), ModelRefused, 1),
     "422": (lambda one: one.fail(422), ModelRefused, 1),
     "too long": (lambda one: one.context_overflow(), ContextTooLong, 1),
-    "an outage": (lambda one: one.outage(), Overloaded, 4),
+    "an outage": (lambda one: one.outage(status=500), Overloaded, 4),
     "a pause of minutes": (lambda one: one.rate_limit(retry_after=120), RateLimited, 1),
 }
 """Faults that do not pass, what they are called, and how many requests that costs."""
@@ -123,7 +126,10 @@ class SteadyChance(Random):
 
 
 class RealClock:
-    """The real time: the judge looks at it."""
+    """The real time, for the judge looks at it. Pauses that no server asked for may be shorter."""
+
+    def __init__(self, hurry: float = 1) -> None:
+        self._hurry = hurry
 
     def now(self) -> datetime:
         return datetime.now(UTC)
@@ -132,13 +138,15 @@ class RealClock:
         return asyncio.get_running_loop().time()
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(seconds / self._hurry)
 
 
-async def asked(graded: Graded, llmock: LLMock, limits: Limits = LIMITS) -> Answered:
+async def asked(
+    graded: Graded, llmock: LLMock, *, limits: Limits = LIMITS, hurry: float = 1
+) -> Answered:
     """One answer, as the bot would get it."""
     async with graded.opened(llmock, limits) as model:
-        patient = Patient(model, clock=RealClock(), chance=SteadyChance())
+        patient = Patient(model, clock=RealClock(hurry), chance=SteadyChance())
         answer, pieces = await ask(patient)
     assert "".join(pieces) == answer.text
     return answer
@@ -156,8 +164,28 @@ def name_of(graded: Graded) -> str:
     return graded.name
 
 
-@pytest.mark.parametrize("fault", PASSING)
-@pytest.mark.parametrize("graded", GRADED, ids=name_of)
+def table(
+    clients: list[Graded], faults: Iterable[str], *, but: Mapping[str, str] = NONE
+) -> pytest.MarkDecorator:
+    """Each client with each fault; `but` names what the pinned litellm does not stand yet."""
+    return pytest.mark.parametrize(
+        ("graded", "fault"),
+        [
+            pytest.param(
+                graded,
+                fault,
+                id=f"{graded.name}-{fault}",
+                marks=pytest.mark.xfail(strict=True, reason=but[fault])
+                if fault in but and graded.name != "direct"
+                else (),
+            )
+            for graded in clients
+            for fault in faults
+        ],
+    )
+
+
+@table(GRADED, PASSING)
 async def test_a_fault_that_passes_costs_no_more_than_it_must(
     llmock: LLMock, graded: Graded, fault: str
 ) -> None:
@@ -172,8 +200,11 @@ async def test_a_fault_that_passes_costs_no_more_than_it_must(
     assert len(llmock.requests) == requests
 
 
-@pytest.mark.parametrize("fault", AT_PROVIDERS)
-@pytest.mark.parametrize("graded", PROVIDERS, ids=name_of)
+@table(
+    PROVIDERS,
+    AT_PROVIDERS,
+    but={"malformed": "litellm drops what it cannot read: half an answer is taken for a whole one"},
+)
 async def test_a_fault_that_passes_is_as_cheap_in_the_language_of_a_provider(
     llmock: LLMock, graded: Graded, fault: str
 ) -> None:
@@ -187,8 +218,7 @@ async def test_a_fault_that_passes_is_as_cheap_in_the_language_of_a_provider(
     assert len(llmock.requests) == requests
 
 
-@pytest.mark.parametrize("fault", LASTING)
-@pytest.mark.parametrize("graded", GRADED, ids=name_of)
+@table(GRADED, LASTING, but={"422": "litellm asks once more after a 422, by itself"})
 async def test_a_fault_that_lasts_is_given_up_as_what_it_is(
     llmock: LLMock, graded: Graded, fault: str
 ) -> None:
@@ -196,7 +226,7 @@ async def test_a_fault_that_lasts_is_given_up_as_what_it_is(
     act(llmock)
 
     with pytest.raises(kind) as caught:
-        await asked(graded, llmock)
+        await asked(graded, llmock, hurry=5)
 
     assert isinstance(caught.value, Temporary if requests > 1 else Temporary | Permanent)
     llmock.assert_resilient()
@@ -211,7 +241,7 @@ async def test_a_stream_that_stalls_for_ever_is_left_within_the_limit(
     limits = Limits(timeout_s=2, stall_timeout_s=0.3)
 
     with pytest.raises(ModelTimeout):
-        await asked(graded, llmock, limits)
+        await asked(graded, llmock, limits=limits, hurry=5)
 
     llmock.assert_resilient(strict=True)
     assert len(llmock.requests) == 4
