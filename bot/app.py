@@ -24,6 +24,7 @@ from agent.messages import OutboxId
 from agent.models.choose import Choice
 from agent.ports import Clock, Models
 from agent.skills.installing import sweep
+from agent.snippets import Snippets
 from agent.tools.files import KeptResults
 from agent.turns import LocalEngine
 from agent.version import VERSION
@@ -34,9 +35,10 @@ from bot.config import Settings
 from bot.context import ContextTeller
 from bot.control import ControlServer, Operation
 from bot.door import Door
-from bot.home import Home, HomeLock, settings_changed
+from bot.home import Home, HomeLock, settings_changed, shipped
 from bot.logs import Redactor, secrets_of
 from bot.model_desk import ModelDesk
+from bot.model_list import model_operations
 from bot.model_names import Configured, NameFinder, configured
 from bot.model_pool import ModelPool
 from bot.models import client_of
@@ -105,6 +107,7 @@ class Bot:
             **status_operations(self.status),
             **prompt_operations(self.prompts),
             **skill_operations(self.skills),
+            **model_operations(self.pool),
             **terminal_operations(
                 self.channels.console,
                 self.access,
@@ -209,7 +212,8 @@ async def open_bot(
         choice = models.main.choice
         pool = await stack.enter_async_context(_pool(place, models, database))
         await pool.open()
-        channels = await opened_channels(stack, settings, access, clock=clock)
+        snippets = Snippets(shipped=shipped("prompts"), workspace=home.workspace)
+        channels = await opened_channels(stack, settings, access, snippets, clock=clock)
         outbox = await stack.enter_async_context(
             Outbox(
                 SqliteOutbox(database),
@@ -253,6 +257,7 @@ async def open_bot(
             models=desk,
             skills=skills,
             people=Reception(access, clock=clock, host_zone=host_zone()),
+            snippets=snippets,
         )
         door = await stack.enter_async_context(
             Door(

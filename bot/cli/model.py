@@ -1,0 +1,299 @@
+"""`hearthbot model`: which models there are, whether they answer, and fetching one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bot.cli.opening import FAILED, Opened, exit_for, opened
+
+if TYPE_CHECKING:
+    from agent.models.pulling import Progress, Pulled, Source
+    from bot.model_trial import Tried
+
+app = typer.Typer(
+    help="Which models there are, whether they answer, and fetching one.", no_args_is_help=True
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Shown = dict[str, Any]
+
+TRY_S = 60.0
+"""One question takes no longer, whatever `llm.timeout_s` allows."""
+
+USES = {
+    "answers": "answers",
+    "stands in": "stands in for it",
+    "cheap": "work behind the scenes",
+    "local": "on this machine",
+    "key": "its key is set",
+}
+
+
+# --- list ----------------------------------------------------------------------------------------
+
+
+@app.command("list")
+def list_models(
+    whole: Annotated[
+        bool, typer.Option("--all", help="Every provider there is, and every local model.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the models of the settings and those that could be had, with window and price."""
+    with exit_for(), opened(log_to_terminal=False) as home:
+        found = asyncio.run(_listed(home, whole=whole))
+    if as_json:
+        typer.echo(json.dumps(found, ensure_ascii=False))
+    elif sys.stdout.isatty():
+        _print_table(found, whole=whole)
+    else:
+        for row in found["models"]:
+            typer.echo("\t".join([USES[row["use"]], row["name"], *_figures(row)]))
+        for one in found["providers"] if whole else ():
+            typer.echo("\t".join(["provider", one["name"], _wants(one)]))
+
+
+async def _listed(home: Opened, *, whole: bool) -> Shown:
+    from bot.cli.asking import ask_running
+    from bot.control import NotRunning
+    from bot.model_list import listing
+
+    found = await listing(home.settings, home.env, whole=whole)
+    try:
+        running = await ask_running(home, "models")
+    except NotRunning:
+        running = {"resting": []}
+    return {**found, **running}
+
+
+def _figures(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Window, price and remarks, as text."""
+    into, out = row["dollars_in"], row["dollars_out"]
+    if into is None or out is None:
+        price = "price unknown"
+    elif into == out == 0:
+        price = "free"
+    else:
+        price = f"${into:g} in, ${out:g} out"
+    return f"{row['window']:,}", price, row["about"]
+
+
+def _wants(provider: Mapping[str, Any]) -> str:
+    if not provider["variables"]:
+        return "the sign-in of its own library"
+    state = "is set" if provider["set"] else "is not set"
+    return f"{' or '.join(provider['variables'])} {state}"
+
+
+def _print_table(found: Shown, *, whole: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    console.print(found["why"], markup=False)
+    table = Table(box=None, pad_edge=False)
+    for heading in ("Model", "Use", "Window", "A million tokens", ""):
+        table.add_column(
+            heading, overflow="fold", justify="right" if heading == "Window" else "left"
+        )
+    for row in found["models"]:
+        table.add_row(_plain(row["name"]), USES[row["use"]], *_figures(row))
+    console.print(table)
+    if found["more"]:
+        console.print(f"{found['more']} more on this machine: --all shows them.")
+    for state in found["resting"]:
+        left = max(1, round(state["seconds"] / 60))
+        console.print(
+            f"Left alone for another {left} min: {state['model']}. {state['why']}", markup=False
+        )
+    if whole:
+        providers = Table(box=None, pad_edge=False)
+        for heading in ("Provider", "", "Wants"):
+            providers.add_column(heading)
+        for one in found["providers"]:
+            providers.add_row(f"{one['name']}/", one["title"], _wants(one))
+        console.print(providers)
+
+
+def _plain(text: str) -> str:
+    """Brackets of a name are no markup."""
+    return text.replace("[", r"\[")
+
+
+# --- test ----------------------------------------------------------------------------------------
+
+
+@app.command("test")
+def try_models(
+    name: Annotated[
+        str, typer.Argument(help="A model, such as openai/gpt-4.1-mini; else all configured ones.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Ask each configured model one short question. It costs a fraction of a cent."""
+    with exit_for(), opened(log_to_terminal=False) as home:
+        tried = asyncio.run(_tried(home, name, quiet=as_json))
+    if as_json:
+        rows = [{**asdict(one), "ok": not one.error} for one in tried]
+        typer.echo(json.dumps({"models": rows}, ensure_ascii=False))
+    if any(one.error for one in tried):
+        raise typer.Exit(FAILED)
+
+
+async def _tried(home: Opened, name: str, *, quiet: bool) -> list[Tried]:
+    from bot.model_names import NameFinder, configured
+    from bot.model_trial import try_one
+
+    finder = NameFinder(home.settings, home.env)
+    models = (
+        [await finder.find(name)]
+        if name.strip()
+        else list((await configured(home.settings, home.env)).all())
+    )
+    tried = []
+    for one in models:  # in turn: each has the machine, and the line, for itself
+        limit_s = min(TRY_S, home.settings.llm.timeout_s)
+        result = await try_one(one, prices=finder.prices, limit_s=limit_s)
+        tried.append(result)
+        if not quiet:
+            _print_tried(result)
+    return tried
+
+
+def _print_tried(one: Tried) -> None:
+    from bot.prompt_words import money
+
+    if one.error:
+        typer.secho(f"✗ {one.name}: {one.error}", fg="red")
+        return
+    figures = [] if one.first_s is None else [f"first word after {one.first_s:.2f} s"]
+    figures.append(f"done after {one.seconds:.2f} s")
+    if one.usage.prompt or one.usage.completion:
+        figures.append(f"{one.usage.prompt} tokens in, {one.usage.completion} out")
+    figures.append("price unknown" if one.dollars is None else money(one.dollars))
+    typer.secho(f"✓ {one.name}: {one.text}", fg="green")
+    typer.echo(f"  {', '.join(figures)}")
+
+
+# --- pull ----------------------------------------------------------------------------------------
+
+
+@app.command("pull")
+def pull(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="owner/model, owner/model:Q4_K_M, owner/model/file.gguf, or an https address."
+        ),
+    ],
+    sha256: Annotated[
+        str, typer.Option(metavar="HEX", help="The checksum that the file must have.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Fetch a model that runs inside the bot: a GGUF file. Goes on where it broke off."""
+    from agent.models.pulling import memory_bytes, memory_warning
+
+    with exit_for(), opened(log_to_terminal=False) as home:
+        source = asyncio.run(_found(name, home, sha256))
+        warning = memory_warning(source.size, memory=memory_bytes())
+        if warning:
+            typer.secho(warning, err=True, fg="yellow")
+        try:
+            done = _pulled(source, home.home.path / "models", quiet=as_json)
+        except KeyboardInterrupt:
+            typer.secho(
+                "\nStopped. What came is kept: the same command goes on from there.", err=True
+            )
+            raise typer.Exit(FAILED) from None
+        if not source.size:
+            warning = memory_warning(done.size, memory=memory_bytes())
+            if warning:
+                typer.secho(warning, err=True, fg="yellow")
+    model = f"embedded:{done.path}"
+    if as_json:
+        facts = {"path": str(done.path), "size": done.size, "sha256": done.sha256}
+        typer.echo(json.dumps({**facts, "fetched": done.fetched, "model": model}))
+        return
+    _print_pulled(done, model, config=home.home.config)
+
+
+async def _found(name: str, home: Opened, sha256: str) -> Source:
+    from agent.models.pulling import find
+
+    return await find(name, env=home.env, sha256=sha256)
+
+
+def _pulled(source: Source, folder: Path, *, quiet: bool) -> Pulled:
+    from agent.models import pulling
+
+    with _progress(source.file, quiet=quiet) as progress:
+        return asyncio.run(pulling.pull(source, folder, progress=progress))
+
+
+def _print_pulled(done: Pulled, model: str, *, config: Path) -> None:
+    from agent.models.pulling import size_words
+
+    how = "was there already" if not done.fetched else f"is there: {size_words(done.size)}"
+    typer.secho(f"{done.path} {how}, sha256 {done.sha256}", fg="green")
+    typer.echo(f"To have it answer everywhere, set this in {config} and restart:\n\n  [llm]")
+    typer.echo(f'  model = "{model}"\n')
+    typer.echo(f"To have it in one chat, write there: /model {model}")
+    typer.echo(f"To try it: hearthbot model test {model}")
+
+
+@contextmanager
+def _progress(file: str, *, quiet: bool) -> Iterator[Progress]:
+    """A bar on a terminal, a line for each tenth in a pipe; on standard error."""
+    if quiet:
+        yield lambda done, size: None
+        return
+    if not sys.stderr.isatty():
+        yield _TenthLines(file)
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+    from rich.progress import (
+        Progress as Bar,
+    )
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(file, total=None)
+        yield lambda done, size: bar.update(task, completed=done, total=size or None)
+
+
+class _TenthLines:
+    """Progress for a log."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._tenth = -1
+
+    def __call__(self, done: int, size: int) -> None:
+        tenth = done * 10 // size if size else 0
+        if tenth > self._tenth:
+            self._tenth = tenth
+            typer.echo(f"{self._file}: {tenth * 10} %{os.linesep}", err=True, nl=False)
