@@ -8,10 +8,11 @@ import structlog
 
 from agent.errors import AssistantError, ContextTooLong, StorageError
 from agent.guards import VisibleText, visible
-from agent.history import estimate_tokens, repair, shorten_before, text_of
+from agent.history import repair, shorten_before, text_of
 from agent.layers import notes
 from agent.library import Library
 from agent.messages import ConversationId, TurnInput
+from agent.models.counting import Encodings, TokenCounter
 from agent.ports import (
     Conversations,
     Draft,
@@ -64,6 +65,7 @@ class Asking:
         self._temperature = temperature
         self._max_output_tokens = max_output_tokens
         self._systems: dict[str, str] = {}
+        self._encodings = Encodings()
 
     async def __call__(self, ctx: TurnContext, question: Json) -> Json:
         """Answers with `{"answer": ...}` or `{"error": {"kind", "text"}}`, beside what of the
@@ -80,7 +82,7 @@ class Asking:
         facts |= await self._compared(turn, question, request)
         draft = self._drafts.open(ctx.run_id, turn.message.address)
         try:
-            _require_fit(model, request)
+            await self._require_fit(model, request)
             answer = await model.answer(request, on_text=_Stream(draft, question["shown"]))
         except StorageError:
             raise
@@ -163,6 +165,21 @@ class Asking:
             extra=_effort(model, question),
         )
 
+    async def _require_fit(self, model: Model, request: ModelRequest) -> None:
+        """A request that is larger than the window is never sent (SPEC §5): counted exactly where
+        the estimate leaves that open."""
+        room = model.traits.window - request.max_output_tokens
+        texts = [request.system, *(text_of(entry) for entry in request.entries)]
+        texts += [json.dumps([tool.description, tool.parameters]) for tool in request.tools]
+        if sum(len(text) for text in texts) * TOKENS_PER_CHAR_MAX <= room:
+            return
+        counter = TokenCounter(model.name, encodings=self._encodings)
+        tokens = await counter.total(texts, limit=room)
+        if tokens > room:
+            raise ContextTooLong(
+                f"The request has about {tokens} tokens; {model.name} takes {room}."
+            )
+
     async def _system(self, digest: str) -> str:
         if digest not in self._systems:
             if len(self._systems) >= SYSTEMS_KEPT_MAX:
@@ -182,18 +199,6 @@ def _told(model: Model, entries: list[Entry]) -> list[Entry]:
     if not model.traits.demo:
         return entries
     return [entry for entry in entries if not isinstance(entry, Note)]
-
-
-def _require_fit(model: Model, request: ModelRequest) -> None:
-    """A request that is larger than the window is never sent (SPEC §5)."""
-    room = model.traits.window - request.max_output_tokens
-    texts = [request.system, *(text_of(entry) for entry in request.entries)]
-    texts += [json.dumps([tool.description, tool.parameters]) for tool in request.tools]
-    if sum(len(text) for text in texts) * TOKENS_PER_CHAR_MAX <= room:
-        return
-    tokens = sum(estimate_tokens(text) for text in texts)
-    if tokens > room:
-        raise ContextTooLong(f"The request has about {tokens} tokens; {model.name} takes {room}.")
 
 
 class _Former:

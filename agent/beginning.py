@@ -64,6 +64,17 @@ class Plan:
     shortened_to: int
     tools: tuple[ToolSpec, ...]
     tokens: Tokens
+    placement: Placement = field(default_factory=Placement)
+
+    @property
+    def whole_context(self) -> str:
+        """The block with what it spared, for a request whose history has to go; empty when it
+        spared nothing."""
+        prompt = self.prompt
+        if not prompt.spared or not prompt.context:
+            return ""
+        scene, room = self.gathered.scene, self.tokens.room
+        return assemble(scene, placement=self.placement, room_tokens=room).context
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -143,14 +154,14 @@ class Beginning:
             sent, shortened_to = self._sent(history, sent_from)
             entries = shorten_before(sent, shortened_to)
             history_tokens = sum(part.tokens for part in entry_parts(entries))
-            room = min(self._prompt_max(traits), traits.window - around - history_tokens)
+            room = self._room(traits, around - words, history_tokens + words)
             prompt = assemble(
                 gathered.scene,
                 sent_contexts=[entry.text for entry in entries if isinstance(entry, Context)],
                 placement=self._options.placement,
-                room_tokens=max(0, room),
+                room_tokens=room,
             )
-            if prompt.tokens <= room or not sent:
+            if not sent or prompt.tokens <= traits.window - around - history_tokens:
                 break
             left = traits.window - around - prompt.tokens
             moved = self._window(history.entries, left, traits) if attempt == 0 else None
@@ -166,6 +177,7 @@ class Beginning:
             sent_from=sent_from,
             shortened_to=shortened_to,
             tools=tools,
+            placement=self._options.placement,
             tokens=Tokens(
                 prompt=prompt.tokens,
                 tools=tools_tokens,
@@ -219,6 +231,16 @@ class Beginning:
             count=estimate_tokens,
         )
 
+    def _room(self, traits: ModelTraits, around: int, said: int) -> int:
+        """Tokens that system message and block may have, beside `around` (answer and tools).
+
+        What was said so far counts up to the next eighth of the window: else each turn of a long
+        conversation would cut the layers a little more, and change bytes that were sent.
+        """
+        eighth = max(1, traits.window // 8)
+        reserved = -(-said // eighth) * eighth
+        return max(0, min(self._prompt_max(traits), traits.window - around - reserved))
+
     def _prompt_max(self, traits: ModelTraits) -> int:
         return self._options.prompt_tokens_max or int(traits.window * WINDOW_SHARE_MAX)
 
@@ -249,6 +271,7 @@ def _as_json(plan: Plan) -> Json:
         "notes": [list(note) for note in plan.history.notes],
         "system": prompt.digest,
         "context": prompt.context,
+        "whole_context": plan.whole_context,
         "tools": [tool.name for tool in plan.tools],
         "kind": plan.gathered.scene.kind.value,
         "direct": plan.gathered.scene.direct,

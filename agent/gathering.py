@@ -101,12 +101,11 @@ class _Matched:
 
     def instructions(self) -> tuple[Instruction, ...]:
         """What the rules tell, each text once."""
-        told = {
-            hit.rule.instruction.strip(): Instruction(text=hit.rule.instruction, source=_named(hit))
-            for hit in reversed(self.forced.hits)
-            if hit.rule.instruction.strip()
-        }
-        return tuple(reversed(told.values()))
+        told: dict[str, Instruction] = {}
+        for hit in self.forced.hits:
+            if text := hit.rule.instruction.strip():
+                told.setdefault(text, Instruction(text=text, source=_named(hit)))
+        return tuple(told.values())
 
     def picked(self) -> tuple[tuple[str, str], ...]:
         """Why each playbook, skill and rule is there, in words."""

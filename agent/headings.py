@@ -65,18 +65,40 @@ _HASHED = (
     *(f"## {name}" for name in BOOTSTRAP),
 )
 
-_INVISIBLE = "[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]*"
-_TAG = re.compile(
-    "[<＜﹤](?=[\\s/／\u00ad\u200b-\u200f\u2060-\u2064\ufeff]*(?:"
-    + "|".join(
-        _INVISIBLE.join(re.escape(letter) for letter in name)
-        for name in ("context", "available_skills", "relevant_skills")
-    )
-    + "))",
-    re.IGNORECASE,
+_UNSEEN = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff"
 )
-_HEADING = re.compile(r"[\s>]*[#＃]{1,6}(.*?)[\s#＃:]*", re.DOTALL)
+"""Characters that nobody sees: joiners, directions, selectors, tags."""
+
+_INVISIBLE = re.compile(f"[{_UNSEEN}]")
+
+
+def _spelt(name: str) -> str:
+    """A name in any case and width, with unseen characters anywhere in it."""
+    letters = (
+        f"[{letter}{letter.upper()}{chr(ord(letter) + 0xFEE0)}{chr(ord(letter.upper()) + 0xFEE0)}]"
+        if letter.isalpha()
+        else "[_＿]"
+        for letter in name
+    )
+    return f"[{_UNSEEN}]*".join(letters)
+
+
+_TAG = re.compile(
+    f"[<＜﹤](?=[\\s/／{_UNSEEN}]*(?:"
+    + "|".join(_spelt(name) for name in ("context", "available_skills", "relevant_skills"))
+    + "))"
+)
 _LINE_ENDS = re.compile("[\u2028\u2029\u0085\x0b\x0c\x1c-\x1e]")
+_HASHES = "#＃﹟"
+_BEFORE_A_HEADING = " \t>*+-•0123456789.)"
+_UNDERLINE = re.compile(r"\s{0,3}(=+|-+)\s*")
+
+
+def disarmed(text: str) -> str:
+    """Text in which no tag of ours opens or closes anything."""
+    return _TAG.sub("‹", text)
 
 
 def harmless(text: str) -> str:
@@ -86,11 +108,13 @@ def harmless(text: str) -> str:
     our headings becomes a heading of the fourth level. All else stays as it is; doing it twice
     changes nothing more (threat model T13).
     """
-    text = clean(_LINE_ENDS.sub("\n", text))
-    text = _TAG.sub("‹", text)
-    if text.isascii() and "#" not in text and "elevant" not in text.lower():
-        return text
-    return "\n".join(_lowered(line) for line in text.split("\n"))
+    text = disarmed(clean(_LINE_ENDS.sub("\n", text)))
+    lines = text.split("\n")
+    below = [*lines[1:], ""]
+    return "\n".join(
+        _lowered(line, is_underlined=_UNDERLINE.fullmatch(under) is not None)
+        for line, under in zip(lines, below, strict=True)
+    )
 
 
 def harmless_in(template: str, text: str) -> str:
@@ -105,24 +129,37 @@ def harmless_in(template: str, text: str) -> str:
 _ANY_TAG = re.compile(r"</?([A-Za-z_]+)>")
 
 
-def _lowered(line: str) -> str:
-    if found := _HEADING.fullmatch(line):
-        title = _plain(found[1])
-        if title in _TITLES or title.startswith(_PLAYBOOK):
-            return f"#### {found[1].strip()}"
-    elif _plain(line).rstrip(" :") == _REMEMBERED:
+def _lowered(line: str, *, is_underlined: bool) -> str:
+    bare = line.lstrip(_BEFORE_A_HEADING + "\u3000")
+    if not line.isascii():
+        bare = _INVISIBLE.sub("", bare).lstrip(_BEFORE_A_HEADING + "\u3000")
+    is_heading = bare[:1] in _HASHES if bare else False
+    if is_heading or is_underlined:
+        shown = bare.lstrip(_HASHES).strip().rstrip(_HASHES + " :\t")
+        title = _plain(shown)
+        if any(_begins_with(title, ours) for ours in _TITLES) or title.startswith(_PLAYBOOK):
+            return f"#### {shown}"
+    elif len(line) <= _REMEMBERED_CHARS_MAX and _plain(line).rstrip(" :") == _REMEMBERED:
         return f"({line.strip()})"
     return line
 
 
+_REMEMBERED_CHARS_MAX = 80
+
+
+def _begins_with(title: str, ours: str) -> bool:
+    """Whether a title is one of ours, whatever signs follow it."""
+    return title.startswith(ours) and not title[len(ours) : len(ours) + 1].isalnum()
+
+
 def _plain(text: str) -> str:
     """As a reader takes it: without width, case, marks, and what cannot be seen."""
-    text = unicodedata.normalize("NFKC", text)
     if not text.isascii():
-        text = "".join(letter for letter in text if unicodedata.category(letter) != "Cf")
-    return " ".join(text.casefold().strip("*_`~ \t").split())
+        text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    return " ".join(text.replace("&", "and").casefold().strip("*_`~ \t").split())
 
 
 _TITLES = frozenset(_plain(heading.lstrip("# ")) for heading in _HASHED)
 _PLAYBOOK = _plain(PLAYBOOK.lstrip("# "))
 _REMEMBERED = _plain(MEMORIES.rstrip(":"))
+_TITLES |= {_REMEMBERED}

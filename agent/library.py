@@ -5,15 +5,21 @@ Read from disk, and again only when a file has changed. Called by `agent.beginni
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
+from stat import S_ISREG
+
+import structlog
 
 from agent.errors import SettingsWrong
 from agent.headings import BOOTSTRAP
 from agent.messages import Role, TurnInput
 from agent.scene import DailyNote
+
+log = structlog.get_logger()
 
 NEEDED: Mapping[str, tuple[str, ...]] = {
     "system": (),
@@ -73,12 +79,14 @@ class TextFiles:
         """The text, or None where there is no such file. Undecodable bytes are replaced."""
         try:
             stat = path.stat()
+            if not S_ISREG(stat.st_mode):
+                return None  # a pipe would be waited for
             stamp = (stat.st_mtime_ns, stat.st_size)
             cached = self._cache.get(path)
             if cached is None or cached.stamp != stamp:
                 text = _head_of(path)
                 cached = self._cache[path] = _Cached(stamp, text)
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError):
+        except (OSError, ValueError):  # gone, closed, a loop of links, a name that cannot be
             return None
         return cached.text
 
@@ -101,6 +109,7 @@ class Library:
         self._own = workspace / "prompts"
         self._persona = persona
         self._files = TextFiles()
+        self._told_broken: set[str] = set()
         # The shipped templates are part of the program: they change with a restart.
         self._shipped_texts = {
             path.stem: text
@@ -122,11 +131,24 @@ class Library:
 
     def texts(self) -> Mapping[str, str]:
         """All templates, by name without the ending."""
-        changed = {path.stem: self._files.read(path) for path in self._own.glob("*.md")}
-        return {
-            **self._shipped_texts,
-            **{name: text for name, text in changed.items() if text is not None},
-        }
+        own = {path.stem: self._files.read(path) for path in self._own.glob("*.md")}
+        texts = dict(self._shipped_texts)
+        for name, text in own.items():
+            if text is not None and not self._is_broken(name, text):
+                texts[name] = text
+        return texts
+
+    def _is_broken(self, name: str, text: str) -> bool:
+        """Whether a copy of the workspace lacks what it needs: then the shipped one serves. It
+        was whole at the start, so it is told, and the bot goes on."""
+        lacking = [mark for mark in NEEDED.get(name, ()) if "{{" + mark + "}}" not in text]
+        broken = name in NEEDED and (bool(lacking) or not text.strip())
+        if broken and name not in self._told_broken:
+            log.error("prompt.template_broken", file=f"workspace/prompts/{name}.md", lacks=lacking)
+            self._told_broken.add(name)
+        elif not broken:
+            self._told_broken.discard(name)
+        return broken
 
     def base(self) -> tuple[str, str]:
         """The first text of the base chain, and where it is from."""
@@ -197,4 +219,10 @@ def _notes_folder(turn: TurnInput) -> str:
     """Where a person's notes lie in the workspace. Notes are private: a group has none."""
     if turn.message.is_group:
         return ""
-    return "memory" if turn.role is Role.OWNER else f"memory/people/{turn.person_id}"
+    if turn.role is Role.OWNER:
+        return "memory"
+    # Ids are ours; one that could lead elsewhere is nobody's.
+    return f"memory/people/{turn.person_id}" if _ID.fullmatch(turn.person_id) else ""
+
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")

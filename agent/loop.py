@@ -48,6 +48,12 @@ RESULT_CHARS_IN_NEED = 400
 
 SKIPPED = "Not run: the person sent a newer message, which follows."
 INTERRUPTED = "Interrupted: the turn was ended before this call finished."
+AUTO_UNKNOWN = (
+    "I was stopped while a tool ran for this, so it may or may not have happened. Please check "
+    "before you ask for it again."
+)
+"""What a person reads when a call that a rule made has an unknown fate."""
+
 UNKNOWN_FATE = (
     "Unknown: the program stopped while this call ran, so it may or may not have happened. "
     "It was not run again. Say so, and check before doing it again."
@@ -64,6 +70,7 @@ class Begun:
     system: str
     context: str
     tools: tuple[str, ...]
+    whole_context: str = ""
     kind: str = "chat"
     direct: bool = False
     shortened_to: int = 0
@@ -82,6 +89,7 @@ class Begun:
             system=data["system"],
             context=data["context"],
             tools=tuple(data["tools"]),
+            whole_context=data.get("whole_context", ""),
             kind=data.get("kind", "chat"),
             direct=data.get("direct", False),
             shortened_to=data.get("shortened_to", 0),
@@ -181,7 +189,10 @@ class Loop:
             offered = number < self._steps_max and not rounds.sum_up
             answer = await self._ask(ctx, turn, rounds, log, offered=offered)
             if isinstance(answer, Trouble):
-                return answer
+                if answer.kind != "Empty" or number > 0:
+                    return answer
+                helped = await self._auto_invoke(ctx, turn, rounds, log)
+                return None if helped else answer
             log.add(answer)
             if not answer.calls:
                 if rounds.unhelpful and number == 0:
@@ -256,11 +267,12 @@ class Loop:
 
     async def _auto_invoke(
         self, ctx: TurnContext, turn: TurnInput, rounds: Rounds, log: Log
-    ) -> None:
+    ) -> bool:
         """Calls what the force-include rules name: the first that works becomes the reply.
 
         Only where the model called nothing by itself. Under the same gate as any call; an output
-        without words keeps the model's answer (SPEC §7).
+        without words keeps the model's answer (SPEC §7). A call of which nobody knows whether it
+        happened ends the list, and is told. Returns whether there is another reply now.
         """
         for number, wish in enumerate(rounds.begun.auto_invoke):
             call = ToolCall(
@@ -269,14 +281,19 @@ class Loop:
                 arguments=json.dumps(_with_query(wish["args"], turn.message.text)),
             )
             result = await self._run_call(ctx, turn, rounds, call)
-            if not result.ok:
+            is_unknown = result.content == UNKNOWN_FATE
+            if not result.ok and not is_unknown:
                 continue
-            if result.content.strip() != NO_OUTPUT:
-                answer = log.entries.pop()
-                assert isinstance(answer, Answered)
-                log.add(replace(answer, text="", calls=(call,), finish="tool_calls"), result)
-                log.add(Answered(text=result.content, model=answer.model))
-            return
+            said = AUTO_UNKNOWN if is_unknown else result.content
+            if said.strip() == NO_OUTPUT or is_empty(visible(said)):
+                return False
+            last = log.entries[-1] if log.entries else None
+            answer = log.entries.pop() if isinstance(last, Answered) else Answered(text="")
+            assert isinstance(answer, Answered)
+            log.add(replace(answer, text="", calls=(call,), finish="tool_calls"), result)
+            log.add(Answered(text=said, model=answer.model))
+            return True
+        return False
 
     # --- running tools ---------------------------------------------------------------------------
 
@@ -390,12 +407,23 @@ def _made_smaller(rounds: Rounds, log: Log, output: Json) -> bool:
     """
     if output["turns_sent"] > 0 and rounds.shrinks + 1 < len(HISTORY_SHARES):
         rounds.shrinks += 1
+        _tell_all(rounds.begun, log)
         return True
     shortened = list(shorten(log.entries, RESULT_CHARS_IN_NEED))
     if shortened == log.entries:
         return False
     log.entries = shortened
     return True
+
+
+def _tell_all(begun: Begun, log: Log) -> None:
+    """What the block spared stood in history that is gone now: it is told with all its layers."""
+    if not begun.whole_context:
+        return
+    for position, entry in enumerate(log.entries):
+        if isinstance(entry, Context):
+            log.entries[position] = Context(text=begun.whole_context)
+            return
 
 
 def _without_calls(answer: Answered) -> Answered:

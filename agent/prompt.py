@@ -251,29 +251,28 @@ def _fresh(
     turn: Sequence[PromptLayer], contexts: Sequence[str], asides: Sequence[str]
 ) -> tuple[list[PromptLayer], list[str]]:
     """The turn layers that have to be sent, and the names of those that need not."""
-    standing = read_back(contexts, asides)
+    told = Told(contexts, asides)
     fresh, spared = [], []
     for layer in turn:
-        left = _unsaid(layer, standing, contexts)
+        left = _unsaid(layer, told)
         if left is None:
             spared.append(layer.name)
         else:
             fresh.append(left)
     said = {layer.heading for layer in turn}
-    return [*_gone(standing, said), *fresh], spared
+    return [*_gone(told.standing, said), *fresh], spared
 
 
-def _unsaid(
-    layer: PromptLayer, standing: Mapping[str, str], contexts: Sequence[str]
-) -> PromptLayer | None:
-    if layer.repeat is Repeat.MOMENT or not contexts:
+def _unsaid(layer: PromptLayer, told: Told) -> PromptLayer | None:
+    """What of a layer has to be sent; None when all of it stands."""
+    if layer.repeat is Repeat.MOMENT:
         return layer
     if layer.repeat is Repeat.STATE:
-        return None if standing.get(layer.heading) == layer.render() else layer
+        return None if told.newest(layer.heading) == layer.render() else layer
     pieces: list[Piece] = []
     found_new = False
     for piece in layer.pieces:
-        if not _stands_in(piece.render(), contexts):
+        if not told.holds(layer, piece):
             pieces.append(piece)
             found_new = True
         elif piece.brief:
@@ -314,8 +313,33 @@ def _without(text: str, asides: Sequence[str]) -> str:
     return text
 
 
-def _stands_in(text: str, contexts: Sequence[str]) -> bool:
-    return any(f"\n{text}\n" in context for context in contexts)
+class Told:
+    """What the blocks of the history say, by the heading of each layer."""
+
+    def __init__(self, contexts: Sequence[str], asides: Sequence[str] = ()) -> None:
+        self._all: dict[str, list[str]] = {}
+        for context in contexts:
+            for heading, text in read_back([context], asides).items():
+                self._all.setdefault(heading, []).append(text)
+        self.standing = {heading: texts[-1] for heading, texts in self._all.items()}
+
+    def newest(self, heading: str) -> str:
+        """What a layer said last, with its heading; empty if nothing."""
+        return self.standing.get(heading, "")
+
+    def holds(self, layer: PromptLayer, piece: Piece) -> bool:
+        """Whether a piece stands in what this very layer said: one with a heading of its own as
+        the newest under it, any other as lines anywhere."""
+        if not layer.heading:
+            return self.newest(piece.heading) == piece.render()
+        said = self._all.get(layer.heading, ())
+        if not piece.heading:
+            return any(f"\n{piece.render()}\n" in f"{text}\n" for text in said)
+        for text in reversed(said):
+            _, found, after = f"{text}\n".rpartition(f"\n{piece.heading}\n")
+            if found and not (piece.brief and after.startswith(f"{piece.brief}\n")):
+                return after.startswith(f"{piece.text.strip()}\n")
+        return False
 
 
 def _block(layers: Sequence[PromptLayer]) -> str:

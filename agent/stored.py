@@ -65,10 +65,11 @@ class OutboxState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMessage:
-    """Markdown for a lane (an address key)."""
+    """Markdown for a lane (an address key). `keyboard`: texts to be sent with one tap."""
 
     lane: str
     text: str
+    keyboard: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +96,7 @@ class OutRow:
     attempts: int = 0
     not_before_ms: int = 0
     created_ms: int = 0
+    keyboard: tuple[str, ...] = ()
 
     def mark(self, n: int) -> str:
         """The name of one of its messages, given to no other: ids begin anew in a new database."""

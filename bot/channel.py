@@ -14,12 +14,14 @@ class MessagePart:
     """One platform message: `markup` for the platform, `source` as the plain fallback.
 
     `mark` is the outbox's own name of it, never given twice; it travels along, unseen, where the
-    platform has a place for it. Empty: none.
+    platform has a place for it. Empty: none. `keyboard` are texts to be sent with one tap, shown
+    where the platform has a place for them.
     """
 
     markup: str
     source: str
     mark: str = ""
+    keyboard: tuple[str, ...] = ()
 
 
 # --- what became of a send -------------------------------------------------------------------

@@ -17,6 +17,7 @@ import structlog
 
 from agent.errors import SettingsWrong, StorageError
 from agent.ports import Clock
+from agent.snippets import Snippets
 from bot import commands
 from bot.access import Access
 from bot.channel import Channel
@@ -123,11 +124,16 @@ def _settings_wrong(error: BaseException) -> Iterator[SettingsWrong]:
 
 
 async def opened_channels(
-    stack: AsyncExitStack, settings: Settings, access: Access, *, clock: Clock
+    stack: AsyncExitStack,
+    settings: Settings,
+    access: Access,
+    snippets: Snippets,
+    *,
+    clock: Clock,
 ) -> Channels:
     """What the settings set up; closed with the stack."""
     telegram = _telegram_of(settings.telegram, clock)
-    slack = _slack_of(settings.slack, access, clock)
+    slack = _slack_of(settings.slack, access, snippets, clock)
     if telegram is not None:
         await stack.enter_async_context(telegram)
     if slack is not None:
@@ -155,7 +161,9 @@ def _telegram_of(wanted: TelegramSettings, clock: Clock) -> TelegramChannel | No
     return TelegramChannel(options, clock=clock)
 
 
-def _slack_of(wanted: SlackSettings, access: Access, clock: Clock) -> SlackChannel | None:
+def _slack_of(
+    wanted: SlackSettings, access: Access, snippets: Snippets, clock: Clock
+) -> SlackChannel | None:
     token = wanted.bot_token.get_secret_value()
     if not token:
         return None
@@ -182,4 +190,10 @@ def _slack_of(wanted: SlackSettings, access: Access, clock: Clock) -> SlackChann
         except StorageError as error:
             log.warning("slack.profile_not_kept", why=str(error))
 
-    return SlackChannel(options, clock=clock, learn=learn)
+    def offer(person: str) -> list[tuple[str, str]]:
+        if access.who(person) is None:
+            return []
+        found = snippets.read().snippets
+        return [(snippet.tooltip, snippet.message.strip()) for snippet in found]
+
+    return SlackChannel(options, clock=clock, learn=learn, offer=offer)

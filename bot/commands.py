@@ -9,6 +9,7 @@ from typing import Protocol
 
 from agent.messages import IncomingMessage, Role
 from agent.ports import Conversations, TurnEngine
+from agent.snippets import Snippets
 from bot.ports import Person
 from bot.reception import Reception
 
@@ -57,6 +58,7 @@ class Tools:
     models: TellsModels
     skills: TellsSkills
     people: Reception
+    snippets: Snippets
 
 
 EVERYBODY = frozenset(Role)
@@ -75,6 +77,8 @@ class Command:
     name: str
     help: str
     run: Callable[[Tools, Asked], Awaitable[str]]
+    offers: bool = False
+    """Whether the answer comes with the quick-insert texts, in a private chat."""
     roles: frozenset[Role] = field(default=EVERYBODY)
     group_roles: frozenset[Role] = field(default=EVERYBODY)
     private: bool = False
@@ -135,6 +139,17 @@ async def skills(tools: Tools, asked: Asked) -> str:
     return await tools.skills.tell(asked.message, asked.person)
 
 
+async def snippets(tools: Tools, asked: Asked) -> str:
+    """Texts that can be sent with one tap, and what is wrong with the file they stand in."""
+    found = tools.snippets.read()
+    lines = [f"- {snippet.icon} {snippet.message}" for snippet in found.snippets]
+    said = "\n".join(["Ready to be sent:", "", *lines]) if lines else "There are none."
+    wrong = [f"- {problem}" for problem in found.problems]
+    if not wrong or asked.message.is_group or asked.person.role is not Role.OWNER:
+        return said
+    return "\n".join([said, "", "What could not be used:", "", *wrong])
+
+
 async def pair(tools: Tools, asked: Asked) -> str:
     """Who asked to be let in."""
     return await tools.people.pair(asked.rest)
@@ -156,13 +171,14 @@ async def time_zone(tools: Tools, asked: Asked) -> str:
 
 
 COMMANDS: tuple[Command, ...] = (
-    Command(name="help", help="what can be typed here", run=show_help),
+    Command(name="help", help="what can be typed here", run=show_help, offers=True),
     Command(name="new", help="start a new conversation", run=start_new, group_roles=MEMBERS),
     Command(name="stop", help="end what is being done in this chat", run=stop, waits=True),
     Command(name="status", help="how the bot is doing", run=status),
     Command(name="model", help="which model answers here, and how to change it", run=model),
     Command(name="context", help="what went to the model last, and how large it was", run=context),
     Command(name="skills", help="what I know how to do here", run=skills),
+    Command(name="snippets", help="texts to send with one tap", run=snippets, offers=True),
     Command(name="timezone", help="what time it is for you", run=time_zone),
     Command(name="link", help="use a second address as the same person", run=link, private=True),
     Command(name="pair", help="who asked to be let in", run=pair, roles=OWNER_ALONE, private=True),
@@ -209,6 +225,14 @@ async def answer(command: Command, tools: Tools, asked: Asked) -> str:
     """What a command says, to those who may use it here: the one way in, for every command."""
     refused = refusal(command, role=asked.person.role, is_group=asked.message.is_group)
     return refused or await command.run(tools, asked)
+
+
+def offered(command: Command, tools: Tools, asked: Asked) -> tuple[str, ...]:
+    """The texts that a command's answer offers with it: for one person alone, not for a group."""
+    if not command.offers or asked.message.is_group:
+        return ()
+    found = tools.snippets.read().snippets
+    return tuple(f"{snippet.icon} {snippet.message}".strip() for snippet in found)
 
 
 def _those(roles: frozenset[Role]) -> str:

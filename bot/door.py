@@ -364,7 +364,11 @@ class Door:
             except AssistantError as error:
                 log.error("door.command", command=command.name, why=str(error))
                 text = f"/{command.name} did not work: {error}"
-            reply = NewMessage(lane=message.address.key, text=text)
+            reply = NewMessage(
+                lane=message.address.key,
+                text=text,
+                keyboard=commands.offered(command, self._command_tools, what),
+            )
             end = partial(self._end, event, InboxState.COMMAND, reason=command.name, reply=reply)
             await self._patiently(end)
 

@@ -57,8 +57,8 @@ async def configured(settings: Settings, env: Mapping[str, str]) -> Configured:
     usual = Named(name=llm.model.strip() or main.priced_as or main.model, choice=main)
     return Configured(
         main=usual,
-        fallbacks=tuple([await finder.find(name) for name in llm.fallbacks]),
-        cheap=await finder.find(llm.cheap_model) if llm.cheap_model.strip() else None,
+        fallbacks=tuple([await finder.usable(name) for name in llm.fallbacks]),
+        cheap=await finder.usable(llm.cheap_model) if llm.cheap_model.strip() else None,
     )
 
 
@@ -70,18 +70,24 @@ class NameFinder:
         self.prices = PriceTable()
         self._env = env
 
-    async def find(self, name: str) -> Named:
+    async def usable(self, name: str) -> Named:
         """Raises SettingsWrong for a name that cannot work. Whether its server answers, and takes
         the key, is not asked."""
+        found = await self.find(name)
+        if found.choice.kind == "embedded":
+            try:
+                weights(found.choice.model)
+            except ModelRefused as error:
+                raise SettingsWrong(str(error)) from error
+        return found
+
+    async def find(self, name: str) -> Named:
+        """The same, but a file need not be there: whoever set it up to keep what is said on this
+        machine shall hear that it is gone, and not be answered by another model."""
         name = name.strip()
         if not name or len(name) > NAME_CHARS_MAX or not name.isprintable():
             raise SettingsWrong("A model's name is one line, such as openai/gpt-4.1-mini.")
         choice = await choose(beside(self.wanted, name), env=self._env, prices=self.prices)
-        if choice.kind == "embedded":
-            try:
-                weights(choice.model)
-            except ModelRefused as error:
-                raise SettingsWrong(str(error)) from error
         return Named(name=name, choice=choice)
 
 

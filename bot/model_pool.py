@@ -224,7 +224,7 @@ class ModelPool:
         if found is None:
             if not any_name:
                 raise NotOffered("That model is not among those that can be chosen here.")
-            found = await self._finder.find(typed)
+            found = await self._finder.usable(typed)
         if found.name == self._models.main.name:
             await self.reset(lane)
             return found

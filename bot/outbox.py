@@ -379,7 +379,13 @@ class _Sending:
         return OutboxState.UNKNOWN if PartState.UNKNOWN in states else OutboxState.SENT
 
     async def _send(self, part: OutPart) -> Delivery:
-        message = MessagePart(markup=part.markup, source=part.source, mark=self._row.mark(part.n))
+        is_last = part.n == len(self.parts) - 1
+        message = MessagePart(
+            markup=part.markup,
+            source=part.source,
+            mark=self._row.mark(part.n),
+            keyboard=self._row.keyboard if is_last else (),
+        )
         if part.state is PartState.RESENDING:
             message = replace(
                 message,

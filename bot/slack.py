@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import FIRST_COMPLETED
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -41,7 +41,7 @@ from bot.slack_lookup import find_marked, metadata
 from bot.slack_message import GroupPolicy, Reading
 from bot.slack_pace import EditPace
 from bot.slack_people import Learn, SlackPeople
-from bot.slack_raw import Stored, is_direct
+from bot.slack_raw import Opened, Stored, is_direct
 from bot.slack_socket import Sockets
 from bot.slack_web import (
     APP_SCOPES,
@@ -75,6 +75,12 @@ STATUS_EVERY_S = 60.0
 """Slack shows an assistant's status for two minutes, or until a message comes."""
 
 THREADS_MAX = 2_000
+
+PROMPTS_MAX = 4
+"""Slack shows no more."""
+
+Offer = Callable[[str], Sequence[tuple[str, str]]]
+"""From a person's address to titles and texts."""
 
 _NO_MARKUP = frozenset(
     {"invalid_blocks", "invalid_arguments", "invalid_metadata_schema", "msg_too_long", "no_text"}
@@ -110,10 +116,19 @@ class SlackChannel:
 
     name = "slack"
 
-    def __init__(self, options: SlackOptions, *, clock: Clock, learn: Learn | None = None) -> None:
-        """`learn` is told of the profiles of those who are let in."""
+    def __init__(
+        self,
+        options: SlackOptions,
+        *,
+        clock: Clock,
+        learn: Learn | None = None,
+        offer: Offer | None = None,
+    ) -> None:
+        """`learn` is told of the profiles of those who are let in; `offer` says which texts
+        somebody is offered in the assistant's pane (nobody but those who are let in)."""
         self._options = options
         self._clock = clock
+        self._offer = offer
         self._pace = Pace(options.rates, clock=clock)
         self._edits = EditPace(options.edits_per_minute, clock=clock)
         self._web = SlackWeb(
@@ -199,7 +214,25 @@ class SlackChannel:
         self._know_us(found)
 
     def _intake(self, door: Door) -> Intake:
-        return Intake(self, door, self._people, self._web.client, clock=self._clock)
+        return Intake(
+            self, door, self._people, self._web.client, clock=self._clock, greet=self._greet
+        )
+
+    async def _greet(self, thread: Opened) -> None:
+        """Offers texts in a thread that was just opened."""
+        texts = self._offer(thread.sender) if self._offer is not None else ()
+        if not texts:
+            return
+        prompts = [{"title": title, "message": text} for title, text in texts[:PROMPTS_MAX]]
+        try:
+            await self._web.call(
+                "assistant.threads.setSuggestedPrompts",
+                channel_id=thread.channel,
+                thread_ts=thread.thread,
+                prompts=prompts,
+            )
+        except SlackTrouble as error:
+            log.warning("slack.no_prompts", why=str(error))
 
     def _sockets(self, intake: Intake, *, patient: bool = True) -> Sockets:
         address = self._socket_address if patient else self._socket_address_now

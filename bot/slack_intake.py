@@ -28,7 +28,7 @@ from bot.door import Door, Knock
 from bot.outage import Outage
 from bot.ports import StoredEvent
 from bot.slack_people import SlackPeople
-from bot.slack_raw import Sketch, sketch
+from bot.slack_raw import Opened, Sketch, opened, sketch
 
 log = structlog.get_logger()
 
@@ -39,6 +39,11 @@ _PASSED_ON = ("ssl_check", "url_verification")
 """What Bolt answers itself. Everything else ends with us."""
 
 Next = Callable[[], Awaitable[BoltResponse]]
+
+
+Greet = Callable[[Opened], Awaitable[None]]
+
+OPENED_MAX = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +69,15 @@ class Intake:
         client: AsyncWebClient,
         *,
         clock: Clock,
+        greet: Greet | None = None,
     ) -> None:
+        """`greet` is told of threads that were opened in the assistant's pane."""
         self._channel = channel
         self._door = door
         self._people = people
         self._clock = clock
+        self._greet = greet
+        self._opened: asyncio.Queue[Opened] = asyncio.Queue(OPENED_MAX)
         self._storage = Outage("slack.not_stored", clock)
         self._one_at_a_time = asyncio.Lock()
         self._waiting: asyncio.Queue[tuple[Sketch, StoredEvent]] = asyncio.Queue(WAITING_MAX)
@@ -102,6 +111,7 @@ class Intake:
         """Acts on what was stored, until cancelled; what is left then is taken up at the next
         start."""
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._greet_all())
             while True:
                 found, event = await self._waiting.get()
                 await self._people.meet(found.team, found.sender, group)
@@ -111,6 +121,12 @@ class Intake:
     async def idle(self) -> None:
         """Returns once all that was stored has been acted on."""
         await self._waiting.join()
+
+    async def _greet_all(self) -> None:
+        while True:
+            thread = await self._opened.get()
+            if self._greet is not None:
+                await self._greet(thread)
 
     # --- inside --------------------------------------------------------------------------------
 
@@ -126,6 +142,11 @@ class Intake:
 
     async def _store(self, body: dict[str, Any]) -> None:
         """Returns once all is durable that has to be. Raises StorageError."""
+        if (thread := opened(body)) is not None:
+            # Nothing is lost with a greeting: one too many at a time is left out.
+            if not self._opened.full():
+                self._opened.put_nowait(thread)
+            return
         try:
             found = sketch(body)
         except ValueError as error:

@@ -108,6 +108,34 @@ def is_direct(channel: str) -> bool:
     return channel.startswith("D")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """Somebody opened a thread of the assistant's pane; `sender` is their address."""
+
+    channel: str
+    thread: str
+    sender: str
+
+
+def opened(payload: Json) -> Opened | None:
+    """Which thread was opened, if that is what a payload says. Never raises."""
+    event = payload.get("event")
+    if not isinstance(event, dict) or event.get("type") != "assistant_thread_started":
+        return None
+    thread = event.get("assistant_thread")
+    if not isinstance(thread, dict):
+        return None
+    try:
+        team, _ = _installed(payload)
+        return Opened(
+            channel=needed_id(thread, "channel_id"),
+            thread=needed_id(thread, "thread_ts"),
+            sender=f"slack:{team}:{needed_id(thread, 'user_id')}",
+        )
+    except ValueError:
+        return None
+
+
 def sketch(payload: Json) -> Sketch | None:
     """What a payload is, if it may be for us: not what we or other bots do, nor what was not
     said at all. Raises ValueError for one that claims to be something and is not."""

@@ -23,6 +23,7 @@ log = structlog.get_logger()
 METHODS: Mapping[str, tuple[str, ...]] = {
     "apps.connections.open": (),
     "assistant.threads.setStatus": ("assistant:write",),
+    "assistant.threads.setSuggestedPrompts": ("assistant:write",),
     "auth.test": (),
     "chat.postMessage": ("chat:write",),
     "chat.update": ("chat:write",),
@@ -47,7 +48,7 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
     "message.mpim": ("mpim:history",),
 }
 """Every event in the manifest, with its scopes. The two of assistant threads come with the
-assistant's pane and are acknowledged only: Slack asks for them."""
+assistant's pane: when one opens, texts are offered there; the other is acknowledged only."""
 
 COMMAND_SCOPES = ("commands",)
 
@@ -67,7 +68,14 @@ BAD_TOKEN = frozenset(
     }
 )
 
-_AS_JSON = frozenset({"assistant.threads.setStatus", "chat.postMessage", "chat.update"})
+_AS_JSON = frozenset(
+    {
+        "assistant.threads.setStatus",
+        "assistant.threads.setSuggestedPrompts",
+        "chat.postMessage",
+        "chat.update",
+    }
+)
 """The methods that read take forms alone."""
 
 _NOT_KNOWN = frozenset({"fatal_error", "internal_error", "request_timeout", "service_unavailable"})

@@ -355,7 +355,7 @@ class TelegramChannel:
 
     async def send(self, address: Address, part: MessagePart) -> Delivery:
         """One new message; plain where the markup is refused."""
-        where = _where(address)
+        where = {**_where(address), **_keyboard(part.keyboard)}
         try:
             sent = await self._marked_up("sendMessage", part, **where)
         except RetryAfter as error:
@@ -600,6 +600,19 @@ def _request(read_timeout_s: float, *, connections: int, tls: ssl.SSLContext) ->
         pool_timeout=read_timeout_s,
         httpx_kwargs={"trust_env": True, "verify": tls},
     )
+
+
+def _keyboard(texts: Sequence[str]) -> dict[str, Any]:
+    """Buttons under the chat, each of which sends its text; gone after one tap."""
+    if not texts:
+        return {}
+    return {
+        "reply_markup": {
+            "keyboard": [[{"text": text}] for text in texts],
+            "resize_keyboard": True,
+            "one_time_keyboard": True,
+        }
+    }
 
 
 def _where(address: Address) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,14 +16,17 @@ from memory.stored_text import storable
 
 _OPEN_STATES = {OutboxState.DRAFT, OutboxState.READY}
 
-_ADD = "insert into outbox (lane, text, state, created_ms) values (?, ?, 'ready', ?) returning id"
+_ADD = """
+insert into outbox (lane, text, keyboard, state, created_ms) values (?, ?, ?, 'ready', ?)
+returning id
+"""
 _ADD_DRAFT = """
 insert into outbox (run_id, lane, state, created_ms) values (?, ?, 'draft', ?)
 on conflict (run_id) where run_id is not null do nothing
 returning id
 """
 _ROW = """
-select id, run_id, lane, text, state, attempts, not_before_ms, created_ms from outbox
+select id, run_id, lane, text, state, attempts, not_before_ms, created_ms, keyboard from outbox
 """
 _ROW_BY_ID = f"{_ROW} where id = ?"
 _ROW_BY_RUN = f"{_ROW} where run_id = ?"
@@ -148,7 +152,8 @@ class SqliteOutbox:
 
 def add_message(connection: sqlite3.Connection, message: NewMessage, *, now_ms: int) -> OutboxId:
     """Adds a ready row that belongs to no turn, inside the caller's transaction."""
-    values = (message.lane, storable(message.text), now_ms)
+    keyboard = json.dumps(message.keyboard) if message.keyboard else ""
+    values = (message.lane, storable(message.text), keyboard, now_ms)
     return OutboxId(connection.execute(_ADD, values).fetchone()[0])
 
 
@@ -224,7 +229,7 @@ def _find(connection: sqlite3.Connection, sql: str, key: object) -> OutRow | Non
 
 
 def _row(row: tuple[Any, ...], parts: Sequence[OutPart]) -> OutRow:
-    outbox_id, run_id, lane, text, state, attempts, not_before_ms, created_ms = row
+    outbox_id, run_id, lane, text, state, attempts, not_before_ms, created_ms, keyboard = row
     return OutRow(
         id=OutboxId(outbox_id),
         run_id=None if run_id is None else RunId(run_id),
@@ -235,6 +240,7 @@ def _row(row: tuple[Any, ...], parts: Sequence[OutPart]) -> OutRow:
         attempts=attempts,
         not_before_ms=not_before_ms,
         created_ms=created_ms,
+        keyboard=tuple(json.loads(keyboard)) if keyboard else (),
     )
 
 

@@ -12,19 +12,19 @@ from agent.skills.skill import Place, Skill
 DESCRIPTION_CHARS_MAX = 300
 """Of a skill's description in a list; read_skill shows all of it."""
 
+MORE = "All skills: list_skills"
+"""Ends the list, so that the way to the rest is there however short it had to become."""
+
 
 def skills(scene: Scene) -> PromptLayer | None:
     """Layer 5: skills by name, to be read on demand; what does not fit is behind list_skills."""
     if not scene.listed:
         return None
-    pieces = list(_lines(scene.listed))
-    if scene.unlisted:
-        pieces.append(Piece(text=f"{scene.unlisted} more: list_skills", source="skills"))
     return PromptLayer(
         name="skills",
-        pieces=tuple(pieces),
+        pieces=tuple(_lines(scene.listed)),
         heading=headings.SKILLS_OPEN,
-        closing=headings.SKILLS_CLOSE,
+        closing=f"{MORE}\n{headings.SKILLS_CLOSE}",
         between="\n",
         stability=Stability.STATIC,
         trust="owner",

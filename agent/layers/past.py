@@ -45,7 +45,7 @@ def knowledge(scene: Scene) -> PromptLayer | None:
         name="knowledge",
         pieces=tuple(
             Piece(
-                heading=f"### {one_line(chunk.document)}",
+                heading=f"### Document: {one_line(chunk.document)}",
                 text=chunk.text.strip()[:CHUNK_CHARS_MAX],
                 source=f"chunk:{chunk.id}",
             )

@@ -1,7 +1,7 @@
 """Marks that tell a provider up to where a prompt will be sent again, so that its cache keeps it.
 
-Used on requests in OpenAI's form: by `litellm`, which translates the marks for each provider, and by
-`wire` for a server that hands them on.
+Used on requests in OpenAI's form: by `litellm`, which translates the marks for each provider, and
+by `wire` for a server that hands them on.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
+from agent.headings import disarmed
 from agent.models.marks import mark, takes_marks
 from agent.request import ModelRequest, ModelTraits, ToolSpec
 from agent.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
@@ -91,10 +92,15 @@ def messages(
 
 def words_of(said: Said) -> str:
     """What the person said, with the quoted text before it and, in groups, their name."""
-    text = f"{' '.join(said.sender.split())}: {said.text}" if said.sender else said.text
+    text = said.text
+    if said.sender:
+        # In a group nobody may speak as somebody else, or as us: what follows a line break is set
+        # in, so that each name at the beginning of a line is ours.
+        indented = "\n  ".join(disarmed(said.text).splitlines())
+        text = f"{' '.join(said.sender.split())}: {indented}"
     if not said.quote:
         return text
-    quote = said.quote.replace("«", "‹").replace("»", "›")
+    quote = disarmed(said.quote).replace("«", "‹").replace("»", "›")
     return f"[In reply to: «{quote}»]\n{text}"
 
 

@@ -156,7 +156,7 @@ async def _tried(home: Opened, name: str, *, quiet: bool) -> list[Tried]:
 
     finder = NameFinder(home.settings, home.env)
     models = (
-        [await finder.find(name)]
+        [await finder.usable(name)]
         if name.strip()
         else list((await configured(home.settings, home.env)).all())
     )

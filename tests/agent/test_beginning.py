@@ -220,7 +220,7 @@ def test_a_request_that_is_shorter_than_the_former_one_is_not_intact() -> None:
 # --- the budget ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("window", [1_200, 3_000, 6_000, 20_000])
+@pytest.mark.parametrize("window", [2_500, 4_000, 6_000, 20_000])
 async def test_a_request_never_exceeds_the_window(house: House, window: int) -> None:
     house.recalled = FixedRecall(
         Recalled(

@@ -199,7 +199,7 @@ def test_skills_past_the_list_are_pointed_to(library: Library) -> None:
     assert listed.strip().split("\n") == [
         "- code-review: What code-review is for. (skills/code-review/SKILL.md, workspace)",
         "- summarize: What summarize is for. (skills/summarize/SKILL.md)",
-        "3 more: list_skills",
+        "All skills: list_skills",
     ]
 
 
@@ -389,7 +389,8 @@ def check_structure(prompt: Prompt) -> None:
     lines = whole.split("\n")
     wanted: list[str] = []
     for layer in prompt.layers:
-        wanted += [mark for mark in (layer.heading, layer.closing) if mark]
+        wanted += [layer.heading] if layer.heading else []
+        wanted += layer.closing.split("\n") if layer.closing else []
         wanted += [piece.heading for piece in layer.pieces if piece.heading and piece.text.strip()]
     if prompt.context:
         wanted += [CONTEXT_OPEN, CONTEXT_CLOSE]

@@ -208,3 +208,17 @@ async def test_stop_ends_a_tool(rig: Rig, slow_tool: SlowTool) -> None:
         await rig.quiet(bot)
 
     assert rig.inbox() == ["cancelled", "command"]
+
+
+async def test_help_and_snippets_offer_texts_to_tap_in_a_private_chat_alone(rig: Rig) -> None:
+    async with rig.running(OWNER) as bot:
+        rig.says("/snippets")
+        await eventually(lambda: rig.wrote(1))
+        rig.says("/status")
+        await eventually(lambda: rig.wrote(2))
+        await rig.quiet(bot)
+
+    first, second = (call.params for call in rig.telegram.calls("sendMessage"))
+    assert "What can you do for me?" in str(first["reply_markup"])
+    assert "reply_markup" not in second
+    assert "What can you do for me?" in rig.texts()[0]

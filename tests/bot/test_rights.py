@@ -23,6 +23,7 @@ status       yes    yes    yes        yes     yes     yes
 model        yes    yes    yes        yes     yes     yes
 context      yes    yes    yes        yes     yes     yes
 skills       yes    yes    yes        yes     yes     yes
+snippets     yes    yes    yes        yes     yes     yes
 timezone     yes    yes    yes        yes     yes     yes
 link         yes    yes    yes        alone   alone   alone
 pair         yes    owner  owner      alone   owner   owner

@@ -548,3 +548,19 @@ async def test_run_once_takes_in_what_slack_still_has(tmp_path: Path) -> None:
                 await bot.once(asyncio.Event())
 
         assert rig.read() == ["You said: waiting"]
+
+
+# --- what is offered -----------------------------------------------------------------------------
+
+
+async def test_the_assistants_pane_offers_texts_to_those_who_are_let_in(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN) as bot:
+        rig.slack.start_assistant(user=STRANGER)
+        rig.slack.start_assistant(user=ANN)
+        offered = "assistant.threads.setSuggestedPrompts"
+        await eventually(lambda: rig.slack.calls(offered))
+        rig.writes("hello")
+        await rig.shows("You said: hello")
+        await rig.quiet(bot)
+
+    assert len(rig.slack.calls(offered)) == 1
