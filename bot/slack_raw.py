@@ -129,7 +129,7 @@ def opened(payload: Json) -> Opened | None:
         team, _ = _installed(payload)
         return Opened(
             channel=needed_id(thread, "channel_id"),
-            thread=needed_id(thread, "thread_ts"),
+            thread=needed_ts(thread, "thread_ts"),
             sender=f"slack:{team}:{needed_id(thread, 'user_id')}",
         )
     except ValueError:
