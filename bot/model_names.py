@@ -94,6 +94,8 @@ class NameFinder:
 def match(typed: str, models: tuple[Named, ...]) -> Named | None:
     """The one that is meant: by its name, or what stands behind its provider's, if one alone."""
     wanted = typed.strip().casefold()
+    if not wanted:
+        return None
     for one in models:
         if wanted == one.name.casefold():
             return one
