@@ -555,12 +555,11 @@ async def test_run_once_takes_in_what_slack_still_has(tmp_path: Path) -> None:
 
 async def test_the_assistants_pane_offers_texts_to_those_who_are_let_in(rig: SlackRig) -> None:
     async with rig.serving_slack(ANN) as bot:
-        rig.slack.start_assistant(user=STRANGER)
-        rig.slack.start_assistant(user=ANN)
-        offered = "assistant.threads.setSuggestedPrompts"
-        await eventually(lambda: rig.slack.calls(offered))
-        rig.writes("hello")
-        await rig.shows("You said: hello")
+        theirs = rig.slack.start_assistant(user=STRANGER)
+        ours = rig.slack.start_assistant(user=ANN)
+        await eventually(lambda: rig.slack.prompts(f"D{ANN[1:]}", ours))
         await rig.quiet(bot)
 
-    assert len(rig.slack.calls(offered)) == 1
+    titles = [prompt["title"] for prompt in rig.slack.prompts(f"D{ANN[1:]}", ours)]
+    assert titles == ["What can you do", "Today's plan", "What do you remember", "Remind me"]
+    assert rig.slack.prompts(f"D{STRANGER[1:]}", theirs) == []

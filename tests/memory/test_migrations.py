@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from agent.messages import ConversationId
 from memory.conversations import SqliteConversations
@@ -78,7 +79,10 @@ async def test_a_file_of_the_first_light_keeps_everything(path: Path, tmp_path: 
 
     after = everything(path)
     assert all(before.values()), "each table has a row to lose"
-    more = {"conversations": {"shortened_to": 0}, "outbox": {"keyboard": ""}}
+    more: dict[str, dict[str, Any]] = {
+        "conversations": {"shortened_to": 0},
+        "outbox": {"keyboard": ""},
+    }
     assert {name: after[name] for name in before} == {
         name: [row | more.get(name, {}) for row in found] for name, found in before.items()
     }
