@@ -23,6 +23,7 @@ STRANGER = 4242
 SHOWN_ONLY = {
     "make run": "serves until it is stopped; `hearthbot` alone, which it calls, is run here",
     "make test": "is what runs this test",
+    "hearthbot init": "asks questions at a terminal; tests/acceptance/test_init.py answers them",
     "make lint": "a run of its own in .ci/run",
     "make bench": "measures for minutes",
     "make setup": "installs; it was run to get here",

@@ -39,6 +39,10 @@ class Asked:
     begun: bool = False
 
 
+UNREADABLE = "a chunk of the answer cannot be read"
+"""What our own connection says of a stream with something in it that is no JSON."""
+
+
 def failure(error: Exception, asked: Asked) -> AssistantError:
     """The error of ours. Never holds a key."""
     import httpx
@@ -78,7 +82,7 @@ def _unreachable(
     reason = bottom.strerror if isinstance(bottom, OSError) and bottom.strerror else f"{error}"
     said = asked.server.quote(reason).replace("it said", "reason")
     host = asked.server.host
-    if asked.begun:
+    if asked.begun or UNREADABLE in f"{error}":
         return BrokenAnswer(f"The connection to {host} broke during the answer{said}")
     return Overloaded(f"{host} cannot be reached: is it running, and is the address right{said}")
 

@@ -8,6 +8,7 @@ limits, errors and the end of an answer are checked here as `openai_compatible` 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import re
@@ -27,7 +28,7 @@ from agent.errors import (
 )
 from agent.models import wire
 from agent.models.assembly import Assembly
-from agent.models.failures import Asked, broken, failure
+from agent.models.failures import UNREADABLE, Asked, broken, failure
 from agent.models.marks import mark, takes_marks
 from agent.models.openai_compatible import Limits
 from agent.models.refusals import Server
@@ -391,6 +392,8 @@ async def _close_shared(litellm: Any) -> None:
 def _quieten(litellm: Any) -> None:
     """No telemetry, no callbacks, no advice on standard output, no line of its own in our logs."""
     litellm.telemetry = False
+    # For some names it would fetch a tokenizer from the network, holding up everybody meanwhile.
+    litellm.disable_hf_tokenizer_download = True
     litellm.suppress_debug_info = True
     litellm.disable_streaming_logging = True
     litellm.turn_off_message_logging = True
@@ -423,7 +426,7 @@ def _openai(
 
 
 def _handler() -> Callable[[httpx.AsyncClient], Any]:
-    from httpx import AsyncByteStream, AsyncClient, ConnectError, Response
+    from httpx import AsyncByteStream, AsyncClient, ConnectError, RemoteProtocolError, Response
     from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
 
     class Handler(AsyncHTTPHandler):
@@ -459,17 +462,38 @@ def _handler() -> Callable[[httpx.AsyncClient], Any]:
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             tail = b"\n"
+            line = b""
             async for piece in self._stream:
                 seen = tail + piece
                 tail = seen[-_END_BYTES_MAX:]
                 if not self._handler.ended and _END.search(seen):
                     self._handler.ended = True
+                *whole, line = (line + piece).split(b"\n")
+                if not all(_can_be_read(one) for one in whole):
+                    # Left to itself the library drops such a chunk, and a hole in the answer
+                    # would pass for the whole of it.
+                    raise RemoteProtocolError(UNREADABLE)
                 yield piece
 
         async def aclose(self) -> None:
             await self._stream.aclose()
 
     return Handler
+
+
+def _can_be_read(line: bytes) -> bool:
+    """Whether a line of a stream is JSON where it has to be."""
+    field, _, value = line.partition(b":")
+    if field != b"data":
+        return True
+    value = value.strip()
+    if not value or value == b"[DONE]":
+        return True
+    try:
+        json.loads(value)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 # --- the settings, checked ---------------------------------------------------------------------
