@@ -39,8 +39,8 @@ class Asked:
     begun: bool = False
 
 
-UNREADABLE = "a chunk of the answer cannot be read"
-"""What our own connection says of a stream with something in it that is no JSON."""
+UNREADABLE = "a chunk of it is no JSON"
+"""What our own connection says of a stream that the library would pass over in silence."""
 
 
 def failure(error: Exception, asked: Asked) -> AssistantError:
@@ -79,10 +79,16 @@ def broken(server: Server, why: str) -> BrokenAnswer:
 def _unreachable(
     error: httpx.TransportError, bottom: BaseException, asked: Asked
 ) -> AssistantError:
+    import httpx
+
+    if UNREADABLE in f"{error}":
+        return broken(asked.server, UNREADABLE)
     reason = bottom.strerror if isinstance(bottom, OSError) and bottom.strerror else f"{error}"
     said = asked.server.quote(reason).replace("it said", "reason")
     host = asked.server.host
-    if asked.begun or UNREADABLE in f"{error}":
+    # Of some providers the library hands on a stream before it has asked them at all.
+    reached = asked.streams and not isinstance(error, httpx.ConnectError)
+    if asked.begun or reached:
         return BrokenAnswer(f"The connection to {host} broke during the answer{said}")
     return Overloaded(f"{host} cannot be reached: is it running, and is the address right{said}")
 

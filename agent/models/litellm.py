@@ -13,7 +13,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -53,8 +53,6 @@ _TAKE_OUR_CLIENT = frozenset(
         "azure_ai",
         "bedrock",
         "cloudflare",
-        "cohere",
-        "cohere_chat",
         "databricks",
         "deepseek",
         "fireworks_ai",
@@ -78,6 +76,7 @@ _END = re.compile(
     rb'|"type"\s*:\s*"(?:message_stop|message-end)"|"done"\s*:\s*true|(?m:^data:\s*\[DONE\])'
 )
 _END_BYTES_MAX = 40
+_DATA = b"data:"
 
 
 class LiteLLM:
@@ -414,9 +413,20 @@ def _quieten(litellm: Any) -> None:
 def _openai(
     api_base: str, api_key: str, connections: httpx.AsyncClient
 ) -> Callable[[], openai.AsyncOpenAI]:
-    from openai import AsyncOpenAI
+    from openai import APIStatusError, AsyncOpenAI, UnprocessableEntityError
 
-    client = AsyncOpenAI(
+    class Client(AsyncOpenAI):
+        """Without the name by which litellm knows a refusal that it answers by asking again."""
+
+        def _make_status_error(
+            self, err_msg: str, *, body: object, response: httpx.Response
+        ) -> APIStatusError:
+            error = super()._make_status_error(err_msg, body=body, response=response)
+            if isinstance(error, UnprocessableEntityError):
+                return APIStatusError(err_msg, response=response, body=error.body)
+            return error
+
+    client = Client(
         api_key=api_key or os.environ.get("OPENAI_API_KEY") or "none",
         base_url=api_base or "https://api.openai.com/v1",
         http_client=connections,
@@ -469,11 +479,17 @@ def _handler() -> Callable[[httpx.AsyncClient], Any]:
                 if not self._handler.ended and _END.search(seen):
                     self._handler.ended = True
                 *whole, line = (line + piece).split(b"\n")
-                if not all(_can_be_read(one) for one in whole):
-                    # Left to itself the library drops such a chunk, and a hole in the answer
-                    # would pass for the whole of it.
-                    raise RemoteProtocolError(UNREADABLE)
+                self._check(whole)
+                if not line.startswith(_DATA):
+                    line = line[: len(_DATA)]  # Bedrock sends no lines: do not gather its answer
                 yield piece
+            self._check([line])  # its last words may stand in the line that was cut
+
+        def _check(self, lines: Iterable[bytes]) -> None:
+            """Left to itself the library drops what it cannot read, and a hole in the answer would
+            pass for the whole of it."""
+            if not all(map(_can_be_read, lines)):
+                raise RemoteProtocolError(UNREADABLE)
 
         async def aclose(self) -> None:
             await self._stream.aclose()
@@ -483,10 +499,9 @@ def _handler() -> Callable[[httpx.AsyncClient], Any]:
 
 def _can_be_read(line: bytes) -> bool:
     """Whether a line of a stream is JSON where it has to be."""
-    field, _, value = line.partition(b":")
-    if field != b"data":
+    if not line.startswith(_DATA):
         return True
-    value = value.strip()
+    value = line.removeprefix(_DATA).strip()
     if not value or value == b"[DONE]":
         return True
     try:

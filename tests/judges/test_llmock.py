@@ -8,12 +8,11 @@ answer for a whole one. Its warnings count as failures here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import Random
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -65,7 +64,6 @@ GRADED = [
     Graded(name="direct", speaks="openai"),
     Graded(name="openai/graded", speaks="openai"),
 ]
-NONE: Mapping[str, str] = MappingProxyType({})
 PROVIDERS = [
     Graded(name="anthropic/claude-haiku-4-5", speaks="anthropic"),
     Graded(name="gemini/gemini-2.5-flash", speaks="gemini", path="/v1beta"),
@@ -164,21 +162,12 @@ def name_of(graded: Graded) -> str:
     return graded.name
 
 
-def table(
-    clients: list[Graded], faults: Iterable[str], *, but: Mapping[str, str] = NONE
-) -> pytest.MarkDecorator:
-    """Each client with each fault; `but` names what the pinned litellm does not stand yet."""
+def table(clients: list[Graded], faults: Iterable[str]) -> pytest.MarkDecorator:
+    """Each client with each fault."""
     return pytest.mark.parametrize(
         ("graded", "fault"),
         [
-            pytest.param(
-                graded,
-                fault,
-                id=f"{graded.name}-{fault}",
-                marks=pytest.mark.xfail(strict=True, reason=but[fault])
-                if fault in but and graded.name != "direct"
-                else (),
-            )
+            pytest.param(graded, fault, id=f"{graded.name}-{fault}")
             for graded in clients
             for fault in faults
         ],
@@ -200,10 +189,7 @@ async def test_a_fault_that_passes_costs_no_more_than_it_must(
     assert len(llmock.requests) == requests
 
 
-@table(
-    PROVIDERS,
-    AT_PROVIDERS,
-)
+@table(PROVIDERS, AT_PROVIDERS)
 async def test_a_fault_that_passes_is_as_cheap_in_the_language_of_a_provider(
     llmock: LLMock, graded: Graded, fault: str
 ) -> None:
@@ -217,7 +203,7 @@ async def test_a_fault_that_passes_is_as_cheap_in_the_language_of_a_provider(
     assert len(llmock.requests) == requests
 
 
-@table(GRADED, LASTING, but={"422": "litellm asks once more after a 422, by itself"})
+@table(GRADED, LASTING)
 async def test_a_fault_that_lasts_is_given_up_as_what_it_is(
     llmock: LLMock, graded: Graded, fault: str
 ) -> None:
