@@ -27,6 +27,7 @@ from agent.models.providers import (
     LOCAL_WINDOW,
     PROBED,
     PROVIDERS,
+    UNREAD,
     owner_of,
     window_of,
 )
@@ -197,6 +198,8 @@ async def _named(wanted: Wanted, env: Mapping[str, str], prices: PriceTable) -> 
     owner = prefix if rest else owner_of(name) or await _seller(name, prices)
     if owner in PROVIDERS:
         return _at_provider(owner, name, wanted, env)
+    if owner in UNREAD:
+        raise SettingsWrong(_unread(owner, rest or name))
     if owner in FOREIGN:
         return _through(owner, rest if rest else name, wanted, env)
     if rest and prefix in await known_prefixes():
@@ -274,7 +277,7 @@ async def _seller(name: str, prices: PriceTable) -> str:
     """Whose model this is, by the price table."""
     price = await prices.find(name)
     seller = price.provider.removesuffix("_chat").removesuffix("_converse") if price else ""
-    return seller if seller in PROVIDERS or seller in FOREIGN else ""
+    return seller if seller in PROVIDERS or seller in FOREIGN or seller in UNREAD else ""
 
 
 def _embedded(name: str, wanted: Wanted) -> Choice:
@@ -306,6 +309,14 @@ def _unreachable(name: str) -> str:
     return (
         f"llm.model = {name!r} names no provider: write <provider>/{name} with one of {known}; set "
         f"llm.api_base; or {_WAY}"
+    )
+
+
+def _unread(key: str, name: str) -> str:
+    return (
+        f"llm.model: {name!r} cannot be asked at {UNREAD[key]} itself, as litellm cannot read what "
+        f'it answers: set llm.model = "openrouter/{key}/{name}" with OPENROUTER_API_KEY, or '
+        "llm.api_base to an OpenAI-compatible address that has it"
     )
 
 

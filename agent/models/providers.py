@@ -99,7 +99,7 @@ PROVIDERS: Mapping[str, Provider] = {
     ),
     "hosted_vllm": Provider(title="vLLM", api_base="http://127.0.0.1:8000/v1"),
 }
-ALIASES = {"vllm": "hosted_vllm", "ollama_chat": "ollama"}
+ALIASES = {"vllm": "hosted_vllm", "ollama_chat": "ollama", "cohere_chat": "cohere"}
 LOCAL = ("ollama", "lm_studio", "hosted_vllm")
 PROBED = ("ollama", "lm_studio")
 
@@ -108,7 +108,6 @@ FOREIGN: Mapping[str, Foreign] = {
     "gemini": Foreign(
         title="Gemini", keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"), model="gemini-2.5-flash"
     ),
-    "cohere": Foreign(title="Cohere", keys=("COHERE_API_KEY",), model="command-a-03-2025"),
     "azure": Foreign(
         title="Azure", keys=("AZURE_API_KEY", "AZURE_OPENAI_API_KEY"), base="AZURE_API_BASE"
     ),
@@ -117,7 +116,11 @@ FOREIGN: Mapping[str, Foreign] = {
     "bedrock": Foreign(title="Bedrock", library="boto3"),
 }
 BY_KEY = ("openai", "openrouter", "groq", "mistral", "deepseek", "xai")
-BY_FOREIGN_KEY = ("anthropic", "gemini", "cohere")
+BY_FOREIGN_KEY = ("anthropic", "gemini")
+
+UNREAD: Mapping[str, str] = {"cohere": "Cohere"}
+"""By prefix, the titles of those whose streams litellm 1.96 cannot read, though it knows them.
+tests/judges tells when it has learned to."""
 
 _OWNERS = (
     (re.compile(r"(gpt-|chatgpt|o[1-9])"), "openai"),

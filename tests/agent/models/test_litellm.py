@@ -24,7 +24,9 @@ from agent.errors import (
     ModelRefused,
     Overloaded,
     RateLimited,
+    SettingsWrong,
 )
+from agent.models.choose import Client, Wanted, choose
 from agent.models.litellm import LiteLLM
 from agent.models.marks import MARK
 from agent.models.openai_compatible import Limits, OpenAICompatible
@@ -92,6 +94,7 @@ class Provider:
         self.paths: list[str] = []
         self.pieces: list[bytes] = []
         self.refusal: tuple[int, dict[str, Any]] | None = None
+        self.breaks = False
         self.address = ""
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -104,6 +107,8 @@ class Provider:
         await response.prepare(request)
         for piece in self.pieces:
             await response.write(piece)
+        if self.breaks and request.transport is not None:
+            request.transport.abort()
         return response
 
 
@@ -316,6 +321,77 @@ async def test_an_answer_without_its_end_is_broken_and_not_empty(
         await asked(name, provider)
 
 
+def gemini(text: str, **more: str) -> bytes:
+    candidate = {**more, "content": {"role": "model", "parts": [{"text": text}]}}
+    return f"data: {json.dumps({'candidates': [candidate]})}\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "pieces"),
+    [
+        pytest.param(
+            "anthropic/claude-haiku-4-5",
+            [*claude()[:2], b'data: {"type": "content_bl\n\n', *claude()[2:]],
+            id="a hole in Claude's",
+        ),
+        pytest.param(
+            "gemini/gemini-2.5-flash",
+            [gemini("Hel"), b'data: {"candid', b"\n\n", gemini("lo", finishReason="STOP")],
+            id="a hole in Gemini's",
+        ),
+        pytest.param(
+            "gemini/gemini-2.5-flash",
+            [gemini("Hel"), gemini("lo and more", finishReason="STOP")[:70]],
+            id="cut in the line that says it ends",
+        ),
+    ],
+)
+async def test_an_answer_with_a_hole_is_broken_though_its_end_came(
+    provider: Provider, name: str, pieces: list[bytes]
+) -> None:
+    provider.pieces = pieces
+
+    with pytest.raises(BrokenAnswer, match="no JSON"):
+        await asked(name, provider)
+
+
+async def test_a_chunk_may_come_in_any_pieces(provider: Provider) -> None:
+    whole = gemini("Hel") + gemini("lo", finishReason="STOP")
+    provider.pieces = [whole[at : at + 7] for at in range(0, len(whole), 7)]
+
+    answer = await asked("gemini/gemini-2.5-flash", provider)
+
+    assert (answer.text, answer.finish) == ("Hello", "stop")
+
+
+@pytest.mark.parametrize("name", ["anthropic/claude-haiku-4-5", "gemini/gemini-2.5-flash"])
+async def test_a_provider_that_is_not_there_cannot_be_reached(name: str) -> None:
+    async with LiteLLM(name, api_base="http://127.0.0.1:9", api_key=KEY) as model:
+        with pytest.raises(Overloaded, match=r"127\.0\.0\.1:9 cannot be reached"):
+            await ask(model)
+
+
+@pytest.mark.parametrize("name", ["anthropic/claude-haiku-4-5", "gemini/gemini-2.5-flash"])
+async def test_a_connection_that_breaks_before_the_first_word_broke_an_answer(
+    provider: Provider, name: str
+) -> None:
+    provider.breaks = True
+
+    with pytest.raises(BrokenAnswer, match="broke during the answer"):
+        await asked(name, provider)
+
+
+@pytest.mark.parametrize("client", ["auto", "direct", "litellm"])
+@pytest.mark.parametrize("name", ["cohere/command-r", "cohere_chat/command-r", "command-r"])
+async def test_a_provider_that_the_library_cannot_read_is_refused_with_a_way_out(
+    name: str, client: Client
+) -> None:
+    wanted = Wanted(model=name, client=client)
+
+    with pytest.raises(SettingsWrong, match=r"Cohere.*openrouter/cohere/command-r.*llm\.api_base"):
+        await choose(wanted, env={"COHERE_API_KEY": "k"})
+
+
 async def test_an_overload_in_the_middle_of_a_stream_is_told_as_such(provider: Provider) -> None:
     error = {"type": "overloaded_error", "message": "Overloaded"}
     provider.pieces = [*claude()[:3], event("error", error=error)]
@@ -370,7 +446,6 @@ QUOTA = "You exceeded your current quota, please check your plan and billing det
         ),
         ("gemini/gemini-x", google(429, QUOTA, "RESOURCE_EXHAUSTED"), BillingRefused),
         ("gemini/gemini-x", google(503, "The model is overloaded.", "UNAVAILABLE"), Overloaded),
-        ("cohere/command-x", (401, {"message": "invalid api token"}), AuthRefused),
         ("azure/deployed", (401, {"error": {"message": "Access denied"}}), AuthRefused),
         ("perplexity/sonar", (429, {"error": {"message": "slow down"}}), RateLimited),
     ],
