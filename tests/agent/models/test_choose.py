@@ -98,8 +98,6 @@ async def test_an_address_without_a_name_takes_the_first_model_that_is_listed() 
         ("claude-haiku-4-5", "anthropic/claude-haiku-4-5", ["ANTHROPIC_API_KEY"]),
         ("gemini/gemini-2.5-flash", "gemini/gemini-2.5-flash", ["GEMINI_API_KEY"]),
         ("gemini-2.5-flash", "gemini/gemini-2.5-flash", ["GOOGLE_API_KEY"]),
-        ("cohere/command-r", "cohere/command-r", ["COHERE_API_KEY"]),
-        ("command-r", "cohere/command-r", ["COHERE_API_KEY"]),
         ("azure/deployed", "azure/deployed", ["AZURE_API_KEY", "AZURE_API_BASE"]),
         ("perplexity/sonar", "perplexity/sonar", []),
         ("cerebras/llama3.1-8b", "cerebras/llama3.1-8b", ["CEREBRAS_API_KEY"]),
