@@ -221,9 +221,7 @@ def _why_none(error: Exception) -> str:
         case aiohttp.ClientHttpProxyError():
             return f"the proxy answered with HTTP status {error.status}"
         case aiohttp.ClientConnectorError():
-            number = error.os_error.errno or 0
-            known = os.strerror(number) if number > 0 else error.os_error.strerror
-            return known or str(error.os_error)
+            return error.os_error.strerror or str(error.os_error)
         case aiohttp.ClientError():
             return _reason(error)
         case _:
