@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
-from urllib.parse import urlencode
+from typing import Any, Literal, Self
 
+import httpx
 import structlog
 import telegram
 from telegram.constants import ChatAction, ParseMode
@@ -29,7 +30,7 @@ from telegram.error import (
     TelegramError,
     TimedOut,
 )
-from telegram.request import BaseRequest, RequestData
+from telegram.request import HTTPXRequest
 from telegram.warnings import PTBUserWarning
 
 from agent.errors import SettingsWrong, StorageError, Temporary
@@ -52,7 +53,6 @@ from bot.door import Door, Knock
 from bot.markup import telegram_parts
 from bot.odd_json import read_json
 from bot.pace import Pace, Rates
-from bot.telegram_http import Late, Limits, Route, Unanswered, Unsent
 from bot.telegram_raw import (
     ALLOWED_UPDATES,
     Sketch,
@@ -63,10 +63,6 @@ from bot.telegram_raw import (
     topic,
     update_id,
 )
-from bot.telegram_upload import FilePart, Upload
-
-if TYPE_CHECKING:
-    from bot.telegram_connections import Connections
 
 log = structlog.get_logger()
 
@@ -82,12 +78,6 @@ poll's own 30 s this is well inside the watchdog's 120 s (SPEC §3)."""
 
 CALL_LIMITS = 3
 """A call may take so many times `send_timeout_s` in all: the library's limit is one of silence."""
-
-CONNECT_S = 10.0
-UPLOAD_STALL_S = 20.0
-"""How long Telegram may take nothing of a file that is sent to it."""
-
-SENDS_AT_ONCE = 64
 
 NOT_OUR_MARKUP = ("not found", "not modified", "can't be edited", "rights", "upgraded")
 """Refusals of a place or a message, where the same text without markup would fare no better."""
@@ -133,14 +123,14 @@ class TelegramChannel:
         self._pace = Pace(options.rates, clock=clock)
         self._username = ""
         self._bot_id = int(options.token.partition(":")[0])
-        route = Route(options.base_url)
+        tls = _tls(options.base_url)
         self._bot = telegram.Bot(
             options.token,
             base_url=f"{options.base_url}/bot",
             base_file_url=f"{options.base_url}/file/bot",
-            request=_Request(route, read_timeout_s=options.send_timeout_s, limit=SENDS_AT_ONCE),
-            get_updates_request=_Request(
-                route, read_timeout_s=options.poll_timeout_s + POLL_SLACK_S, limit=1
+            request=_request(options.send_timeout_s, connections=64, tls=tls),
+            get_updates_request=_request(
+                options.poll_timeout_s + POLL_SLACK_S, connections=1, tls=tls
             ),
         )
         # The library would have every raw call made by its named method; the raw one is the point.
@@ -149,12 +139,8 @@ class TelegramChannel:
         warnings.filterwarnings("ignore", message=".*datetime.timedelta", category=PTBUserWarning)
 
     async def __aenter__(self) -> Self:
-        try:
-            for request in self._bot._request:  # Bot.initialize also calls getMe, which may fail
-                await request.initialize()
-        except BaseException:
-            await self.__aexit__(None, None, None)
-            raise
+        for request in self._bot._request:  # Bot.initialize also calls getMe, which may fail
+            await request.initialize()
         return self
 
     async def __aexit__(
@@ -575,37 +561,8 @@ class ServerFailed(NetworkError):
         self.status = status
 
 
-class NotConnected(NetworkError):
-    """No connection was made, so Telegram has nothing of the request."""
-
-
-class ConnectTimedOut(TimedOut):
-    """The same, because it took too long."""
-
-
-class _Request(BaseRequest):
-    """How the library's requests are sent: by a pool of our connections. Times in seconds."""
-
-    def __init__(self, route: Route, *, read_timeout_s: float, limit: int) -> None:
-        self._route = route
-        self._read_timeout_s = read_timeout_s
-        self._limit = limit
-        self._connections: Connections | None = None
-
-    @property
-    def read_timeout(self) -> float | None:
-        return self._read_timeout_s
-
-    async def initialize(self) -> None:
-        """Connects to nobody yet. Raises SettingsWrong where certificates cannot be read."""
-        if self._connections is None:
-            self._connections = await self._route.open(self._limit)
-
-    async def shutdown(self) -> None:
-        """Closes the connections, also those in use. `initialize` opens anew."""
-        connections, self._connections = self._connections, None
-        if connections is not None:
-            await connections.close()
+class _Request(HTTPXRequest):
+    """The library's HTTP client, with the status of a failing server kept, and careful reading."""
 
     @staticmethod
     def parse_json_payload(payload: bytes) -> dict[str, Any]:
@@ -620,62 +577,29 @@ class _Request(BaseRequest):
             answer.pop("parameters", None)
         return {"result": None, **answer, "description": str(answer.get("description") or "")}
 
-    async def do_request(
-        self,
-        url: str,
-        method: str,
-        request_data: RequestData | None = None,
-        read_timeout: Any = BaseRequest.DEFAULT_NONE,
-        write_timeout: Any = BaseRequest.DEFAULT_NONE,
-        connect_timeout: Any = BaseRequest.DEFAULT_NONE,
-        pool_timeout: Any = BaseRequest.DEFAULT_NONE,
-    ) -> tuple[int, bytes]:
-        """Raises NotConnected and ConnectTimedOut where nothing was sent; ServerFailed; TimedOut
-        and NetworkError where Telegram may have taken the request."""
-        if self._connections is None:
-            raise NotConnected("the connections are closed")
-        headers, body = {"User-Agent": self.USER_AGENT}, _body(request_data)
-        if isinstance(body, bytes):
-            headers["Content-Type"] = "application/x-www-form-urlencoded"
-        stall_s = UPLOAD_STALL_S if isinstance(body, Upload) else self._read_timeout_s
-        limits = Limits(
-            wait_s=_given(pool_timeout, self._read_timeout_s),
-            connect_s=_given(connect_timeout, CONNECT_S),
-            write_s=_given(write_timeout, stall_s),
-            read_s=_given(read_timeout, self._read_timeout_s),
-        )
-        try:
-            status, payload = await self._connections.ask(
-                method, url, body=body, headers=headers, limits=limits
-            )
-        except Unsent as error:
-            raise (ConnectTimedOut if error.late else NotConnected)(str(error)) from error
-        except Late as error:
-            raise TimedOut from error
-        except Unanswered as error:
-            raise NetworkError(str(error)) from error
+    async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
+        status, payload = await super().do_request(*args, **kwargs)
         if status >= 500:
             raise ServerFailed(status)
         return status, payload
 
 
-def _given(timeout: Any, otherwise_s: float) -> float | None:
-    """What a call names; None is no limit."""
-    if timeout is BaseRequest.DEFAULT_NONE:
-        return otherwise_s
-    return None if timeout is None else float(timeout)
+def _tls(url: str) -> ssl.SSLContext:
+    """One for both clients, as reading the certificates takes a while; without TLS, none are."""
+    if url.startswith("http:"):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return httpx.create_ssl_context()
 
 
-def _body(data: RequestData | None) -> bytes | Upload | None:
-    if data is None:
-        return None
-    if not data.contains_files:
-        return urlencode(data.json_parameters, errors="replace").encode()
-    files = {
-        field: FilePart(name=name, content=content, content_type=content_type)
-        for field, (name, content, content_type) in data.multipart_data.items()
-    }
-    return Upload(data.json_parameters, files)
+def _request(read_timeout_s: float, *, connections: int, tls: ssl.SSLContext) -> HTTPXRequest:
+    return _Request(
+        connection_pool_size=connections,
+        read_timeout=read_timeout_s,
+        write_timeout=read_timeout_s,
+        connect_timeout=10.0,
+        pool_timeout=read_timeout_s,
+        httpx_kwargs={"trust_env": True, "verify": tls},
+    )
 
 
 def _keyboard(texts: Sequence[str]) -> dict[str, Any]:
@@ -772,7 +696,8 @@ def _surely_not_sent(error: NetworkError) -> bool:
     that it failed. A gateway's 502 or 504 says nothing about what stands behind it."""
     if isinstance(error, ServerFailed):
         return error.status in {500, 503}
-    return isinstance(error, NotConnected | ConnectTimedOut)
+    cause = error.__cause__
+    return isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
 
 
 def _why(error: Exception) -> str:
