@@ -5,7 +5,7 @@ Pure; called by `agent.prompt`. Nothing is dropped silently: each cut is named f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from agent.request import Piece, PromptLayer
@@ -118,8 +118,3 @@ def _shortened(layer: PromptLayer, tokens: int, count: Count) -> PromptLayer | N
 def _with_head(layer: PromptLayer, piece: Piece, chars: int) -> PromptLayer:
     mark = CUT_MARK.format(f"{len(piece.text) - chars:,}")
     return replace(layer, pieces=(replace(piece, text=piece.text[:chars] + mark),))
-
-
-def total(layers: Iterable[PromptLayer], count: Count) -> int:
-    """What the layers come to, in tokens."""
-    return sum(count(layer.render()) for layer in layers)

@@ -9,16 +9,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from agent.errors import ModelTimeout
 from agent.models.choose import Choice, Probe, models_at
 from agent.models.providers import FOREIGN, LOCAL, PROVIDERS
-from agent.ports import Model
 from agent.request import ModelRequest
 from agent.text import clean
 from agent.transcript import Said
+from bot.models import client_of
 
 QUESTION = "Say hello in one short sentence."
 SYSTEM = "You are a friendly assistant. Answer in one short sentence."
@@ -26,6 +25,7 @@ OUTPUT_TOKENS_MAX = 512
 """Room for models that think before they answer; the answer itself has a few."""
 
 SHOWN_CHARS_MAX = 200
+CONNECT_S_MAX = 5.0
 LOCAL_SHOWN_MAX = 4
 
 
@@ -49,7 +49,8 @@ async def try_model(choice: Choice, *, limit_s: float) -> Trial:
     """Asks once. Raises what the client raises: an AssistantError with a sentence."""
     started = time.monotonic()
     try:
-        async with asyncio.timeout(limit_s), _client(choice, limit_s) as model:
+        client = client_of(choice, timeout_s=limit_s, connect_timeout_s=min(CONNECT_S_MAX, limit_s))
+        async with asyncio.timeout(limit_s), client as model:
             answered = await model.answer(
                 ModelRequest(
                     system=SYSTEM,
@@ -103,36 +104,3 @@ async def _listed(probe: Probe, api_base: str) -> list[str]:
             return [name for name in await probe(api_base) if "embed" not in name.lower()]
     except TimeoutError:
         return []
-
-
-def _client(choice: Choice, limit_s: float) -> AbstractAsyncContextManager[Model]:
-    from agent.models.openai_compatible import Limits
-
-    limits = Limits(timeout_s=limit_s, connect_timeout_s=min(5.0, limit_s))
-    match choice.kind:
-        case "embedded":
-            from agent.models.embedded import Embedded
-
-            return Embedded(choice.model, window=choice.traits.window, limits=limits)
-        case "litellm":
-            from agent.models.litellm import LiteLLM
-
-            return LiteLLM(
-                choice.model,
-                api_base=choice.api_base,
-                api_key=choice.api_key,
-                traits=choice.traits,
-                limits=limits,
-                output_tokens_max=choice.output_tokens_max,
-            )
-        case "direct":
-            from agent.models.openai_compatible import OpenAICompatible
-
-            return OpenAICompatible(
-                choice.model,
-                api_base=choice.api_base,
-                api_key=choice.api_key,
-                traits=choice.traits,
-                dialect=choice.dialect,
-                limits=limits,
-            )

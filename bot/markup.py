@@ -7,11 +7,12 @@ end anywhere, and an open fence or emphasis is read as CommonMark reads it.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bot import markup_slack, markup_telegram
-from bot.markup_cut import Room, blank, cut, utf16_length
-from bot.markup_flow import flow
+from bot.markup_cut import Room, Run, blank, cut, utf16_length
+from bot.markup_flow import Piece, flow
 from bot.markup_tree import Block
 
 __all__ = ["Part", "slack_parts", "telegram_parts", "utf16_length"]
@@ -68,10 +69,6 @@ def slack_parts(text: str, *, limit: int = SLACK_CHARS_MAX) -> tuple[Part, ...]:
 
 
 def _slack(text: str, source: str, blocks: tuple[Block, ...], size: int) -> tuple[Part, ...]:
-    """The parts; none when the tree shows nothing, or cannot be cut."""
-    pieces = flow(blocks, markup_slack.can_link)
-    if blank("".join(piece.text for piece in pieces)):
-        return ()
     room = Room(
         shown=size,
         source=size,
@@ -80,10 +77,8 @@ def _slack(text: str, source: str, blocks: tuple[Block, ...], size: int) -> tupl
         worn=markup_slack.allowed,
         weigh=markup_slack.weigh,
     )
-    return tuple(
-        Part(markup=markup_slack.mrkdwn(section.runs), source=text[section.source])
-        for section in cut(pieces, source, room)
-    )
+    pieces = flow(blocks, markup_slack.can_link)
+    return _cut(text, source, pieces, room, markup_slack.mrkdwn)
 
 
 def _fits_slack(part: Part, limit: int) -> bool:
@@ -98,10 +93,6 @@ def _pieces(source: str, size: int) -> list[str]:
 
 
 def _telegram(text: str, source: str, blocks: tuple[Block, ...], limit: int) -> tuple[Part, ...]:
-    """The parts; none when the tree shows nothing, or cannot be cut."""
-    pieces = flow(blocks, markup_telegram.can_link)
-    if blank("".join(piece.text for piece in pieces)):
-        return ()
     room = Room(
         shown=limit,
         source=limit,
@@ -110,8 +101,22 @@ def _telegram(text: str, source: str, blocks: tuple[Block, ...], limit: int) -> 
         worn=markup_telegram.allowed,
         weigh=markup_telegram.weigh,
     )
+    pieces = flow(blocks, markup_telegram.can_link)
+    return _cut(text, source, pieces, room, markup_telegram.html)
+
+
+def _cut(
+    text: str,
+    source: str,
+    pieces: Sequence[Piece],
+    room: Room,
+    rendered: Callable[[Sequence[Run]], str],
+) -> tuple[Part, ...]:
+    """The parts; none when the tree shows nothing, or cannot be cut."""
+    if blank("".join(piece.text for piece in pieces)):
+        return ()
     return tuple(
-        Part(markup=markup_telegram.html(section.runs), source=text[section.source])
+        Part(markup=rendered(section.runs), source=text[section.source])
         for section in cut(pieces, source, room)
     )
 
