@@ -9,6 +9,7 @@ import structlog
 from agent.gathering import Gathered, Gathering, Occasion
 from agent.history import estimate_tokens, shorten_before, shortening_step, window
 from agent.messages import TurnInput
+from agent.models.counting import TokenCounter
 from agent.ports import (
     Conversations,
     History,
@@ -64,17 +65,6 @@ class Plan:
     shortened_to: int
     tools: tuple[ToolSpec, ...]
     tokens: Tokens
-    placement: Placement = field(default_factory=Placement)
-
-    @property
-    def whole_context(self) -> str:
-        """The block with what it spared, for a request whose history has to go; empty when it
-        spared nothing."""
-        prompt = self.prompt
-        if not prompt.spared or not prompt.context:
-            return ""
-        scene, room = self.gathered.scene, self.tokens.room
-        return assemble(scene, placement=self.placement, room_tokens=room).context
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -148,22 +138,25 @@ class Beginning:
         tools = self._tools(occasion.turn, traits)
         tools_tokens = tools_part(tools).tokens if tools else 0
         words = estimate_tokens(occasion.turn.message.text)
-        around = traits.output_tokens(self._options.max_output_tokens) + tools_tokens + words
+        output = traits.output_tokens(self._options.max_output_tokens)
+        around = output + tools_tokens + words
+        # What is estimated here is counted before it is sent, and may then come to more.
+        fits = output + int((traits.window - output) / TokenCounter(model.name).factor)
         sent_from = self._window(history.entries, self._options.tokens_max, traits)
         for attempt in range(FITTING_TRIES):
             sent, shortened_to = self._sent(history, sent_from)
             entries = shorten_before(sent, shortened_to)
             history_tokens = sum(part.tokens for part in entry_parts(entries))
-            room = self._room(traits, around - words, history_tokens + words)
+            room = self._room(traits, fits - around + words, history_tokens + words)
             prompt = assemble(
                 gathered.scene,
                 sent_contexts=[entry.text for entry in entries if isinstance(entry, Context)],
                 placement=self._options.placement,
                 room_tokens=room,
             )
-            if not sent or prompt.tokens <= traits.window - around - history_tokens:
+            if not sent or prompt.tokens <= fits - around - history_tokens:
                 break
-            left = traits.window - around - prompt.tokens
+            left = fits - around - prompt.tokens
             moved = self._window(history.entries, left, traits) if attempt == 0 else None
             # What does not even fit without layers gives way whole: the turn's words stay.
             past_all = history.entries[-1].id + 1
@@ -177,7 +170,6 @@ class Beginning:
             sent_from=sent_from,
             shortened_to=shortened_to,
             tools=tools,
-            placement=self._options.placement,
             tokens=Tokens(
                 prompt=prompt.tokens,
                 tools=tools_tokens,
@@ -231,15 +223,15 @@ class Beginning:
             count=estimate_tokens,
         )
 
-    def _room(self, traits: ModelTraits, around: int, said: int) -> int:
-        """Tokens that system message and block may have, beside `around` (answer and tools).
+    def _room(self, traits: ModelTraits, free: int, said: int) -> int:
+        """Tokens that system message and block may have, of what answer and tools leave `free`.
 
         What was said so far counts up to the next eighth of the window: else each turn of a long
         conversation would cut the layers a little more, and change bytes that were sent.
         """
         eighth = max(1, traits.window // 8)
         reserved = -(-said // eighth) * eighth
-        return max(0, min(self._prompt_max(traits), traits.window - around - reserved))
+        return max(0, min(self._prompt_max(traits), free - reserved))
 
     def _prompt_max(self, traits: ModelTraits) -> int:
         return self._options.prompt_tokens_max or int(traits.window * WINDOW_SHARE_MAX)
@@ -271,7 +263,7 @@ def _as_json(plan: Plan) -> Json:
         "notes": [list(note) for note in plan.history.notes],
         "system": prompt.digest,
         "context": prompt.context,
-        "whole_context": plan.whole_context,
+        "whole_context": prompt.whole_context,
         "tools": [tool.name for tool in plan.tools],
         "kind": plan.gathered.scene.kind.value,
         "direct": plan.gathered.scene.direct,

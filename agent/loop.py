@@ -424,6 +424,10 @@ def _tell_all(begun: Begun, log: Log) -> None:
         if isinstance(entry, Context):
             log.entries[position] = Context(text=begun.whole_context)
             return
+    # All of it was spared, so there was no block: it follows the words that began the turn.
+    answers = (n for n, entry in enumerate(log.entries) if isinstance(entry, Answered))
+    position = next(answers, len(log.entries))
+    log.entries.insert(position, Context(text=begun.whole_context))
 
 
 def _without_calls(answer: Answered) -> Answered:

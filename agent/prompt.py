@@ -113,12 +113,15 @@ class Placement:
 class Prompt:
     """A finished prompt: the system message, the block of turn layers (may be empty), and, where
     nobody wrote a message, what stands in place of one. `layers` are those that are sent; `spared`
-    names turn layers that stand in the history already; `cuts` says what had no room.
+    names turn layers that stand in the history already, and `whole_context` is the block with them
+    (empty when none was spared), for a request whose history has to go. `cuts` says what had no
+    room.
     """
 
     system: str
     context: str
     layers: tuple[PromptLayer, ...]
+    whole_context: str = ""
     user: str = ""
     spared: tuple[str, ...] = ()
     cuts: tuple[Cut, ...] = ()
@@ -150,22 +153,22 @@ def assemble(
     if scene.kind is PromptKind.SUBAGENT:
         return _subagent(scene, count)
     made = _built(scene, placement)
-    static = [layer for layer in made if layer.stability is Stability.STATIC]
-    turn = [layer for layer in made if layer.stability is Stability.TURN]
+    static, turn = _static(made), _of_turn(made)
     in_block = scene.kind is PromptKind.CHAT and placement.turn_layers == "user"
-    spared: list[str] = []
+    every, spared = static + turn, list[str]()
     if in_block:
         asides = [scene.texts.get(name, "").strip() for name in ("directness", "reminder")]
         turn, spared = _fresh(turn, sent_contexts, asides)
     user = _user(scene)
     layers: Sequence[PromptLayer] = static + turn
-    room = room_tokens - count(user) if room_tokens is not None and user else room_tokens
-    fitted = fit(layers, _NO_LIMIT if room is None else room, count)
-    static = [layer for layer in fitted.layers if layer.stability is Stability.STATIC]
-    turn = [layer for layer in fitted.layers if layer.stability is Stability.TURN]
+    room = _NO_LIMIT if room_tokens is None else room_tokens - (count(user) if user else 0)
+    fitted = fit(layers, room, count)
+    static = _static(fitted.layers)
+    turn = _of_turn(fitted.layers)
     return Prompt(
         system=_join(static if in_block else static + turn),
         context=_block(turn) if in_block else "",
+        whole_context=_block(_of_turn(fit(every, room, count).layers)) if spared else "",
         user=user,
         layers=fitted.layers,
         spared=tuple(spared),
@@ -175,6 +178,14 @@ def assemble(
 
 
 _NO_LIMIT = 1 << 62
+
+
+def _static(layers: Iterable[PromptLayer]) -> list[PromptLayer]:
+    return [layer for layer in layers if layer.stability is Stability.STATIC]
+
+
+def _of_turn(layers: Iterable[PromptLayer]) -> list[PromptLayer]:
+    return [layer for layer in layers if layer.stability is Stability.TURN]
 
 
 def demo_prompt(scene: Scene) -> Prompt:

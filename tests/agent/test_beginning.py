@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.beginning import PromptOptions
+from agent.errors import ContextTooLong
 from agent.gathering import GatheringOptions, Occasion
 from agent.history import (
     SAVED_TOKENS_MIN,
@@ -277,6 +278,27 @@ async def test_the_trace_names_layers_sources_tools_and_reasons(house: House) ->
     assert ["playbook:harbour", "keyword berth"] in trace.begin["picked"]
     assert "read_file" in trace.begin["tools"]
     assert trace.begin["tokens"]["room"] > 0
+
+
+@pytest.mark.parametrize("pause_s", [0, 60])
+async def test_when_the_history_has_to_go_what_it_spared_is_told_again(
+    house: House, pause_s: int
+) -> None:
+    """Also where nothing was new, so that the turn had no block at all."""
+    house.recalled = FixedRecall(Recalled(profile="Name: Ada", summary="They spoke of boats."))
+    script = model("One.", "Two.", ContextTooLong("too long"), "Three.")
+
+    async with house.opened(script):
+        await house.say("explain one")
+        await house.say("explain two")
+        house.clock.move(pause_s)
+        await house.say("explain three")
+
+    before, after = (str(request.entries) for request in script.asked[-2:])
+    assert before.count("They spoke of boats.") == after.count("They spoke of boats.") == 1
+    assert "explain one" not in after
+    assert "## Current Chat" in after
+    assert "Name: Ada" in after
 
 
 # --- old tool results ----------------------------------------------------------------------------
