@@ -11,7 +11,7 @@ from bot.cli import access, chat, doctor, init, lab, model, prompt, run, skills
 
 app = typer.Typer(
     name="hearthbot",
-    help="A self-hosted personal assistant for Telegram and this terminal.",
+    help="A self-hosted personal assistant for Telegram, Slack and this terminal.",
     no_args_is_help=False,
     add_completion=True,
     pretty_exceptions_enable=False,
