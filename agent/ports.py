@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 from agent.messages import Address, ConversationId, InboxId, OutboxId, PersonId, RunId
 from agent.recalled import Recalled, RecallWanted
 from agent.request import ModelRequest, ModelTraits
-from agent.stored import PromptTrace, SkillRecord, StoredPlaybook
+from agent.stored import NewApproval, Outcome, PromptTrace, SkillRecord, StoredPlaybook
 from agent.transcript import Answered, Entry, Turn
 
 Json = dict[str, Any]
@@ -350,6 +350,48 @@ class SkillRecords(Protocol):
 
     async def remove_record(self, name: str) -> bool:
         """Forgets a decision; False when there was none."""
+
+
+class Approvals(Protocol):
+    """Calls that wait for a person's tap, and what was agreed to for always.
+
+    Raises StorageError. The turn that waits is signalled with the key of `waits_on`, and the value
+    `{"outcome": Outcome}`, once a person has answered or the time is over.
+    """
+
+    async def ask(self, approval: NewApproval) -> None:
+        """Keeps it and sends the card with its buttons. Does nothing when the id is known."""
+
+    async def outcome(self, approval_id: str) -> Outcome | None:
+        """What came of it; None while it is open, and for an unknown id."""
+
+    async def is_always(self, person_id: PersonId, agent: str, tool: str) -> bool:
+        """Whether this was agreed to once and for all."""
+
+
+def waits_on(approval_id: str) -> str:
+    """The signal of an approval's answer."""
+    return f"approval:{approval_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """How well a text fits: `score` orders, `cosine` is of its meaning alone (0 without one)."""
+
+    id: str
+    score: float
+    cosine: float
+
+
+class Ranker(Protocol):
+    """Ranks written things by how well they fit a text: by words, and by meaning where it can.
+
+    Blocks for milliseconds; may be called from any thread. Raises nothing: without embeddings it
+    ranks by words alone.
+    """
+
+    def rank(self, query: str, *, k: int) -> Sequence[Ranked]:
+        """The best `k`, best first; ties by id."""
 
 
 class Traces(Protocol):

@@ -188,6 +188,42 @@ class SkillRecord:
     origin: str = ""
 
 
+# --- asking a person ---------------------------------------------------------------------------
+
+
+class Outcome(StrEnum):
+    """What came of an approval; EXPIRED when nobody answered in time."""
+
+    ONCE = "once"
+    ALWAYS = "always"
+    DENIED = "denied"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewApproval:
+    """A call that a person has to agree to before it is run (SPEC §6).
+
+    `id` follows from the run and the call, so that asking again after a crash asks nothing new;
+    `digest` is of tool and arguments: the answer is good for exactly these. `lane` is where the
+    turn runs, `person_id` whose turn it is. `shows` is what will happen, exactly; `why` a sentence
+    on why it is asked. `owner_alone`: only the owner may answer; `once_only`: "always" is no
+    choice.
+    """
+
+    id: str
+    run_id: RunId
+    lane: str
+    person_id: PersonId
+    agent: str
+    tool: str
+    digest: str
+    shows: str
+    why: str
+    owner_alone: bool = False
+    once_only: bool = False
+
+
 # --- looking back ----------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
@@ -39,17 +39,31 @@ class Arguments(BaseModel):
         }
 
 
-def parse_arguments(model: type[BaseModel], text: str) -> BaseModel:
+class ForeignArguments(Protocol):
+    """Arguments whose schema somebody else wrote, such as an MCP server."""
+
+    def schema(self) -> Mapping[str, Any]:
+        """As a model is shown it: what no provider takes is left out."""
+
+    def parse(self, data: dict[str, Any]) -> Any:
+        """What the tool gets of a call's arguments. Raises ArgumentsWrong."""
+
+
+def parse_arguments(model: type[BaseModel] | ForeignArguments, text: str) -> Any:
     """The arguments of a call. Raises ArgumentsWrong with a text that the model can act on."""
     data = _object(text)
+    if not isinstance(model, type):
+        return model.parse(data)
     try:
         return model.model_validate(data)
     except ValidationError as error:
         raise ArgumentsWrong(_readable(error, model)) from error
 
 
-def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+def schema_of(model: type[BaseModel] | ForeignArguments) -> Mapping[str, Any]:
     """A JSON schema without what no model needs: titles, nulls, refusal of unknown names."""
+    if not isinstance(model, type):
+        return model.schema()
     schema: dict[str, Any] = _slim(model.model_json_schema())
     schema.pop("description", None)  # the docstring; the tool has a description of its own
     schema.setdefault("properties", {})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import structlog
 from pydantic import BaseModel
@@ -19,7 +19,7 @@ from agent.messages import Address, ConversationId, PersonId, Role, RunId
 from agent.ports import Clock, Redo
 from agent.request import ToolSpec
 from agent.text import clean, cut_middle
-from agent.tools.arguments import ArgumentsWrong, parse_arguments, schema_of
+from agent.tools.arguments import ArgumentsWrong, ForeignArguments, parse_arguments, schema_of
 from agent.transcript import ToolCall, ToolResult
 
 RESULT_CHARS_MAX = 16_000
@@ -54,19 +54,24 @@ class Trust(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCard:
-    """What is known of a tool without running it. `arguments` is a subclass of Arguments.
+    """What is known of a tool without running it. `arguments` is a subclass of Arguments, or
+    reads what follows somebody else's schema.
 
-    `timeout_s` None means the time that all tools get (`tools.timeout_s`).
+    `server` and `server_about` say where a foreign tool comes from; `timeout_s` None means the time that all tools get (`tools.timeout_s`).
     """
 
     name: str
     description: str
-    arguments: type[BaseModel]
+    arguments: type[BaseModel] | ForeignArguments
     group: str
     effect: Effect
     redo: Redo
     trust: Trust
     timeout_s: float | None = None
+    server: str = ""
+    server_about: str = ""
+    status: str = ""
+    """What a person reads while it runs, in plain words; empty: that something is being done."""
 
     def spec(self) -> ToolSpec:
         """The tool as a model sees it."""
@@ -77,7 +82,11 @@ class ToolCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """For whom, and where, a tool is called. Tools decide by this, never by their arguments."""
+    """For whom, and where, a tool is called. Tools decide by this, never by their arguments.
+
+    `tainted`: untrusted text is in what was sent, so the wish may be somebody else's (SPEC §15).
+    `unattended`: nobody is there, as in a heartbeat or a job. `agent` is the name in the settings.
+    """
 
     person_id: PersonId
     role: Role
@@ -85,6 +94,35 @@ class Caller:
     conversation: ConversationId
     run_id: RunId
     is_group: bool = False
+    tainted: bool = False
+    unattended: bool = False
+    agent: str = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What one call needs beyond what its tool needs anyway (SPEC §6, §15).
+
+    `asks`: why a person has to agree, whatever the rules allow. `refused`: why it is not done at
+    all, not even with a tap. `target`: where something goes by this call, such as a URL or a chat:
+    in a tainted turn it must stand word for word in what was read or said, or a person has to
+    agree. `once_only`: "always" may not be chosen. `shows`: what will happen, exactly, for the
+    person who is asked; empty: the arguments as they are.
+    """
+
+    asks: str = ""
+    refused: str = ""
+    target: str = ""
+    once_only: bool = False
+    shows: str = ""
+
+
+@runtime_checkable
+class SaysNeeds(Protocol):
+    """A tool whose calls differ in what they need. May be asked at any time; changes nothing."""
+
+    def needs(self, arguments: Any, caller: Caller) -> Needs:
+        """Of a call with these parsed arguments. Raises AssistantError as `run` does."""
 
 
 class Tool(Protocol):
