@@ -57,7 +57,8 @@ class ToolCard:
     """What is known of a tool without running it. `arguments` is a subclass of Arguments, or
     reads what follows somebody else's schema.
 
-    `server` and `server_about` say where a foreign tool comes from; `timeout_s` None means the time that all tools get (`tools.timeout_s`).
+    `server` and `server_about` say where a foreign tool comes from; `timeout_s` None means the
+    time that all tools get (`tools.timeout_s`).
     """
 
     name: str
