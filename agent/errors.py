@@ -54,6 +54,10 @@ class ContentFiltered(Permanent):
     """The provider's filter refused the request or the answer."""
 
 
+class MalformedCall(Permanent):
+    """The model wrote a tool call that its provider could not read, and got nothing through."""
+
+
 class ModelRefused(Permanent):
     """Any other refusal: unknown model, bad request."""
 

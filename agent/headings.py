@@ -38,6 +38,8 @@ PLAYBOOK = "### Playbook:"
 CONTEXT_OPEN, CONTEXT_CLOSE = "<context>", "</context>"
 SKILLS_OPEN, SKILLS_CLOSE = "<available_skills>", "</available_skills>"
 RELEVANT_OPEN, RELEVANT_CLOSE = "<relevant_skills>", "</relevant_skills>"
+UNTRUSTED_OPEN, UNTRUSTED_CLOSE = "<untrusted>", "</untrusted>"
+"""Around whatever a tool brings in from outside (SPEC §15)."""
 
 TURN_HEADINGS = (
     DAILY_NOTES,
@@ -85,10 +87,9 @@ def _spelt(name: str) -> str:
     return f"[{_UNSEEN}]*".join(letters)
 
 
+_TAGS = ("context", "available_skills", "relevant_skills", "untrusted")
 _TAG = re.compile(
-    f"[<＜﹤](?=[\\s/／{_UNSEEN}]*(?:"
-    + "|".join(_spelt(name) for name in ("context", "available_skills", "relevant_skills"))
-    + "))"
+    f"[<＜﹤](?=[\\s/／{_UNSEEN}]*(?:" + "|".join(_spelt(name) for name in _TAGS) + "))"
 )
 _LINE_ENDS = re.compile("[\u2028\u2029\u0085\x0b\x0c\x1c-\x1e]")
 _HASHES = "#＃﹟"

@@ -239,7 +239,7 @@ def _shortened(result: ToolResult, names: dict[str, str], keep_chars: int) -> To
     marker = f"[{names.get(result.call_id, 'tool')}: truncated, was {size} chars]"
     if size <= max(keep_chars, len(marker)) or _SHORTENED.fullmatch(result.content):
         return result
-    return replace(result, content=marker)
+    return replace(result, content=marker, untrusted=False)
 
 
 def _exchange_start(entries: Sequence[Entry], count: int) -> int:

@@ -43,6 +43,11 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "demo": (),
     "hint_empty": (),
     "hint_sum_up": (),
+    "hint_written_call": (),
+    "hint_claim": ("DETAIL",),
+    "hint_malformed": (),
+    "hint_reworded": ("DETAIL",),
+    "words_claims": (),
 }
 """Templates that must exist, with the placeholders they must hold. `reminder` may be empty."""
 

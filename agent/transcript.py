@@ -14,11 +14,13 @@ from agent.messages import RunId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """The person's words, clean. `sender` is set in groups; `quote` is what they replied to."""
+    """The person's words, clean. `quote` is what they replied to; in groups `sender` is the name
+    that is shown, and `by` the person's id."""
 
     text: str
     sender: str = ""
     quote: str = ""
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +68,14 @@ class Answered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What came of one call."""
+    """What came of one call. `untrusted`: the words are not ours, and are fenced where they are
+    sent; `effect` is what the call changed ("" for nothing: also when it failed)."""
 
     call_id: str
     content: str
     ok: bool = True
+    untrusted: bool = False
+    effect: str = ""
 
 
 Entry = Said | Context | Note | Answered | ToolResult
@@ -140,7 +145,10 @@ def entry_from_json(data: dict[str, Any]) -> Entry:
     match data["kind"]:
         case "said":
             return Said(
-                text=data["text"], sender=data.get("sender", ""), quote=data.get("quote", "")
+                text=data["text"],
+                sender=data.get("sender", ""),
+                quote=data.get("quote", ""),
+                by=data.get("by", ""),
             )
         case "context":
             return Context(text=data["text"])
@@ -150,7 +158,11 @@ def entry_from_json(data: dict[str, Any]) -> Entry:
             return _answered_from_json(data)
         case "result":
             return ToolResult(
-                call_id=data["call_id"], content=data["content"], ok=data.get("ok", True)
+                call_id=data["call_id"],
+                content=data["content"],
+                ok=data.get("ok", True),
+                untrusted=data.get("untrusted", False),
+                effect=data.get("effect", ""),
             )
         case other:
             raise ValueError(f"unknown entry kind: {other!r}")

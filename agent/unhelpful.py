@@ -82,7 +82,7 @@ class UnhelpfulWords:
         bare = reply.strip()
         if not bare:
             return Unhelpful(rule=UnhelpfulRule.EMPTY)
-        own = _own_words(bare)
+        own = own_sentences(bare)
         is_short = len(bare) < SHORT_CHARS
         if is_short and (found := _outright(self._short, own)):
             return Unhelpful(rule=UnhelpfulRule.SHORT, found=found)
@@ -104,7 +104,7 @@ def asks_how(message: str) -> bool:
     return bool(_HOW_TO.first(squeezed(fold(message))))
 
 
-def _own_words(reply: str) -> list[str]:
+def own_sentences(reply: str) -> list[str]:
     """The sentences that the reply says itself, folded: without code and what it quotes."""
     plain = _QUOTED.sub(' "" ', _CODE.sub(" `` ", reply))
     return [squeezed(fold(part)) for part in _SENTENCE_END.split(plain) if part.strip()]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agent.messages import IncomingMessage
+from agent.scene import fill, one_line
 
 STOPPED = "The person ended this turn with /stop."
 
@@ -25,6 +26,9 @@ def was_told(notice: str) -> str:
     return f"The person was told: {notice}"
 
 
-def hint(texts: Mapping[str, str], name: str) -> str:
-    """What the last answer lacked (`empty`), or that it is the last one (`sum_up`)."""
-    return texts[f"hint_{name}"].strip() if name else ""
+def hint(texts: Mapping[str, str], name: str, detail: str = "") -> str:
+    """What the last answer lacked (`empty`, `claim`, `written_call`, `malformed`, `reworded`), or
+    that it is the last one (`sum_up`); `detail` is what the answer said."""
+    if not name:
+        return ""
+    return fill(texts[f"hint_{name}"].strip(), DETAIL=one_line(detail, chars_max=300))

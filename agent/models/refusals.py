@@ -21,6 +21,7 @@ from agent.errors import (
     BillingRefused,
     ContentFiltered,
     ContextTooLong,
+    MalformedCall,
     ModelRefused,
     ModelTimeout,
     Overloaded,
@@ -43,6 +44,11 @@ _BILLING = re.compile(
 )
 _FILTER = re.compile(
     r"content_filter|content_policy|content management policy|requires moderation|was flagged",
+    re.IGNORECASE,
+)
+_MALFORMED = re.compile(
+    r"tool_use_failed|malformed_function_call|failed to call a function|tool call validation failed"
+    r"|failed to parse tool call|error parsing tool call|invalid tool call",
     re.IGNORECASE,
 )
 _HOPELESS = re.compile(r"requires more system memory|unable to load model", re.IGNORECASE)
@@ -139,6 +145,8 @@ def _error(
         )
     if status < 500 and _FILTER.search(marks):
         return ContentFiltered(f"The content filter at {host} refused the request{said}")
+    if _MALFORMED.search(marks):
+        return MalformedCall(f"The model wrote a tool call that {host} could not read{said}")
     if status in (401, 403):
         return AuthRefused(
             f"{host} did not accept the API key: check llm.api_key or the provider's environment "

@@ -1,0 +1,78 @@
+"""Whose words are in what is sent: the fence around those from outside, and what follows from them.
+
+While untrusted text is in what is sent, the next wish of the model may be somebody else's: code
+then asks a person before anything leaves or lasts (SPEC §15, threat model rule 4). Used by the
+loop and the steps of a turn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from agent.headings import UNTRUSTED_CLOSE, UNTRUSTED_OPEN, disarmed
+from agent.transcript import Answered, Entry, Note, Said, ToolResult
+
+
+def fenced(entry: Entry) -> Entry:
+    """As it is sent: an untrusted result stands in a marked block that it cannot close itself."""
+    if not isinstance(entry, ToolResult) or not entry.untrusted:
+        return entry
+    content = f"{UNTRUSTED_OPEN}\n{disarmed(entry.content)}\n{UNTRUSTED_CLOSE}"
+    return replace(entry, content=content)
+
+
+def tainted_by(entries: Iterable[Entry], *, person_id: str) -> str:
+    """What untrusted text there is among the entries, in words for a person; empty for none.
+
+    Results of tools that read the outside, quoted text, and in a group what others said.
+    """
+    for entry in entries:
+        match entry:
+            case ToolResult(untrusted=True):
+                return "text from outside (a page, a file or another tool's result)"
+            case Said(quote=quote) if quote:
+                return "quoted text"
+            case Said(by=by) if by and by != person_id:
+                return "what somebody else wrote in this chat"
+            case _:
+                pass
+    return ""
+
+
+def has_seen(entries: Sequence[Entry], target: str) -> bool:
+    """Whether a URL or an address stands in what was said or read, word for word.
+
+    A longer one in which it is a part does not count: else a page that lists beginnings could have
+    the rest filled in. What the model said, or called, itself counts neither.
+    """
+    needle = _bare(target)
+    if not needle:
+        return False
+    whole = re.compile(rf"(?<![\w.@%/-]){re.escape(needle)}/?(?![\w%=&/?#+~-]|[.,:;@!][\w%])")
+    return any(whole.search(_plain(text)) for entry in entries for text in _read(entry))
+
+
+def _read(entry: Entry) -> tuple[str, ...]:
+    match entry:
+        case Said():
+            return entry.text, entry.quote
+        case ToolResult():
+            return (entry.content,)
+        case Answered() | Note():
+            return ()
+        case _:
+            return ()
+
+
+_SCHEME = re.compile(r"\bhttps?://", re.IGNORECASE)
+
+
+def _bare(target: str) -> str:
+    return _plain(target.strip()).rstrip("/")
+
+
+def _plain(text: str) -> str:
+    """Without the scheme, which people leave out."""
+    return _SCHEME.sub("", text)
