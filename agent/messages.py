@@ -107,8 +107,48 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What makes a turn a subagent's (SPEC §12). What is to be done is the turn's message.
+
+    `parent` gave it, by the call `call_id`, in `conversation`. With `waits` that turn stands still
+    until it is done; else the result comes back as a message. `tools` are all that it may use.
+    `tokens_max` bounds what its model calls may cost together; 0 is no bound. `tainted` and
+    `unattended` are the parent's: what was outside text there stays so here.
+    """
+
+    parent: RunId
+    call_id: str
+    conversation: ConversationId
+    waits: bool
+    tools: tuple[str, ...] = ()
+    minutes: int = 5
+    steps_max: int = 10
+    tokens_max: int = 0
+    depth: int = 1
+    tainted: bool = False
+    unattended: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What makes a turn the telling of a background task's end; nobody wrote its message.
+
+    `task` is how the task begins, `ok` whether it was done.
+    """
+
+    child: RunId
+    task: str
+    ok: bool
+    unattended: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnInput:
-    """What a chat turn starts from: the message, whose it is, and which conversation it joins."""
+    """What a turn starts from: the message, whose it is, and which conversation it joins.
+
+    A subagent's has a `task`; the address, the person and their rights are those of the turn that
+    gave it. A `report` says that the message is ours, about a task that has ended.
+    """
 
     message: IncomingMessage
     conversation: ConversationId
@@ -117,6 +157,9 @@ class TurnInput:
     person_name: str = ""
     time_zone: str = ""
     language: str = ""
+    origin: Origin = Origin.CHAT
+    task: Task | None = None
+    report: Report | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` reads back equal."""
@@ -133,7 +176,35 @@ class TurnInput:
             person_name=data.get("person_name", ""),
             time_zone=data.get("time_zone", ""),
             language=data.get("language", ""),
+            origin=Origin(data.get("origin", Origin.CHAT)),
+            task=_task_from_json(data["task"]) if data.get("task") else None,
+            report=_report_from_json(data["report"]) if data.get("report") else None,
         )
+
+
+def _task_from_json(data: dict[str, Any]) -> Task:
+    return Task(
+        parent=RunId(data["parent"]),
+        call_id=data["call_id"],
+        conversation=ConversationId(data["conversation"]),
+        waits=data["waits"],
+        tools=tuple(data.get("tools", ())),
+        minutes=data.get("minutes", 5),
+        steps_max=data.get("steps_max", 10),
+        tokens_max=data.get("tokens_max", 0),
+        depth=data.get("depth", 1),
+        tainted=data.get("tainted", False),
+        unattended=data.get("unattended", False),
+    )
+
+
+def _report_from_json(data: dict[str, Any]) -> Report:
+    return Report(
+        child=RunId(data["child"]),
+        task=data["task"],
+        ok=data["ok"],
+        unattended=data.get("unattended", False),
+    )
 
 
 def _message_from_json(data: dict[str, Any]) -> IncomingMessage:

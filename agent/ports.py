@@ -102,12 +102,25 @@ class InboxState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChildOf:
+    """Whose subagent a run is: of the turn `run_id` in `lane`, which `waits` for its end or not.
+    `head` is how its task begins, for a list."""
+
+    run_id: RunId
+    lane: str
+    waits: bool
+    head: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewRun:
     """A turn that is to be run. `lane` is an address key: one turn at a time in each.
 
     `by` is the person whose later messages may steer it; `message_id` the platform's id of the
     message (for edits); `inbox_id` the row that reaches its terminal state with this run;
     `inbox_joined` further rows that are part of it from the start, and end as JOINED (an album).
+    One that does not steer is never joined to another turn (a message of ours). `limit_s` is how
+    many seconds it may take; None is what all turns may.
     """
 
     run_id: RunId
@@ -117,6 +130,9 @@ class NewRun:
     message_id: str = ""
     inbox_id: InboxId | None = None
     inbox_joined: tuple[InboxId, ...] = ()
+    steers: bool = True
+    limit_s: float | None = None
+    child_of: ChildOf | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +144,22 @@ class StoredRun:
     status: RunStatus
     stopping: str = ""
     resumes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildRun:
+    """A subagent as it stands. `number` counts those of its parent's lane; times are epoch
+    milliseconds, `ended_ms` None while it is not over."""
+
+    run_id: RunId
+    number: int
+    by: PersonId
+    lane: str
+    head: str
+    waits: bool
+    status: RunStatus
+    created_ms: int
+    ended_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +179,8 @@ class TurnEnd:
     terminal state of the run's own message. `sent_from` moves the start of the history that is
     sent (a step, SPEC §5): an id of the message store; `shortened_to` is the one before which old
     tool results are sent shortened, and never moves back. `owner_notice` goes to the owner.
+    `signals` are keys with their values, for turns that wait; `follow` is a run that begins because
+    of this end; `notes_left` are told to the model at those conversations' next turns.
     """
 
     status: RunStatus
@@ -159,6 +193,19 @@ class TurnEnd:
     sent_from: int | None = None
     shortened_to: int = 0
     owner_notice: str = ""
+    signals: tuple[tuple[str, Json], ...] = ()
+    follow: NewRun | None = None
+    notes_left: tuple[tuple[ConversationId, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """What follows from an end, once it is stored: outbox rows that are ready, each with its lane;
+    the runs that it woke, queued again; and the run of `TurnEnd.follow`, unless it was known."""
+
+    ready: tuple[tuple[str, OutboxId], ...] = ()
+    woken: tuple[RunId, ...] = ()
+    followed: StoredRun | None = None
 
 
 class Journal(Protocol):
@@ -202,14 +249,16 @@ class Journal(Protocol):
 
     async def finish(
         self, run_id: RunId, end: TurnEnd, *, steps: Sequence[StepRecord] = ()
-    ) -> Sequence[tuple[str, OutboxId]]:
-        """History, outbox row, inbox state and run status, in one transaction; with the `steps`
-        that were not recorded before.
+    ) -> Finished:
+        """History, outbox row, inbox state, run status, signals and the run that follows, in one
+        transaction; with the `steps` that were not recorded before.
 
-        Returns the outbox rows that are now ready, each with its lane. A draft of this run becomes
-        its reply; with an empty reply a draft that was never shown is dropped, one that was
-        shown is left as it is.
+        A draft of this run becomes its reply; with an empty reply a draft that was never shown is
+        dropped, one that was shown is left as it is. Nothing for a run that has ended already.
         """
+
+    async def children(self, lane: str, *, limit: int) -> Sequence[ChildRun]:
+        """Subagents that turns of this lane started: those that are not over, then the newest."""
 
 
 class TurnContext(Protocol):
@@ -270,8 +319,8 @@ class TurnEngine(Protocol):
         """Wakes the run that waits for `key`; False if none waits yet (the value is kept)."""
 
     async def cancel(self, lane: str, *, by: PersonId | None = None) -> int:
-        """Ends the running turn of the lane and all that wait in it, of one person alone where
-        `by` names one; returns how many."""
+        """Ends the running turn of the lane, all that wait in it and their subagents, of one
+        person alone where `by` names one; returns how many."""
 
     async def stop(self, drain_s: float) -> None:
         """No new turns; waits `drain_s` for running ones, parks the rest for the next start."""

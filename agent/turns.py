@@ -18,7 +18,17 @@ import structlog
 
 from agent.errors import StorageError
 from agent.messages import OutboxId, PersonId, RunId
-from agent.ports import Clock, Journal, Json, NewRun, Program, RunStatus, StoredRun, TurnEnd
+from agent.ports import (
+    Clock,
+    Finished,
+    Journal,
+    Json,
+    NewRun,
+    Program,
+    RunStatus,
+    StoredRun,
+    TurnEnd,
+)
 from agent.running import RunningTurn, Suspended, Waiting
 
 log = structlog.get_logger()
@@ -36,6 +46,7 @@ CANCEL_WAIT_S = 2.0
 
 TIME_LIMIT = "time limit"
 BY_PERSON = "stopped by the person"
+PARENT_ENDED = "nobody waits for it any more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +65,8 @@ class _Lane:
 
     key: str
     queue: QueuePolicy
+    parent: str = ""
+    """The lane of the turn whose subagent runs in here."""
     waiting: list[Waiting] = field(default_factory=list)
     active: RunningTurn | None = None
     worker: asyncio.Task[None] | None = None
@@ -69,12 +82,14 @@ class _Lane:
         active = self.active
         if self.queue != "steer" or active is None or not active.hears(stored.run):
             return
+        if not stored.run.steers:
+            return
         for waiting in self._joinable(stored.run):
             waiting.steers = active.run_id
 
     def take(self, run: NewRun, *, first: bool) -> list[Waiting]:
         """See `agent.running.Steering`."""
-        collecting = first and self.queue == "collect"
+        collecting = first and self.queue == "collect" and run.steers
         taken = [w for w in self._joinable(run) if collecting or w.steers == run.run_id]
         self.waiting = [waiting for waiting in self.waiting if waiting not in taken]
         return taken
@@ -115,6 +130,7 @@ class _Lane:
             waiting
             for waiting in self.waiting
             if waiting.fresh and not waiting.stored.stopping and waiting.stored.run.by == run.by
+            if waiting.stored.run.steers
         ]
 
 
@@ -141,6 +157,7 @@ class LocalEngine:
         self._lanes: dict[str, _Lane] = {}
         self._suspended: dict[RunId, StoredRun] = {}
         self._woken: set[RunId] = set()
+        self._children: dict[RunId, NewRun] = {}
         self._beginning: set[str] = set()
         self._slots = asyncio.Semaphore(self._limits.parallel)
         self._group = asyncio.TaskGroup()
@@ -167,10 +184,11 @@ class LocalEngine:
         self._accepting = True
         here = {w.stored.run.run_id for lane in self._lanes.values() for w in lane.waiting}
         for stored in unfinished:
+            self._know(stored.run)
             if stored.status is RunStatus.SUSPENDED and not stored.stopping:
                 self._suspended[stored.run.run_id] = stored
             elif stored.run.run_id not in here:
-                self._lane(stored.run.lane).add(stored)
+                self._lane(stored.run).add(stored)
         for lane in self._lanes.values():
             self._see_to(lane)
 
@@ -186,9 +204,7 @@ class LocalEngine:
                 self._beginning.discard(run.lane)
         if stored is None:
             return False
-        lane = self._lane(run.lane)
-        lane.add_new(stored)
-        self._see_to(lane)
+        self._add_new(stored)
         return True
 
     async def edit(self, lane: str, message_id: str, payload: Json) -> bool:
@@ -202,33 +218,19 @@ class LocalEngine:
         run_id = await self._journal.signal(key, value)
         if run_id is None:
             return False
-        stored = self._suspended.pop(run_id, None)
-        if stored is None:  # it is still unwinding, and finds itself here
-            self._woken.add(run_id)
-        else:
-            self._take_up(stored)
+        self._wake(run_id)
         return True
 
     async def cancel(self, lane: str, *, by: PersonId | None = None) -> int:
-        """Ends the running turn of the lane and all that wait in it, of one person alone where
-        `by` names one; returns how many."""
-        for stored in list(self._suspended.values()):
-            if stored.run.lane == lane and by in {None, stored.run.by}:
-                del self._suspended[stored.run.run_id]
-                self._take_up(stored)
-        found = self._lanes.get(lane)
-        if found is None:
-            return 0
-        active = found.active
-        ended = found.stop(BY_PERSON, by=by)
-        try:
-            for run_id in ended:
-                await self._journal.stopping(run_id, BY_PERSON)
-        except StorageError as trouble:
-            # They end all the same; only a kill before their end could revive them.
-            log.error("turn.stop_not_written", why=str(trouble))
-        if active is not None and active.run_id in ended:
-            await active.closed_within(CANCEL_WAIT_S)
+        """Ends the running turn of the lane, all that wait in it and their subagents, of one
+        person alone where `by` names one; returns how many."""
+        children = [run.lane for run in self._children.values() if _parent_lane(run) == lane]
+        keys = [lane, *children]
+        active = [found.active for key in keys if (found := self._lanes.get(key)) is not None]
+        ended = [run_id for key in keys for run_id in self._end_lane(key, BY_PERSON, by=by)]
+        await self._write_stopping(ended, BY_PERSON)
+        closing = [turn for turn in active if turn is not None and turn.run_id in ended]
+        await asyncio.gather(*(turn.closed_within(CANCEL_WAIT_S) for turn in closing))
         return len(ended)
 
     async def stop(self, drain_s: float) -> None:
@@ -249,11 +251,11 @@ class LocalEngine:
         return sum(len(lane.waiting) + (lane.active is not None) for lane in self._lanes.values())
 
     def busy(self, lane: str | None = None) -> bool:
-        """Whether a turn runs or waits (in this lane)."""
+        """Whether a turn runs or waits (in this lane, or for a turn of it)."""
         return bool(self._workers(lane))
 
     async def idle(self, lane: str | None = None) -> None:
-        """Returns once nothing (in this lane) runs or waits."""
+        """Returns once nothing (in this lane, or for a turn of it) runs or waits."""
         while workers := self._workers(lane):
             await asyncio.wait(workers)
 
@@ -269,13 +271,49 @@ class LocalEngine:
             and not self._slots.locked()
         )
 
-    def _lane(self, key: str) -> _Lane:
-        return self._lanes.setdefault(key, _Lane(key=key, queue=self._limits.queue))
+    def _lane(self, run: NewRun) -> _Lane:
+        made = _Lane(key=run.lane, queue=self._limits.queue, parent=_parent_lane(run))
+        return self._lanes.setdefault(run.lane, made)
+
+    def _know(self, run: NewRun) -> None:
+        if run.child_of is not None:
+            self._children[run.run_id] = run
+
+    def _add_new(self, stored: StoredRun) -> None:
+        self._know(stored.run)
+        lane = self._lane(stored.run)
+        lane.add_new(stored)
+        self._see_to(lane)
 
     def _take_up(self, stored: StoredRun) -> None:
-        lane = self._lane(stored.run.lane)
+        lane = self._lane(stored.run)
         lane.add(stored)
         self._see_to(lane)
+
+    def _wake(self, run_id: RunId) -> None:
+        """A run that the journal has queued again, as its signal came."""
+        stored = self._suspended.pop(run_id, None)
+        if stored is None:  # it is still unwinding, and finds itself here
+            self._woken.add(run_id)
+        else:
+            self._take_up(stored)
+
+    def _end_lane(self, key: str, reason: str, *, by: PersonId | None) -> list[RunId]:
+        """Tells all that runs, waits or is suspended in a lane to end; returns what it was."""
+        for stored in list(self._suspended.values()):
+            if stored.run.lane == key and by in {None, stored.run.by}:
+                del self._suspended[stored.run.run_id]
+                self._take_up(stored)
+        found = self._lanes.get(key)
+        return [] if found is None else found.stop(reason, by=by)
+
+    async def _write_stopping(self, ended: Sequence[RunId], reason: str) -> None:
+        try:
+            for run_id in ended:
+                await self._journal.stopping(run_id, reason)
+        except StorageError as trouble:
+            # They end all the same; only a kill before their end could revive them.
+            log.error("turn.stop_not_written", why=str(trouble))
 
     def _see_to(self, lane: _Lane) -> None:
         if lane.waiting and lane.worker is None and self._accepting:
@@ -285,7 +323,9 @@ class LocalEngine:
         return [
             lane.worker
             for lane in self._lanes.values()
-            if lane.worker is not None and not lane.worker.done() and key in {None, lane.key}
+            if lane.worker is not None
+            and not lane.worker.done()
+            and key in {None, lane.key, lane.parent}
         ]
 
     async def _work(self, lane: _Lane) -> None:
@@ -330,8 +370,24 @@ class LocalEngine:
             except Suspended:
                 self._suspend(lane, turn)
                 return
-            rows = await self._journal.finish(turn.run_id, end, steps=turn.unwritten)
-            self._deliver(rows)
+            finished = await self._journal.finish(turn.run_id, end, steps=turn.unwritten)
+            self._deliver(finished.ready)
+            await self._go_on_from(turn.run_id, finished)
+
+    async def _go_on_from(self, run_id: RunId, finished: Finished) -> None:
+        """What an end that is stored sets going; and subagents end whose result nobody awaits."""
+        self._children.pop(run_id, None)
+        for woken in finished.woken:
+            self._wake(woken)
+        if finished.followed is not None:
+            self._add_new(finished.followed)
+        awaited = [
+            run.lane
+            for run in self._children.values()
+            if run.child_of is not None and run.child_of.waits and run.child_of.run_id == run_id
+        ]
+        ended = [one for key in awaited for one in self._end_lane(key, PARENT_ENDED, by=None)]
+        await self._write_stopping(ended, PARENT_ENDED)
 
     def _suspend(self, lane: _Lane, turn: RunningTurn) -> None:
         """Frees the lane, unless the turn was woken or stopped while it unwound."""
@@ -348,7 +404,8 @@ class LocalEngine:
             log.error("turn.given_up", resumes=turn.stored.resumes)
             return self._program.failed(run, None)
         loop = asyncio.get_running_loop()
-        limit = loop.call_later(self._limits.turn_s, turn.stop, TIME_LIMIT)
+        limit_s = self._limits.turn_s if run.limit_s is None else run.limit_s
+        limit = loop.call_later(limit_s, turn.stop, TIME_LIMIT)
         try:
             return await self._program.run(turn, run.payload)
         except StorageError:
@@ -358,3 +415,7 @@ class LocalEngine:
             return self._program.failed(run, error)
         finally:
             limit.cancel()
+
+
+def _parent_lane(run: NewRun) -> str:
+    return "" if run.child_of is None else run.child_of.lane

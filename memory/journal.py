@@ -10,6 +10,9 @@ from typing import Any
 from agent.errors import StorageError
 from agent.messages import InboxId, OutboxId, PersonId, RunId
 from agent.ports import (
+    ChildOf,
+    ChildRun,
+    Finished,
     InboxState,
     Json,
     NewRun,
@@ -26,18 +29,29 @@ from memory.people import owner_address
 from memory.stored_text import dump, storable
 
 _SUBMIT = """
-insert into turns (run_id, lane, person_id, message_id, inbox_id, payload, status, started_ms,
-    resumes, created_ms)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+insert into turns (run_id, lane, person_id, message_id, inbox_id, payload, limit_s, status,
+    started_ms, resumes, created_ms)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (run_id) do nothing
 returning seq
+"""
+_SUBMIT_CHILD = """
+insert into children (run_id, parent_run, parent_lane, waits, head, number)
+select ?, ?, ?, ?, ?, coalesce(max(number), 0) + 1 from children where parent_lane = ?
 """
 _QUEUE_INBOX = """
 update inbox set state = 'queued', run_id = ? where id = ? and ended_ms is null
 """
 _UNFINISHED = """
-select seq, run_id, lane, person_id, message_id, inbox_id, payload, status, stopping, resumes
-from turns where ended_ms is null order by seq
+select seq, turns.run_id, lane, person_id, message_id, inbox_id, payload, status, stopping, resumes,
+    limit_s, parent_run, parent_lane, waits, head
+from turns left join children on children.run_id = turns.run_id
+where ended_ms is null order by seq
+"""
+_CHILDREN = """
+select children.run_id, number, person_id, lane, head, waits, status, created_ms, ended_ms
+from children join turns on turns.run_id = children.run_id
+where parent_lane = ? order by ended_ms is not null, number desc limit ?
 """
 _BEGIN = """
 update turns set status = 'running', started_ms = coalesce(started_ms, ?),
@@ -92,6 +106,10 @@ _ADD_ENTRY = """
 insert into messages (conversation_id, run_id, kind, body, created_ms) values (?, ?, ?, ?, ?)
 """
 _TAKE_NOTE = "update notes set run_id = ? where id = ? and run_id is null"
+_LEAVE_NOTE = """
+insert into notes (conversation_id, text, created_ms)
+select id, ?, ? from conversations where id = ?
+"""
 _MOVE_START = "update conversations set sent_from = ? where id = ?"
 _SHORTEN_TO = """
 update conversations set shortened_to = ? where id = ? and shortened_to < ?
@@ -102,6 +120,11 @@ update turns set status = ?, ended_ms = ?, waits_for = null where run_id = ?
 _PRUNE = """
 delete from steps where exists (
     select 1 from turns where turns.run_id = steps.run_id and turns.ended_ms < ?
+)
+"""
+_PRUNE_CHILDREN = """
+delete from children where exists (
+    select 1 from turns where turns.run_id = children.run_id and turns.ended_ms < ?
 )
 """
 _CLEAR_PAYLOADS = "update turns set payload = '{}' where ended_ms < ? and payload <> '{}'"
@@ -120,23 +143,8 @@ class SqliteJournal:
 
         With `begins` it is stored as what `begin` would make of it.
         """
-        place = (run.run_id, run.lane, run.by, run.message_id, run.inbox_id)
-        now_ms = self._database.now_ms()
-        status, resumes = (RunStatus.RUNNING, 1) if begins else (RunStatus.QUEUED, 0)
-        started_ms = now_ms if begins else None
-        values = (*place, dump(run.payload), status, started_ms, resumes, now_ms)
-        joined = [(InboxState.JOINED, now_ms, inbox_id) for inbox_id in run.inbox_joined]
-
-        def work(connection: sqlite3.Connection) -> StoredRun | None:
-            row = connection.execute(_SUBMIT, values).fetchone()
-            if row is None:
-                return None
-            if run.inbox_id is not None:
-                connection.execute(_QUEUE_INBOX, (run.run_id, run.inbox_id))
-            connection.executemany(_END_INBOX, joined)
-            return StoredRun(run=run, seq=row[0], status=status, resumes=resumes)
-
-        return await self._database.write(work)
+        submission = _Submission(run, begins=begins, now_ms=self._database.now_ms())
+        return await self._database.write(submission.store)
 
     async def unfinished(self) -> Sequence[StoredRun]:
         """All runs that are not terminal, in order of submission."""
@@ -193,14 +201,9 @@ class SqliteJournal:
 
     async def signal(self, key: str, value: Json) -> RunId | None:
         """Keeps the value for `key` (the first one stands); returns the run that it wakes."""
-        values = (key, dump(value), self._database.now_ms())
-
-        def work(connection: sqlite3.Connection) -> RunId | None:
-            connection.execute(_SIGNAL, values)
-            row = connection.execute(_WAKE, (key,)).fetchone()
-            return None if row is None else RunId(row[0])
-
-        return await self._database.write(work)
+        signals = [(key, dump(value), self._database.now_ms())]
+        woken = await self._database.write(lambda c: _signal(c, signals))
+        return woken[0] if woken else None
 
     async def signalled(self, key: str) -> Json | None:
         """The value of `key`, if it was signalled."""
@@ -225,12 +228,11 @@ class SqliteJournal:
 
     async def finish(
         self, run_id: RunId, end: TurnEnd, *, steps: Sequence[StepRecord] = ()
-    ) -> Sequence[tuple[str, OutboxId]]:
-        """History, outbox row, inbox state and run status, in one transaction; with the `steps`
-        that were not recorded before.
+    ) -> Finished:
+        """History, outbox row, inbox state, run status, signals and the run that follows, in one
+        transaction; with the `steps` that were not recorded before.
 
-        Returns the outbox rows that are now ready, each with its lane; nothing for a run that has
-        ended already.
+        Nothing for a run that has ended already.
         """
         if end.status not in _TERMINAL:
             raise ValueError(f"{end.status} is not an end")
@@ -241,23 +243,39 @@ class SqliteJournal:
             for entry in end.turn.entries
         ]
         done = [(run_id, step.n, step.name, dump(step.output), now_ms, now_ms) for step in steps]
+        signals = [(key, dump(value), now_ms) for key, value in end.signals]
+        notes = [(storable(text), now_ms, place) for place, text in end.notes_left]
+        follow = None
+        if end.follow is not None:
+            follow = _Submission(end.follow, begins=False, now_ms=now_ms)
 
-        def work(connection: sqlite3.Connection) -> Sequence[tuple[str, OutboxId]]:
+        def work(connection: sqlite3.Connection) -> Finished:
             turn = connection.execute(_OPEN_TURN, (run_id,)).fetchone()
             if turn is None:
                 raise StorageError(f"The turn {run_id} cannot end: it is unknown.")
             inbox_id, ended_ms = turn
             if ended_ms is not None:
-                return ()
+                return Finished()
             connection.executemany(_RECORD, done)
             connection.executemany(_ADD_ENTRY, entries)
             _keep_conversation(connection, run_id, end)
             ready = _put_out(connection, run_id, end, now_ms=now_ms)
             connection.execute(_END_INBOX, (end.inbox, now_ms, inbox_id))
             connection.execute(_END_TURN, (end.status, now_ms, run_id))
-            return ready
+            connection.executemany(_LEAVE_NOTE, notes)
+            return Finished(
+                ready=tuple(ready),
+                woken=tuple(_signal(connection, signals)),
+                followed=follow.store(connection) if follow is not None else None,
+            )
 
         return await self._database.write(work)
+
+    async def children(self, lane: str, *, limit: int) -> Sequence[ChildRun]:
+        """Subagents that turns of this lane started: those that are not over, then the newest."""
+        values = (lane, max(limit, 0))
+        rows = await self._database.read(lambda c: c.execute(_CHILDREN, values).fetchall())
+        return [_child_run(row) for row in rows]
 
     async def prune(self, before_ms: int) -> int:
         """Deletes what turns that ended before needed to run; returns how many steps went.
@@ -267,6 +285,7 @@ class SqliteJournal:
 
         def work(connection: sqlite3.Connection) -> int:
             connection.execute(_CLEAR_PAYLOADS, (before_ms,))
+            connection.execute(_PRUNE_CHILDREN, (before_ms,))
             return connection.execute(_PRUNE, (before_ms,)).rowcount
 
         return await self._database.write(work)
@@ -276,6 +295,41 @@ class SqliteJournal:
             connection.execute(sql, values)
 
         await self._database.write(work)
+
+
+class _Submission:
+    """A run on its way into the table: what is written is made before the writer's thread."""
+
+    def __init__(self, run: NewRun, *, begins: bool, now_ms: int) -> None:
+        self._run = run
+        self._status = RunStatus.RUNNING if begins else RunStatus.QUEUED
+        self._resumes = int(begins)
+        self._values = (
+            *(run.run_id, run.lane, run.by, run.message_id, run.inbox_id, dump(run.payload)),
+            *(run.limit_s, self._status, now_ms if begins else None, self._resumes, now_ms),
+        )
+        self._joined = [(InboxState.JOINED, now_ms, inbox_id) for inbox_id in run.inbox_joined]
+
+    def store(self, connection: sqlite3.Connection) -> StoredRun | None:
+        """None when the run is known."""
+        run = self._run
+        row = connection.execute(_SUBMIT, self._values).fetchone()
+        if row is None:
+            return None
+        if run.inbox_id is not None:
+            connection.execute(_QUEUE_INBOX, (run.run_id, run.inbox_id))
+        connection.executemany(_END_INBOX, self._joined)
+        if (of := run.child_of) is not None:
+            child = (run.run_id, of.run_id, of.lane, of.waits, storable(of.head), of.lane)
+            connection.execute(_SUBMIT_CHILD, child)
+        return StoredRun(run=run, seq=row[0], status=self._status, resumes=self._resumes)
+
+
+def _signal(connection: sqlite3.Connection, signals: Sequence[tuple[str, str, int]]) -> list[RunId]:
+    """Keeps values for their keys; returns the runs that they wake."""
+    connection.executemany(_SIGNAL, signals)
+    woken = (connection.execute(_WAKE, (key,)).fetchone() for key, _, _ in signals)
+    return [RunId(row[0]) for row in woken if row is not None]
 
 
 def _join(connection: sqlite3.Connection, run_id: RunId, to: RunId, *, now_ms: int) -> None:
@@ -312,7 +366,13 @@ def _load(text: str | None) -> Json | None:
 
 
 def _stored_run(row: tuple[Any, ...]) -> StoredRun:
-    seq, run_id, lane, person_id, message_id, inbox_id, payload, status, stopping, resumes = row
+    seq, run_id, lane, person_id, message_id, inbox_id, payload, status, stopping, resumes = row[
+        :10
+    ]
+    limit_s, parent_run, parent_lane, waits, head = row[10:]
+    child_of = None
+    if parent_run is not None:
+        child_of = ChildOf(run_id=RunId(parent_run), lane=parent_lane, waits=bool(waits), head=head)
     return StoredRun(
         run=NewRun(
             run_id=RunId(run_id),
@@ -321,9 +381,26 @@ def _stored_run(row: tuple[Any, ...]) -> StoredRun:
             payload=json.loads(payload),
             message_id=message_id,
             inbox_id=None if inbox_id is None else InboxId(inbox_id),
+            limit_s=limit_s,
+            child_of=child_of,
         ),
         seq=seq,
         status=RunStatus(status),
         stopping=stopping,
         resumes=resumes,
+    )
+
+
+def _child_run(row: tuple[Any, ...]) -> ChildRun:
+    run_id, number, person_id, lane, head, waits, status, created_ms, ended_ms = row
+    return ChildRun(
+        run_id=RunId(run_id),
+        number=number,
+        by=PersonId(person_id),
+        lane=lane,
+        head=head,
+        waits=bool(waits),
+        status=RunStatus(status),
+        created_ms=created_ms,
+        ended_ms=ended_ms,
     )

@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from agent.errors import StepUnknown
-from agent.messages import Address, ConversationId, OutboxId, PersonId, RunId
+from agent.messages import Address, ConversationId, PersonId, RunId
 from agent.ports import (
+    Finished,
     InboxState,
     Json,
     NewRun,
@@ -50,11 +51,11 @@ class TellingJournal(SqliteJournal):
 
     async def finish(
         self, run_id: RunId, end: TurnEnd, *, steps: Sequence[StepRecord] = ()
-    ) -> Sequence[tuple[str, OutboxId]]:
-        ready = await super().finish(run_id, end, steps=steps)
+    ) -> Finished:
+        ended = await super().finish(run_id, end, steps=steps)
         for step in steps:
             say("recorded", f"{run_id}:{step.name}")
-        return ready
+        return ended
 
 
 class Chat:

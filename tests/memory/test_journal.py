@@ -1,12 +1,21 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agent.errors import StorageError
 from agent.messages import ConversationId, InboxId, PersonId, Role, RunId
-from agent.ports import InboxState, RunStatus, StepRecord, StoredRun
+from agent.ports import (
+    ChildOf,
+    Finished,
+    InboxState,
+    NewRun,
+    RunStatus,
+    StepRecord,
+    StoredRun,
+)
 from agent.stored import OutboxState, OutPart, PartState, Person
 from memory.conversations import SqliteConversations
 from memory.database import Database
@@ -275,10 +284,10 @@ async def test_the_end_of_a_turn_is_one_whole(
     await journal.submit(run("r1", inbox_id=stored.id))
     await journal.begin(R1)
 
-    ready = await journal.finish(R1, turn_end("r1", conversation, reply="hello"))
+    ended = await journal.finish(R1, turn_end("r1", conversation, reply="hello"))
 
     (row,) = await outbox.open_rows()
-    assert list(ready) == [(LANE, row.id)]
+    assert list(ended.ready) == [(LANE, row.id)]
     assert (row.run_id, row.lane, row.text) == (R1, LANE, "hello")
     assert len((await conversations.history(conversation)).entries) == 2
     assert await inbox.counts() == {"replied": 1}
@@ -296,7 +305,7 @@ async def test_a_turn_ends_once(
 
     again = await journal.finish(R1, turn_end("r1", conversation, reply="again"))
 
-    assert list(again) == []
+    assert again == Finished()
     assert [row.text for row in await outbox.open_rows()] == ["hello"]
     assert len((await conversations.history(conversation)).entries) == 2
 
@@ -308,7 +317,7 @@ async def test_a_joined_turn_has_ended(
     await journal.submit(run("r2"))
     await journal.record(R1, 0, "receive", {}, joined=[R2])
 
-    assert list(await journal.finish(R2, turn_end("r2", conversation))) == []
+    assert await journal.finish(R2, turn_end("r2", conversation)) == Finished()
     assert await outbox.open_rows() == []
 
 
@@ -360,10 +369,10 @@ async def test_a_draft_becomes_the_reply(
     draft = await outbox.open_draft(R1, LANE)
     await outbox.mark(draft.id, OutPart(n=0, state=PartState.SENT, message_id="9"))
 
-    ready = await journal.finish(R1, turn_end("r1", conversation, reply="whole"))
+    ended = await journal.finish(R1, turn_end("r1", conversation, reply="whole"))
 
     (row,) = await outbox.open_rows()
-    assert list(ready) == [(LANE, row.id)] == [(LANE, draft.id)]
+    assert list(ended.ready) == [(LANE, row.id)] == [(LANE, draft.id)]
     assert row.text == "whole"
     assert [part.message_id for part in row.parts] == ["9"]
 
@@ -376,9 +385,9 @@ async def test_without_a_reply_a_draft_that_was_never_shown_is_dropped(
     draft = await outbox.open_draft(R1, LANE)
     await outbox.mark(draft.id, OutPart(n=0, state=state))
 
-    ready = await journal.finish(R1, turn_end("r1", conversation, reply=""))
+    ended = await journal.finish(R1, turn_end("r1", conversation, reply=""))
 
-    assert list(ready) == []
+    assert list(ended.ready) == []
     assert await outbox.row(draft.id) is None
 
 
@@ -398,10 +407,10 @@ async def test_without_a_reply_a_draft_that_was_shown_stays_as_it_is(
     draft = await outbox.open_draft(R1, LANE)
     await outbox.mark(draft.id, part)
 
-    ready = await journal.finish(R1, turn_end("r1", conversation, reply=""))
+    ended = await journal.finish(R1, turn_end("r1", conversation, reply=""))
 
     row = await outbox.row(draft.id)
-    assert list(ready) == []
+    assert list(ended.ready) == []
     assert row is not None
     assert (row.state, row.parts) == (OutboxState.SENT, (part,))
 
@@ -411,7 +420,7 @@ async def test_without_a_reply_and_a_draft_nothing_goes_out(
 ) -> None:
     await journal.submit(run("r1"))
 
-    assert list(await journal.finish(R1, turn_end("r1", conversation, reply=""))) == []
+    assert await journal.finish(R1, turn_end("r1", conversation, reply="")) == Finished()
     assert await outbox.counts() == {}
 
 
@@ -422,10 +431,10 @@ async def test_a_reply_whose_chat_was_lost_is_kept_but_not_sent(
     draft = await outbox.open_draft(R1, LANE)
     await outbox.mark(draft.id, end=OutboxState.FAILED, reason="blocked")
 
-    ready = await journal.finish(R1, turn_end("r1", conversation, reply="whole"))
+    ended = await journal.finish(R1, turn_end("r1", conversation, reply="whole"))
 
     row = await outbox.row(draft.id)
-    assert list(ready) == []
+    assert list(ended.ready) == []
     assert row is not None
     assert (row.state, row.text) == (OutboxState.FAILED, "whole")
 
@@ -439,10 +448,10 @@ async def test_the_owner_is_told_in_a_private_chat(
     await journal.submit(run("r1"))
 
     end = turn_end("r1", conversation, reply="sorry", owner_notice="the disk is full")
-    ready = await journal.finish(R1, end)
+    ended = await journal.finish(R1, end)
 
     reply, notice = await outbox.open_rows()
-    assert list(ready) == [(LANE, reply.id), ("telegram:5", notice.id)]
+    assert list(ended.ready) == [(LANE, reply.id), ("telegram:5", notice.id)]
     assert (notice.run_id, notice.lane, notice.text) == (None, "telegram:5", "the disk is full")
 
 
@@ -453,9 +462,9 @@ async def test_without_an_owner_in_reach_no_notice_goes_out(
     await people.add_person(owner)
     await journal.submit(run("r1"))
 
-    ready = await journal.finish(R1, turn_end("r1", conversation, reply="", owner_notice="look"))
+    ended = await journal.finish(R1, turn_end("r1", conversation, reply="", owner_notice="look"))
 
-    assert list(ready) == []
+    assert list(ended.ready) == []
     assert await outbox.counts() == {}
 
 
@@ -502,3 +511,124 @@ async def test_pruning_takes_steps_of_old_ended_turns_only(
 
     assert rows(path, "select run_id from steps order by run_id") == [("r2",), ("r3",)]
     assert rows(path, "select count(*) from messages") == [(4,)]
+
+
+# --- what follows from an end ------------------------------------------------------------------
+
+
+def child(run_id: str, *, parent: str = "r1", waits: bool = True, lane: str = LANE) -> NewRun:
+    return replace(
+        run(run_id, lane=f"agent:{run_id}"),
+        limit_s=90.0,
+        child_of=ChildOf(run_id=RunId(parent), lane=lane, waits=waits, head=f"does {run_id}"),
+    )
+
+
+async def test_a_subagents_run_reads_back_equal(journal: SqliteJournal) -> None:
+    await journal.submit(child("k1", waits=False))
+
+    stored = await only(journal)
+
+    assert stored.run == child("k1", waits=False)
+
+
+async def test_an_end_signals_and_wakes_who_waits_in_its_own_transaction(
+    journal: SqliteJournal, conversation: ConversationId
+) -> None:
+    await journal.submit(run("r1"))
+    await journal.suspend(R1, "k1 is done")
+    await journal.submit(run("r2"))
+
+    end = replace(turn_end("r2", conversation), signals=(("k1 is done", {"ok": True}),))
+    ended = await journal.finish(R2, end)
+
+    assert ended.woken == (R1,)
+    assert (await only(journal)).status is RunStatus.QUEUED
+    assert await journal.signalled("k1 is done") == {"ok": True}
+
+
+async def test_a_signal_of_an_end_is_kept_for_who_waits_later(
+    journal: SqliteJournal, conversation: ConversationId
+) -> None:
+    for name in ("r1", "r2"):
+        await journal.submit(run(name))
+
+    end = replace(turn_end("r2", conversation), signals=(("k1 is done", {"ok": True}),))
+    ended = await journal.finish(R2, end)
+
+    assert ended.woken == ()
+    assert await journal.suspend(R1, "k1 is done") is False
+
+
+async def test_a_run_that_follows_an_end_is_submitted_with_it_and_once(
+    journal: SqliteJournal, conversation: ConversationId
+) -> None:
+    await journal.submit(run("r1"))
+    end = replace(turn_end("r1", conversation), follow=run("r2", payload={"text": "told"}))
+
+    ended = await journal.finish(R1, end)
+    again = await journal.finish(R1, end)
+
+    assert ended.followed == await only(journal)
+    assert ended.followed.run == run("r2", payload={"text": "told"})
+    assert again == Finished()
+
+
+async def test_what_follows_an_end_that_fails_is_not_there(
+    journal: SqliteJournal, conversation: ConversationId
+) -> None:
+    await journal.submit(run("r1"))
+    end = turn_end("r1", ConversationId("c_none"))
+
+    with pytest.raises(StorageError):
+        await journal.finish(R1, replace(end, follow=run("r2"), signals=(("key", {}),)))
+
+    assert (await only(journal)).run.run_id == R1
+    assert await journal.signalled("key") is None
+
+
+async def test_a_note_left_by_an_end_is_told_in_that_conversation(
+    journal: SqliteJournal, conversations: SqliteConversations, conversation: ConversationId
+) -> None:
+    own = await conversations.current("agent:k1")
+    await journal.submit(child("k1"))
+    left = ((conversation, "it was stopped"), (ConversationId("c_gone"), "nobody hears this"))
+
+    await journal.finish(RunId("k1"), replace(turn_end("k1", own), notes_left=left))
+
+    notes = (await conversations.history(conversation)).notes
+    assert [text for _, text in notes] == ["it was stopped"]
+
+
+async def test_subagents_are_listed_for_their_lane_those_at_work_first(
+    journal: SqliteJournal, conversation: ConversationId
+) -> None:
+    for name in ("k1", "k2", "k3"):
+        await journal.submit(child(name))
+    await journal.submit(child("other", lane="telegram:6"))
+    await journal.finish(RunId("k2"), turn_end("k2", conversation))
+
+    listed = await journal.children(LANE, limit=10)
+    few = await journal.children(LANE, limit=1)
+
+    assert [(one.number, one.run_id, one.head) for one in listed] == [
+        (3, "k3", "does k3"),
+        (1, "k1", "does k1"),
+        (2, "k2", "does k2"),
+    ]
+    assert [one.status for one in listed] == [RunStatus.QUEUED, RunStatus.QUEUED, RunStatus.DONE]
+    assert [one.ended_ms for one in listed] == [None, None, START_MS]
+    assert [one.run_id for one in few] == ["k3"]
+    assert [one.number for one in await journal.children("telegram:6", limit=10)] == [1]
+
+
+async def test_a_subagent_that_ended_long_ago_is_listed_no_more(
+    journal: SqliteJournal, conversation: ConversationId
+) -> None:
+    for name in ("k1", "k2"):
+        await journal.submit(child(name))
+    await journal.finish(RunId("k1"), turn_end("k1", conversation))
+
+    await journal.prune(START_MS + 1)
+
+    assert [one.run_id for one in await journal.children(LANE, limit=10)] == ["k2"]

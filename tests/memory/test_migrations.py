@@ -82,11 +82,12 @@ async def test_a_file_of_the_first_light_keeps_everything(path: Path, tmp_path: 
     more: dict[str, dict[str, Any]] = {
         "conversations": {"shortened_to": 0},
         "outbox": {"keyboard": ""},
+        "turns": {"limit_s": None},
     }
     assert {name: after[name] for name in before} == {
         name: [row | more.get(name, {}) for row in found] for name, found in before.items()
     }
-    new = {"playbooks", "skill_records", "link_codes", "chosen_models"}
+    new = {"playbooks", "skill_records", "link_codes", "chosen_models", "children"}
     assert set(after) - set(before) == new
     assert rows(path, "pragma user_version") == [(len(read_migrations(MIGRATIONS)),)]
 
