@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -25,8 +27,18 @@ from agent.ports import (
 )
 from agent.prefix import Part, Prefix, compare, entry_parts, tools_part
 from agent.request import ModelRequest
+from agent.taint import fenced
 from agent.tools.toolbox import Toolbox
-from agent.transcript import Entry, Note, entry_from_json, to_json
+from agent.transcript import (
+    Answered,
+    Context,
+    Entry,
+    Note,
+    Said,
+    ToolResult,
+    entry_from_json,
+    to_json,
+)
 from agent.unhelpful import looks_unhelpful
 
 log = structlog.get_logger()
@@ -41,6 +53,15 @@ CONVERSATIONS_KEPT_MAX = 1_000
 """Whose last request is remembered without asking the database."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskingOptions:
+    """`redact` takes the secrets of the settings out of whatever would be sent (SPEC §15)."""
+
+    temperature: float = 0.4
+    max_output_tokens: int = 8_192
+    redact: Callable[[str], str] = str
+
+
 class Asking:
     """Builds the request from what `begin` fixed and the turn's own entries; asks; streams."""
 
@@ -53,8 +74,7 @@ class Asking:
         *,
         toolbox: Toolbox,
         library: Library,
-        temperature: float,
-        max_output_tokens: int,
+        options: AskingOptions,
     ) -> None:
         self._models = models
         self._conversations = conversations
@@ -62,8 +82,9 @@ class Asking:
         self._former = _Former(traces)
         self._toolbox = toolbox
         self._library = library
-        self._temperature = temperature
-        self._max_output_tokens = max_output_tokens
+        self._temperature = options.temperature
+        self._max_output_tokens = options.max_output_tokens
+        self._redact = options.redact
         self._systems: dict[str, str] = {}
         self._encodings = Encodings()
 
@@ -77,7 +98,8 @@ class Asking:
         model = await self._models.named(question["model"])
         sent, facts = await self._history(turn, question)
         if question["hint"]:
-            facts["hint"] = notes.hint(self._library.texts(), question["hint"])
+            texts = self._library.texts()
+            facts["hint"] = notes.hint(texts, question["hint"], question["detail"])
         request = await self._request(model, sent, question, facts.get("hint", ""))
         facts |= await self._compared(turn, question, request)
         draft = self._drafts.open(ctx.run_id, turn.message.address)
@@ -156,14 +178,21 @@ class Asking:
         now = [entry_from_json(data) for data in question["entries"]]
         if hint:
             now.append(Note(text=hint))
+        entries = repair(_told(model, sent + now))
         return ModelRequest(
-            system=await self._system(question["system"]),
-            entries=repair(_told(model, sent + now)),
+            system=self._redact(await self._system(question["system"])),
+            entries=tuple(_redacted(fenced(entry), self._redact) for entry in entries),
             tools=self._toolbox.named(question["tools"]),
-            temperature=self._temperature,
+            temperature=self._warmth(question),
             max_output_tokens=model.traits.output_tokens(self._max_output_tokens),
             extra=_effort(model, question),
         )
+
+    def _warmth(self, question: Json) -> float:
+        """Cooler where a tool fits the message well, a little warmer after a malformed call."""
+        cooler: float | None = question["cooler"]
+        warmth = self._temperature if cooler is None else min(self._temperature, cooler)
+        return min(warmth + float(question["warmer"]), 2.0)
 
     async def _require_fit(self, model: Model, request: ModelRequest) -> None:
         """A request that is larger than the window is never sent (SPEC §5): counted exactly where
@@ -186,6 +215,20 @@ class Asking:
                 self._systems.clear()
             self._systems[digest] = await self._conversations.text(digest) or ""
         return self._systems[digest]
+
+
+def _redacted(entry: Entry, redact: Callable[[str], str]) -> Entry:
+    """Without the secrets of the settings, whoever wrote them there."""
+    match entry:
+        case Answered():
+            calls = tuple(replace(call, arguments=redact(call.arguments)) for call in entry.calls)
+            return replace(entry, text=redact(entry.text), calls=calls)
+        case ToolResult():
+            return replace(entry, content=redact(entry.content))
+        case Said():
+            return replace(entry, text=redact(entry.text), quote=redact(entry.quote))
+        case Context() | Note():
+            return replace(entry, text=redact(entry.text))
 
 
 def _effort(model: Model, question: Json) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import structlog
 
@@ -22,8 +22,11 @@ from agent.ports import (
 from agent.prefix import Part, entry_parts, part_of, tools_part
 from agent.prompt import Placement, Prompt, assemble, demo_prompt
 from agent.request import ModelTraits, PromptLayer, Stability, ToolSpec
+from agent.scene import PromptKind
+from agent.taint import fenced, tainted_by
+from agent.tools.reach import Reach
 from agent.tools.toolbox import Toolbox
-from agent.transcript import Answered, Context, Entry
+from agent.transcript import Answered, Context, Entry, Said
 
 log = structlog.get_logger()
 
@@ -36,15 +39,13 @@ FITTING_TRIES = 3
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptOptions:
     """Bounds of a prompt, in tokens where not named otherwise. `prompt_tokens_max` 0 is the share
-    of the window; `allowed_tools` empty means all."""
+    of the window."""
 
     placement: Placement = field(default_factory=Placement)
     messages_max: int = 50
     tokens_max: int = 24_000
     prompt_tokens_max: int = 0
     max_output_tokens: int = 8_192
-    allowed_tools: tuple[str, ...] = ()
-    denied_tools: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +82,21 @@ class Plan:
 
     def entries(self) -> tuple[Entry, ...]:
         """The history as it is sent."""
-        return shorten_before(self.sent, self.shortened_to)
+        return tuple(fenced(entry) for entry in shorten_before(self.sent, self.shortened_to))
+
+    @property
+    def tainted(self) -> str:
+        """What untrusted text is in what is sent before the turn has done anything."""
+        turn = self.gathered.scene.turn
+        if turn.report is not None:
+            return "what a background task found"
+        if turn.task is not None and turn.task.tainted:
+            return "what was read before this task was given"
+        documents = any(layer.name == "knowledge" for layer in self.prompt.layers)
+        quote = [Said(text="", quote=turn.message.quote)]
+        return tainted_by([*self.entries(), *quote], person_id=turn.person_id) or (
+            "a saved document" if documents else ""
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +124,7 @@ class Beginning:
         conversations: Conversations,
         gathering: Gathering,
         toolbox: Toolbox,
+        reach: Reach,
         models: Models,
         *,
         options: PromptOptions,
@@ -116,16 +132,26 @@ class Beginning:
         self._conversations = conversations
         self._gathering = gathering
         self._toolbox = toolbox
+        self._reach = reach
         self._models = models
         self._options = options
         self._told_missing: set[str] = set()
 
     async def __call__(self, ctx: TurnContext, payload: Json) -> Json:
         """The output is read back by `agent.loop.Begun`, and by whoever looks back (`Traces`)."""
-        plan = await self.plan(Occasion(turn=TurnInput.from_json(payload)))
+        plan = await self.plan(await self._occasion(TurnInput.from_json(payload)))
         await self._conversations.keep_text(plan.prompt.digest, plan.prompt.system)
         self._warn_of_missing(plan)
         return _as_json(plan)
+
+    async def _occasion(self, turn: TurnInput) -> Occasion:
+        if turn.task is not None:
+            return Occasion(turn=turn, kind=PromptKind.SUBAGENT, task=turn.message.text)
+        if turn.report is not None:
+            # It joins the conversation that is open now, not one that was closed meanwhile.
+            here = await self._conversations.current(turn.message.address.key)
+            return Occasion(turn=replace(turn, conversation=here))
+        return Occasion(turn=turn)
 
     async def plan(self, occasion: Occasion) -> Plan:
         """What would be sent now. Raises StorageError."""
@@ -137,7 +163,8 @@ class Beginning:
         traits = model.traits
         tools = self._tools(occasion.turn, traits)
         tools_tokens = tools_part(tools).tokens if tools else 0
-        words = estimate_tokens(occasion.turn.message.text)
+        # A subagent's task is counted with its prompt.
+        words = estimate_tokens(occasion.turn.message.text) if not occasion.turn.task else 0
         output = traits.output_tokens(self._options.max_output_tokens)
         around = output + tools_tokens + words
         # What is estimated here is counted before it is sent, and may then come to more.
@@ -145,7 +172,7 @@ class Beginning:
         sent_from = self._window(history.entries, self._options.tokens_max, traits)
         for attempt in range(FITTING_TRIES):
             sent, shortened_to = self._sent(history, sent_from)
-            entries = shorten_before(sent, shortened_to)
+            entries = tuple(fenced(one) for one in shorten_before(sent, shortened_to))
             history_tokens = sum(part.tokens for part in entry_parts(entries))
             room = self._room(traits, fits - around + words, history_tokens + words)
             prompt = assemble(
@@ -239,8 +266,10 @@ class Beginning:
     def _tools(self, turn: TurnInput, traits: ModelTraits) -> tuple[ToolSpec, ...]:
         if not traits.tools:
             return ()
-        options = self._options
-        return self._toolbox.specs(options.allowed_tools, options.denied_tools, turn.role)
+        if turn.task is not None:
+            may = set(self._reach.names(turn.role, unattended=turn.task.unattended))
+            return self._toolbox.named(name for name in turn.task.tools if name in may)
+        return self._toolbox.named(self._reach.names(turn.role))
 
     def _warn_of_missing(self, plan: Plan) -> None:
         offered = {tool.name for tool in plan.tools}
@@ -270,6 +299,8 @@ def _as_json(plan: Plan) -> Json:
         "auto_invoke": [
             {"tool": one.tool, "args": dict(one.args)} for one in plan.gathered.auto_invoke
         ],
+        "tainted": plan.tainted,
+        "claims": bool(plan.tools),
         "layers": layers_as_json(plan),
         "spared": list(prompt.spared),
         "cuts": [asdict(cut) for cut in prompt.cuts],

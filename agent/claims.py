@@ -15,13 +15,25 @@ _NOT_NOW = Phrases(
     (
         *("already", "earlier", "yesterday", "last time", "last week", "before", "previously"),
         *("if", "when", "once", "until", "unless", "would", "could", "should", "might", "not yet"),
-        *("schon", "bereits", "gestern", "wenn", "sobald", "falls", "würde", "könnte", "noch nicht"),
+        *(
+            "schon",
+            "bereits",
+            "gestern",
+            "wenn",
+            "sobald",
+            "falls",
+            "würde",
+            "könnte",
+            "noch nicht",
+        ),
         *("déjà", "hier", "si", "quand", "lorsque", "ya", "ayer", "cuando", "todavía no"),
         *("he said", "she said", "they said", "you said", "wrote that", "says that", "told me"),
     ),
     endings=False,
 )
-_NO = frozenset({"not", "never", "no", "nothing", "nicht", "nichts", "nie", "kein", "pas", "rien", "nada"})
+_NO = frozenset(
+    {"not", "never", "no", "nothing", "nicht", "nichts", "nie", "kein", "pas", "rien", "nada"}
+)
 _NO_SHORT = ("n't", "n’t")
 
 

@@ -1,22 +1,26 @@
-"""The step `tool` of a turn: one call, shown to the person in plain words while it runs."""
+"""The steps `gate` and `tool` of a turn: may this call run, and one call to its one result.
+
+A running tool is shown to the person in plain words.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from agent.gate import Gate, Passed, Stopped, Waits, Wish
 from agent.messages import TurnInput
 from agent.ports import Clock, Drafts, Json, TurnContext
-from agent.tools.tool import Caller, KeepWhole, ToolLimits, run_tool
+from agent.scene import PromptKind
+from agent.tools.reach import Reach
+from agent.tools.tool import Caller, KeepWhole, Tool, ToolLimits, arguments_of, run_parsed
 from agent.tools.toolbox import Toolbox
-from agent.transcript import ToolCall
-
-WORDS = {
-    "read_file": "reading a file …",
-    "write_file": "writing a file …",
-    "edit_file": "changing a file …",
-    "list_dir": "looking through the files …",
-}
-"""Status lines, in plain words: a tool's name means nothing to a person (case PR-05)."""
+from agent.transcript import ToolCall, ToolResult
 
 OTHER_WORDS = "working …"
+"""A status line in plain words: a tool's name means nothing to a person (case PR-05)."""
+
+_UNATTENDED = frozenset({PromptKind.HEARTBEAT, PromptKind.PROACTIVE})
 
 
 class Doing:
@@ -25,43 +29,87 @@ class Doing:
     def __init__(
         self,
         toolbox: Toolbox,
+        reach: Reach,
         drafts: Drafts,
+        gate: Gate,
         *,
         clock: Clock,
         keep: KeepWhole | None,
         limits: ToolLimits,
+        redact: Callable[[str], str] | None = None,
     ) -> None:
         self._toolbox = toolbox
+        self._reach = reach
         self._drafts = drafts
+        self._gate = gate
         self._clock = clock
         self._keep = keep
         self._limits = limits
+        self._redact = redact
+
+    async def ask(self, ctx: TurnContext, arguments: Json) -> Json:
+        """The step `gate`: empty when the call may run, `{"ask": id}` when a person was asked, and
+        else its result."""
+        judged = await self._judged(ctx, arguments)
+        return judged if isinstance(judged, dict) else {}
 
     async def __call__(self, ctx: TurnContext, arguments: Json) -> Json:
-        """Answers with `{"content", "ok"}`."""
-        turn = TurnInput.from_json(arguments["turn"])
-        call = ToolCall(**arguments["call"])
-        tool = self._toolbox.get(call.name) if call.name in arguments["offered"] else None
-        if tool is None:
-            result = self._toolbox.unknown(call, arguments["offered"])
-            return {"content": result.content, "ok": result.ok}
-        draft = self._drafts.open(ctx.run_id, turn.message.address)
-        draft.status(WORDS.get(call.name, OTHER_WORDS))
+        """The step `tool`: the result as `{"content", "ok", "untrusted", "effect"}`, or
+        `{"ask": id}`."""
+        judged = await self._judged(ctx, arguments)
+        if isinstance(judged, dict):
+            return judged
+        tool = judged.tool
+        draft = self._drafts.open(ctx.run_id, judged.caller.address)
+        draft.status(tool.card.status or OTHER_WORDS)
         try:
-            result = await run_tool(
+            result = await run_parsed(
                 tool,
-                call,
-                _caller(ctx, turn),
+                judged.arguments,
+                judged.call,
+                judged.caller,
                 clock=self._clock,
                 limits=self._limits,
                 keep=self._keep,
+                redact=self._redact,
             )
         finally:
             draft.status("")
-        return {"content": result.content, "ok": result.ok}
+        return _as_json(result)
+
+    async def _judged(self, ctx: TurnContext, arguments: Json) -> Wish | Json:
+        """The wish that may run, or what the step answers in its place."""
+        turn = TurnInput.from_json(arguments["turn"])
+        call = self._toolbox.resolved(ToolCall(**arguments["call"]))
+        if isinstance(call, ToolResult):
+            return _as_json(call)
+        caller = _caller(ctx, turn, arguments)
+        tool = self._reached(call, caller, arguments)
+        if tool is None:
+            return _as_json(self._toolbox.unknown(call, arguments["offered"]))
+        parsed: Any = arguments_of(tool.card, call, limits=self._limits)
+        if isinstance(parsed, ToolResult):
+            return _as_json(parsed)
+        wish = Wish(tool=tool, call=call, arguments=parsed, caller=caller, place=arguments["place"])
+        match await self._gate.judge(wish, arguments):
+            case Passed(caller=passed):
+                return Wish(tool=tool, call=call, arguments=parsed, caller=passed, place=wish.place)
+            case Stopped(why=why):
+                return _as_json(ToolResult(call_id=call.id, content=why, ok=False))
+            case Waits(approval_id=approval_id):
+                return {"ask": approval_id}
+
+    def _reached(self, call: ToolCall, caller: Caller, arguments: Json) -> Tool | None:
+        """The tool, if it was offered; by tool_call also any other that this run may have."""
+        offered = arguments["offered"]
+        if call.name in offered:
+            return self._toolbox.get(call.name)
+        if call.name != arguments["call"]["name"] and arguments["call"]["name"] in offered:
+            return self._reach.tool(call.name, caller)
+        return None
 
 
-def _caller(ctx: TurnContext, turn: TurnInput) -> Caller:
+def _caller(ctx: TurnContext, turn: TurnInput, arguments: Json) -> Caller:
     return Caller(
         person_id=turn.person_id,
         role=turn.role,
@@ -69,4 +117,15 @@ def _caller(ctx: TurnContext, turn: TurnInput) -> Caller:
         conversation=turn.conversation,
         run_id=ctx.run_id,
         is_group=turn.message.is_group,
+        tainted=bool(arguments["tainted"]),
+        unattended=PromptKind(arguments["kind"]) in _UNATTENDED,
     )
+
+
+def _as_json(result: ToolResult) -> Json:
+    return {
+        "content": result.content,
+        "ok": result.ok,
+        "untrusted": result.untrusted,
+        "effect": result.effect,
+    }

@@ -13,12 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agent.claims import ClaimWords
 from agent.errors import StepUnknown
 from agent.guards import RepeatGuard, is_empty, visible
 from agent.history import shorten
 from agent.layers import notes
 from agent.messages import TurnInput
-from agent.ports import Json, TurnContext
+from agent.ports import Json, TurnContext, waits_on
+from agent.stored import Outcome
+from agent.taint import tainted_by
 from agent.tools.tool import NO_OUTPUT
 from agent.tools.toolbox import Toolbox
 from agent.transcript import (
@@ -32,6 +35,7 @@ from agent.transcript import (
     entry_from_json,
     to_json,
 )
+from agent.written import without_calls
 
 EMPTY_RETRIES_MAX = 1
 """Guard (e): one retry, then an honest notice (SPEC §8.6)."""
@@ -43,6 +47,18 @@ HISTORY_SHARES = (1.0, 0.5, 0.25, 0.0)
 """What is sent of the history's turns, the newest ones, each time a request does not fit: the older
 half goes twice (SPEC §8.5), then the rest."""
 
+WRITTEN_RETRIES_MAX = 1
+CLAIM_RETRIES_MAX = 1
+"""Guards (a) and (b): one more try, then the answer goes out without the call, or corrected."""
+
+MALFORMED_STEPS_MAX = 4
+"""Rounds that are left once a call came out malformed (SPEC §8.4)."""
+
+WARMER = 0.1
+"""What the next try after a malformed call adds to the temperature (SPEC §8.4)."""
+
+REWORDED_CHARS_MAX = 300
+
 RESULT_CHARS_IN_NEED = 400
 """Longer results are shortened when not even a request without history fits."""
 
@@ -53,6 +69,15 @@ AUTO_UNKNOWN = (
     "before you ask for it again."
 )
 """What a person reads when a call that a rule made has an unknown fate."""
+
+NOT_DONE = "_(To be exact: nothing was sent, saved or changed just now.)_"
+"""What a reply gets that still claims what no tool did."""
+
+AGREED_NOT = {
+    Outcome.DENIED: "Not run: the person said no to exactly this call. Do not try it another way; "
+    "tell them what is not done, or ask what they want instead.",
+    Outcome.EXPIRED: "Not run: nobody agreed to it in time. Say so; it can be asked for again.",
+}
 
 UNKNOWN_FATE = (
     "Unknown: the program stopped while this call ran, so it may or may not have happened. "
@@ -78,6 +103,9 @@ class Begun:
     auto_invoke: tuple[Json, ...] = ()
     model: str = ""
     answered_last: str = ""
+    tainted: str = ""
+    cooler: float | None = None
+    claims: bool = False
 
     @classmethod
     def from_json(cls, data: Json) -> Begun:
@@ -97,6 +125,9 @@ class Begun:
             auto_invoke=tuple(data.get("auto_invoke", ())),
             model=data.get("model", ""),
             answered_last=data.get("answered_last", ""),
+            tainted=data.get("tainted", ""),
+            cooler=data.get("cooler"),
+            claims=data.get("claims", False),
         )
 
 
@@ -118,7 +149,8 @@ class Log:
         if note := notes.came_along(message):
             self.add(Note(text=note))
         sender = message.sender_name if message.is_group else ""
-        self.add(Said(text=message.text, sender=sender, quote=message.quote))
+        by = turn.person_id if message.is_group else ""
+        self.add(Said(text=message.text, sender=sender, quote=message.quote, by=by))
         if context:
             self.add(Context(text=context))
 
@@ -167,15 +199,34 @@ class Rounds:
     cuts: int = 0
     sum_up: bool = False
     hint: str = ""
+    detail: str = ""
     unhelpful: bool = False
+    written: int = 0
+    claimed: int = 0
+    malformed: int = 0
+    left: int | None = None
+    """Rounds with tools that are left, where they became fewer on the way."""
+
+    def again(self, hint: str, detail: str = "") -> None:
+        """The same question once more, with what was wrong with the answer."""
+        self.hint, self.detail = hint, detail
+
+    def take(self) -> bool:
+        """Whether this round may still have tools."""
+        if self.left is None:
+            return not self.sum_up
+        self.left -= 1
+        return self.left >= 0 and not self.sum_up
 
 
 class Loop:
     """The rounds of a turn."""
 
-    def __init__(self, toolbox: Toolbox, *, steps_max: int) -> None:
+    def __init__(self, toolbox: Toolbox, *, steps_max: int, claims: str = "") -> None:
+        """`claims` is the word list of finished actions (`prompts/words_claims.md`)."""
         self._toolbox = toolbox
         self._steps_max = steps_max
+        self._claims = ClaimWords(claims)
 
     async def run(
         self, ctx: TurnContext, turn: TurnInput, begun: Begun, log: Log
@@ -186,10 +237,10 @@ class Loop:
         """
         rounds = Rounds(begun=begun)
         for number in range(self._steps_max + 1):
-            offered = number < self._steps_max and not rounds.sum_up
+            offered = rounds.take() and number < self._steps_max
             answer = await self._ask(ctx, turn, rounds, log, offered=offered)
             if isinstance(answer, Trouble):
-                if answer.kind != "Empty" or number > 0:
+                if answer.kind != "Empty" or number > 0 or rounds.malformed:
                     return answer
                 helped = await self._auto_invoke(ctx, turn, rounds, log)
                 return None if helped else answer
@@ -219,6 +270,9 @@ class Loop:
             if (error := output.get("error")) is not None:
                 if error["kind"] == "ContextTooLong" and _made_smaller(rounds, log, output):
                     continue
+                if error["kind"] == "MalformedCall" and (step := _down_the_ladder(rounds, log)):
+                    offered = offered and step != "text"
+                    continue
                 return Trouble(kind=error["kind"], text=error["text"])
             if output.get("hint"):
                 log.add(Note(text=output["hint"]))
@@ -227,19 +281,47 @@ class Loop:
             assert isinstance(answer, Answered)
             if not offered:
                 answer = _without_calls(answer)
+            if not answer.calls:
+                answer, again = self._checked(answer, rounds, log)
+                if again:
+                    continue
             if answer.calls or not is_empty(visible(answer.text)):
-                rounds.hint = ""
+                rounds.again("")
                 return answer
             if answer.finish == "filter":
                 return Trouble(kind="ContentFiltered", text="The provider's filter held it back.")
             rounds.empties += 1
             if rounds.empties > EMPTY_RETRIES_MAX:
                 return Trouble(kind="Empty", text="The model returned an empty answer twice.")
-            rounds.hint = "empty"
+            rounds.again("empty")
+
+    def _checked(self, answer: Answered, rounds: Rounds, log: Log) -> tuple[Answered, bool]:
+        """An answer in text, as far as it may go out; True when it is asked for once more.
+
+        A call that was written as text goes (guard (a)); a claim of something done is true, or
+        corrected (guard (b)). What is asked for again was never said.
+        """
+        shown = visible(answer.text)
+        cleaned = without_calls(shown, self._toolbox.names)
+        if cleaned is not shown:
+            rounds.written += 1
+            if rounds.written <= WRITTEN_RETRIES_MAX:
+                rounds.again("written_call")
+                return answer, True
+            answer = replace(answer, text=cleaned)
+        claim = self._claims.claim(cleaned) if rounds.begun.claims else ""
+        if not claim or any(isinstance(one, ToolResult) and one.effect for one in log.entries):
+            return answer, False
+        rounds.claimed += 1
+        if rounds.claimed <= CLAIM_RETRIES_MAX:
+            rounds.again("claim", claim)
+            return answer, True
+        return replace(answer, text=f"{answer.text.rstrip()}\n\n{NOT_DONE}"), False
 
     def _question(self, turn: TurnInput, rounds: Rounds, log: Log, *, offered: bool) -> Json:
         begun = rounds.begun
         hint = rounds.hint or ("" if offered else "sum_up")
+        warmer = WARMER if rounds.malformed == 1 else 0.0
         return {
             "turn": turn.to_json(),
             "system": begun.system,
@@ -251,6 +333,9 @@ class Loop:
             "tools": list(begun.tools) if offered else [],
             "history_share": HISTORY_SHARES[rounds.shrinks],
             "hint": hint,
+            "detail": rounds.detail if rounds.hint else "",
+            "warmer": warmer,
+            "cooler": begun.cooler,
             "kind": begun.kind,
             "direct": begun.direct,
             "layers": [layer["name"] for layer in begun.layers],
@@ -280,7 +365,7 @@ class Loop:
                 name=wish["tool"],
                 arguments=json.dumps(_with_query(wish["args"], turn.message.text)),
             )
-            result = await self._run_call(ctx, turn, rounds, call)
+            result = await self._run_call(ctx, turn, rounds, log, call)
             is_unknown = result.content == UNKNOWN_FATE
             if not result.ok and not is_unknown:
                 continue
@@ -311,13 +396,15 @@ class Loop:
         log: Log,
         calls: Sequence[ToolCall],
     ) -> None:
-        if len(calls) > 1 and all(self._toolbox.is_pure(call.name) for call in calls):
+        if len(calls) > 1 and all(self._toolbox.is_pure(call) for call in calls):
             await self._in_parallel(ctx, turn, rounds, log, calls)
             for later in await self._newer(ctx):
                 log.hear(later)
             return
         for number, call in enumerate(calls):
-            result = self._refused(rounds, call) or await self._run_call(ctx, turn, rounds, call)
+            result = self._refused(rounds, call) or await self._run_call(
+                ctx, turn, rounds, log, call
+            )
             rounds.repeats.saw(call, result)
             log.add(result)
             if newer := await self._newer(ctx):
@@ -342,7 +429,7 @@ class Loop:
             zip(
                 [call.id for call in running],
                 await asyncio.gather(
-                    *(self._run_call(ctx, turn, rounds, call) for call in running),
+                    *(self._try_call(ctx, turn, rounds, log, call) for call in running),
                     return_exceptions=True,
                 ),
                 strict=True,
@@ -350,6 +437,8 @@ class Loop:
         )
         for call in calls:
             outcome = refused[call.id] or outcomes[call.id]
+            if isinstance(outcome, str):
+                outcome = await self._once_agreed(ctx, turn, rounds, log, call, asked=outcome)
             if isinstance(outcome, ToolResult):
                 rounds.repeats.saw(call, outcome)
                 log.add(outcome)
@@ -365,20 +454,85 @@ class Loop:
         return ToolResult(call_id=call.id, content=refusal, ok=False)
 
     async def _run_call(
-        self, ctx: TurnContext, turn: TurnInput, rounds: Rounds, call: ToolCall
+        self, ctx: TurnContext, turn: TurnInput, rounds: Rounds, log: Log, call: ToolCall
     ) -> ToolResult:
-        arguments = {
-            "turn": turn.to_json(),
-            "call": {"id": call.id, "name": call.name, "arguments": call.arguments},
-            "offered": list(rounds.begun.tools),
-        }
+        """One call to its one result, after a person has agreed to it where that is needed.
+
+        Of a call that may not be repeated the gate is a step of its own: a kill while it is only
+        being asked for leaves its fate known.
+        """
+        asked: ToolResult | str | None = None
+        if self._toolbox.redo(call) == "once":
+            question = self._wish(turn, rounds, log, call)
+            asked = _outcome(call, await ctx.step("gate", question))
+        if asked is None:
+            asked = await self._try_call(ctx, turn, rounds, log, call)
+        if isinstance(asked, ToolResult):
+            return asked
+        return await self._once_agreed(ctx, turn, rounds, log, call, asked=asked)
+
+    async def _once_agreed(
+        self,
+        ctx: TurnContext,
+        turn: TurnInput,
+        rounds: Rounds,
+        log: Log,
+        call: ToolCall,
+        *,
+        asked: str,
+    ) -> ToolResult:
+        """Waits for a person's answer, for hours if need be, and runs the call if it is a yes."""
+        answer = await ctx.wait(waits_on(asked))
+        outcome = Outcome(answer["outcome"])
+        if outcome in AGREED_NOT:
+            return ToolResult(call_id=call.id, content=AGREED_NOT[outcome], ok=False)
+        result = await self._try_call(ctx, turn, rounds, log, call, agreed=asked)
+        if isinstance(result, str):
+            return ToolResult(call_id=call.id, content=AGREED_NOT[Outcome.EXPIRED], ok=False)
+        return result
+
+    async def _try_call(
+        self,
+        ctx: TurnContext,
+        turn: TurnInput,
+        rounds: Rounds,
+        log: Log,
+        call: ToolCall,
+        *,
+        agreed: str = "",
+    ) -> ToolResult | str:
+        """A call's result, or the id of the approval that it waits for."""
         try:
             output = await ctx.step(
-                "tool", arguments, redo=self._toolbox.redo(call.name), listens=True
+                "tool",
+                self._wish(turn, rounds, log, call, agreed=agreed),
+                redo=self._toolbox.redo(call),
+                listens=True,
             )
         except StepUnknown:
             return ToolResult(call_id=call.id, content=UNKNOWN_FATE, ok=False)
-        return ToolResult(call_id=call.id, content=output["content"], ok=output["ok"])
+        outcome = _outcome(call, output)
+        assert outcome is not None
+        return outcome
+
+    def _wish(
+        self, turn: TurnInput, rounds: Rounds, log: Log, call: ToolCall, *, agreed: str = ""
+    ) -> Json:
+        begun = rounds.begun
+        tainted = begun.tainted or tainted_by(log.entries, person_id=turn.person_id)
+        return {
+            "turn": turn.to_json(),
+            "call": {"id": call.id, "name": call.name, "arguments": call.arguments},
+            "offered": list(begun.tools),
+            "agreed": agreed,
+            "tainted": tainted,
+            "kind": begun.kind,
+            # What was read decides only where the turn is tainted; else nobody looks.
+            "entries": [to_json(entry) for entry in log.entries] if tainted else [],
+            "upto": begun.upto,
+            "sent_from": begun.sent_from,
+            "place": sum(isinstance(entry, Answered) for entry in log.entries),
+        }
 
     async def _newer(self, ctx: TurnContext) -> list[TurnInput]:
         return [TurnInput.from_json(payload) for payload in await ctx.receive()]
@@ -428,6 +582,44 @@ def _tell_all(begun: Begun, log: Log) -> None:
     answers = (n for n, entry in enumerate(log.entries) if isinstance(entry, Answered))
     position = next(answers, len(log.entries))
     log.entries.insert(position, Context(text=begun.whole_context))
+
+
+def _outcome(call: ToolCall, output: Json) -> ToolResult | str | None:
+    """What a step about a call came to: its result, an approval to wait for, or None: go on."""
+    if "ask" in output:
+        return str(output["ask"])
+    if "content" not in output:
+        return None
+    return ToolResult(
+        call_id=call.id,
+        content=output["content"],
+        ok=output["ok"],
+        untrusted=output.get("untrusted", False),
+        effect=output.get("effect", ""),
+    )
+
+
+def _down_the_ladder(rounds: Rounds, log: Log) -> str:
+    """The next try after a malformed call (SPEC §8.4); empty when there is none left.
+
+    The same once more with a hint, a little warmer; then with what was said last; then without
+    tools, to sum up what they gave or in plain text.
+    """
+    rounds.malformed += 1
+    match rounds.malformed:
+        case 1:
+            rounds.left = MALFORMED_STEPS_MAX if rounds.left is None else rounds.left
+            rounds.again("malformed")
+            return "hint"
+        case 2:
+            rounds.again("reworded", log.reply()[-REWORDED_CHARS_MAX:] or "nothing yet")
+            return "reworded"
+        case 3:
+            rounds.sum_up = True
+            rounds.again("sum_up")
+            return "text"
+        case _:
+            return ""
 
 
 def _without_calls(answer: Answered) -> Answered:

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from agent.headings import UNTRUSTED_CLOSE, UNTRUSTED_OPEN, disarmed
-from agent.transcript import Answered, Entry, Note, Said, ToolResult
+from agent.headings import DOCUMENTS, UNTRUSTED_CLOSE, UNTRUSTED_OPEN, disarmed
+from agent.transcript import Answered, Context, Entry, Note, Said, ToolResult
 
 
 def fenced(entry: Entry) -> Entry:
@@ -34,6 +34,8 @@ def tainted_by(entries: Iterable[Entry], *, person_id: str) -> str:
                 return "text from outside (a page, a file or another tool's result)"
             case Said(quote=quote) if quote:
                 return "quoted text"
+            case Context(text=text) if DOCUMENTS in text:
+                return "a saved document"
             case Said(by=by) if by and by != person_id:
                 return "what somebody else wrote in this chat"
             case _:
@@ -60,9 +62,7 @@ def _read(entry: Entry) -> tuple[str, ...]:
             return entry.text, entry.quote
         case ToolResult():
             return (entry.content,)
-        case Answered() | Note():
-            return ()
-        case _:
+        case Answered() | Note() | Context():
             return ()
 
 

@@ -7,7 +7,7 @@ channels' intake until it is told to stop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,17 +15,20 @@ from functools import partial
 
 import structlog
 
-from agent.asking import Asking
+from agent.asking import Asking, AskingOptions
 from agent.assistant import Assistant
 from agent.doing import Doing
 from agent.errors import StorageError
+from agent.gate import Gate
 from agent.loop import Loop
-from agent.messages import OutboxId
+from agent.messages import OutboxId, PersonId
 from agent.models.choose import Choice
 from agent.ports import Clock, Models
 from agent.skills.installing import sweep
 from agent.snippets import Snippets
+from agent.stored import NewApproval, Outcome
 from agent.tools.files import KeptResults
+from agent.tools.policy import Policy
 from agent.turns import LocalEngine
 from agent.version import VERSION
 from bot import commands
@@ -214,19 +217,20 @@ async def open_bot(
         await pool.open()
         snippets = Snippets(shipped=shipped("prompts"), workspace=home.workspace)
         channels = await opened_channels(stack, settings, access, snippets, clock=clock)
+        redact = Redactor((*secrets_of(settings, env), *models.keys())).clean
         outbox = await stack.enter_async_context(
             Outbox(
                 SqliteOutbox(database),
                 channels.by_name,
                 clock=clock,
-                clean=Redactor((*secrets_of(settings, env), *models.keys())).clean,
+                clean=redact,
             )
         )
         await asyncio.to_thread(sweep, home.workspace / "skills")
         abilities = abilities_of(place, stores)
         skills = SkillDesk(abilities.shelf, abilities.workshop, rules_of(settings))
         prompting = prompting_of(place, stores, abilities, access=access, models=pool)
-        assistant = _assistant(place, pool, outbox, stores, abilities, prompting)
+        assistant = _assistant(place, pool, outbox, stores, abilities, prompting, redact=redact)
         engine = await stack.enter_async_context(
             LocalEngine(
                 journal,
@@ -375,6 +379,19 @@ def _pool(place: Workplace, models: Configured, database: Database) -> ModelPool
     )
 
 
+class _NobodyAsked:
+    """Until approvals are wired."""
+
+    async def ask(self, approval: NewApproval) -> None:
+        raise AssertionError("nobody can be asked yet")
+
+    async def outcome(self, approval_id: str) -> Outcome | None:
+        return None
+
+    async def is_always(self, person_id: PersonId, agent: str, tool: str) -> bool:
+        return False
+
+
 def _assistant(
     place: Workplace,
     models: Models,
@@ -382,8 +399,11 @@ def _assistant(
     stores: Stores,
     abilities: Abilities,
     prompting: Prompting,
+    *,
+    redact: Callable[[str], str],
 ) -> Assistant:
     settings, toolbox = place.settings, abilities.toolbox
+    gate = Gate(Policy(), _NobodyAsked(), stores.conversations)
     return Assistant(
         begin=prompting.beginning,
         model=Asking(
@@ -393,16 +413,26 @@ def _assistant(
             stores.traces,
             toolbox=toolbox,
             library=prompting.library,
-            temperature=settings.agents.default.temperature,
-            max_output_tokens=settings.llm.max_output_tokens,
+            options=AskingOptions(
+                temperature=settings.agents.default.temperature,
+                max_output_tokens=settings.llm.max_output_tokens,
+                redact=redact,
+            ),
         ),
         tool=Doing(
             toolbox,
+            abilities.reach,
             outbox,
+            gate,
             clock=place.clock,
             keep=KeptResults(abilities.workspace),
             limits=tool_limits_of(settings),
+            redact=redact,
         ),
-        loop=Loop(toolbox, steps_max=settings.agents.default.max_steps),
+        loop=Loop(
+            toolbox,
+            steps_max=settings.agents.default.max_steps,
+            claims=prompting.library.texts()["words_claims"],
+        ),
         drafts=outbox,
     )

@@ -480,6 +480,10 @@ class ToolsSettings(_Section):
         default=16_000, ge=1, description="Characters of a tool's result that the model reads."
     )
     timeout_s: float = Field(default=60.0, gt=0, description="Limit of one tool call, seconds.")
+    members_approve_outside: bool = Field(
+        default=False,
+        description="Members may use tools that act outside (never exec), and agree themselves.",
+    )
 
 
 class HistorySettings(_Section):

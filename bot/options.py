@@ -17,6 +17,7 @@ from agent.prompt import Placement
 from agent.skills.places import Places
 from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke
+from agent.tools.reach import ReachOptions
 from agent.tools.tool import ToolLimits
 from agent.turns import EngineLimits
 from bot.config import Settings, SlackSettings, TelegramSettings
@@ -75,8 +76,16 @@ def prompt_options_of(settings: Settings) -> PromptOptions:
         tokens_max=settings.history.tokens_max,
         prompt_tokens_max=settings.prompt.max_tokens,
         max_output_tokens=settings.llm.max_output_tokens,
-        allowed_tools=settings.agents.default.allowed_tools,
-        denied_tools=settings.agents.default.denied_tools,
+    )
+
+
+def reach_of(settings: Settings) -> ReachOptions:
+    """Which tools a run may have."""
+    agent = settings.agents.default
+    return ReachOptions(
+        allowed=agent.allowed_tools,
+        denied=agent.denied_tools,
+        members_approve_outside=settings.tools.members_approve_outside,
     )
 
 

@@ -15,6 +15,7 @@ from agent.ports import Clock
 from agent.skills.shelf import SkillShelf
 from agent.skills.workshop import Workshop
 from agent.tools.files import file_tools
+from agent.tools.reach import Reach
 from agent.tools.skills import skill_tools
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
@@ -29,6 +30,7 @@ from bot.options import (
     persona_of,
     places_of,
     prompt_options_of,
+    reach_of,
     rules_of,
 )
 from bot.prompts import Prompts
@@ -68,6 +70,7 @@ class Abilities:
     workshop: Workshop
     workspace: Workspace
     toolbox: Toolbox
+    reach: Reach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,11 +133,13 @@ def abilities_of(place: Workplace, stores: Stores) -> Abilities:
     )
     workshop = Workshop(shelf, stores.records, place.home.workspace / "skills")
     workspace = Workspace(place.home.workspace)
+    toolbox = Toolbox([*file_tools(workspace), *skill_tools(shelf, workshop)])
     return Abilities(
         shelf=shelf,
         workshop=workshop,
         workspace=workspace,
-        toolbox=Toolbox([*file_tools(workspace), *skill_tools(shelf, workshop)]),
+        toolbox=toolbox,
+        reach=Reach(toolbox, reach_of(settings)),
     )
 
 
@@ -156,6 +161,7 @@ def prompting_of(
         stores.conversations,
         gathering,
         abilities.toolbox,
+        abilities.reach,
         models,
         options=prompt_options_of(settings),
     )

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from agent.errors import AssistantError
-from agent.messages import Address, RunId
+from agent.messages import Address, PersonId, RunId
 from agent.ports import InUse, Model
 from agent.request import ModelRequest, ModelTraits
+from agent.stored import NewApproval, Outcome
 from agent.transcript import Answered, ToolCall
 
 START = datetime(2026, 8, 3, 10, 0, tzinfo=UTC)
@@ -78,6 +79,24 @@ def _count() -> Iterable[int]:
 
 
 _numbers = iter(_count())
+
+
+class KeptApprovals:
+    """Implements Approvals: what was asked is kept, and the test answers."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, NewApproval] = {}
+        self.outcomes: dict[str, Outcome] = {}
+        self.always: set[str] = set()
+
+    async def ask(self, approval: NewApproval) -> None:
+        self.asked.setdefault(approval.id, approval)
+
+    async def outcome(self, approval_id: str) -> Outcome | None:
+        return self.outcomes.get(approval_id)
+
+    async def is_always(self, person_id: PersonId, agent: str, tool: str) -> bool:
+        return tool in self.always
 
 
 class OneModel:

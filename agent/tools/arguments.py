@@ -1,6 +1,6 @@
 """Arguments that a model wrote, read at the edge: JSON, repaired where that is unambiguous.
 
-Called by `run_tool`; every tool's arguments model derives from Arguments.
+Called by `agent.tools.tool`; every tool's arguments model derives from Arguments.
 """
 
 from __future__ import annotations

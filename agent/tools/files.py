@@ -9,6 +9,7 @@ import mimetypes
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from itertools import islice
 
 from pydantic import Field
@@ -16,7 +17,7 @@ from pydantic import Field
 from agent.errors import Permanent
 from agent.text import clean, without_surrogates
 from agent.tools.arguments import Arguments
-from agent.tools.tool import Caller, Effect, Kept, Tool, ToolCard, Trust
+from agent.tools.tool import Caller, Effect, Kept, Needs, Tool, ToolCard, Trust
 from agent.tools.workspace import RESULTS, Workspace, results_folder
 
 PAGE_CHARS_MAX = 15_000
@@ -34,7 +35,19 @@ class ToolRefused(Permanent):
 
 def file_tools(workspace: Workspace) -> tuple[Tool, ...]:
     """All tools of this group."""
-    return (ReadFile(workspace), WriteFile(workspace), EditFile(workspace), ListDir(workspace))
+    return (
+        ReadFile(workspace),
+        WriteFile(workspace),
+        EditFile(workspace),
+        AppendFile(workspace),
+        ListDir(workspace),
+        SearchFiles(workspace),
+    )
+
+
+def _steering(workspace: Workspace, path: str, caller: Caller) -> Needs:
+    """Writing what steers the assistant is asked about, whatever the rules say (SPEC §6)."""
+    return Needs(asks=workspace.steering(path, caller))
 
 
 # --- read_file ---------------------------------------------------------------------------------
@@ -59,6 +72,7 @@ class ReadFile:
         effect=Effect.NONE,
         redo="repeat",
         trust=Trust.UNTRUSTED,
+        status="reading a file …",
     )
 
     def __init__(self, workspace: Workspace, *, page_chars_max: int = PAGE_CHARS_MAX) -> None:
@@ -160,10 +174,15 @@ class WriteFile:
         effect=Effect.WORKSPACE,
         redo="idempotent",
         trust=Trust.OURS,
+        status="writing a file …",
     )
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
+
+    def needs(self, arguments: WriteFileArguments, caller: Caller) -> Needs:
+        """See SaysNeeds."""
+        return _steering(self._workspace, arguments.path, caller)
 
     async def run(self, arguments: WriteFileArguments, caller: Caller) -> str:
         """What was written."""
@@ -195,10 +214,15 @@ class EditFile:
         effect=Effect.WORKSPACE,
         redo="once",
         trust=Trust.OURS,
+        status="changing a file …",
     )
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
+
+    def needs(self, arguments: EditFileArguments, caller: Caller) -> Needs:
+        """See SaysNeeds."""
+        return _steering(self._workspace, arguments.path, caller)
 
     async def run(self, arguments: EditFileArguments, caller: Caller) -> str:
         """Where it was changed."""
@@ -234,6 +258,50 @@ def replaced_once(text: str, old: str, new: str) -> tuple[str, int]:
     return text[:start] + new + text[end:], text.count("\n", 0, start) + 1
 
 
+# --- append_file -------------------------------------------------------------------------------
+
+
+class AppendFileArguments(Arguments):
+    """A file, and what comes at its end."""
+
+    path: str
+    content: str = Field(min_length=1)
+
+
+class AppendFile:
+    """Adds to the end of a file, on a line of its own. `once`: run again, it would add twice."""
+
+    card = ToolCard(
+        name="append_file",
+        description="Add text at the end of a workspace file; it is made if it is not there.",
+        arguments=AppendFileArguments,
+        group="files",
+        effect=Effect.WORKSPACE,
+        redo="once",
+        trust=Trust.OURS,
+        status="writing a file …",
+    )
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def needs(self, arguments: AppendFileArguments, caller: Caller) -> Needs:
+        """See SaysNeeds."""
+        return _steering(self._workspace, arguments.path, caller)
+
+    async def run(self, arguments: AppendFileArguments, caller: Caller) -> str:
+        """How large the file is now."""
+        return await asyncio.to_thread(self._append, arguments, caller)
+
+    def _append(self, wanted: AppendFileArguments, caller: Caller) -> str:
+        former = self._workspace.read(wanted.path, caller, missing=b"")
+        joint = b"" if not former or former.endswith(b"\n") else b"\n"
+        whole = former + joint + without_surrogates(wanted.content).encode()
+        is_new = self._workspace.write(wanted.path, whole, caller)
+        done = "Created" if is_new else "Added to"
+        return f"{done} {wanted.path} ({len(whole):,} bytes now)."
+
+
 # --- list_dir ----------------------------------------------------------------------------------
 
 
@@ -254,6 +322,7 @@ class ListDir:
         effect=Effect.NONE,
         redo="repeat",
         trust=Trust.UNTRUSTED,
+        status="looking through the files …",
     )
 
     def __init__(self, workspace: Workspace) -> None:
@@ -279,6 +348,79 @@ def _entry_line(name: str, kind: str, size_bytes: int) -> str:
             return f"{shown} (a link: not followed)"
         case _:
             return f"{shown} (not a regular file)"
+
+
+# --- search_files ------------------------------------------------------------------------------
+
+SEARCHED_FILES_MAX = 2_000
+SEARCHED_BYTES_MAX = 20_000_000
+FOUND_LINES_MAX = 100
+FOUND_LINE_CHARS_MAX = 200
+
+
+class SearchFilesArguments(Arguments):
+    """Which words, in which files."""
+
+    text: str = Field(min_length=1, description="words as they stand in a line; any case")
+    path: str = "."
+    names: str = Field(default="*", description="file names, such as *.md")
+
+
+class SearchFiles:
+    """Lines that hold a text, in the files below a folder. Plain words, no pattern: a pattern from
+    outside could run for ever."""
+
+    card = ToolCard(
+        name="search_files",
+        description="Find lines with a text in the files below a workspace folder.",
+        arguments=SearchFilesArguments,
+        group="files",
+        effect=Effect.NONE,
+        redo="repeat",
+        trust=Trust.UNTRUSTED,
+        status="searching the files …",
+    )
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    async def run(self, arguments: SearchFilesArguments, caller: Caller) -> str:
+        """One line a find: file, line number, line."""
+        return await asyncio.to_thread(self._search, arguments, caller)
+
+    def _search(self, wanted: SearchFilesArguments, caller: Caller) -> str:
+        needle = wanted.text.casefold()
+        lines: list[str] = []
+        files = 0
+        left = SEARCHED_BYTES_MAX
+        for path in self._workspace.files_below(wanted.path, caller):
+            if files >= SEARCHED_FILES_MAX or left <= 0:
+                lines.append(f"[not all was searched: the first {files:,} files]")
+                break
+            if not fnmatchcase(path.rpartition("/")[2].casefold(), wanted.names.casefold()):
+                continue
+            files += 1
+            try:
+                content = self._workspace.read(path, caller)
+                text = _decoded(content, path).text
+            except Permanent:
+                continue  # gone meanwhile, too large, or no text
+            left -= len(content)
+            lines += _found(path, text, needle)
+            if len(lines) >= FOUND_LINES_MAX:
+                lines = [*lines[:FOUND_LINES_MAX], "[there are more: say more of the text]"]
+                break
+        return "\n".join(lines) or f"Not found in {files:,} files."
+
+
+def _found(path: str, text: str, needle: str) -> Iterable[str]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        place = line.casefold().find(needle)
+        if place < 0:
+            continue
+        start = max(0, min(place - FOUND_LINE_CHARS_MAX // 2, len(line) - FOUND_LINE_CHARS_MAX))
+        shown = line[start : start + FOUND_LINE_CHARS_MAX].strip()
+        yield f"{path}:{number:,}: {clean(shown)}"
 
 
 # --- long results ------------------------------------------------------------------------------

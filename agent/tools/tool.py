@@ -7,6 +7,7 @@ A tool is a small class with a `card` (what the model and the gate need to know)
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
@@ -86,7 +87,8 @@ class Caller:
     """For whom, and where, a tool is called. Tools decide by this, never by their arguments.
 
     `tainted`: untrusted text is in what was sent, so the wish may be somebody else's (SPEC §15).
-    `unattended`: nobody is there, as in a heartbeat or a job. `agent` is the name in the settings.
+    `unattended`: nobody is there, as in a heartbeat or a job. `agreed`: a person agreed to exactly
+    this call. `agent` is the name in the settings.
     """
 
     person_id: PersonId
@@ -97,6 +99,7 @@ class Caller:
     is_group: bool = False
     tainted: bool = False
     unattended: bool = False
+    agreed: bool = False
     agent: str = "default"
 
 
@@ -130,7 +133,7 @@ class Tool(Protocol):
     """One thing that the assistant can do. May be called for many turns at once.
 
     `run` gets an instance of `card.arguments`, and returns text for the model. It raises an
-    AssistantError whose sentence the model may read, or anything else: `run_tool` catches it.
+    AssistantError whose sentence the model may read, or anything else: `run_parsed` catches it.
     """
 
     @property
@@ -155,11 +158,11 @@ class KeepWhole(Protocol):
 
 
 _MAY_CALL = {
-    Role.OWNER: {Effect.NONE, Effect.PERSON, Effect.WORKSPACE},
+    Role.OWNER: set(Effect),
     Role.MEMBER: {Effect.NONE, Effect.PERSON},
     Role.GUEST: {Effect.NONE},
 }
-"""By SPEC §4. `outside` has no row yet: it asks first, and there is nobody yet who asks."""
+"""By SPEC §4. `agent.tools.policy` says which of it a person is asked about first."""
 
 
 def may_call(role: Role, effect: Effect) -> bool:
@@ -178,45 +181,47 @@ class ToolLimits:
 _LIMITS = ToolLimits()
 
 
-async def run_tool(
+def arguments_of(card: ToolCard, call: ToolCall, *, limits: ToolLimits = _LIMITS) -> Any:
+    """The parsed arguments of a call, or the ToolResult that says what is wrong with them."""
+    try:
+        return parse_arguments(card.arguments, call.arguments)
+    except ArgumentsWrong as error:
+        words = clean(f"{card.name} was not run: {error}")
+        content = cut_middle(words, chars_max=limits.result_chars_max, pointer="")
+        return ToolResult(call_id=call.id, content=content, ok=False)
+
+
+async def run_parsed(
     tool: Tool,
+    arguments: Any,
     call: ToolCall,
     caller: Caller,
     *,
     clock: Clock,
     limits: ToolLimits = _LIMITS,
     keep: KeepWhole | None = None,
-    cut: bool = False,
+    redact: Callable[[str], str] | None = None,
 ) -> ToolResult:
-    """Runs one call to its one result. Raises nothing but CancelledError.
+    """Runs a call that may be run (`agent.gate`) to its one result, clean text within the limits.
+    Raises nothing but CancelledError. `redact` takes secrets out of whatever it gives.
 
-    `cut` says that the output limit cut this call's answer: then nothing is run, and nothing
-    is repaired. The content is clean text within the limits.
+    Of a tool that reads the outside the words are untrusted, save our own sentence on a failure.
     """
     card = tool.card
-    refused = CUT_OFF if cut else _gate(card, caller)
-    if refused:
-        return ToolResult(call_id=call.id, content=refused, ok=False)
-    try:
-        arguments = parse_arguments(card.arguments, call.arguments)
-    except ArgumentsWrong as error:
-        words = clean(f"{card.name} was not run: {error}")
-        content = cut_middle(words, chars_max=limits.result_chars_max, pointer="")
-        return ToolResult(call_id=call.id, content=content, ok=False)
     started = clock.monotonic()
     text, ok = await _attempt(tool, arguments, caller, limits)
     elapsed_ms = round((clock.monotonic() - started) * 1000)
     _log.info("tool_ran", tool=card.name, ok=ok, ms=elapsed_ms, chars=len(text))
+    if redact is not None:
+        text = redact(text)
     content = await _fitted(text, caller, chars_max=limits.result_chars_max, keep=keep)
-    return ToolResult(call_id=call.id, content=content, ok=ok)
-
-
-def _gate(card: ToolCard, caller: Caller) -> str:
-    if may_call(caller.role, card.effect):
-        return ""
-    if card.effect is Effect.OUTSIDE:
-        return f"{card.name} was not run: it acts outside, and cannot be approved yet."
-    return f"{card.name} was not run: a {caller.role} may not use it. Tell the person so."
+    return ToolResult(
+        call_id=call.id,
+        content=content,
+        ok=ok,
+        untrusted=card.trust is Trust.UNTRUSTED and (ok or bool(card.server)),
+        effect=card.effect.value if ok and card.effect is not Effect.NONE else "",
+    )
 
 
 async def _attempt(

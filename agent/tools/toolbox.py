@@ -5,62 +5,84 @@ Called by the loop and by whoever builds a request.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 
-from agent.messages import Role
 from agent.ports import Redo
 from agent.request import ToolSpec
-from agent.tools.tool import CUT_OFF, Effect, Tool, may_call
+from agent.tools.arguments import ArgumentsWrong
+from agent.tools.discovery import resolved
+from agent.tools.tool import CUT_OFF, Effect, Tool
 from agent.transcript import ToolCall, ToolResult
 
 NEAREST_MAX = 3
 
 
 class Toolbox:
-    """Tools in the order in which they are offered. Raises ValueError when a name is doubled."""
+    """Tools in the order in which they are offered: our own, then those of others.
+
+    Those of others may change while the program runs (`replace_foreign`); a turn that is running
+    keeps the names it was offered, and is told when one is gone. Raises ValueError when a name is
+    doubled.
+    """
 
     def __init__(self, tools: Sequence[Tool]) -> None:
-        self._tools = {tool.card.name: tool for tool in tools}
-        if len(self._tools) != len(tools):
-            names = [tool.card.name for tool in tools]
-            doubled = sorted({name for name in names if names.count(name) > 1})
-            raise ValueError(f"two tools have the same name: {', '.join(doubled)}")
-        self._specs = {name: tool.card.spec() for name, tool in self._tools.items()}
+        self._own = _by_name(tools)
+        self._foreign: dict[str, Tool] = {}
+        self._specs: dict[str, ToolSpec] = {}
+        self.version = 0
+        """Grows with each change."""
+
+    def replace_foreign(self, tools: Sequence[Tool]) -> None:
+        """The tools of others as they are now. A name of ours is never taken over."""
+        self._foreign = _by_name([tool for tool in tools if tool.card.name not in self._own])
+        self._specs = {}
+        self.version += 1
+
+    def tools(self) -> Sequence[Tool]:
+        """All of them."""
+        return [*self._own.values(), *self._foreign.values()]
+
+    @property
+    def names(self) -> Collection[str]:
+        """Of all tools."""
+        return self._own.keys() | self._foreign.keys()
 
     def get(self, name: str) -> Tool | None:
         """The tool of this name."""
-        return self._tools.get(name)
-
-    def specs(
-        self, allowed: Sequence[str], denied: Sequence[str], role: Role
-    ) -> tuple[ToolSpec, ...]:
-        """What a person of this role is offered, in stable order.
-
-        `allowed` and `denied` are glob lists: an empty `allowed` means all, and `denied` wins.
-        """
-        return self.named(
-            name
-            for name, tool in self._tools.items()
-            if may_call(role, tool.card.effect)
-            and (not allowed or _matches(name, allowed))
-            and not _matches(name, denied)
-        )
+        return self._own.get(name) or self._foreign.get(name)
 
     def named(self, names: Iterable[str]) -> tuple[ToolSpec, ...]:
         """The tools of these names, in the order given; unknown names are left out."""
-        return tuple(self._specs[name] for name in names if name in self._specs)
+        found = ((name, self.get(name)) for name in names)
+        return tuple(self._spec(name, tool) for name, tool in found if tool is not None)
 
-    def redo(self, name: str) -> Redo:
+    def redo(self, call: ToolCall) -> Redo:
         """What a kill in mid-call permits. A call of an unknown tool does nothing."""
-        tool = self._tools.get(name)
+        tool = self._called(call)
         return tool.card.redo if tool else "repeat"
 
-    def is_pure(self, name: str) -> bool:
-        """Whether calls change nothing, so that several may run at once."""
-        tool = self._tools.get(name)
+    def is_pure(self, call: ToolCall) -> bool:
+        """Whether it changes nothing, so that several may run at once."""
+        tool = self._called(call)
         return tool is None or tool.card.effect is Effect.NONE
+
+    def resolved(self, call: ToolCall) -> ToolCall | ToolResult:
+        """The call that is meant: that within a tool_call, or what is wrong with it."""
+        try:
+            return resolved(call)
+        except ArgumentsWrong as error:
+            content = f"{call.name} was not run: {error}"
+            return ToolResult(call_id=call.id, content=content, ok=False)
+
+    def _called(self, call: ToolCall) -> Tool | None:
+        inner = self.resolved(call)
+        return None if isinstance(inner, ToolResult) else self.get(inner.name)
+
+    def _spec(self, name: str, tool: Tool) -> ToolSpec:
+        if name not in self._specs:
+            self._specs[name] = tool.card.spec()
+        return self._specs[name]
 
     def cut_off(self, call: ToolCall) -> ToolResult:
         """The result of a call whose answer was cut by the output limit: nothing was done."""
@@ -76,5 +98,8 @@ class Toolbox:
         return ToolResult(call_id=call.id, content=content, ok=False)
 
 
-def _matches(name: str, globs: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, glob) for glob in globs)
+def _by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
+    names = [tool.card.name for tool in tools]
+    if doubled := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"two tools have the same name: {', '.join(doubled)}")
+    return dict(zip(names, tools, strict=True))

@@ -29,6 +29,7 @@ from agent.tools.tool import Caller
 READ_BYTES_MAX = 5_000_000
 WRITE_BYTES_MAX = 1_000_000
 ENTRIES_MAX = 500
+FILES_BELOW_MAX = 10_000
 DEPTH_MAX = 32
 
 RESULTS = ("files", "results")
@@ -38,7 +39,7 @@ STEERING_FILES = frozenset(
     {"agents.md", "soul.md", "user.md", "identity.md", "tools.md", "heartbeat.md"}
 )
 STEERING_FOLDERS = frozenset({"prompts", "skills", "agents"})
-"""What the assistant is made of. Writing it always asks (SPEC §6), and nobody asks yet."""
+"""What the assistant is made of. Writing it always asks (SPEC §6)."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _INNER_FOLDER = _FOLDER | os.O_NOFOLLOW
@@ -80,10 +81,23 @@ class Workspace:
         self._root = root.resolve()
         self._named_roots = (self._root, Path(os.path.abspath(root)))  # noqa: PTH100 - keeps links
 
-    def read(self, path: str, caller: Caller, *, bytes_max: int = READ_BYTES_MAX) -> bytes:
-        """The whole content of a regular file."""
+    def read(
+        self,
+        path: str,
+        caller: Caller,
+        *,
+        bytes_max: int = READ_BYTES_MAX,
+        missing: bytes | None = None,
+    ) -> bytes:
+        """The whole content of a regular file; `missing` where there is none, if it is given."""
         parts = self._allowed(path, caller, writing=False)
-        with _in_plain_words(path):
+        with suppress(*_gone_is_fine(missing)):
+            return self._read(path, parts, bytes_max=bytes_max, gone=missing is not None)
+        assert missing is not None
+        return missing
+
+    def _read(self, path: str, parts: Parts, *, bytes_max: int, gone: bool) -> bytes:
+        with _in_plain_words(path, gone=gone):
             if not parts:
                 raise IsADirectoryError
             with self._folder(parts[:-1]) as folder:
@@ -112,6 +126,16 @@ class Workspace:
                 _replace(parts[-1], folder, content)
                 return is_new
 
+    def steering(self, path: str, caller: Caller) -> str:
+        """Why a person has to agree before a call writes here; empty when nobody has to.
+
+        Raises PathRefused as `write` does.
+        """
+        parts = self._parts(path)
+        if why := closed_to(caller, parts):
+            raise PathRefused(f"{_shown(path)} {why}")
+        return f"{_shown(path)} steers the assistant" if steers(parts) else ""
+
     def entries(self, path: str, caller: Caller, *, entries_max: int = ENTRIES_MAX) -> Listing:
         """What is in a folder, without what the caller may not see."""
         parts = self._allowed(path, caller, writing=False)
@@ -126,9 +150,23 @@ class Workspace:
                 entries=tuple(_described(name, folder) for name in first), total=len(names)
             )
 
+    def files_below(self, path: str, caller: Caller) -> Iterator[str]:
+        """The regular files below a folder that the caller may read, folder by folder, by name."""
+        waiting = [path.strip("/") or "."]
+        while waiting:
+            folder = waiting.pop()
+            inner = []
+            for entry in self.entries(folder, caller, entries_max=FILES_BELOW_MAX).entries:
+                below = entry.name if folder == "." else f"{folder}/{entry.name}"
+                if entry.kind == "folder":
+                    inner.append(below)
+                elif entry.kind == "file":
+                    yield below
+            waiting.extend(reversed(inner))
+
     def _allowed(self, path: str, caller: Caller, *, writing: bool) -> Parts:
         parts = self._parts(path)
-        if why := closed_to(caller, parts) or (writing and steers(parts)):
+        if why := closed_to(caller, parts) or (writing and not caller.agreed and steers(parts)):
             raise PathRefused(f"{_shown(path)} {why}")
         return parts
 
@@ -192,10 +230,7 @@ def steers(parts: Parts) -> str:
     """Why a path may not be written because it steers the assistant; empty if it does not."""
     first = _folded(parts[0]) if parts else ""
     if first in STEERING_FILES or first in STEERING_FOLDERS:
-        return (
-            "steers the assistant and cannot be written by a tool; "
-            "the owner can edit it by hand in the workspace folder"
-        )
+        return "steers the assistant, and is written only once the owner has agreed"
     return ""
 
 
@@ -298,10 +333,19 @@ _SENTENCES = {
 }
 
 
+def _gone_is_fine(missing: bytes | None) -> tuple[type[OSError], ...]:
+    return () if missing is None else (FileNotFoundError,)
+
+
 @contextmanager
-def _in_plain_words(path: str) -> Iterator[None]:
+def _in_plain_words(path: str, *, gone: bool = False) -> Iterator[None]:
+    """`gone`: that there is no such file is left to the caller."""
     try:
         yield
+    except FileNotFoundError as error:
+        if gone:
+            raise
+        _refuse(error, path)
     except IsADirectoryError as error:
         raise PathRefused(f"{_shown(path)} {_SENTENCES[errno.EISDIR]}") from error
     except OSError as error:

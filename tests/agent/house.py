@@ -14,23 +14,26 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from agent.asking import Asking
+from agent.asking import Asking, AskingOptions
 from agent.assistant import Assistant
 from agent.beginning import Beginning, PromptOptions
 from agent.doing import Doing
+from agent.gate import Gate
 from agent.gathering import Gathering, GatheringOptions
 from agent.library import Library, PersonaSettings
 from agent.loop import Loop
 from agent.messages import Address, IncomingMessage, PersonId, Role, RunId, TurnInput
 from agent.models.wire import body
-from agent.ports import Journal, NewRun, Recall, Redo
+from agent.ports import Journal, NewRun, Recall, Redo, waits_on
 from agent.request import ModelRequest
 from agent.skills.places import Places
 from agent.skills.rules import Rule
 from agent.skills.shelf import SkillShelf
-from agent.stored import NewEvent
+from agent.stored import NewApproval, NewEvent, Outcome
 from agent.tools.arguments import Arguments
 from agent.tools.files import KeptResults, file_tools
+from agent.tools.policy import Policy
+from agent.tools.reach import Reach, ReachOptions
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, ToolLimits, Trust
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
@@ -45,7 +48,7 @@ from memory.playbooks import SqliteSkillRecords
 from memory.recall import SqliteRecall
 from memory.traces import SqliteTraces
 from tests.agent.pairing import check_all
-from tests.fakes import FixedClock, KeptReplies, OneModel, ScriptedModel
+from tests.fakes import FixedClock, KeptApprovals, KeptReplies, OneModel, ScriptedModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +138,10 @@ class House:
         self.shipped_skills = path / "shipped-skills"
         self.persona = PersonaSettings()
         self.result_chars_max = 16_000
+        self.reach = ReachOptions()
+        self.policy = Policy()
+        self.approvals = KeptApprovals()
+        self.redact: Callable[[str], str] = str
         self.journal: Callable[[Database], Journal] = SqliteJournal
         self._events = 0
 
@@ -203,6 +210,14 @@ class House:
         await self.engine.idle()
         return await self.reply(run_id)
 
+    async def answer_card(self, outcome: Outcome) -> NewApproval:
+        """Somebody answers the newest card; what waits for it has gone on when this returns."""
+        approval = list(self.approvals.asked.values())[-1]
+        self.approvals.outcomes[approval.id] = outcome
+        await self.engine.signal(waits_on(approval.id), {"outcome": outcome.value})
+        await self.engine.idle()
+        return approval
+
     async def reply(self, run_id: str) -> str:
         """The text in the outbox; empty when nothing is said."""
         rows = await self.rows("select text from outbox where run_id = ?", run_id)
@@ -224,6 +239,7 @@ class House:
     def _assistant(self, model: ScriptedModel) -> Assistant:
         workspace = Workspace(self.workspace)
         toolbox = Toolbox([*file_tools(workspace), *self.tools])
+        reach = Reach(toolbox, self.reach)
         library = Library(shipped("prompts"), self.workspace, self.persona)
         self.shelf = SkillShelf(
             Places(workspace=self.workspace / "skills", shipped=self.shipped_skills),
@@ -243,6 +259,7 @@ class House:
             self.conversations,
             gathering,
             toolbox,
+            reach,
             OneModel(model),
             options=self.options,
         )
@@ -255,17 +272,19 @@ class House:
                 SqliteTraces(self.database),
                 toolbox=toolbox,
                 library=library,
-                temperature=0.4,
-                max_output_tokens=8_192,
+                options=AskingOptions(redact=self.redact),
             ),
             tool=Doing(
                 toolbox,
+                reach,
                 self.seen,
+                Gate(self.policy, self.approvals, self.conversations),
                 clock=self.clock,
                 keep=KeptResults(workspace),
                 limits=ToolLimits(result_chars_max=self.result_chars_max),
+                redact=self.redact,
             ),
-            loop=Loop(toolbox, steps_max=self.steps_max),
+            loop=Loop(toolbox, steps_max=self.steps_max, claims=library.texts()["words_claims"]),
             drafts=self.seen,
         )
 

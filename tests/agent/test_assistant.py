@@ -26,6 +26,7 @@ from agent.errors import (
     BrokenAnswer,
     ContentFiltered,
     ContextTooLong,
+    MalformedCall,
     ModelRefused,
     ModelTimeout,
     Overloaded,
@@ -33,7 +34,7 @@ from agent.errors import (
     StorageFull,
 )
 from agent.history import estimate_tokens, text_of
-from agent.loop import INTERRUPTED, SKIPPED, UNKNOWN_FATE
+from agent.loop import INTERRUPTED, NOT_DONE, SKIPPED, UNKNOWN_FATE
 from agent.messages import Attachment, PersonId, RunId
 from agent.ports import NewRun
 from agent.request import ModelRequest, ModelTraits
@@ -613,24 +614,96 @@ async def test_an_unknown_tool_is_answered_with_a_plain_result(house: House) -> 
         assert results(await house.entries())[0].startswith("There is no tool 'rm_rf'")
 
 
+WRITTEN = [
+    '<tool_call>{"name": "write_file", "arguments": {"path": "a", "content": "x"}}</tool_call>',
+    "<tool_calls><write_file>a</write_file></tool_calls>",
+    '```json\n{"tool": "write_file", "arguments": {"path": "a", "content": "x"}}\n```',
+    'functions.write_file({"path": "a", "content": "x"})',
+    "[write_file] a x",
+]
+
+
 @pytest.mark.case("AG-09")
+@pytest.mark.parametrize("text", WRITTEN)
+async def test_a_call_that_is_written_as_text_never_runs_and_is_asked_for_once_more(
+    house: House, text: str
+) -> None:
+    script = model(text, "Here is the answer.")
+
+    async with house.opened(script):
+        reply = await house.say("go")
+
+        assert results(await house.entries()) == []
+    assert "had a tool call written as text" in text_of(script.asked[1].entries[-1])
+    assert reply == "Here is the answer."
+    assert list(house.workspace.iterdir()) == []
+
+
+@pytest.mark.case("AG-09")
+@pytest.mark.parametrize("text", WRITTEN)
+async def test_a_call_written_as_text_twice_goes_and_its_words_stay(
+    house: House, text: str
+) -> None:
+    script = model(text, f"It is done.\n\n{text}")
+
+    async with house.opened(script):
+        assert await house.say("go") == "It is done."
+        assert "write_file" not in str(house.seen.shown()[-1:])
+
+
 @pytest.mark.parametrize(
     "text",
     [
-        '<tool_call>{"name": "write_file", "arguments": {"path": "a", "content": "x"}}</tool_call>',
-        "<tool_calls><write_file>a</write_file></tool_calls>",
-        '```json\n{"tool": "write_file", "arguments": {"path": "a", "content": "x"}}\n```',
-        'functions.write_file({"path": "a", "content": "x"})',
+        '```json\n{"name": "Bob", "arguments": 3}\n```',
+        "Write `<tool_call>` around it.",
+        "```python\nfunctions.append(1)\n```",
+        "```xml\n<tool_call>x</tool_call>\n<more/>\n```",
     ],
 )
-async def test_a_call_that_is_written_as_text_never_runs(house: House, text: str) -> None:
-    script = model(text)
+async def test_code_that_somebody_asked_for_stays(house: House, text: str) -> None:
+    async with house.opened(model(text)):
+        assert await house.say("show me") == text
+
+
+async def test_a_claim_that_no_tool_made_true_is_asked_about_and_then_corrected(
+    house: House,
+) -> None:
+    script = model("I've sent the mail to Bob.", "Done: I have sent it.", "You're welcome.")
 
     async with house.opened(script):
-        await house.say("go")
+        reply = await house.say("write to Bob")
+        thanks = await house.say("thanks")
 
-        assert results(await house.entries()) == []
-    assert list(house.workspace.iterdir()) == []
+    assert "i've sent the mail to bob" in text_of(script.asked[1].entries[-1])
+    assert reply == f"Done: I have sent it.\n\n{NOT_DONE}"
+    assert thanks == "You're welcome."
+
+
+async def test_a_claim_that_a_tool_made_true_stands(house: House) -> None:
+    script = model(calls(("write_file", '{"path": "a.md", "content": "x"}')), "I saved it.")
+
+    async with house.opened(script):
+        assert await house.say("save x") == "I saved it."
+
+
+async def test_a_malformed_call_goes_down_the_ladder_and_ends_in_text(house: House) -> None:
+    broken = MalformedCall("cannot be read")
+    script = model(calls(("list_dir", "{}")), broken, broken, broken, "There are no files.")
+
+    async with house.opened(script):
+        reply = await house.say("which files?")
+
+    assert reply == "There are no files."
+    assert [one.temperature for one in script.asked] == [0.4, 0.4, 0.5, 0.4, 0.4]
+    assert [bool(one.tools) for one in script.asked] == [True, True, True, True, False]
+    assert "Tool calls went wrong twice" in text_of(script.asked[3].entries[-1])
+
+
+async def test_a_call_malformed_to_the_end_is_told_once(house: House) -> None:
+    broken = MalformedCall("cannot be read")
+
+    async with house.opened(model(broken, broken, broken, broken)):
+        assert await house.say("go") == NOTICES["MalformedCall"] + "\n\ncannot be read"
 
 
 async def test_ids_that_come_again_from_answer_to_answer_do_no_harm(house: House) -> None:

@@ -6,8 +6,8 @@ import json
 from datetime import UTC, datetime
 
 from agent.messages import Address, ConversationId, PersonId, Role, RunId
-from agent.tools.tool import Caller
-from agent.transcript import ToolCall
+from agent.tools.tool import Caller, KeepWhole, Tool, arguments_of, may_call, run_parsed
+from agent.transcript import ToolCall, ToolResult
 
 
 class StillClock:
@@ -44,6 +44,19 @@ OWNER = caller()
 MEMBER = caller("p2", Role.MEMBER, chat="43")
 GUEST = caller("p3", Role.GUEST, chat="44")
 GROUP = caller(chat="-100", is_group=True)
+
+
+async def run_tool(
+    tool: Tool, call: ToolCall, who: Caller, *, keep: KeepWhole | None = None
+) -> ToolResult:
+    """A call with its arguments read, as the steps of a turn make it once it may run."""
+    arguments = arguments_of(tool.card, call)
+    if isinstance(arguments, ToolResult):
+        return arguments
+    if not may_call(who.role, tool.card.effect):
+        content = f"{tool.card.name} was not run: a {who.role} may not use it."
+        return ToolResult(call_id=call.id, content=content, ok=False)
+    return await run_parsed(tool, arguments, call, who, clock=StillClock(), keep=keep)
 
 
 def call(name: str, arguments: object, *, id: str = "c1") -> ToolCall:

@@ -26,7 +26,8 @@ class Wanted(Arguments):
 
 
 def read(text: str) -> dict[str, Any]:
-    return parse_arguments(Wanted, text).model_dump(exclude_defaults=True)
+    read: Wanted = parse_arguments(Wanted, text)
+    return read.model_dump(exclude_defaults=True)
 
 
 def test_numbers_and_booleans_written_as_strings_are_coerced() -> None:

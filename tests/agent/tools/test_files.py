@@ -11,11 +11,11 @@ import pytest
 
 from agent.text import clean, cut_middle
 from agent.tools.files import KeptResults, file_tools, replaced_once
-from agent.tools.tool import Caller, run_tool
+from agent.tools.tool import Caller
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
 from agent.transcript import ToolResult
-from tests.agent.tools.given import GUEST, MEMBER, OWNER, StillClock, call, caller
+from tests.agent.tools.given import GUEST, MEMBER, OWNER, call, caller, run_tool
 
 
 class Desk:
@@ -30,7 +30,7 @@ class Desk:
     async def use(self, name: str, who: Caller = OWNER, **arguments: object) -> ToolResult:
         tool = self._toolbox.get(name)
         assert tool is not None
-        return await run_tool(tool, call(name, arguments), who, clock=StillClock(), keep=self._keep)
+        return await run_tool(tool, call(name, arguments), who, keep=self._keep)
 
     async def read(self, path: str, **lines: int | str) -> str:
         return (await self.use("read_file", OWNER, path=path, **lines)).content

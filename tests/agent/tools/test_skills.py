@@ -16,8 +16,9 @@ from agent.skills.places import Places
 from agent.skills.shelf import LOOK_EVERY_S, SkillShelf
 from agent.skills.skill import SkillState
 from agent.skills.workshop import FORMER, Workshop
-from agent.tools.skills import FILE_BYTES_READ, LISTED_MAX, skill_tools
-from agent.tools.tool import Caller, Effect, run_tool
+from agent.tools.reach import Reach
+from agent.tools.skills import FILE_BYTES_READ, LISTED_MAX, ReadSkillArguments, skill_tools
+from agent.tools.tool import Caller, Effect
 from agent.tools.toolbox import Toolbox
 from agent.transcript import ToolResult
 from memory.playbooks import SqliteSkillRecords
@@ -25,7 +26,7 @@ from tests.agent.house import MEMBER as MEMBER_PERSON
 from tests.agent.house import OWNER_IN_GROUP, House, model, sent_bytes
 from tests.agent.skills.given import put
 from tests.agent.skills.workbench import Workbench, playbook, workbench
-from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, StillClock, call
+from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, call, run_tool
 from tests.fakes import ScriptedModel, calls
 
 STEPS = "Name the receipts one by one."
@@ -42,7 +43,7 @@ class Desk:
         found = self._toolbox.get(tool)
         assert found is not None
         self.bench.clock.move(LOOK_EVERY_S)
-        return await run_tool(found, call(tool, arguments), who, clock=StillClock())
+        return await run_tool(found, call(tool, arguments), who)
 
     async def said(self, tool: str, who: Caller = OWNER, /, **arguments: object) -> str:
         result = await self.use(tool, who, **arguments)
@@ -187,7 +188,7 @@ async def test_a_file_that_is_no_text_is_refused_and_a_long_one_cut(desk: Desk) 
 
     tool = Toolbox(skill_tools(desk.bench.shelf, desk.bench.workshop)).get("read_skill")
     assert tool is not None
-    long = await tool.run(tool.card.arguments(name="mine", file="long.md"), OWNER)
+    long = await tool.run(ReadSkillArguments(name="mine", file="long.md"), OWNER)
 
     assert "is not a text file" in await desk.refused("read_skill", name="mine", file="picture.png")
     assert await desk.said("read_skill", name="mine", file="empty.md") == "(The file is empty.)"
@@ -243,9 +244,8 @@ async def test_only_the_owner_has_skills_written(desk: Desk, who: Caller) -> Non
     await desk.refused("update_skill", who, name="other", delete=True)
 
     assert desk.bench.in_folder() == {"other"}
-    assert not Toolbox(skill_tools(desk.bench.shelf, desk.bench.workshop)).specs(
-        ["create_skill", "update_skill"], [], who.role
-    )
+    toolbox = Toolbox(skill_tools(desk.bench.shelf, desk.bench.workshop))
+    assert not {"create_skill", "update_skill"} & set(Reach(toolbox).names(who.role))
 
 
 async def test_skills_are_not_written_in_a_group(desk: Desk) -> None:

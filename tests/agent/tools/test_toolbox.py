@@ -9,6 +9,7 @@ import pytest
 
 from agent.messages import Role
 from agent.tools.files import file_tools
+from agent.tools.reach import Reach, ReachOptions
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
 from tests.agent.tools.given import call
@@ -20,17 +21,21 @@ def toolbox(tmp_path: Path) -> Toolbox:
 
 
 def names(toolbox: Toolbox, allowed: list[str], denied: list[str], role: Role) -> list[str]:
-    return [spec.name for spec in toolbox.specs(allowed, denied, role)]
+    options = ReachOptions(allowed=tuple(allowed), denied=tuple(denied))
+    return Reach(toolbox, options).names(role)
+
+
+ALL = ["read_file", "write_file", "edit_file", "append_file", "list_dir", "search_files"]
 
 
 @pytest.mark.parametrize(
     ("allowed", "denied", "role", "offered"),
     [
-        ([], [], Role.OWNER, ["read_file", "write_file", "edit_file", "list_dir"]),
-        ([], [], Role.MEMBER, ["read_file", "list_dir"]),
-        ([], [], Role.GUEST, ["read_file", "list_dir"]),
-        (["*_file"], [], Role.OWNER, ["read_file", "write_file", "edit_file"]),
-        (["*_file"], ["write_*"], Role.OWNER, ["read_file", "edit_file"]),
+        ([], [], Role.OWNER, ALL),
+        ([], [], Role.MEMBER, ["read_file", "list_dir", "search_files"]),
+        ([], [], Role.GUEST, ["read_file", "list_dir", "search_files"]),
+        (["*_file"], [], Role.OWNER, ALL[:4]),
+        (["*_file"], ["write_*"], Role.OWNER, ["read_file", "edit_file", "append_file"]),
         (["read_file"], ["*"], Role.OWNER, []),
         (["nothing"], [], Role.OWNER, []),
     ],
@@ -52,7 +57,7 @@ def test_two_tools_of_one_name_are_an_error(tmp_path: Path) -> None:
     tools = file_tools(Workspace(tmp_path))
 
     with pytest.raises(ValueError, match="same name: list_dir, read_file"):
-        Toolbox([*tools, tools[0], tools[3]])
+        Toolbox([*tools, tools[0], tools[4]])
 
 
 @pytest.mark.parametrize(
@@ -67,7 +72,7 @@ def test_two_tools_of_one_name_are_an_error(tmp_path: Path) -> None:
 def test_an_unknown_tool_is_answered_with_the_nearest(
     toolbox: Toolbox, name: str, advice: str
 ) -> None:
-    offered = [spec.name for spec in toolbox.specs([], [], Role.OWNER)]
+    offered = ALL
 
     result = toolbox.unknown(call(name, {}), offered)
 
@@ -80,7 +85,8 @@ def test_without_tools_the_model_is_asked_for_text(toolbox: Toolbox) -> None:
 
 
 def test_a_toolbox_knows_what_a_kill_permits_and_what_changes_nothing(toolbox: Toolbox) -> None:
-    redo = {name: toolbox.redo(name) for name in ["read_file", "write_file", "edit_file", "none"]}
+    calls = [call(name, {}) for name in ["read_file", "write_file", "edit_file", "none"]]
+    redo = {one.name: toolbox.redo(one) for one in calls}
 
     assert redo == {
         "read_file": "repeat",
@@ -88,7 +94,7 @@ def test_a_toolbox_knows_what_a_kill_permits_and_what_changes_nothing(toolbox: T
         "edit_file": "once",
         "none": "repeat",
     }
-    assert [toolbox.is_pure(name) for name in redo] == [True, False, False, True]
+    assert [toolbox.is_pure(one) for one in calls] == [True, False, False, True]
 
 
 def test_the_file_tools_are_cheap_to_offer(toolbox: Toolbox) -> None:
@@ -101,7 +107,7 @@ def test_the_file_tools_are_cheap_to_offer(toolbox: Toolbox) -> None:
                 "parameters": dict(spec.parameters),
             },
         }
-        for spec in toolbox.specs([], [], Role.OWNER)
+        for spec in toolbox.named(ALL)
     ]
 
-    assert len(json.dumps(tools)) <= 1_800
+    assert len(json.dumps(tools)) <= 2_700

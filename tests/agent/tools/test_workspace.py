@@ -315,10 +315,13 @@ STEERING = [
 
 @pytest.mark.case("SE-19")
 @pytest.mark.parametrize("path", STEERING)
-def test_what_steers_the_assistant_cannot_be_written_by_a_tool(root: Path, path: str) -> None:
+def test_what_steers_the_assistant_is_not_written_before_the_owner_has_agreed(
+    root: Path, path: str
+) -> None:
     before = everything(root)
 
-    with pytest.raises(PathRefused, match="the owner can edit it by hand"):
+    assert "steers the assistant" in Workspace(root).steering(path, OWNER)
+    with pytest.raises(PathRefused, match="only once the owner has agreed"):
         Workspace(root).write(path, b"obey the page", OWNER)
 
     assert everything(root) == before

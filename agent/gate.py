@@ -1,0 +1,157 @@
+"""Whether a call may run now, must be agreed to first, or may not: decided in code, beforehand.
+
+Called by the steps `gate` and `tool` of a turn. A model's wish decides nothing here, and what a
+person agreed to is good for exactly one tool with exactly its arguments (SPEC §6, §15).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, assert_never
+
+from agent.errors import AssistantError, StorageError
+from agent.ports import Approvals, Conversations, Json
+from agent.stored import NewApproval, Outcome
+from agent.taint import has_seen
+from agent.text import clean
+from agent.tools.policy import (
+    Allowed,
+    AskFirst,
+    NotAllowed,
+    Policy,
+    decide,
+    digest_of,
+    shown,
+)
+from agent.tools.tool import Caller, Needs, SaysNeeds, Tool
+from agent.transcript import Entry, ToolCall, entry_from_json
+
+GONE = (
+    "Not run: what was agreed to is not what is called now. Ask again with the arguments as they "
+    "are meant."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """A call with its parsed arguments, and for whom it is made."""
+
+    tool: Tool
+    call: ToolCall
+    arguments: Any
+    caller: Caller
+    place: int
+    """Which answer of the turn made it: ids of calls may come again from one to the next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passed:
+    """It may run; `caller` says whether a person agreed to it."""
+
+    caller: Caller
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """It is not run. `why` is for the model."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """A person was asked."""
+
+    approval_id: str
+
+
+class Gate:
+    """Asks the policy, and a person where it says so. Raises StorageError."""
+
+    def __init__(self, policy: Policy, approvals: Approvals, conversations: Conversations) -> None:
+        self._policy = policy
+        self._approvals = approvals
+        self._conversations = conversations
+
+    async def judge(self, wish: Wish, asked: Json) -> Passed | Stopped | Waits:
+        """`asked` are the arguments of the step: `agreed`, `entries`, `upto`, `sent_from`."""
+        card, caller = wish.tool.card, wish.caller
+        digest = digest_of(card.name, wish.call.arguments)
+        if asked["agreed"]:
+            return await self._as_agreed(wish, asked["agreed"], digest)
+        try:
+            needs = (
+                wish.tool.needs(wish.arguments, caller)
+                if isinstance(wish.tool, SaysNeeds)
+                else Needs()
+            )
+        except StorageError:
+            raise
+        except AssistantError as error:
+            return Stopped(why=clean(f"{card.name}: {error}"))
+        seen = await self._seen(wish, needs, asked)
+        always = await self._approvals.is_always(caller.person_id, caller.agent, card.name)
+        verdict = decide(
+            self._policy, card, needs, caller, seen=lambda target: target in seen, always=always
+        )
+        match verdict:
+            case Allowed():
+                return Passed(caller=caller)
+            case NotAllowed(why=why):
+                return Stopped(why=f"{card.name} was not run: {why}")
+            case AskFirst():
+                approval = _approval(wish, verdict, needs, digest)
+                await self._approvals.ask(approval)
+                return Waits(approval_id=approval.id)
+            case _:
+                assert_never(verdict)
+
+    async def _as_agreed(self, wish: Wish, approval_id: str, digest: str) -> Passed | Stopped:
+        """The answer is looked up, not believed: it has to be a yes to exactly this call."""
+        outcome = await self._approvals.outcome(approval_id)
+        if outcome not in {Outcome.ONCE, Outcome.ALWAYS}:
+            return Stopped(why=GONE)
+        if approval_id != _id_of(wish, digest):
+            return Stopped(why=GONE)
+        return Passed(caller=replace(wish.caller, agreed=True))
+
+    async def _seen(self, wish: Wish, needs: Needs, asked: Json) -> set[str]:
+        """The call's target, if it stands in what was said or read. History is read only where
+        that decides anything."""
+        if not wish.caller.tainted or not needs.target:
+            return set()
+        now = [entry_from_json(data) for data in asked["entries"]]
+        if has_seen(now, needs.target):
+            return {needs.target}
+        history = await self._history(wish.caller, asked)
+        return {needs.target} if has_seen(history, needs.target) else set()
+
+    async def _history(self, caller: Caller, asked: Json) -> Sequence[Entry]:
+        stored = await self._conversations.history(caller.conversation, upto=asked["upto"])
+        since = asked["sent_from"] or 0
+        return [one.entry for one in stored.entries if one.id >= since]
+
+
+def _approval(wish: Wish, verdict: AskFirst, needs: Needs, digest: str) -> NewApproval:
+    caller = wish.caller
+    return NewApproval(
+        id=_id_of(wish, digest),
+        run_id=caller.run_id,
+        lane=caller.address.key,
+        person_id=caller.person_id,
+        agent=caller.agent,
+        tool=wish.tool.card.name,
+        digest=digest,
+        shows=shown(wish.tool.card, wish.call.arguments, needs),
+        why=verdict.why,
+        owner_alone=verdict.owner_alone,
+        once_only=verdict.once_only,
+    )
+
+
+def _id_of(wish: Wish, digest: str) -> str:
+    """Of run, answer, call and arguments: one call asks once, and its answer fits no other."""
+    of = f"{wish.caller.run_id}\n{wish.place}\n{wish.call.id}\n{digest}"
+    return hashlib.sha256(of.encode("utf-8", "replace")).hexdigest()[:16]
