@@ -1,0 +1,234 @@
+"""A server's JSON schema as every provider takes it: the copy that a model is shown. Pure.
+
+Providers differ in what they refuse, so the copy has only what all take: plain types, one at a
+time, `properties` always, words in `enum`, `items` in every list, `anyOf` below the top, and no
+references. What is lost by it is said in words. Arguments are read by the original.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent.text import clean
+from agent.tools.json_schema import Schema, inlined, shown_properties
+
+DEPTH_MAX = 8
+PROPERTIES_MAX = 100
+ENUM_MAX = 100
+ENUM_CHARS_MAX = 100
+ABOUT_CHARS_MAX = 300
+SCHEMA_CHARS_MAX = 12_000
+"""Of one tool: an attacker, or a careless server, could fill a prompt with one of them."""
+
+
+def sendable(schema: object) -> Schema:
+    """The copy: always an object with `properties`, within bounds, whatever comes in."""
+    whole = _at_top(inlined(schema))
+    for depth, has_words in ((DEPTH_MAX, True), (3, True), (2, False), (1, False)):
+        copy = _Copy(depth_max=depth, has_words=has_words).object(whole, depth=0)
+        if len(json.dumps(copy, ensure_ascii=False)) <= SCHEMA_CHARS_MAX:
+            return copy
+    return {"type": "object", "properties": {}}
+
+
+def _at_top(schema: Schema) -> Schema:
+    """One object in place of choices and unions, which no provider takes at the top.
+
+    Of choices all parameters are offered, and those are required that each of them requires.
+    """
+    merged = _all_of(schema)
+    for key in ("anyOf", "oneOf"):
+        choices = [_at_top(one) for one in merged.pop(key, ())]
+        if choices:
+            merged = _with_choices(merged, choices)
+    merged["type"] = "object"
+    return merged
+
+
+def _all_of(schema: Schema) -> Schema:
+    """`allOf` put together."""
+    merged = {key: value for key, value in schema.items() if key != "allOf"}
+    for part in schema.get("allOf", ()):
+        merged = _together(merged, _all_of(part))
+    return merged
+
+
+def _together(left: Schema, right: Schema) -> Schema:
+    made = {**right, **left}
+    if "properties" in left and "properties" in right:
+        made["properties"] = {**left["properties"], **right["properties"]}
+    required = [*left.get("required", ()), *right.get("required", ())]
+    if required:
+        made["required"] = list(dict.fromkeys(required))
+    return made
+
+
+def _with_choices(schema: Schema, choices: Sequence[Schema]) -> Schema:
+    properties: Schema = dict(schema.get("properties", {}))
+    for choice in choices:
+        for name, part in choice.get("properties", {}).items():
+            known = properties.get(name)
+            if known is None:
+                properties[name] = part
+            elif known != part and part not in known.get("anyOf", ()):
+                former = known["anyOf"] if set(known) == {"anyOf"} else [known]
+                properties[name] = {"anyOf": [*former, part]}
+    shared = set.intersection(*(set(choice.get("required", ())) for choice in choices))
+    own = schema.get("required", ())
+    required = [*own, *(name for name in properties if name in shared and name not in own)]
+    return {**schema, "properties": properties, "required": required}
+
+
+class _Copy:
+    """Writes the copy of one schema."""
+
+    def __init__(self, *, depth_max: int, has_words: bool) -> None:
+        self._depth_max = depth_max
+        self._has_words = has_words
+
+    def object(self, schema: Schema, *, depth: int) -> Schema:
+        made: Schema = {"type": "object", "properties": {}}
+        properties = schema.get("properties", {})
+        if depth < self._depth_max:
+            wanted = schema.get("required", ())
+            shown = list(shown_properties(properties).items())
+            if len(shown) > PROPERTIES_MAX:
+                shown = sorted(shown, key=lambda pair: pair[1] not in wanted)[:PROPERTIES_MAX]
+            made["properties"] = {
+                name: self.node(properties[original], depth=depth + 1) for name, original in shown
+            }
+            required = [name for name, original in shown if original in wanted]
+            if required:
+                made["required"] = required
+        return self._described(made, schema, _of_any_name(schema))
+
+    def node(self, schema: Schema, *, depth: int) -> Schema:
+        schema = _all_of(schema)
+        notes: list[str] = []
+        choices = _choices(schema)
+        if choices:
+            return self._one_of(schema, choices, depth=depth)
+        if "const" in schema:
+            schema = {**schema, "enum": [schema["const"]]}
+        kind = _kind(schema)
+        if kind == "object":
+            return self.object(schema, depth=depth)
+        made: Schema = {"type": kind} if kind else {}
+        if kind == "array":
+            made["items"] = self._items(schema, notes, depth=depth)
+        _put_enum(schema, made, notes)
+        _put_bounds(schema, made, notes)
+        if schema.get("default") is not None:
+            made["default"] = schema["default"]
+        if "format" in schema:
+            notes.append(f"format: {schema['format'][:40]}")
+        return self._described(made, schema, notes)
+
+    def _one_of(self, schema: Schema, choices: Sequence[Schema], *, depth: int) -> Schema:
+        made = [self.node(choice, depth=depth + 1) for choice in choices]
+        made = [one for n, one in enumerate(made) if one not in made[:n]]
+        if depth >= self._depth_max or {} in made:
+            return self._described({}, schema, [])
+        if len(made) > 1:
+            return self._described({"anyOf": made[:ENUM_MAX]}, schema, [])
+        notes = [made[0]["description"]] if "description" in made[0] else []
+        return self._described(dict(made[0]), schema, [] if "description" in schema else notes)
+
+    def _items(self, schema: Schema, notes: list[str], *, depth: int) -> Schema:
+        places = schema.get("prefixItems", [])
+        if depth >= self._depth_max or not (places or schema.get("items")):
+            return {"type": "string"}
+        if not places:
+            return self.node(schema["items"], depth=depth + 1) or {"type": "string"}
+        made = [self.node(one, depth=depth + 1) for one in places]
+        notes.append("in this order: " + ", ".join(one.get("type", "any") for one in made))
+        made = [one for n, one in enumerate(made) if one and one not in made[:n]]
+        if not made:
+            return {"type": "string"}
+        return made[0] if len(made) == 1 else {"anyOf": made}
+
+    def _described(self, made: Schema, schema: Schema, notes: Sequence[str]) -> Schema:
+        words = [schema["description"]] if "description" in schema else []
+        if notes:
+            words.append(f"({'; '.join(notes)})")
+        text = " ".join(clean(" ".join(words)).split())
+        if text and self._has_words:
+            made["description"] = text[:ABOUT_CHARS_MAX]
+        else:
+            made.pop("description", None)
+        return made
+
+
+def _choices(schema: Schema) -> list[Schema]:
+    """What may stand here, one type each; empty where there is no choice. Null goes: a parameter
+    that may be null is one that can be left out."""
+    rest = {key: value for key, value in schema.items() if key not in {"anyOf", "oneOf"}}
+    found = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
+    if found:
+        base = {k: v for k, v in rest.items() if k not in {"description", "title", "default"}}
+        real = [one for one in found if one.get("type") != "null"]
+        return [_together(one, base) if base else one for one in real or found[:1]]
+    if isinstance(kinds := schema.get("type"), list):
+        real_kinds = [kind for kind in kinds if kind != "null"] or kinds[:1]
+        plain = {k: v for k, v in schema.items() if k not in {"description", "default"}}
+        return [{**plain, "type": kind} for kind in real_kinds]
+    return []
+
+
+def _kind(schema: Schema) -> str:
+    """The one type, by what else is said where none is named."""
+    if "type" in schema:
+        return "string" if schema["type"] == "null" else str(schema["type"])
+    if schema.keys() & {"properties", "required", "additionalProperties"}:
+        return "object"
+    if schema.keys() & {"items", "prefixItems", "minItems", "maxItems"}:
+        return "array"
+    if "enum" in schema and all(isinstance(one, str) for one in schema["enum"]):
+        return "string"
+    return ""
+
+
+def _put_enum(schema: Schema, made: Schema, notes: list[str]) -> None:
+    values = schema.get("enum")
+    if not values:
+        return
+    values = [one for one in values if one is not None][:ENUM_MAX]
+    if made.get("type") == "string" and values and all(_is_short(one) for one in values):
+        made["enum"] = list(dict.fromkeys(values))
+    elif values:
+        notes.append(f"one of: {', '.join(_word(one) for one in values)}")
+
+
+_BOUNDS: Mapping[str, tuple[str, ...]] = {
+    "integer": ("minimum", "maximum"),
+    "number": ("minimum", "maximum"),
+    "string": ("minLength", "maxLength", "pattern"),
+    "array": ("minItems", "maxItems"),
+}
+
+
+def _put_bounds(schema: Schema, made: Schema, notes: list[str]) -> None:
+    for key in _BOUNDS.get(made.get("type", ""), ()):
+        if key in schema:
+            made[key] = schema[key]
+    for key, words in (("exclusiveMinimum", "more than"), ("exclusiveMaximum", "less than")):
+        if key in schema:
+            notes.append(f"{words} {_word(schema[key])}")
+
+
+def _is_short(value: object) -> bool:
+    return isinstance(value, str) and clean(value) == value and 0 < len(value) <= ENUM_CHARS_MAX
+
+
+def _of_any_name(schema: Schema) -> list[str]:
+    more = schema.get("additionalProperties")
+    if not isinstance(more, dict):
+        return []
+    kind = _kind(more) if not isinstance(more.get("type"), list) else ""
+    return [f"any further names, each with {kind or 'a value'}"]
+
+
+def _word(value: Any) -> str:
+    return clean(json.dumps(value, ensure_ascii=False))[:60]

@@ -1,0 +1,366 @@
+"""All MCP servers of one bot, and the tools that they bring. Built by `bot.app`.
+
+Each server has a connection with a task of its own, so that one can fail without the others. What
+a server lists is offered once its content was approved: what a server lists when it is first seen
+is, since the owner configured it; whatever it adds or changes later waits (threat T23).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import structlog
+
+from agent.errors import Permanent, StorageError
+from agent.mcp.names import is_hidden, is_wanted, shown_name
+from agent.mcp.results import ResultReader
+from agent.mcp.schema import sendable
+from agent.mcp.session import Connection
+from agent.mcp.values import (
+    ApprovedTool,
+    Decision,
+    Health,
+    ServerHealth,
+    ServerOptions,
+    ServerTool,
+    Start,
+    Timing,
+    ToolApprovals,
+)
+from agent.text import clean
+from agent.tools.foreign import ForeignTool, ServerArguments
+from agent.tools.tool import Caller, Effect, Tool, ToolCard
+from agent.tools.workspace import Workspace
+
+DESCRIPTION_CHARS_MAX = 1_000
+GROUP = "mcp"
+LATE_S = 5.0
+"""How much later than the connection the tool's own limit comes: the connection says more."""
+
+CLOSING_S = 6.0
+"""As long as a server gets to end by itself; then its processes are killed."""
+
+TIMING = Timing()
+
+_log = structlog.get_logger(__name__)
+
+
+class McpRefused(Permanent):
+    """Something that the owner wanted of a server cannot be done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolState:
+    """One tool of a server, offered or not. `former` is the description that was approved, where
+    it is another one now."""
+
+    name: str
+    tool: str
+    decision: Decision
+    digest: str
+    description: str
+    effect: Effect
+    former: str = ""
+
+    @property
+    def is_offered(self) -> bool:
+        return self.decision is Decision.APPROVED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerState:
+    """One server as it is now, with its tools by name."""
+
+    options: ServerOptions
+    health: ServerHealth
+    tools: tuple[ToolState, ...]
+
+    @property
+    def waiting(self) -> tuple[ToolState, ...]:
+        """Tools that are off until they are approved."""
+        return tuple(one for one in self.tools if one.decision in {Decision.NEW, Decision.CHANGED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """Where servers live: the workspace, in which commands run and files are kept, and the
+    environment of which a command gets PATH, HOME and LANG."""
+
+    workspace: Path
+    env: Mapping[str, str]
+
+
+class McpServers:
+    """An async context manager: in it the servers run, and at its end they are gone.
+
+    `version` grows with each change of `tools()`.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[ServerOptions],
+        approvals: ToolApprovals,
+        home: Home,
+        *,
+        reserved: Collection[str] = (),
+        timing: Timing = TIMING,
+    ) -> None:
+        """`reserved` are the names of built-in tools, which no server gets."""
+        reader = ResultReader(Workspace(home.workspace))
+        self._servers = {
+            one.name: _Server(one, approvals, home, reader, reserved, timing)
+            for one in sorted(servers, key=lambda one: one.name)
+        }
+        self._group: asyncio.TaskGroup | None = None
+
+    async def __aenter__(self) -> Self:
+        self._group = asyncio.TaskGroup()
+        await self._group.__aenter__()
+        for server in self._servers.values():
+            server.begin(self._group)
+            if server.options.start is Start.EAGER:
+                server.connection.want()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._group is not None, "it was entered"
+        await asyncio.gather(*(server.end() for server in self._servers.values()))
+        await self._group.__aexit__(kind, error, traceback)
+
+    @property
+    def version(self) -> int:
+        """Another one whenever `tools()` has changed."""
+        return sum(server.version for server in self._servers.values())
+
+    def tools(self) -> tuple[Tool, ...]:
+        """What is offered now, by server and name. The tools of a server that is down stay, so
+        that a prompt keeps its beginning; a call of one says that it is down."""
+        return tuple(tool for server in self._servers.values() for tool in server.offered)
+
+    def states(self) -> tuple[ServerState, ...]:
+        """All servers, by name."""
+        return tuple(server.state for server in self._servers.values())
+
+    def wake(self) -> None:
+        """Starts the lazy ones. Returns at once; for each message."""
+        for server in self._servers.values():
+            server.connection.want()
+
+    async def settled(self, *, limit_s: float) -> None:
+        """Waits until each wanted server is up or has failed once, but no longer than this."""
+        waits = [
+            server.connection.settled.wait()
+            for server in self._servers.values()
+            if server.connection.is_wanted
+        ]
+        try:
+            async with asyncio.timeout(limit_s):
+                await asyncio.gather(*waits)
+        except TimeoutError:
+            _log.info("mcp.not_settled", limit_s=limit_s)
+
+    async def approve(
+        self, server: str, tool: str = "", *, digests: Mapping[str, str] | None = None
+    ) -> tuple[str, ...]:
+        """Approves one tool, by the server's name for it or ours; all that wait without one.
+
+        With `digests` (by the server's names) only exactly what was looked at. Returns the names
+        of those that were approved. Raises McpRefused, StorageError.
+        """
+        found = self._servers.get(server)
+        if found is None:
+            known = ", ".join(self._servers) or "none"
+            raise McpRefused(f"there is no MCP server {server[:64]!r} (there are: {known})")
+        return await found.approve(tool, digests)
+
+
+class _Server:
+    """One server: its connection, and what became of its tools."""
+
+    def __init__(
+        self,
+        options: ServerOptions,
+        approvals: ToolApprovals,
+        home: Home,
+        reader: ResultReader,
+        reserved: Collection[str],
+        timing: Timing,
+    ) -> None:
+        self.options = options
+        self.offered: tuple[Tool, ...] = ()
+        self.version = 0
+        self.connection = Connection(
+            options, folder=home.workspace, env=home.env, listed=self._listed, timing=timing
+        )
+        self._approvals = approvals
+        self._reader = reader
+        self._reserved = reserved
+        self._found: Mapping[str, ServerTool] = {}
+        self._states: tuple[ToolState, ...] = ()
+        self._task: asyncio.Task[None] | None = None
+        self._deciding = asyncio.Lock()
+
+    def begin(self, group: asyncio.TaskGroup) -> None:
+        """Starts the task; whether it connects is another matter."""
+        self._task = group.create_task(self.connection.run(), name=f"mcp {self.options.name}")
+
+    async def end(self) -> None:
+        """Ends the server; one that will not end is ended."""
+        assert self._task is not None, "it was begun"
+        self.connection.close()
+        if self.connection.health.health is Health.STARTING:
+            self._task.cancel()  # nobody waits for it any more
+        await asyncio.wait([self._task], timeout=CLOSING_S)
+        self._task.cancel()
+
+    @property
+    def state(self) -> ServerState:
+        return ServerState(options=self.options, health=self.connection.health, tools=self._states)
+
+    async def approve(self, tool: str, digests: Mapping[str, str] | None) -> tuple[str, ...]:
+        async with self._deciding:
+            chosen = [one for one in self._states if not tool or tool in {one.tool, one.name}]
+            if tool and not chosen:
+                raise McpRefused(f"{self.options.name} has no tool {tool[:64]!r}")
+            waiting = [one for one in chosen if not one.is_offered]
+            waiting = [one for one in waiting if one.decision is not Decision.NOT_WANTED]
+            for one in waiting:
+                if digests is not None and digests.get(one.tool) != one.digest:
+                    raise McpRefused(
+                        f"{one.name} has changed since you looked at it: look at it again"
+                    )
+            approved = [_approved(self._found[one.tool]) for one in waiting]
+            await self._approvals.approve(self.options.name, approved)
+            await self._decide()
+            return tuple(one.name for one in waiting)
+
+    async def _listed(self, tools: Sequence[ServerTool]) -> None:
+        """The server's list, new or again. What cannot be decided now stays as it was."""
+        found: dict[str, ServerTool] = {}
+        for tool in tools:
+            if not is_hidden(tool.name):
+                found.setdefault(tool.name, tool)
+        async with self._deciding:
+            self._found = found
+            try:
+                await self._decide()
+            except StorageError as error:
+                _log.warning("mcp.not_decided", server=self.options.name, reason=str(error))
+
+    async def _decide(self) -> None:
+        wanted = [t for t in self._found.values() if is_wanted(t.name, self.options.tools)]
+        approved = await self._approvals.approved(self.options.name)
+        if approved is None:  # the owner has just configured it
+            first = [_approved(tool) for tool in wanted]
+            await self._approvals.approve(self.options.name, first)
+            approved = {one.tool: one for one in first}
+        states = [self._state(tool, approved) for tool in self._found.values()]
+        self._states = tuple(sorted(states, key=lambda one: one.name))
+        self._offer([one for one in self._states if one.is_offered])
+        waiting = [one.name for one in self.state.waiting]
+        if waiting:
+            _log.warning("mcp.waits_for_approval", server=self.options.name, tools=waiting)
+
+    def _state(self, tool: ServerTool, approved: Mapping[str, ApprovedTool]) -> ToolState:
+        digest, known = digest_of(tool), approved.get(tool.name)
+        if not is_wanted(tool.name, self.options.tools):
+            decision = Decision.NOT_WANTED
+        elif known is None:
+            decision = Decision.NEW
+        elif known.digest != digest:
+            decision = Decision.CHANGED
+        else:
+            decision = Decision.APPROVED
+        return ToolState(
+            name=shown_name(self.options.name, tool.name, reserved=self._reserved),
+            tool=tool.name,
+            decision=decision,
+            digest=digest,
+            description=described(tool),
+            effect=effect_of(tool, self.options),
+            former=known.description if known and decision is Decision.CHANGED else "",
+        )
+
+    def _offer(self, states: Sequence[ToolState]) -> None:
+        """Makes the tools anew where anything of them changed."""
+        former = {tool.card.name: tool for tool in self.offered}
+        made = [self._tool(state) for state in states]
+        kept = tuple(
+            former[tool.card.name] if _is_same(former.get(tool.card.name), tool) else tool
+            for tool in made
+        )
+        if kept != self.offered:
+            self.offered = kept
+            self.version += 1
+
+    def _tool(self, state: ToolState) -> Tool:
+        tool, options = self._found[state.tool], self.options
+        is_harmless = state.effect is Effect.NONE
+        card = ToolCard(
+            name=state.name,
+            description=state.description,
+            arguments=ServerArguments(tool.schema, shown=sendable(tool.schema)),
+            group=GROUP,
+            effect=state.effect,
+            redo="repeat" if is_harmless else "idempotent" if tool.idempotent else "once",
+            trust=options.trust,
+            timeout_s=options.timeout_s + LATE_S,
+            server=options.name,
+            server_about=options.about,
+            status=f"asking {options.name}",
+        )
+
+        async def call(arguments: dict[str, Any], caller: Caller) -> str:
+            result = await self.connection.call(state.tool, arguments)
+            return await self._reader.text(result, caller)
+
+        return ForeignTool(card, call)
+
+
+def digest_of(tool: ServerTool) -> str:
+    """What the owner approves: all that a model reads of it, and what it is said to change."""
+    content = [tool.name, tool.description, tool.schema, tool.read_only, tool.idempotent]
+    written = json.dumps(content, sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(written.encode()).hexdigest()
+
+
+def described(tool: ServerTool) -> str:
+    """The description as a model sees it: readable and not too long. Never empty: some providers
+    refuse that."""
+    text = clean(tool.description).strip()
+    if len(text) > DESCRIPTION_CHARS_MAX:
+        text = text[: DESCRIPTION_CHARS_MAX - 1].rstrip() + "…"
+    return text or f"{clean(tool.name)[:64]}, which its server does not describe."
+
+
+def effect_of(tool: ServerTool, options: ServerOptions) -> Effect:
+    """The server's word counts, unless the owner said otherwise."""
+    if options.outside and is_wanted(tool.name, options.outside):
+        return Effect.OUTSIDE
+    if options.read_only and is_wanted(tool.name, options.read_only):
+        return Effect.NONE
+    return Effect.NONE if tool.read_only else Effect.OUTSIDE
+
+
+def _approved(tool: ServerTool) -> ApprovedTool:
+    return ApprovedTool(tool=tool.name, digest=digest_of(tool), description=described(tool))
+
+
+def _is_same(former: Tool | None, tool: Tool) -> bool:
+    """Whether a model, and the gate, would see no difference."""
+    if former is None:
+        return False
+    old, new = former.card, tool.card
+    return old.spec() == new.spec() and (old.effect, old.redo) == (new.effect, new.redo)

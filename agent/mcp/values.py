@@ -1,0 +1,167 @@
+"""What is known of MCP servers: their options, the tools they list, what a call gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from agent.errors import Permanent, Temporary
+from agent.tools.tool import Trust
+
+CALL_S = 60.0
+
+
+class Start(StrEnum):
+    """When a server is started: with the bot, or when a message first has need of tools."""
+
+    LAZY = "lazy"
+    EAGER = "eager"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """One `[mcp.NAME]`. A `command` is run on this machine; else `url` is spoken to.
+
+    `tools`: globs of what is offered, empty for all. `read_only` and `outside` are globs by which
+    the owner corrects what the server says of its tools; `outside` wins. `env` and `headers` may
+    hold secrets. All globs are matched with the names as the server gives them.
+    """
+
+    name: str
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    about: str = ""
+    tools: tuple[str, ...] = ()
+    read_only: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
+    trust: Trust = Trust.UNTRUSTED
+    timeout_s: float = CALL_S
+    start: Start = Start.LAZY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Seconds. A server that fails is started again after `backoff_s` x 2^n, n up to
+    `backoff_doublings`; `steady_s` without trouble make n zero again."""
+
+    connect_s: float = 60.0
+    list_s: float = 20.0
+    refresh_s: float = 600.0
+    backoff_s: float = 10.0
+    backoff_doublings: int = 5
+    steady_s: float = 60.0
+
+    def pause_s(self, failures: int) -> float:
+        """How long to wait after this many failures in a row (at least one)."""
+        return float(self.backoff_s * 2 ** min(failures - 1, self.backoff_doublings))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerTool:
+    """A tool as its server lists it: nothing here is ours, and nothing of it was checked."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    read_only: bool = False
+    idempotent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextPart:
+    """Words of a result; `uri` where they come from, if the server says so."""
+
+    text: str
+    uri: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlobPart:
+    """An image, a sound or a file, in base64 as it came."""
+
+    data: str
+    mime: str
+    uri: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkPart:
+    """Something that the server points to. It is told, and never opened."""
+
+    uri: str
+    name: str = ""
+    mime: str = ""
+
+
+Part = TextPart | BlobPart | LinkPart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerResult:
+    """What a call gave. `structured` is any JSON value; None when there is none."""
+
+    parts: Sequence[Part] = ()
+    structured: Any = None
+    is_error: bool = False
+
+
+class Health(StrEnum):
+    """How a server is."""
+
+    IDLE = "idle"
+    STARTING = "starting"
+    UP = "up"
+    DOWN = "down"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerHealth:
+    """The same with reasons: `trouble` is a sentence, `retry_s` when it is tried again."""
+
+    health: Health
+    trouble: str = ""
+    retry_s: float | None = None
+    server: str = ""
+    """Name and version as the server gives them."""
+
+
+class Decision(StrEnum):
+    """Whether the owner let a tool be offered, as it is now."""
+
+    APPROVED = "approved"
+    NEW = "new"
+    CHANGED = "changed"
+    NOT_WANTED = "not wanted"
+    """Left out by the globs of the settings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovedTool:
+    """What the owner agreed to: exactly the content that `digest` names."""
+
+    tool: str
+    digest: str
+    description: str = ""
+
+
+class ToolApprovals(Protocol):
+    """Keeps which tools of which servers were approved. Raises StorageError."""
+
+    async def approved(self, server: str) -> Mapping[str, ApprovedTool] | None:
+        """By tool; None for a server that was never seen."""
+
+    async def approve(self, server: str, tools: Sequence[ApprovedTool]) -> None:
+        """Adds or replaces; from now on the server was seen, also with no tools."""
+
+
+class ServerDown(Temporary):
+    """The server cannot be reached now; the text says so, and when it is tried again."""
+
+
+class ServerRefused(Permanent):
+    """The server's own word that a call failed, or an answer of it that nobody can read."""

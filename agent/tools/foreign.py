@@ -1,0 +1,271 @@
+"""A tool that somebody else wrote: its arguments read by its own schema, its call passed on.
+
+The model was shown a simpler copy of that schema; here the original counts. Built by `agent.mcp`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
+from typing import Any
+
+from agent.text import without_surrogates
+from agent.tools.arguments import ERRORS_SHOWN_MAX, ArgumentsWrong
+from agent.tools.json_schema import Schema, inlined, shown_properties
+from agent.tools.tool import Caller, ToolCard
+
+DATA_DEPTH_MAX = 64
+STEPS_MAX = 20_000
+"""How many places are looked at to coerce one call's arguments; the rest is left as it is."""
+
+CHOICE_STEPS = 10
+MESSAGE_CHARS_MAX = 160
+
+CallServer = Callable[[dict[str, Any], Caller], Awaitable[str]]
+"""Passes a call on. Raises AssistantError; the text it returns is the server's."""
+
+
+class ServerArguments:
+    """Implements `agent.tools.arguments.ForeignArguments`."""
+
+    def __init__(self, original: Mapping[str, Any], *, shown: Mapping[str, Any]) -> None:
+        """`shown` is the copy for the model."""
+        self._schema = _as_object(inlined(original))
+        self._shown = shown
+
+    def schema(self) -> Mapping[str, Any]:
+        """As a model is shown it."""
+        return self._shown
+
+    def parse(self, data: dict[str, Any]) -> dict[str, Any]:
+        """What the server is sent. Raises ArgumentsWrong."""
+        arguments = _Coercer().value(_plain(data), self._schema)
+        wrong = _problems(arguments, self._schema)
+        if wrong:
+            raise ArgumentsWrong("; ".join(wrong) + ".")
+        assert isinstance(arguments, dict), "an object stays one"
+        return arguments
+
+
+class ForeignTool:
+    """Implements `agent.tools.tool.Tool`."""
+
+    def __init__(self, card: ToolCard, call: CallServer) -> None:
+        self._card = card
+        self._call = call
+
+    @property
+    def card(self) -> ToolCard:
+        return self._card
+
+    async def run(self, arguments: dict[str, Any], caller: Caller) -> str:
+        """The server's answer as text."""
+        return await self._call(arguments, caller)
+
+
+def _as_object(schema: Schema) -> Schema:
+    """Arguments are an object, whatever a server says of them."""
+    return {**schema, "type": "object"}
+
+
+# --- what JSON allows ----------------------------------------------------------------------------
+
+
+def _plain(data: Any, depth: int = 0) -> Any:
+    """A copy that can be sent as JSON. Raises ArgumentsWrong."""
+    if depth > DATA_DEPTH_MAX:
+        raise ArgumentsWrong(f"the arguments are nested deeper than {DATA_DEPTH_MAX} levels.")
+    if isinstance(data, str):
+        return without_surrogates(data)
+    if isinstance(data, float) and not math.isfinite(data):
+        raise ArgumentsWrong("NaN and Infinity are no numbers in JSON.")
+    if isinstance(data, list):
+        return [_plain(one, depth + 1) for one in data]
+    if isinstance(data, dict):
+        return {without_surrogates(str(k)): _plain(v, depth + 1) for k, v in data.items()}
+    return data
+
+
+# --- coercion ------------------------------------------------------------------------------------
+
+
+class _Coercer:
+    """Turns what a model wrote into what the schema wants, where only one thing can be meant."""
+
+    def __init__(self) -> None:
+        self._left = STEPS_MAX
+
+    def value(self, value: Any, schema: Schema) -> Any:
+        self._left -= 1
+        if self._left < 0 or not schema:
+            return value
+        value = _scalar(value, schema)
+        if isinstance(value, dict):
+            value = self._object(value, schema)
+        elif isinstance(value, list):
+            value = self._array(value, schema)
+        for part in schema.get("allOf", ()):
+            value = self.value(value, part)
+        for key in ("anyOf", "oneOf"):
+            if key in schema:
+                value = self._chosen(value, schema[key])
+        return value
+
+    def _object(self, value: dict[str, Any], schema: Schema) -> dict[str, Any]:
+        properties = schema.get("properties", {})
+        originals = shown_properties(properties)
+        required = schema.get("required", ())
+        made: dict[str, Any] = {}
+        for key, one in value.items():
+            name = key if key in properties else originals.get(key, key)
+            wanted = properties.get(name)
+            if wanted is None:
+                more = schema.get("additionalProperties")
+                made[name] = self.value(one, more) if isinstance(more, dict) else one
+            elif one is not None or name in required or _takes_null(wanted):
+                made[name] = self.value(one, wanted)
+        return made
+
+    def _array(self, value: list[Any], schema: Schema) -> list[Any]:
+        places, items = schema.get("prefixItems", []), schema.get("items", {})
+        return [
+            self.value(one, places[n] if n < len(places) else items) for n, one in enumerate(value)
+        ]
+
+    def _chosen(self, value: Any, choices: list[Schema]) -> Any:
+        """The value as the first choice takes it that fits; unchanged where one fits already."""
+        self._left -= CHOICE_STEPS * len(choices)
+        if self._left < 0 or any(_is_valid(value, choice) for choice in choices):
+            return value
+        for choice in choices:
+            coerced = self.value(value, choice)
+            if _is_valid(coerced, choice):
+                return coerced
+        return value
+
+
+def _takes_null(schema: Schema) -> bool:
+    return bool(schema) and _is_valid(None, schema)
+
+
+def _scalar(value: Any, schema: Schema) -> Any:
+    wanted = _types(schema)
+    if not wanted or _has_type(value, wanted):
+        if isinstance(value, float) and "integer" in wanted and "number" not in wanted:
+            return int(value)
+        return _listed(value, schema)
+    if isinstance(value, str):
+        return _of_text(value, wanted)
+    if "string" in wanted and isinstance(value, int | float) and not isinstance(value, bool):
+        return json.dumps(value)
+    return value
+
+
+def _types(schema: Schema) -> tuple[str, ...]:
+    named = schema.get("type", ())
+    return (named,) if isinstance(named, str) else tuple(named)
+
+
+def _has_type(value: Any, wanted: tuple[str, ...]) -> bool:
+    match value:
+        case None:
+            return "null" in wanted
+        case bool():
+            return "boolean" in wanted
+        case int():
+            return "integer" in wanted or "number" in wanted
+        case float():
+            return "number" in wanted or ("integer" in wanted and value.is_integer())
+        case str():
+            return "string" in wanted
+        case list():
+            return "array" in wanted
+        case _:
+            return "object" in wanted
+
+
+_WORDS = {"true": True, "false": False}
+
+
+def _of_text(text: str, wanted: tuple[str, ...]) -> Any:
+    """A number, a truth, a list or an object that was written as a string."""
+    bare = text.strip()
+    if "boolean" in wanted and bare.lower() in _WORDS:
+        return _WORDS[bare.lower()]
+    try:
+        read = json.loads(bare)
+        if isinstance(read, float) and "integer" in wanted and read.is_integer():
+            read = int(read)
+        read = _plain(read)
+    except (ValueError, RecursionError):  # ArgumentsWrong is a ValueError
+        return text
+    return read if not isinstance(read, str) and _has_type(read, wanted) else text
+
+
+def _listed(value: Any, schema: Schema) -> Any:
+    """The one allowed value that is written the same, such as 2 for `"2"`."""
+    allowed = schema.get("enum", [schema["const"]] if "const" in schema else [])
+    if not allowed or any(_same(value, one) for one in allowed) or not isinstance(value, str):
+        return value
+    alike = [one for one in allowed if not isinstance(one, str) and _written(one) == value]
+    return alike[0] if len(alike) == 1 else value
+
+
+def _same(left: Any, right: Any) -> bool:
+    return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)
+
+
+def _written(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return ""
+
+
+# --- validation ----------------------------------------------------------------------------------
+
+
+@cache
+def _validator() -> Any:
+    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+    from jsonschema.validators import extend  # type: ignore[import-untyped]
+
+    # No searching by a pattern of a stranger: the server may do that itself.
+    return extend(Draft202012Validator, {"pattern": lambda *_: None})
+
+
+def _is_valid(value: Any, schema: Schema) -> bool:
+    return bool(_validator()(schema).is_valid(value))
+
+
+def _problems(value: Any, schema: Schema) -> list[str]:
+    """What is wrong, in words for the model. The schema has no references and no patterns, so
+    that this ends."""
+    from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
+
+    found = list(_validator()(schema).iter_errors(value))
+    words = []
+    for error in found[:ERRORS_SHOWN_MAX]:
+        deepest = best_match([error]) or error
+        where = ".".join(str(part)[:60] for part in deepest.absolute_path) or "the arguments"
+        words.append(f"'{where}': {_cut(_said(deepest))}")
+    if len(found) > ERRORS_SHOWN_MAX:
+        words.append(f"and {len(found) - ERRORS_SHOWN_MAX} more problems")
+    return words
+
+
+def _said(error: Any) -> str:
+    if error.validator == "required" and isinstance(error.instance, dict):
+        missing = [name for name in error.validator_value if name not in error.instance]
+        return f"missing: {', '.join(missing)}"
+    if error.validator == "additionalProperties" and isinstance(error.instance, dict):
+        known = error.schema.get("properties", {})
+        unknown = [name for name in error.instance if name not in known]
+        return f"unknown: {', '.join(unknown)} (known: {', '.join(known) or 'none'})"
+    return str(error.message)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MESSAGE_CHARS_MAX else text[:MESSAGE_CHARS_MAX] + "…"
