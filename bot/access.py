@@ -313,6 +313,10 @@ class Access:
         """When each person last wrote something that was not a command, in epoch ms."""
         return await self._store.last_seen()
 
+    async def private_chats(self, person_id: PersonId) -> Sequence[str]:
+        """Address keys of the chats that are this person's alone; the usual one first."""
+        return await self._store.private_chats(person_id)
+
     def as_json(self, seen: Mapping[PersonId, int] | None = None) -> dict[str, Any]:
         """The directory for a table or `--json`; codes that are past are left out. `seen` is what
         `last_seen` says."""

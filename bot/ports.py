@@ -149,6 +149,9 @@ class PeopleStore(Protocol):
     async def last_seen(self) -> Mapping[PersonId, int]:
         """When the newest turn of each person began to wait, in epoch milliseconds."""
 
+    async def private_chats(self, person_id: PersonId) -> Sequence[str]:
+        """Address keys of the chats that are this person's alone; the usual one first."""
+
     async def remove_address(self, address: str) -> None:
         """Takes an address away; the person's rows stay."""
 

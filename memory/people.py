@@ -68,11 +68,17 @@ and tables.name not in ('addresses', 'link_codes')
 _LAST_SEEN = """
 select person_id, max(created_ms) from turns where inbox_id is not null group by person_id
 """
-_OWNER_ADDRESS = """
-select address from addresses join people on people.id = addresses.person_id
-where role = 'owner' and address glob 'telegram:[0-9]*' and not address glob 'telegram:*[^0-9]*'
-order by addresses.created_ms, addresses.rowid limit 1
+_TELEGRAM_CHATS = """
+select address from addresses
+where person_id = ? and address glob 'telegram:[0-9]*' and not address glob 'telegram:*[^0-9]*'
+order by created_ms, rowid
 """
+# A member's address on Slack is not where they read: the chat is known once they have written.
+_SLACK_CHATS = """
+select lane from turns where person_id = ? and lane glob 'slack:D*' and not lane glob 'slack:*:*'
+group by lane order by max(seq) desc
+"""
+_OWNERS = "select id from people where role = 'owner' order by created_ms, rowid"
 
 
 class SqlitePeople:
@@ -162,6 +168,10 @@ class SqlitePeople:
             lambda c: {PersonId(whose): ms for whose, ms in c.execute(_LAST_SEEN)}
         )
 
+    async def private_chats(self, person_id: PersonId) -> Sequence[str]:
+        """Address keys of the chats that are this person's alone; the usual one first."""
+        return await self._database.read(lambda c: private_chats(c, person_id))
+
     async def remove_address(self, address: str) -> None:
         """Takes an address away; the person's rows stay."""
         await self._change(_REMOVE_ADDRESS, (address,))
@@ -187,8 +197,18 @@ class SqlitePeople:
 
 def owner_address(connection: sqlite3.Connection) -> str | None:
     """The private chat where the owner can be told something, if there is one."""
-    row = connection.execute(_OWNER_ADDRESS).fetchone()
-    return None if row is None else str(row[0])
+    for (owner,) in connection.execute(_OWNERS).fetchall():
+        for chat in private_chats(connection, owner):
+            return chat
+    return None
+
+
+def private_chats(connection: sqlite3.Connection, person_id: str) -> list[str]:
+    """Where this person alone reads: on Telegram by the verified address, on Slack where they have
+    written in private."""
+    found = connection.execute(_TELEGRAM_CHATS, (person_id,)).fetchall()
+    found += connection.execute(_SLACK_CHATS, (person_id,)).fetchall()
+    return [str(row[0]) for row in found]
 
 
 def _add_address(

@@ -1,0 +1,48 @@
+"""The group `system`: how the assistant itself is doing."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from agent.messages import Role
+from agent.tools.arguments import Arguments
+from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
+
+
+class TellsStatus(Protocol):
+    """Says how the bot is doing, a line each; `bot.status` is one."""
+
+    async def lines(self, *, for_owner: bool, lane: str = "") -> list[str]: ...
+
+
+def system_tools(status: TellsStatus) -> tuple[Tool, ...]:
+    """All tools of this group."""
+    return (GetStatus(status),)
+
+
+class GetStatusArguments(Arguments):
+    """No arguments."""
+
+
+class GetStatus:
+    """The lines of /status: to the owner alone what is the machine's own."""
+
+    card = ToolCard(
+        name="get_status",
+        description="How this assistant is doing: version, model, channels, servers, cost today.",
+        arguments=GetStatusArguments,
+        group="system",
+        effect=Effect.NONE,
+        redo="repeat",
+        trust=Trust.OURS,
+        status="looking at myself …",
+    )
+
+    def __init__(self, status: TellsStatus) -> None:
+        self._status = status
+
+    async def run(self, arguments: GetStatusArguments, caller: Caller) -> str:
+        """One line each."""
+        is_owner_alone = caller.role is Role.OWNER and not caller.is_group
+        lines = await self._status.lines(for_owner=is_owner_alone, lane=caller.address.key)
+        return "\n".join(lines)

@@ -1,0 +1,65 @@
+"""The tool send_message: only to chats of the person, never to a stranger by a slip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from agent.messages import PersonId
+from agent.tools.message import OwnChat, SendMessage
+from agent.tools.tool import Needs
+from tests.agent.tools.given import GROUP, OWNER, call, run_tool
+
+
+class KeptMessages:
+    """Implements Messenger."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, str]] = []
+
+    async def chats(self, person_id: PersonId) -> Sequence[OwnChat]:
+        return [OwnChat(lane="telegram:42"), OwnChat(lane="slack:D1")]
+
+    async def send(self, lane: str, text: str) -> None:
+        self.sent.append((lane, text))
+
+
+@pytest.mark.parametrize(
+    ("chat", "lane"),
+    [
+        ("", "telegram:42"),
+        ("slack", "slack:D1"),
+        ("Slack:D1", "slack:D1"),
+        ("telegram:43", "telegram:42"),
+        ("nowhere", "telegram:42"),
+        ("-100", "telegram:42"),
+    ],
+)
+async def test_a_chat_that_is_not_the_persons_becomes_the_current_one(chat: str, lane: str) -> None:
+    kept = KeptMessages()
+
+    result = await run_tool(
+        SendMessage(kept), call("send_message", {"text": "hi", "chat": chat}), OWNER
+    )
+
+    assert result.ok
+    assert kept.sent == [(lane, "hi")]
+
+
+async def test_in_a_group_without_a_chat_it_goes_to_the_group() -> None:
+    kept = KeptMessages()
+
+    await run_tool(SendMessage(kept), call("send_message", {"text": "hi"}), GROUP)
+
+    assert kept.sent == [(GROUP.address.key, "hi")]
+
+
+def test_another_chat_is_a_target_and_this_one_is_none() -> None:
+    tool = SendMessage(KeptMessages())
+    arguments = tool.card.arguments
+    assert isinstance(arguments, type)
+
+    assert tool.needs(arguments(text="hi"), OWNER) == Needs()
+    assert tool.needs(arguments(text="hi", chat="telegram:42"), OWNER) == Needs()
+    assert tool.needs(arguments(text="hi", chat="slack:D1"), OWNER) == Needs(target="slack:D1")

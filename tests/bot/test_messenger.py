@@ -1,0 +1,55 @@
+"""Messages besides the answer: whose chats they may go to, and what the chat knows of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent.messages import PersonId, Role, RunId
+from agent.ports import NewRun
+from agent.stored import NewMessage, Person
+from bot.access import Access
+from bot.messenger import NOTED, BotMessenger
+from memory.conversations import SqliteConversations
+from memory.database import Database
+from memory.journal import SqliteJournal
+from memory.people import SqlitePeople
+from tests.fakes import FixedClock
+
+
+async def test_a_persons_chats_are_theirs_alone_and_what_is_sent_is_known_there(
+    tmp_path: Path,
+) -> None:
+    clock = FixedClock()
+    said: list[NewMessage] = []
+
+    async def say(message: NewMessage) -> None:
+        said.append(message)
+
+    async with Database.open(tmp_path / "hearthbot.db", clock=clock) as database:
+        people = SqlitePeople(database)
+        for name, addresses in (
+            ("p1", ("telegram:42", "slack:T1:U1", "console:local")),
+            ("p2", ("telegram:43",)),
+        ):
+            await people.add_person(
+                Person(id=PersonId(name), role=Role.MEMBER, name=name, addresses=addresses)
+            )
+        journal = SqliteJournal(database)
+        for lane, whose in (("slack:D7", "p1"), ("slack:D8", "p2"), ("slack:C1", "p1")):
+            await journal.submit(
+                NewRun(run_id=RunId(lane), lane=lane, by=PersonId(whose), payload={})
+            )
+        access = Access(
+            people, policy="pairing", allowed=[], clock=clock, deliver=lambda rows: None
+        )
+        await access.load()
+        conversations = SqliteConversations(database)
+        messenger = BotMessenger(access, conversations, say)
+
+        chats = [chat.lane for chat in await messenger.chats(PersonId("p1"))]
+        await messenger.send("slack:D7", "Your table is booked.")
+        history = await conversations.history(await conversations.current("slack:D7"))
+
+    assert chats == ["telegram:42", "slack:D7"]
+    assert said == [NewMessage(lane="slack:D7", text="Your table is booked.")]
+    assert [text for _, text in history.notes] == [f"{NOTED}Your table is booked."]
