@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import pytest
@@ -17,6 +18,7 @@ import pytest
 from agent.errors import StepUnknown, StorageFull, StorageLocked, TurnChanged, TurnStopped
 from agent.messages import Address, ConversationId, PersonId, RunId
 from agent.ports import (
+    ChildOf,
     InboxState,
     Json,
     NewRun,
@@ -65,6 +67,9 @@ class Lab(Protocol):
 
     async def settled(self) -> None:
         """Returns once nothing in the open engine runs or waits."""
+
+    async def lane_settled(self, lane: str) -> None:
+        """The same, of a lane and what works for it."""
 
     async def new_run(
         self, run_id: str, *, lane: str = LANE, by: str = "p1", message_id: str = ""
@@ -1021,6 +1026,280 @@ class EngineSuite:
                 break
         assert n > 20
 
+    # subagents
+
+    async def test_a_child_runs_beside_its_parent_which_gets_its_result(self, lab: Lab) -> None:
+        program = Family(lab, family)
+
+        await _finish(lab, program, "f1-a")
+
+        _assert_family_done(await lab.turns(), "f1")
+
+    async def test_a_lane_is_idle_once_its_children_are(self, lab: Lab) -> None:
+        gate = Gate()
+        program = Family(lab, family, {"work": gate})
+        idle: list[str] = []
+
+        async with lab.engine(program) as engine:
+            await engine.start()
+            await engine.submit(await lab.new_run("f1-a"))
+            await gate.entered.wait()
+            for _ in range(20):
+                await asyncio.sleep(0)
+            waiting = asyncio.ensure_future(lab.lane_settled(LANE))
+            waiting.add_done_callback(lambda _: idle.append("idle"))
+            await asyncio.sleep(0.01)
+            before = list(idle)
+            gate.leave.set()
+            await waiting
+
+        assert (before, idle) == ([], ["idle"])
+        assert (await lab.turns())["f1-a"].replies == ("f1-a heard: f1-k did it",)
+
+    @pytest.mark.case("AG-07")
+    async def test_cancel_ends_the_children_of_the_lane_too(self, lab: Lab) -> None:
+        gate = Gate()
+        program = Family(lab, family, {"work": gate}, elsewhere=("f2",))
+
+        async with lab.engine(program) as engine:
+            await engine.start()
+            await engine.submit(await lab.new_run("f1-a"))
+            await engine.submit(await lab.new_run("f2-a", lane=OTHER_LANE))
+            await until(lambda: gate.inside == 4)
+            nobody = await engine.cancel(LANE, by=PersonId("p2"))
+            ended = await engine.cancel(LANE)
+            at_once = await lab.turns()
+            gate.leave.set()
+            await lab.settled()
+
+        assert (nobody, ended) == (0, 3)
+        assert {at_once[name].status for name in ("f1-k", "f1-b")} == {"cancelled"}
+        turns = await lab.turns()
+        assert turns["f1-a"].status == "cancelled"
+        assert "f1-b-report" not in turns
+        _assert_family_done(turns, "f2")
+
+    async def test_a_child_alone_may_be_cancelled_and_its_parent_goes_on(self, lab: Lab) -> None:
+        gate = Gate()
+        program = Family(lab, family, {"work": gate})
+
+        async with lab.engine(program) as engine:
+            await engine.start()
+            await engine.submit(await lab.new_run("f1-a"))
+            await until(lambda: gate.inside == 2)
+            ended = await engine.cancel("agent:f1-k")
+            gate.leave.set()
+            await lab.settled()
+
+        assert ended == 1
+        assert (await lab.turns())["f1-a"].replies == ("f1-a heard: stopped",)
+
+    async def test_a_child_whose_parent_ends_without_it_is_ended(self, lab: Lab) -> None:
+        gate = Gate()
+
+        async def main(ctx: TurnContext, payload: Json) -> str:
+            if payload["text"].endswith("-a"):
+                await ctx.step("start", payload)
+                raise ZeroDivisionError
+            return str((await ctx.step("work", payload))["out"])
+
+        program = Family(lab, main, {"work": gate})
+        async with lab.engine(program) as engine:
+            await engine.start()
+            await engine.submit(await lab.new_run("f1-a"))
+            await until(lambda: gate.cancelled == 1)
+            gate.leave.set()
+            await lab.settled()
+
+        turns = await lab.turns()
+        assert turns["f1-a"].status == "failed"
+        assert turns["f1-k"].status == "cancelled"
+        assert turns["f1-b"].status == "done"
+
+    async def test_a_run_may_have_a_time_limit_of_its_own(self, lab: Lab) -> None:
+        gate = Gate()
+        program = Family(lab, family, {"work": gate})
+        program.limits = {"f1-k": 1_000.0, "f1-b": 2_000.0}
+
+        async with lab.engine(program, EngineLimits(turn_s=300)) as engine:
+            await engine.start()
+            await engine.submit(await lab.new_run("f1-a"))
+            await until(lambda: gate.inside == 2)
+            await _until_suspended(lab, "f1-a")
+            leap(301)
+            await asyncio.sleep(0.001)
+            early = gate.cancelled
+            leap(1_001)
+            await until(lambda: gate.cancelled == 1)
+            gate.leave.set()
+            await lab.settled()
+
+        assert early == 0
+        turns = await lab.turns()
+        assert [turns[name].status for name in ("f1-k", "f1-b")] == ["failed", "done"], turns
+        assert turns["f1-a"].replies == (f"f1-a heard: {TIME_LIMIT}",)
+
+    async def test_the_time_limit_of_a_run_survives_a_restart(self, lab: Lab) -> None:
+        gate = Gate()
+        program = Family(lab, family, {"work": gate})
+        program.limits = {"f1-k": 1_000.0, "f1-b": 1_000.0}
+
+        async with lab.engine(program) as engine:
+            await engine.start()
+            await engine.submit(await lab.new_run("f1-a"))
+            await until(lambda: gate.inside == 2)
+            await _until_suspended(lab, "f1-a")
+        gate.cancelled = 0
+        async with lab.engine(program, EngineLimits(turn_s=300)) as engine:
+            await engine.start()
+            await until(lambda: gate.inside == 2)
+            await _until_suspended(lab, "f1-a")
+            leap(301)
+            await asyncio.sleep(0.001)
+            assert gate.cancelled == 0
+            gate.leave.set()
+            await lab.settled()
+
+        _assert_family_done(await lab.turns(), "f1")
+
+    async def test_what_follows_an_end_waits_its_turn_and_steers_nobody(self, lab: Lab) -> None:
+        work, busy = Gate(), Gate()
+        program = Family(lab, family, {"work": work, "busy": busy})
+
+        async with lab.engine(program) as engine:
+            await engine.start()
+            await engine.submit(await lab.new_run("f1-a"))
+            await until(lambda: work.inside == 2)
+            await engine.submit(await lab.new_run("busy"))
+            await busy.entered.wait()
+            work.leave.set()
+            await until(lambda: ("recorded", "f1-b:work") in lab.told())
+            await engine.submit(await lab.new_run("steering"))
+            busy.leave.set()
+            await lab.settled()
+
+        turns = await lab.turns()
+        assert turns["busy"].replies == ("busy+steering",)
+        assert turns["steering"].status == "joined"
+        _assert_family_done(turns, "f1")
+        assert (await lab.replies())[0] == "busy"
+
+    async def test_with_collect_what_follows_an_end_takes_nothing_in(self, lab: Lab) -> None:
+        program = Family(lab, family)
+        lab.clock.hold()
+
+        async with lab.engine(program, EngineLimits(queue="collect")) as engine:
+            await engine.start()
+            await engine.submit(await lab.new_run("f1-a"))
+            await lab.clock.asleep.wait()
+            lab.clock.wake()
+            await lab.settled()
+
+        _assert_family_done(await lab.turns(), "f1")
+
+    @pytest.mark.parametrize("state", ["suspended", "woken"])
+    async def test_a_parent_that_waits_survives_a_restart(self, lab: Lab, state: str) -> None:
+        gate = Gate()
+        program = Family(lab, family, {"work": gate})
+        async with lab.engine(program) as engine:
+            await engine.start()
+            await engine.submit(await lab.new_run("f1-a"))
+            await until(lambda: gate.inside == 2)
+            if state == "woken":
+                gate.leave.set()
+                await until(lambda: ("recorded", "f1-k:work") in lab.told())
+        gate.leave.set()
+
+        await _finish(lab, program)
+
+        _assert_family_done(await lab.turns(), "f1")
+
+    @pytest.mark.case("HI-11")
+    @pytest.mark.parametrize("after", [False, True])
+    async def test_a_kill_around_any_use_of_the_store_gives_each_parent_one_result(
+        self, lab: Lab, after: bool
+    ) -> None:
+        program = Family(lab, family)
+        n = 0
+        while True:
+            n += 1
+            name = f"k{n}"
+
+            async def life(name: str = name) -> None:
+                async with lab.engine(program) as engine:
+                    await engine.start()
+                    await engine.submit(await lab.new_run(f"{name}-a"))
+                    await lab.settled()
+
+            lab.kill_at(n, after=after)
+            killed = await _until_killed(lab, life)
+            await life()
+
+            _assert_family_done(await lab.turns(), name)
+            _assert_no_step_repeated(lab.told(), name)
+            if not killed:
+                break
+        assert n > 12
+
+    @pytest.mark.parametrize("error", [StorageFull("full"), StorageLocked("locked")])
+    async def test_trouble_at_any_use_of_the_store_gives_each_parent_one_result(
+        self, lab: Lab, error: Exception
+    ) -> None:
+        program = Family(lab, family)
+        n = 0
+        while True:
+            n += 1
+            lab.trouble_at(n, error)
+
+            async with lab.engine(program) as engine:
+                await _insist(engine.start)
+                first = await lab.new_run(f"t{n}-a")
+                await _insist(partial(engine.submit, first))
+                await lab.settled()
+
+            if lab.used < n:
+                break
+            _assert_family_done(await lab.turns(), f"t{n}")
+        assert n > 12
+
+    @pytest.mark.parametrize("after", [False, True])
+    async def test_a_kill_in_a_cancel_leaves_no_family_half_told(
+        self, lab: Lab, after: bool
+    ) -> None:
+        gate = Gate()
+        program = Family(lab, family, {"work": gate})
+        n = 0
+        while True:
+            n += 1
+            name = f"c{n}"
+            gate.leave.clear()
+
+            async def life(name: str = name, n: int = n) -> None:
+                async with lab.engine(program) as engine:
+                    await engine.start()
+                    await engine.submit(await lab.new_run(f"{name}-a"))
+                    await until(lambda: gate.inside == 2)
+                    await _until_suspended(lab, f"{name}-a")
+                    lab.kill_at(lab.used + n, after=after)
+                    await engine.cancel(LANE)
+                    await lab.settled()
+
+            killed = await _until_killed(lab, life)
+            gate.leave.set()
+            await _finish(lab, program)
+
+            turns = await lab.turns()
+            replies = [len(turns[f"{name}-{letter}"].replies) for letter in "akb"]
+            assert replies in ([0, 0, 0], [1, 0, 0]), name
+            ended = {turns[f"{name}-{letter}"].status for letter in "akb"}
+            assert ended <= {"cancelled", "done"}, name
+            told = f"{name}-b-report" in turns
+            assert told == (turns[f"{name}-b"].status == "done"), name
+            if not killed:
+                assert ended == {"cancelled"}
+                break
+        assert n > 3
+
 
 # --- pieces of the tests -------------------------------------------------------------------------
 
@@ -1031,6 +1310,96 @@ def _reply_after(step: str) -> Main:
         return str(payload["text"])
 
     return main
+
+
+@dataclass(slots=True)
+class Family(Script):
+    """Turns that start two others: `NAME-a` waits for `NAME-k`, and of `NAME-b` the run
+    `NAME-b-report` tells. Those two work by the step `work`, for at most `limits` seconds."""
+
+    limits: Mapping[str, float] = field(default_factory=dict)
+    elsewhere: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        mine = {"start": self._start, "work": _did, "answer": echo, "busy": echo}
+        self.functions = {**mine, **self.functions}
+
+    async def run(self, ctx: TurnContext, payload: Json) -> TurnEnd:
+        end = await Script.run(self, ctx, payload)
+        return self._told_on(ctx.run_id, payload, end)
+
+    def failed(self, run: NewRun, error: Exception | None) -> TurnEnd:
+        return self._told_on(run.run_id, run.payload, Script.failed(self, run, error))
+
+    def _told_on(self, run_id: RunId, payload: Json, end: TurnEnd) -> TurnEnd:
+        stopped = end.status is RunStatus.CANCELLED
+        if run_id.endswith("-k"):
+            value = {"text": "stopped" if stopped else end.reply}
+            return replace(end, reply="", signals=((f"child:{run_id}", value),))
+        if run_id.endswith("-b"):
+            report = NewRun(
+                run_id=RunId(f"{run_id}-report"),
+                lane=payload["lane"],
+                by=PersonId("p1"),
+                payload={"text": f"told: {end.reply}"},
+                steers=False,
+            )
+            return replace(end, reply="", follow=None if stopped else report)
+        return end
+
+    async def _start(self, arguments: Json) -> str:
+        name = arguments["text"][:-2]
+        lane = OTHER_LANE if name in self.elsewhere else LANE
+        for letter in "kb":
+            run_id = RunId(f"{name}-{letter}")
+            child = NewRun(
+                run_id=run_id,
+                lane=f"agent:{run_id}",
+                by=PersonId("p1"),
+                payload={"text": run_id, "lane": lane},
+                limit_s=self.limits.get(run_id),
+                child_of=ChildOf(run_id=RunId(f"{name}-a"), lane=lane, waits=letter == "k"),
+            )
+            await _insist(partial(self.lab.open_engine.submit, child))
+        return "begun"
+
+
+async def _did(arguments: Json) -> str:
+    await asyncio.sleep(0)
+    return f"{arguments['text']} did it"
+
+
+async def family(ctx: TurnContext, payload: Json) -> str:
+    name = str(payload["text"])
+    if name == "busy":
+        await ctx.step("busy", payload, listens=True)
+        return "+".join([name, *(other["text"] for other in await ctx.receive())])
+    if name.endswith("-a"):
+        await ctx.step("start", payload)
+        result = await ctx.wait(f"child:{name[:-2]}-k")
+        await ctx.step("answer", payload)
+        return f"{name} heard: {result['text']}"
+    if name.startswith("told: "):
+        await ctx.step("answer", payload)
+        return name
+    worked = (await ctx.step("work", payload))["out"]
+    return f"{name} did it" if worked == "through" else str(worked)
+
+
+async def _until_suspended(lab: Lab, name: str) -> None:
+    while (await lab.turns())[name].status != "suspended":
+        await asyncio.sleep(0)
+
+
+def _assert_family_done(turns: Mapping[str, Ended], name: str) -> None:
+    parent, awaited, behind = (turns[f"{name}-{letter}"] for letter in "akb")
+    report = turns[f"{name}-b-report"]
+    assert (parent.status, parent.inbox) == ("done", "replied"), name
+    assert parent.replies == (f"{name}-a heard: {name}-k did it",), name
+    assert (awaited.status, behind.status, report.status) == ("done", "done", "done"), name
+    assert awaited.replies == behind.replies == (), name
+    assert report.replies == (f"told: {name}-b did it",), name
+    assert {one.entries for one in (parent, awaited, behind, report)} == {2}, name
 
 
 async def plain_after_gate(ctx: TurnContext, payload: Json) -> str:

@@ -101,6 +101,9 @@ class LocalLab:
     async def settled(self) -> None:
         await self.open_engine.idle()
 
+    async def lane_settled(self, lane: str) -> None:
+        await self.open_engine.idle(lane)
+
     async def new_run(
         self, run_id: str, *, lane: str = LANE, by: str = "p1", message_id: str = ""
     ) -> NewRun:
