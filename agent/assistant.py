@@ -7,6 +7,7 @@ what came of it is handed back as one TurnEnd. Built by `bot.app`, called by `bo
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import structlog
 
@@ -14,9 +15,10 @@ from agent.asking import Asking
 from agent.beginning import Beginning
 from agent.doing import Doing
 from agent.errors import TurnStopped
+from agent.guards import is_empty, visible
 from agent.layers import notes
 from agent.loop import INTERRUPTED, Begun, Log, Loop, Trouble
-from agent.messages import Address, ConversationId, Role, RunId, TurnInput
+from agent.messages import Address, ConversationId, Origin, Role, RunId, TurnInput
 from agent.ports import (
     Drafts,
     InboxState,
@@ -27,7 +29,8 @@ from agent.ports import (
     TurnContext,
     TurnEnd,
 )
-from agent.transcript import Answered, Note, ToolResult, Turn, Unpaired
+from agent.subagents import ASKED_BY, PeopleDrafts, reported, unreadable
+from agent.transcript import Answered, Context, Note, Said, ToolResult, Turn, Unpaired
 from agent.turns import TIME_LIMIT
 
 log = structlog.get_logger()
@@ -53,6 +56,8 @@ NOTICES = {
     "ContextTooLong": "That is more text than the model can take at once. "
     "Send it in smaller pieces, or start afresh with /new.",
     "ContentFiltered": "The model service's content filter held the answer back.",
+    "MalformedCall": "The model wrote tool calls that its service could not read, again and again. "
+    "Please put it another way.",
     "Empty": "I have no answer: the model returned nothing, twice. Please put it another way.",
 }
 """What a person is told, by error class (SPEC §8.3)."""
@@ -66,6 +71,10 @@ GIVEN_UP_NOTICE = (
     "I had to give up on your last message: I was stopped many times while working on it. "
     "Please send it again, perhaps in smaller pieces."
 )
+
+BROKEN_TASK = "Something went wrong inside the program during this task; it is in the log."
+GIVEN_UP_TASK = "It was given up: the program was stopped many times while working on it."
+"""The same two, told to the turn that gave a task."""
 
 TIME_NOTICE = "This took longer than a turn may, so I stopped it."
 NOTHING_DONE = "Nothing was changed."
@@ -82,9 +91,14 @@ class Assistant:
     def __init__(
         self, *, begin: Beginning, model: Asking, tool: Doing, loop: Loop, drafts: Drafts
     ) -> None:
-        self._steps: Mapping[str, StepFunction] = {"begin": begin, "model": model, "tool": tool}
+        self._steps: Mapping[str, StepFunction] = {
+            "begin": begin,
+            "model": model,
+            "gate": tool.ask,
+            "tool": tool,
+        }
         self._loop = loop
-        self._drafts = drafts
+        self._drafts = PeopleDrafts(drafts)
         self._closings: dict[RunId, _Closing] = {}
 
     @property
@@ -93,7 +107,7 @@ class Assistant:
         return self._steps
 
     async def run(self, ctx: TurnContext, payload: Json) -> TurnEnd:
-        """One chat turn. See `agent.ports.Program.run`."""
+        """One turn, a person's or a subagent's. See `agent.ports.Program.run`."""
         turn = TurnInput.from_json(payload)
         closing = self._closings[ctx.run_id] = _Closing(ctx.run_id, turn)
         self._drafts.open(ctx.run_id, turn.message.address)
@@ -104,29 +118,37 @@ class Assistant:
         finally:
             self._drafts.close(ctx.run_id)
         del self._closings[ctx.run_id]
-        return end
+        return closing.told_on(end)
 
     async def _through(
         self, ctx: TurnContext, turn: TurnInput, payload: Json, closing: _Closing
     ) -> TurnEnd:
         closing.turns += [TurnInput.from_json(other) for other in await ctx.receive()]
-        begun = Begun.from_json(await ctx.step("begin", payload))
+        output = await ctx.step("begin", payload)
+        begun = Begun.from_json(output)
         closing.begin(begun)
+        if turn.report is not None:
+            # Another conversation may have begun here since the task was given.
+            turn = replace(turn, conversation=ConversationId(output["conversation"]))
+            closing.turn = turn
         trouble = await self._loop.run(ctx, turn, begun, closing.log)
         return closing.failed(trouble) if trouble else closing.answered()
 
     def failed(self, run: NewRun, error: Exception | None) -> TurnEnd:
         """The end of a turn that broke. See `agent.ports.Program.failed`."""
         self._drafts.close(run.run_id)
-        notice = BROKEN_NOTICE if error is not None else GIVEN_UP_NOTICE
+        broken = (BROKEN_NOTICE, BROKEN_TASK)
+        notices = broken if error is not None else (GIVEN_UP_NOTICE, GIVEN_UP_TASK)
+        notice = notices[run.child_of is not None]
         closing = self._closings.pop(run.run_id, None)
         try:
             # What it did before it broke stays known: the person may well send it again.
             known = closing or _Closing(run.run_id, TurnInput.from_json(run.payload))
-            return known.told(notice)
+            return known.told_on(known.told(notice))
         except (KeyError, TypeError, ValueError, Unpaired):
             log.exception("turn.unreadable", turn=run.run_id)
-            return _bare_end(run, notice)
+            end = _bare_end(run, notice)
+            return end if run.child_of is None else unreadable(run, end, why=notice)
 
 
 def _bare_end(run: NewRun, notice: str) -> TurnEnd:
@@ -160,22 +182,32 @@ class _Closing:
         """Notes first, then the words; the block of turn layers follows the last of them."""
         for _, text in self.begun.notes if self.begun else ():
             self.log.add(Note(text=text))
+        context = self.begun.context if self.begun else ""
+        if self.turn.origin is Origin.SUBAGENT:
+            self.log.add(Said(text=self.turn.message.text, by=_whose_words(self.turn)))
+            if context:
+                self.log.add(Context(text=context))
+            return
         for turn in self.turns[:-1]:
             self.log.hear(turn)
-        self.log.hear(self.turns[-1], context=self.begun.context if self.begun else "")
+        self.log.hear(self.turns[-1], context=context)
 
     def answered(self) -> TurnEnd:
         """The sunny end."""
-        reply = self.log.reply()
+        reply = self.log.reply() if self.turn.task is None else self._last_words()
         last = self.log.entries[-1]
         if isinstance(last, Answered) and last.finish in CUT_NOTICES:
             reply = f"{reply}\n\n{CUT_NOTICES[last.finish]}"
-        if self.log.sent_from is not None:
+        if self.log.sent_from is not None and self.turn.task is None:
             reply = f"{SHRUNK_NOTICE}\n\n{reply}"
         for line in self._about_models():
             reply = f"{reply}\n\n{line}"
         notice = "" if self._is_owner_alone() else "\n\n".join(self.log.for_owner)
         return self._end(RunStatus.DONE, InboxState.REPLIED, reply, owner_notice=notice)
+
+    def told_on(self, end: TurnEnd) -> TurnEnd:
+        """The end as it is stored: a subagent's goes to whoever gave the task, and to no chat."""
+        return end if self.turn.task is None else reported(self.run_id, self.turn, end)
 
     def failed(self, trouble: Trouble) -> TurnEnd:
         """No answer: one honest message, after what was said before the trouble."""
@@ -236,7 +268,9 @@ class _Closing:
     def _about_models(self) -> list[str]:
         """Who answered in place of the usual model, unless it did last time too; and to the owner
         alone, what they have to see to (SPEC §8.3)."""
-        lines = []
+        lines: list[str] = []
+        if self.turn.task is not None:
+            return lines
         answered_last = self.begun.answered_last if self.begun else ""
         if self.log.stand_in is not None and self.log.stand_in[0] != answered_last:
             answered, usual = self.log.stand_in
@@ -246,10 +280,25 @@ class _Closing:
         return lines
 
     def _is_owner_alone(self) -> bool:
-        return self.turn.role is Role.OWNER and not self.turn.message.is_group
+        here = self.turn.role is Role.OWNER and not self.turn.message.is_group
+        return here and self.turn.task is None
+
+    def _last_words(self) -> str:
+        """A subagent's result: its last answer, without what it said on the way to it."""
+        last = self.log.entries[-1]
+        text = visible(last.text) if isinstance(last, Answered) else ""
+        return self.log.reply() if is_empty(text) else text
 
     def _sent_from(self) -> int | None:
         """Where the history that is sent begins from now on; what did not fit is told once."""
         if self.log.sent_from is not None:
             return self.log.sent_from
         return self.begun.sent_from if self.begun else None
+
+
+def _whose_words(turn: TurnInput) -> str:
+    """Who made the words of a turn that no person began, where they may rest on text from outside;
+    empty where they do not (`agent.taint`)."""
+    if turn.report is not None:
+        return turn.report.child
+    return ASKED_BY if turn.task is not None and turn.task.tainted else ""

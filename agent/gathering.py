@@ -49,11 +49,15 @@ class Occasion:
     @property
     def text(self) -> str:
         """What it is about, for matching and recall."""
+        if self.turn.report is not None:
+            return self.turn.report.task
         return self.turn.message.text if self.kind is PromptKind.CHAT else self.task
 
     @property
     def matches(self) -> bool:
-        """Whether playbooks and force-include rules look at it (SPEC §5)."""
+        """Whether playbooks and force-include rules look at it (SPEC §5). Not at words of ours."""
+        if self.turn.report is not None:
+            return False
         return self.kind is PromptKind.CHAT or self.full_context
 
 
@@ -246,6 +250,8 @@ class Gathering:
 
     async def _recalled(self, occasion: Occasion, history: History, now: datetime) -> Recalled:
         turn = occasion.turn
+        if occasion.kind is PromptKind.SUBAGENT:
+            return Recalled()  # its prompt shows nothing of it
         return await self._recall.recall(
             RecallWanted(
                 person_id=turn.person_id,
