@@ -300,7 +300,8 @@ def _as_json(plan: Plan) -> Json:
             {"tool": one.tool, "args": dict(one.args)} for one in plan.gathered.auto_invoke
         ],
         "tainted": plan.tainted,
-        "claims": bool(plan.tools),
+        # What a background task did is told in a turn that does nothing itself.
+        "claims": bool(plan.tools) and plan.gathered.scene.turn.report is None,
         "layers": layers_as_json(plan),
         "spared": list(prompt.spared),
         "cuts": [asdict(cut) for cut in prompt.cuts],
