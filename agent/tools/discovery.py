@@ -1,0 +1,272 @@
+"""Reaching tools that were not offered: they can be counted, listed, looked for, read and called.
+
+Each sees only what role, agent and kind of run allow. `tool_call` is never run: the toolbox turns
+it into the call that is meant, before anything is checked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Annotated, Any, Protocol
+
+from pydantic import Field, field_validator
+
+from agent.errors import Permanent
+from agent.ports import Ranked
+from agent.text import clean
+from agent.tools.arguments import Arguments, ArgumentsWrong, parse_arguments
+from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
+from agent.transcript import ToolCall
+
+TOOL_CALL = "tool_call"
+FOUND_MAX = 10
+LISTED_MAX = 100
+NEAREST_MAX = 3
+LINE_CHARS_MAX = 200
+_GROUP = "discovery"
+_HOW = f"Call one by its name if it was offered to you, else through {TOOL_CALL}."
+
+
+class NotFound(Permanent):
+    """There is no such tool or group for this caller; names the nearest."""
+
+
+class Available(Protocol):
+    """The tools that a run may have at all, offered or not."""
+
+    def cards(self, caller: Caller) -> Sequence[ToolCard]:
+        """In the order of the toolbox."""
+
+
+Ranking = Callable[[str, Sequence[ToolCard]], Sequence[Ranked]]
+"""These tools by how well they fit a text, best first. Blocks for milliseconds; raises nothing."""
+
+
+def resolved(call: ToolCall) -> ToolCall:
+    """The call that is meant: that within a `tool_call`, any other as it is.
+
+    Raises ArgumentsWrong, in words for the model.
+    """
+    if call.name != TOOL_CALL:
+        return call
+    wanted = parse_arguments(CallArguments, call.arguments)
+    name = wanted.name.strip()
+    if name == TOOL_CALL:
+        raise ArgumentsWrong(f"{TOOL_CALL} cannot call itself. Name the tool that is meant.")
+    arguments = json.dumps(wanted.arguments, ensure_ascii=False)
+    return replace(call, name=name, arguments=arguments)
+
+
+class _AnyObject:
+    """Arguments of whichever tool: a JSON object, read as forgivingly as all are."""
+
+    def schema(self) -> Mapping[str, Any]:
+        return {"type": "object", "properties": {}}
+
+    def parse(self, data: dict[str, Any]) -> dict[str, Any]:
+        return data
+
+
+class NoArguments(Arguments):
+    """Nothing."""
+
+
+class GroupArguments(Arguments):
+    """Of tool_list."""
+
+    group: Annotated[str, Field(description="A group, as tool_categories names it.")]
+
+
+class QueryArguments(Arguments):
+    """Of tool_search."""
+
+    query: Annotated[str, Field(description="What is to be done, in a few plain words.")]
+
+
+class NameArguments(Arguments):
+    """Of tool_describe."""
+
+    name: Annotated[str, Field(description="The exact name of the tool.")]
+
+
+class CallArguments(Arguments):
+    """Of tool_call."""
+
+    name: Annotated[str, Field(description="The exact name of the tool.")]
+    arguments: Annotated[
+        dict[str, Any],
+        Field(default_factory=dict, description="Its arguments, as tool_describe shows them."),
+    ]
+
+    @field_validator("arguments", mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        """The object; models also send it as JSON text, or null for none."""
+        if value is None:
+            return {}
+        return parse_arguments(_AnyObject(), value) if isinstance(value, str) else value
+
+
+def _card(name: str, description: str, arguments: type[Arguments], status: str) -> ToolCard:
+    return ToolCard(
+        name=name,
+        description=description,
+        arguments=arguments,
+        group=_GROUP,
+        effect=Effect.NONE,
+        redo="repeat",
+        trust=Trust.OURS,
+        status=status,
+    )
+
+
+class ToolCategories:
+    """The groups, with how many tools each holds."""
+
+    card = _card(
+        "tool_categories",
+        "Lists the groups of tools that exist here, with how many each holds. More tools exist "
+        "than are offered to you at a time.",
+        NoArguments,
+        "Looking through the tools",
+    )
+
+    def __init__(self, available: Available) -> None:
+        self._available = available
+
+    async def run(self, arguments: NoArguments, caller: Caller) -> str:
+        cards = self._available.cards(caller)
+        counts = Counter(card.group for card in cards)
+        about = {card.group: card.server_about for card in cards if card.server_about}
+        lines = [
+            f"{group} ({count}){_after(': ', _line(about.get(group, '')))}"
+            for group, count in sorted(counts.items())
+        ]
+        return "\n".join(lines) or "There are no tools here."
+
+
+class ToolList:
+    """The tools of one group."""
+
+    card = _card(
+        "tool_list",
+        "Lists the tools of one group, a line each.",
+        GroupArguments,
+        "Looking through the tools",
+    )
+
+    def __init__(self, available: Available) -> None:
+        self._available = available
+
+    async def run(self, arguments: GroupArguments, caller: Caller) -> str:
+        """Raises NotFound."""
+        cards = self._available.cards(caller)
+        wanted = arguments.group.strip().casefold()
+        found = [card for card in cards if card.group.casefold() == wanted]
+        if not found:
+            groups = sorted({card.group for card in cards})
+            raise NotFound(
+                f"There is no group {arguments.group[:64]!r} here. There are: {', '.join(groups)}."
+            )
+        lines = [_summary(card) for card in found[:LISTED_MAX]]
+        if len(found) > LISTED_MAX:
+            lines.append(f"… and {len(found) - LISTED_MAX} more: narrow it down by tool_search.")
+        return "\n".join([*lines, _HOW])
+
+
+class ToolSearch:
+    """The tools that fit a wish."""
+
+    card = _card(
+        "tool_search",
+        "Finds tools by what is to be done. Use it before you say that something cannot be done: "
+        "more tools exist than are offered to you.",
+        QueryArguments,
+        "Looking for a tool",
+    )
+
+    def __init__(self, available: Available, ranking: Ranking) -> None:
+        self._available = available
+        self._ranking = ranking
+
+    async def run(self, arguments: QueryArguments, caller: Caller) -> str:
+        cards = [card for card in self._available.cards(caller) if card.group != _GROUP]
+        by_name = {card.name: card for card in cards}
+        ranked = self._ranking(arguments.query, cards)
+        found = [by_name[one.id] for one in ranked if one.id in by_name][:FOUND_MAX]
+        if not found:
+            return "No tool fits these words. tool_categories shows which groups there are."
+        lines = [f"{_summary(card)} [{card.group}]" for card in found]
+        return "\n".join([*lines, _HOW])
+
+
+class ToolDescribe:
+    """What a tool does and takes."""
+
+    card = _card(
+        "tool_describe",
+        "Shows what a tool does, and the schema of its arguments.",
+        NameArguments,
+        "Reading about a tool",
+    )
+
+    def __init__(self, available: Available) -> None:
+        self._available = available
+
+    async def run(self, arguments: NameArguments, caller: Caller) -> str:
+        """Raises NotFound."""
+        by_name = {card.name: card for card in self._available.cards(caller)}
+        name = arguments.name.strip()
+        card = by_name.get(name)
+        if card is None:
+            near = get_close_matches(name.lower(), by_name, n=NEAREST_MAX, cutoff=0.5)
+            advice = f"Nearest: {', '.join(near)}." if near else "Look for it by tool_search."
+            raise NotFound(f"There is no tool {name[:64]!r} here. {advice}")
+        schema = json.dumps(card.spec().parameters, ensure_ascii=False)
+        return f"{card.name} [{card.group}]\n{clean(card.description)}\nArguments: {schema}\n{_HOW}"
+
+
+class ToolCallTool:
+    """Stands for any tool that exists; `resolved` puts the tool itself in its place."""
+
+    card = _card(
+        TOOL_CALL,
+        "Calls a tool that exists but was not offered to you, by its exact name. See "
+        "tool_describe first for what it takes.",
+        CallArguments,
+        "Calling a tool",
+    )
+
+    async def run(self, arguments: CallArguments, caller: Caller) -> str:
+        """Raises Permanent: who runs calls has to resolve them first."""
+        raise Permanent(f"{arguments.name[:64]} cannot be called in this way here.")
+
+
+def discovery_tools(available: Available, ranking: Ranking) -> tuple[Tool, ...]:
+    """All five, in the order in which they are offered."""
+    return (
+        ToolCategories(available),
+        ToolList(available),
+        ToolSearch(available, ranking),
+        ToolDescribe(available),
+        ToolCallTool(),
+    )
+
+
+def _summary(card: ToolCard) -> str:
+    return f"{card.name}{_after(': ', _line(card.description))}"
+
+
+def _line(text: str) -> str:
+    """The first sentence of a text, on one line."""
+    flat = " ".join(clean(text).split())
+    sentence = flat.partition(". ")[0]
+    return sentence if len(sentence) <= LINE_CHARS_MAX else sentence[: LINE_CHARS_MAX - 1] + "…"
+
+
+def _after(mark: str, text: str) -> str:
+    return f"{mark}{text}" if text else ""

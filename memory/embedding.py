@@ -1,0 +1,216 @@
+"""What texts mean, as vectors: a small static table of the library wordllama, loaded on first use.
+
+The only module that knows wordllama and numpy. Called by `memory.search`. Where the library is
+absent or broken there are no vectors, and everything else works by words.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+    Ints = NDArray[np.int64]
+
+DIMENSIONS = 256
+TEXT_CHARS_MAX = 4_000
+"""Of one text; what follows adds little to a mean."""
+IDF_POWER = 0.8
+"""How strongly rare tokens outweigh common ones. A little under 1, because in a list of a few
+dozen texts nearly every token is rare by accident."""
+_DOCUMENTS_AT_ONCE = 4_096
+
+_log = structlog.get_logger(__name__)
+
+
+class Table:
+    """A vector for each token. Safe to use from several threads: nothing in it changes."""
+
+    def __init__(self, *, rows: Floats, tokenizer: Any) -> None:
+        self.rows = rows
+        self._tokenizer = tokenizer
+
+    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        """The token ids of each text."""
+        lowered = [text[:TEXT_CHARS_MAX].lower() for text in texts]
+        if len(lowered) == 1:  # a batch wakes threads, which costs more than one text
+            return [self._tokenizer.encode(lowered[0], add_special_tokens=False).ids]
+        encoded = self._tokenizer.encode_batch_fast(lowered, add_special_tokens=False)
+        return [one.ids for one in encoded]
+
+
+class Embedding:
+    """The table, loaded when it is first needed and once for all. May be asked from any thread.
+
+    Loading takes a third of a second and about 100 MB, so it is not for the event loop.
+    """
+
+    def __init__(self, *, enabled: bool = True, load: Callable[[], Table] | None = None) -> None:
+        self._load = load or _load_wordllama
+        self._lock = threading.Lock()
+        self._settled = not enabled
+        self._table: Table | None = None
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the table is there; looks, and loads nothing."""
+        return self._table is not None
+
+    def table(self) -> Table | None:
+        """The table, or None where there is none. Raises nothing; the reason is logged once."""
+        with self._lock:
+            if not self._settled:
+                self._table = self._loaded()
+                self._settled = True
+            return self._table
+
+    def likeness(self, text: str, others: Sequence[str]) -> list[float] | None:
+        """How much each of the others means the same: plain cosines, between -1 and 1.
+
+        Independent of any collection, so that a bound on it (such as that of near-duplicates)
+        holds everywhere. None without a table.
+        """
+        table = self.table()
+        if table is None:
+            return None
+        import numpy as np
+
+        weights = np.ones(len(table.rows), dtype=np.float32)
+        pooled = _pooled(table, weights, table.tokens([text]) + table.tokens(list(others)))
+        return [float(cosine) for cosine in pooled[1:] @ pooled[0]]
+
+    def _loaded(self) -> Table | None:
+        try:
+            return self._load()
+        except Exception as error:  # noqa: BLE001 - the tokenizer library raises bare Exceptions
+            _log.warning("embedding_off", reason=f"{type(error).__name__}: {error}")
+            return None
+
+
+class Meanings:
+    """The vectors of a fixed list of texts, weighted by how rare each token is among them."""
+
+    def __init__(
+        self, table: Table, texts: Sequence[str], *, before: Sequence[int], context: float
+    ) -> None:
+        """`before` holds for each text the place of the one that it follows, or -1.
+
+        With `context` above 0 each vector takes in that share of its neighbours.
+        """
+        import numpy as np
+
+        documents = table.tokens(texts)
+        seen = np.zeros(len(table.rows), dtype=np.float32)
+        for document in documents:
+            seen[list(set(document))] += 1
+        self._table = table
+        self._weights = (np.log(1 + (len(texts) - seen + 0.5) / (seen + 0.5))) ** IDF_POWER
+        self._vectors = _pooled(table, self._weights, documents)
+        if context > 0:
+            self._vectors = _with_neighbours(self._vectors, before, context)
+
+    def of(self, query: str) -> Cosines:
+        """How close each text comes to the query."""
+        vector = _pooled(self._table, self._weights, self._table.tokens([query]))[0]
+        return Cosines(self._vectors @ vector)
+
+
+class Cosines:
+    """The cosine of each text, by its place in the list, with lowest and highest."""
+
+    def __init__(self, values: Floats) -> None:
+        self._values = values
+        self.lowest = float(values.min(initial=1.0))
+        self.highest = float(values.max(initial=-1.0))
+
+    def __getitem__(self, place: int) -> float:
+        return float(self._values[place])
+
+    def top(self, count: int) -> list[int]:
+        """The places of the `count` highest, in no promised order."""
+        import numpy as np
+
+        if count >= len(self._values):
+            return list(range(len(self._values)))
+        places: list[int] = np.argpartition(-self._values, count)[:count].tolist()
+        return places
+
+
+def _pooled(table: Table, weights: Floats, documents: Sequence[Sequence[int]]) -> Floats:
+    """One vector of length 1 for each document; zeros for one that has no token."""
+    import numpy as np
+
+    pooled = np.zeros((len(documents), table.rows.shape[1]), dtype=np.float32)
+    for start in range(0, len(documents), _DOCUMENTS_AT_ONCE):
+        part = documents[start : start + _DOCUMENTS_AT_ONCE]
+        filled = [number for number, document in enumerate(part) if document]
+        if filled:
+            rows = np.asarray(filled, dtype=np.int64) + start
+            pooled[rows] = _sums(table, weights, [part[number] for number in filled])
+    return _unit(pooled)
+
+
+def _sums(table: Table, weights: Floats, documents: Sequence[Sequence[int]]) -> Floats:
+    import numpy as np
+
+    lengths = [len(document) for document in documents]
+    flat = np.fromiter(chain.from_iterable(documents), dtype=np.int64, count=sum(lengths))
+    starts = np.cumsum([0, *lengths[:-1]])
+    weighted = table.rows[flat] * weights[flat][:, None]
+    sums: Floats = np.add.reduceat(weighted, starts, axis=0)
+    return sums
+
+
+def _unit(vectors: Floats) -> Floats:
+    import numpy as np
+
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.maximum(lengths, np.float32(1e-9), out=lengths)
+    vectors /= lengths
+    return vectors
+
+
+def _with_neighbours(vectors: Floats, before: Sequence[int], share: float) -> Floats:
+    """Each vector with a share of the one before it and the one after it."""
+    import numpy as np
+
+    earlier: Ints = np.asarray(before, dtype=np.int64)
+    later = np.flatnonzero(earlier >= 0)
+    mixed = vectors.copy()
+    mixed[later] += np.float32(share) * vectors[earlier[later]]
+    np.add.at(mixed, earlier[later], np.float32(share) * vectors[later])
+    return _unit(mixed)
+
+
+def _load_wordllama() -> Table:
+    with _logging_untouched():
+        import wordllama  # type: ignore[import-untyped]
+
+        # Its own folder as the cache, and no download: else it would ask the network.
+        folder = Path(wordllama.__file__).parent
+        model = wordllama.WordLlama.load(cache_dir=folder, dim=DIMENSIONS, disable_download=True)
+    model.tokenizer.no_padding()
+    return Table(rows=model.embedding, tokenizer=model.tokenizer)
+
+
+@contextmanager
+def _logging_untouched() -> Iterator[None]:
+    """Importing wordllama sets up the root logger, unless that has a handler already."""
+    root = logging.getLogger()
+    placeholder = logging.NullHandler()
+    root.addHandler(placeholder)
+    try:
+        yield
+    finally:
+        root.removeHandler(placeholder)
