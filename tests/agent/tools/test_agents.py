@@ -1,0 +1,178 @@
+"""The group `agents`: what a call may say, who may make it, and what the model reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agent.messages import (
+    Address,
+    ConversationId,
+    IncomingMessage,
+    PersonId,
+    Role,
+    RunId,
+    TurnInput,
+)
+from agent.ports import NewRun
+from agent.subagents import Order, SubagentLimits, Subagents
+from agent.tools.agents import TASK_CHARS_MAX, Delegate, agent_tools
+from agent.tools.arguments import schema_of
+from agent.tools.tool import Caller
+from agent.transcript import ToolCall, ToolResult
+from memory.conversations import SqliteConversations
+from memory.database import Database
+from memory.journal import SqliteJournal
+from tests.agent.tools.given import GUEST, MEMBER, OWNER, run_tool
+from tests.fakes import FixedClock
+
+TURN = TurnInput(
+    message=IncomingMessage(
+        address=Address(channel="telegram", chat_id="42"), message_id="1", sender_id="5"
+    ),
+    conversation=ConversationId("c1"),
+    person_id=PersonId("p1"),
+    role=Role.OWNER,
+)
+
+
+class Desk:
+    """Where tasks are handed in: stored as queued, never run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.runs: list[NewRun] = []
+
+    async def call(
+        self, name: str, arguments: dict[str, object], *, who: Caller = OWNER, place: int = 0
+    ) -> tuple[ToolResult, RunId | None]:
+        """What came of a call, and the subagent that is to be waited for."""
+        async with Database.open(self.path, clock=FixedClock()) as database:
+            journal = SqliteJournal(database)
+
+            async def submit(run: NewRun) -> bool:
+                self.runs.append(run)
+                return await journal.submit(run) is not None
+
+            subagents = Subagents(
+                journal, SqliteConversations(database), submit, limits=SubagentLimits(at_once=2)
+            )
+            tools = {tool.card.name: tool for tool in agent_tools(subagents)}
+            tool = tools[name]
+            assert isinstance(tool, Delegate)
+            order = Order(
+                turn=TURN,
+                run_id=RunId("in-1"),
+                call_id="c1",
+                place=place,
+                offered=("read_file", name),
+            )
+            bound = tool.bound(order)
+            call = ToolCall(id="c1", name=name, arguments=json.dumps(arguments))
+            return await run_tool(bound, call, who), bound.awaited
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path / "hearthbot.db")
+
+
+async def test_subagent_begins_a_task_whose_end_is_to_be_waited_for(desk: Desk) -> None:
+    result, awaited = await desk.call("subagent", {"task": "Find a berth"})
+
+    (run,) = desk.runs
+    assert result.ok
+    assert awaited == run.run_id
+    assert run.child_of is not None
+    assert (run.child_of.waits, run.child_of.lane, run.limit_s) == (True, "telegram:42", 300.0)
+
+
+async def test_spawn_begins_one_and_tells_the_model_not_to_wait(desk: Desk) -> None:
+    result, awaited = await desk.call("spawn", {"task": "Find a berth", "minutes": "12"})
+
+    (run,) = desk.runs
+    assert result.ok
+    assert awaited is None
+    assert run.child_of is not None
+    assert (run.child_of.waits, run.limit_s) == (False, 720.0)
+    assert run.run_id in result.content
+    assert "12 minutes, with read_file." in result.content
+    assert "do not wait for it" in result.content
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ({}, "task"),
+        ({"task": ""}, "task"),
+        ({"task": "x" * (TASK_CHARS_MAX + 1)}, "task"),
+        ({"task": "x", "minutes": 0}, "minutes"),
+        ({"task": "x", "minutes": 31}, "minutes"),
+        ({"task": "x", "tools": "read_file, look"}, "tools"),
+        ({"task": "x", "depth": 2}, "depth"),
+    ],
+)
+async def test_a_call_out_of_bounds_starts_nothing_and_says_what_is_wrong(
+    desk: Desk, arguments: dict[str, object], word: str
+) -> None:
+    result, awaited = await desk.call("subagent", arguments)
+
+    assert not result.ok
+    assert word in result.content
+    assert (awaited, desk.runs) == (None, [])
+
+
+async def test_one_too_many_is_a_plain_result(desk: Desk) -> None:
+    for place in range(2):
+        await desk.call("spawn", {"task": "x"}, place=place)
+
+    result, awaited = await desk.call("subagent", {"task": "x"}, place=2)
+
+    assert not result.ok
+    assert result.content.startswith("subagent: Nothing was started: 2 subagents")
+    assert (awaited, len(desk.runs)) == (None, 2)
+
+
+async def test_a_call_that_is_made_again_after_a_kill_is_answered_as_before(desk: Desk) -> None:
+    first = await desk.call("subagent", {"task": "Find a berth"})
+    second = await desk.call("subagent", {"task": "Find a berth"})
+
+    assert first == second
+    assert len(desk.runs) == 1
+
+
+async def test_a_guest_hands_on_no_work(desk: Desk) -> None:
+    guests, _ = await desk.call("spawn", {"task": "x"}, who=GUEST)
+    members, _ = await desk.call("spawn", {"task": "x"}, who=MEMBER)
+
+    assert (guests.ok, members.ok) == (False, True)
+
+
+async def test_what_a_subagent_says_is_outside_text_and_what_spawn_says_is_ours(desk: Desk) -> None:
+    awaited, _ = await desk.call("subagent", {"task": "x"})
+    begun, _ = await desk.call("spawn", {"task": "x"}, place=1)
+
+    assert (awaited.untrusted, begun.untrusted) == (True, False)
+
+
+async def test_outside_a_turn_nothing_is_started(desk: Desk) -> None:
+    async with Database.open(desk.path, clock=FixedClock()) as database:
+
+        async def submit(run: NewRun) -> bool:
+            raise AssertionError("nothing should be handed in")
+
+        subagents = Subagents(SqliteJournal(database), SqliteConversations(database), submit)
+        for tool in agent_tools(subagents):
+            call = ToolCall(id="c1", name=tool.card.name, arguments='{"task": "x"}')
+            result = await run_tool(tool, call, OWNER)
+            assert not result.ok
+
+
+def test_a_model_is_shown_a_small_schema(tmp_path: Path) -> None:
+    for tool in agent_tools(Subagents(*[None] * 3)):  # type: ignore[arg-type]
+        schema = schema_of(tool.card.arguments)
+        assert schema["required"] == ["task"]
+        assert set(schema["properties"]) == {"task", "tools", "minutes"}
+        assert len(json.dumps(schema)) < 900
