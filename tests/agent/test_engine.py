@@ -215,10 +215,12 @@ class TestLocalEngine(EngineSuite):
 # --- the real thing ------------------------------------------------------------------------------
 
 
-def live(path: Path, name: str, *, lines: int) -> list[tuple[str, str]]:
+def live(
+    path: Path, name: str, *, lines: int, module: str = "engine_child"
+) -> list[tuple[str, str]]:
     """Runs the child until it has said so many lines, then kills it; 0 lines: to its end."""
     said = []
-    command = [sys.executable, "-m", "tests.agent.engine_child", str(path), name]
+    command = [sys.executable, "-m", f"tests.agent.{module}", str(path), name]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         for _ in range(lines):
@@ -265,3 +267,30 @@ def test_a_process_killed_at_any_moment_repeats_loses_and_disorders_nothing(
             recorded.add(step)
     sent = [step for what, step in told if what == "ran" and step.endswith(":send")]
     assert len(sent) == len(set(sent)) > KILLS
+
+
+@pytest.mark.case("HI-11")
+def test_subagents_of_a_process_killed_at_any_moment_are_told_of_exactly_once(
+    tmp_path: Path,
+) -> None:
+    chance, path = Random(11), tmp_path / "hearthbot.db"
+
+    told = []
+    for n in range(KILLS):
+        told += live(path, f"k{n}", lines=chance.randrange(1, 40), module="family_child")
+    told += live(path, "last", lines=0, module="family_child")
+
+    with closing(sqlite3.connect(path)) as connection:
+        turns = connection.execute("select run_id, status from turns").fetchall()
+        replies = connection.execute("select run_id, text from outbox").fetchall()
+    assert not [which for what, which in told if what == "failed"]
+    assert {status for _, status in turns} == {"done"}
+    names = [run_id for run_id, _ in turns if "-" not in run_id]
+    assert len(names) > KILLS
+    right = {name: f"{name} heard: {name}-k did it" for name in names}
+    right |= {f"{name}-b-report": f"told: {name}-b did it" for name in names}
+    assert sorted(replies) == sorted(right.items())
+    assert {run_id for run_id, _ in turns} == {
+        *right,
+        *(f"{name}-{letter}" for name in names for letter in "kb"),
+    }
