@@ -7,6 +7,7 @@ absent or broken there are no vectors, and everything else works by words.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import structlog
+
+from agent.text import without_surrogates
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +32,10 @@ TEXT_CHARS_MAX = 4_000
 IDF_POWER = 0.8
 """How strongly rare tokens outweigh common ones. A little under 1, because in a list of a few
 dozen texts nearly every token is rare by accident."""
-_DOCUMENTS_AT_ONCE = 4_096
+_AT_ONCE = 512
+"""Texts that are worked on together: what lies between is several times as large as they are."""
+
+_THREADS = "OPENBLAS_NUM_THREADS"
 
 _log = structlog.get_logger(__name__)
 
@@ -43,11 +49,16 @@ class Table:
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """The token ids of each text."""
-        lowered = [text[:TEXT_CHARS_MAX].lower() for text in texts]
+        lowered = [without_surrogates(text[:TEXT_CHARS_MAX].lower()) for text in texts]
         if len(lowered) == 1:  # a batch wakes threads, which costs more than one text
             return [self._tokenizer.encode(lowered[0], add_special_tokens=False).ids]
-        encoded = self._tokenizer.encode_batch_fast(lowered, add_special_tokens=False)
-        return [one.ids for one in encoded]
+        return [
+            one.ids
+            for start in range(0, len(lowered), _AT_ONCE)
+            for one in self._tokenizer.encode_batch_fast(
+                lowered[start : start + _AT_ONCE], add_special_tokens=False
+            )
+        ]
 
 
 class Embedding:
@@ -152,8 +163,8 @@ def _pooled(table: Table, weights: Floats, documents: Sequence[Sequence[int]]) -
     import numpy as np
 
     pooled = np.zeros((len(documents), table.rows.shape[1]), dtype=np.float32)
-    for start in range(0, len(documents), _DOCUMENTS_AT_ONCE):
-        part = documents[start : start + _DOCUMENTS_AT_ONCE]
+    for start in range(0, len(documents), _AT_ONCE):
+        part = documents[start : start + _AT_ONCE]
         filled = [number for number, document in enumerate(part) if document]
         if filled:
             rows = np.asarray(filled, dtype=np.int64) + start
@@ -194,7 +205,7 @@ def _with_neighbours(vectors: Floats, before: Sequence[int], share: float) -> Fl
 
 
 def _load_wordllama() -> Table:
-    with _logging_untouched():
+    with _logging_untouched(), _one_thread():
         import wordllama  # type: ignore[import-untyped]
 
         # Its own folder as the cache, and no download: else it would ask the network.
@@ -202,6 +213,19 @@ def _load_wordllama() -> Table:
         model = wordllama.WordLlama.load(cache_dir=folder, dim=DIMENSIONS, disable_download=True)
     model.tokenizer.no_padding()
     return Table(rows=model.embedding, tokenizer=model.tokenizer)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """numpy's library for matrices reads once how many threads it may use. One: more would save a
+    millisecond, and spin for many more beside whatever else the machine does."""
+    former = os.environ.get(_THREADS)
+    os.environ[_THREADS] = former or "1"
+    try:
+        yield
+    finally:
+        if former is None:
+            del os.environ[_THREADS]
 
 
 @contextmanager

@@ -23,6 +23,9 @@ CANDIDATES_MIN = 200
 """How many of the best by words, and of the best by meaning, are looked at closely."""
 QUERY_WORDS_MAX = 48
 """Of one query: more come only with pasted text, and each costs a pass over the index."""
+ROWS_MAX = 12_000
+"""Of an index of words that one query looks at, a microsecond each. In a large index its most
+common words are left out; they tell the least."""
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -210,6 +213,8 @@ class Words:
         """Takes titles and texts. On a given connection the table is one of its temporary ones
         and replaces a former one; the caller sees to it that nobody else uses it meanwhile."""
         self._lock = threading.Lock()
+        self._size = len(texts)
+        self._counts: dict[str, int] = {}
         self._connection = connection or sqlite3.connect(":memory:", check_same_thread=False)
         with self._lock:
             self._connection.executescript(_TABLE)
@@ -221,18 +226,43 @@ class Words:
 
     def matches(self, query: str, *, limit: int) -> dict[int, float]:
         """The texts that share a word with the query, by place, with scores above 0."""
-        expression = match_expression(query)
-        if not expression:
-            return {}
+        terms = query_terms(query)
         with self._lock:
+            if self._size > ROWS_MAX:
+                terms = self._rarest(terms)
+            if not terms:
+                return {}
             rows = self._connection.execute(
                 "select rowid, -rank from temp.searched where searched match ?"
                 " order by rank limit ?",
-                (expression, limit),
+                (expression(terms), limit),
             ).fetchall()
         return {place: max(score, _LEAST) for place, score in rows}
 
+    def _rarest(self, terms: Sequence[str]) -> list[str]:
+        """As many terms as rows may be looked at, the rarest first; one at least."""
+        counted = sorted((count, term) for term in terms if (count := self._count(term)))
+        kept, rows = [], 0
+        for count, term in counted:
+            rows += count
+            if kept and rows > ROWS_MAX:
+                break
+            kept.append(term)
+        return kept
 
+    def _count(self, term: str) -> int:
+        """In how many texts a term stands; remembered, since the texts stay the same."""
+        if term not in self._counts:
+            if len(self._counts) >= _COUNTS_MAX:
+                self._counts.clear()
+            row = self._connection.execute(
+                "select count(*) from temp.searched where searched match ?", (expression([term]),)
+            ).fetchone()
+            self._counts[term] = row[0]
+        return self._counts[term]
+
+
+_COUNTS_MAX = 10_000
 _LEAST = 1e-6
 _TABLE = """
 drop table if exists temp.searched;
@@ -243,17 +273,21 @@ insert into temp.searched (searched, rank) values ('rank', 'bm25(0.5, 1.0)');
 """
 
 
-def match_expression(query: str) -> str:
-    """The query for FTS5: each of its words quoted, any of them may hit. Empty without a word.
+def expression(terms: Iterable[str]) -> str:
+    """What FTS5 is asked: each term quoted, any of them may hit."""
+    return " OR ".join(f'"{term}"' for term in terms)
 
-    Stop words are left out unless there is nothing else. For an index of `spaced` texts.
+
+def query_terms(query: str) -> list[str]:
+    """What a query is looked up by in an index of `spaced` texts; none for one without a word.
+
+    Stop words are left out unless there is nothing else.
     """
     folded = fold(storable(query)).replace("'", " ").replace("_", " ")
     found = list(dict.fromkeys(word.text for word in words(folded)))
     telling = [word for word in found if word not in STOP_WORDS] or found
     pairs = [pair for run in unbordered_runs(folded) for pair in _pairs(run)]
-    terms = [*telling, *dict.fromkeys(pairs)][:QUERY_WORDS_MAX]
-    return " OR ".join(f'"{term}"' for term in terms)
+    return [*telling, *dict.fromkeys(pairs)][:QUERY_WORDS_MAX]
 
 
 def spaced(text: str) -> str:
