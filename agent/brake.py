@@ -1,0 +1,203 @@
+"""The anomaly brake: too many tokens too fast, and no model is called until the owner says so.
+
+Counts the tokens of sixty one-minute buckets by a clock that never goes back. Pure: what of it is
+stored, `agent.budget` stores; `HandPause` is the owner's own pause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agent.ports import Clock
+from agent.spending import Button, Notice, Pause, Paused
+
+MINUTE_S = 60
+RESUME = Button("Go on", "brake:resume", "/resume")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrakeOptions:
+    """When it trips. Tokens count prompt and answer.
+
+    The hour is the last `minutes` buckets. A burst is the mean of the last `burst_minutes`; the
+    baseline is the mean of those minutes before in which anything was used, and counts once there
+    are `baseline_minutes_min` of them and it is at least `baseline_tokens_min`. 0 as
+    `hour_tokens_max` or `burst_factor` switches that rule off.
+    """
+
+    enabled: bool = True
+    minutes: int = 60
+    hour_tokens_max: int = 500_000
+    burst_minutes: int = 2
+    burst_factor: float = 3.0
+    baseline_tokens_min: int = 1_000
+    baseline_minutes_min: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rush:
+    """The figures of one moment. `burst` and `baseline` are tokens a minute; a baseline of 0 is
+    too thin to compare with."""
+
+    hour: int
+    burst: float
+    baseline: float
+
+
+class Brake:
+    """Counts, trips, and stays tripped until it is released."""
+
+    def __init__(self, options: BrakeOptions, clock: Clock) -> None:
+        self._options = options
+        self._clock = clock
+        self._buckets: deque[tuple[int, int]] = deque()
+        self._paused: Paused | None = None
+
+    @property
+    def paused(self) -> Paused | None:
+        """Why nothing goes, or None."""
+        return self._paused
+
+    def restore(self, minutes: Mapping[int, int], paused: Paused | None) -> Paused | None:
+        """Takes up what was before the start: tokens by minute since the epoch, and the last pause
+        or release. Minutes from before a release do not count, nor those of the future (the clock
+        was wrong). Returns a pause that was due but never stored."""
+        now_ms = self._now_ms()
+        released_ms = paused.since_ms if paused is not None and not paused.is_on else 0
+        now_minute, here = now_ms // 60_000, self._minute()
+        counted = {
+            here - (now_minute - minute): tokens
+            for minute, tokens in minutes.items()
+            if minute <= now_minute and minute * 60_000 >= min(released_ms, now_ms)
+        }
+        self._buckets = deque(sorted(counted.items()))
+        self._forget()
+        if paused is not None and paused.is_on and self._options.enabled:
+            self._paused = paused
+            return None
+        return self._check()
+
+    def add(self, tokens: int) -> Paused | None:
+        """Counts what a call used. The pause, when this is what tripped it."""
+        minute = self._minute()
+        if self._buckets and self._buckets[-1][0] == minute:
+            self._buckets[-1] = (minute, self._buckets[-1][1] + tokens)
+        else:
+            self._buckets.append((minute, tokens))
+        self._forget()
+        return self._check()
+
+    def release(self) -> Paused:
+        """Goes on: what was used up to now is no longer held against it."""
+        self._paused = None
+        self._buckets.clear()
+        return Paused(kind=Pause.BRAKE, since_ms=self._now_ms(), is_on=False)
+
+    def rush(self) -> Rush:
+        """How much is used at this moment."""
+        self._forget()
+        options, minute = self._options, self._minute()
+        recent = [used for at, used in self._buckets if at > minute - options.burst_minutes]
+        before = [used for at, used in self._buckets if at <= minute - options.burst_minutes]
+        active = [used for used in before if used > 0]
+        baseline = sum(active) / len(active) if active else 0.0
+        is_thin = len(active) < options.baseline_minutes_min
+        return Rush(
+            hour=sum(recent) + sum(before),
+            burst=sum(recent) / options.burst_minutes,
+            baseline=0.0 if is_thin or baseline < options.baseline_tokens_min else baseline,
+        )
+
+    # --- steps ---------------------------------------------------------------------------------
+
+    def _check(self) -> Paused | None:
+        if self._paused is not None or not self._options.enabled:
+            return None
+        why = _why(self.rush(), self._options)
+        if not why:
+            return None
+        self._paused = Paused(kind=Pause.BRAKE, since_ms=self._now_ms(), words=why)
+        return self._paused
+
+    def _minute(self) -> int:
+        return int(self._clock.monotonic() // MINUTE_S)
+
+    def _now_ms(self) -> int:
+        return int(self._clock.now().timestamp() * 1000)
+
+    def _forget(self) -> None:
+        oldest = self._minute() - self._options.minutes
+        while self._buckets and self._buckets[0][0] <= oldest:
+            self._buckets.popleft()
+
+
+def _why(rush: Rush, options: BrakeOptions) -> str:
+    """Which rule is broken, with its figures; empty when none is."""
+    if 0 < options.hour_tokens_max <= rush.hour:
+        return (
+            f"{rush.hour:,} tokens were used in the last {options.minutes} minutes; the limit is "
+            f"{options.hour_tokens_max:,}"
+        )
+    if options.burst_factor > 0 < rush.baseline * options.burst_factor < rush.burst:
+        return (
+            f"{rush.burst:,.0f} tokens a minute were used in the last {options.burst_minutes} "
+            f"minutes, {rush.burst / rush.baseline:.1f} times as many as in the active minutes "
+            f"before ({rush.baseline:,.0f}); the limit is {options.burst_factor:g} times"
+        )
+    return ""
+
+
+def trip_notice(paused: Paused) -> Notice:
+    """What the owner is told, once for each time."""
+    return Notice(
+        key=f"brake/{paused.since_ms}",
+        text=f"⚠️ I have stopped asking models: {paused.words}. Reminders still come. If this was "
+        "meant, send /resume and I go on; /usage shows what used it.",
+        buttons=(RESUME,),
+    )
+
+
+def brake_words(paused: Paused, *, is_owner: bool) -> str:
+    """What somebody who writes meanwhile is told."""
+    if is_owner:
+        return (
+            f"I have paused myself: {paused.words}. Send /resume and I go on; /usage shows what "
+            "used it."
+        )
+    return (
+        "I am pausing for the moment, because more was used than is usual. The owner has been told "
+        "and can let me go on; please try again later."
+    )
+
+
+class HandPause:
+    """The owner's own pause: no new turn and nothing unasked, until it is over.
+
+    The turn engine waits on it before it begins a turn; whoever starts something unasked looks.
+    """
+
+    def __init__(self) -> None:
+        self._paused: Paused | None = None
+        self._over = asyncio.Event()
+        self._over.set()
+
+    @property
+    def paused(self) -> Paused | None:
+        """Since when, or None."""
+        return self._paused
+
+    async def over(self) -> None:
+        """Returns at once when there is no pause, else when it ends."""
+        await self._over.wait()
+
+    def put(self, paused: Paused) -> None:
+        """Begins it, or ends it."""
+        if paused.is_on:
+            self._paused = paused
+            self._over.clear()
+        else:
+            self._paused = None
+            self._over.set()
