@@ -1,0 +1,213 @@
+"""What a program may see of the workspace on somebody's behalf: the file tools' rules, as mounts.
+
+Called by `exec` and `run_skill`. A program is given a view in which what is closed to its caller is
+covered, and what steers the assistant cannot be changed. Functions block: call them in a thread.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from agent.errors import Permanent
+from agent.sandbox.bubblewrap import Confinement
+from agent.sandbox.placeholders import Placeholders
+from agent.tools.tool import Caller
+from agent.tools.workspace import (
+    RESULTS,
+    STEERING_FILES,
+    STEERING_FOLDERS,
+    closed_to,
+    results_folder,
+    steers,
+)
+
+ENTRIES_MAX = 200_000
+"""Files and folders of a workspace that are looked through for secrets."""
+COVERED_MAX = 1_000
+
+_FILES = tuple(f"{name.removesuffix('.md').upper()}.md" for name in sorted(STEERING_FILES))
+_ANYWHERE = "-"
+"""A folder about which there is no rule: what is closed in it is closed for its own name."""
+_MEMORY = "memory"
+_PEOPLE = (_MEMORY, "people")
+
+
+class ConfinementRefused(Permanent):
+    """The workspace cannot be shown to a program safely; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the owner set about programs. `readable` are folders that they may read besides the
+    workspace, `secret` ones that they never see (the home with settings and database), and `fixed`
+    files or folders of the workspace that steer the assistant by a setting (a persona)."""
+
+    workspace: Path
+    secret: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
+    fixed: tuple[Path, ...] = ()
+
+
+@dataclass(slots=True)
+class Views:
+    """Makes the view of the workspace that one caller's program gets."""
+
+    surroundings: Surroundings
+    _placeholders: Placeholders = field(default_factory=Placeholders)
+
+    @contextmanager
+    def view(
+        self,
+        caller: Caller,
+        *,
+        more: Sequence[Path] = (),
+        instead: Mapping[Path, Path] | None = None,
+    ) -> Iterator[Confinement]:
+        """Holds while the program runs; `more` may be read too, such as a skill's own folder, and
+        `instead` shows one file in the place of another.
+
+        Raises ConfinementRefused.
+        """
+        root = self.surroundings.workspace.resolve()
+        files = [root / name for name in _FILES]
+        folders = [root / name for name in (*sorted(STEERING_FOLDERS), _MEMORY, RESULTS[0])]
+        folders += [root.joinpath(*_PEOPLE), root.joinpath(*RESULTS)]
+        try:
+            self._placeholders.hold(files=files, folders=folders)
+        except OSError as error:
+            raise ConfinementRefused(
+                f"the workspace cannot be prepared for a program ({error.strerror}): "
+                "see that its folders can be written"
+            ) from error
+        try:
+            confinement = _confinement(self.surroundings, root, caller, more)
+            yield replace(confinement, instead=instead)
+        finally:
+            self._placeholders.release()
+
+
+def _confinement(
+    around: Surroundings, root: Path, caller: Caller, more: Sequence[Path]
+) -> Confinement:
+    memory, people = root / _MEMORY, root.joinpath(*_PEOPLE)
+    results = root.joinpath(*RESULTS)
+    own_results = results / results_folder(caller)
+    fixed = [*_steering(root, caller), *(path.resolve() for path in around.fixed)]
+    covered = [*_closed(root, caller), *_secrets(root, caller), results]
+    opened_fixed: list[Path] = []
+    if not closed_to(caller, (_MEMORY,)):
+        # Notes are part of prompts: a link put there by a program would be followed.
+        fixed.append(memory)
+        covered.append(people)
+        opened_fixed += _plain_folder(people / caller.person_id)
+    for path in (*fixed, *covered):
+        _check_no_link(path, root)
+    _check_case_matters(root)
+    opened = _plain_folder(own_results)
+    return Confinement(
+        workspace=root,
+        readable=_existing((*around.readable, *more), root),
+        secret=_existing(around.secret, root),
+        pinned=(root / RESULTS[0],),
+        fixed=tuple(path for path in fixed if path.exists() and path not in covered),
+        covered=tuple(_outermost(covered, but=(*opened, *opened_fixed))),
+        opened=tuple(opened),
+        opened_fixed=tuple(opened_fixed),
+    )
+
+
+def _steering(root: Path, caller: Caller) -> Iterator[Path]:
+    for name in _names(root):
+        if steers((name,)) and not closed_to(caller, (name,)):
+            yield root / name
+
+
+def _closed(root: Path, caller: Caller) -> Iterator[Path]:
+    for name in _names(root):
+        if closed_to(caller, (name,)) and not _may_hold_secrets(name, caller):
+            yield root / name
+
+
+def _secrets(root: Path, caller: Caller) -> list[Path]:
+    """Everything called `.env`, wherever it lies. Raises ConfinementRefused when there is too much
+    to look through, for what was not looked at is not covered."""
+    found: list[Path] = []
+    waiting, seen = [str(root)], 0
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    seen += 1
+                    if _may_hold_secrets(entry.name, caller):
+                        if not entry.is_symlink():
+                            found.append(Path(entry.path))
+                    elif entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+        except OSError:
+            continue  # Gone meanwhile, or closed to us and so to the program.
+        if seen > ENTRIES_MAX or len(found) > COVERED_MAX:
+            raise ConfinementRefused(
+                f"the workspace has more than {ENTRIES_MAX:,} files, or {COVERED_MAX:,} named "
+                ".env: it is too large to be shown to a program safely; move some elsewhere"
+            )
+    return found
+
+
+def _may_hold_secrets(name: str, caller: Caller) -> bool:
+    """By the same rule as the file tools, which is slow: most names are passed over at once."""
+    if name.isascii() and "env" not in name.casefold():
+        return False
+    return bool(closed_to(caller, (_ANYWHERE, name)))
+
+
+def _names(root: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(root))  # noqa: PTH208 - names are what is compared
+    except OSError as error:
+        raise ConfinementRefused(f"the workspace cannot be read ({error.strerror})") from error
+
+
+def _check_no_link(path: Path, root: Path) -> None:
+    """A mount lies over what a link leads to, and the link itself could be exchanged."""
+    inner = path
+    while inner != root and inner.is_relative_to(root):
+        if stat.S_ISLNK(inner.lstat().st_mode):
+            raise ConfinementRefused(
+                f"{inner.relative_to(root)} in the workspace is a link, which a program could "
+                "exchange: put the file or folder itself in its place"
+            )
+        inner = inner.parent
+
+
+def _check_case_matters(root: Path) -> None:
+    """Where it does not, a file that is covered could be reached by another spelling."""
+    if os.path.lexists(root / _FILES[0].swapcase()) and _FILES[0].swapcase() not in _names(root):
+        raise ConfinementRefused(
+            "the workspace lies on a file system that ignores case, where a program cannot be kept "
+            "from single files: move it to another one"
+        )
+
+
+def _outermost(covered: Sequence[Path], *, but: Sequence[Path]) -> Iterator[Path]:
+    """Without those that lie below another one, as long as that is not opened again above them."""
+    folders = set(covered)
+    for path in covered:
+        above = [outer for outer in path.parents if outer in folders]
+        if not above or any(path.is_relative_to(inner) for inner in but):
+            yield path
+
+
+def _plain_folder(path: Path) -> list[Path]:
+    return [path] if path.is_dir() and not path.is_symlink() else []
+
+
+def _existing(paths: Sequence[Path], root: Path) -> tuple[Path, ...]:
+    """Each once, without links, the outer ones first; those in the workspace are seen anyway."""
+    resolved = {path.expanduser().resolve() for path in paths}
+    kept = (path for path in resolved if path.exists() and not path.is_relative_to(root))
+    return tuple(sorted(kept))

@@ -1,0 +1,353 @@
+"""The group `exec`: runs a program with its arguments, in the sandbox where there is one.
+
+There is no shell between the words and the program, so quotes, globs and variables have no power;
+what limits a program is the sandbox, or a person who has read exactly what will run. `Runner` is
+shared with `run_skill`, so that both keep to the same rules.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from pydantic import Field
+
+from agent.errors import AssistantError, Permanent
+from agent.messages import Role
+from agent.sandbox.bubblewrap import Bubblewrap, Confinement
+from agent.sandbox.environment import confined_environment, open_environment
+from agent.sandbox.running import Caught, Limits, Program, Ran, Stopped, run_confined, run_open
+from agent.skills.allowed import allows_command
+from agent.text import clean, cut_middle
+from agent.tools.arguments import Arguments
+from agent.tools.confinement import Surroundings, Views
+from agent.tools.tool import Caller, Effect, KeepWhole, Needs, ToolCard, Trust
+from agent.tools.workspace import Workspace
+
+OUTPUT_CHARS_MAX = 10_000
+TIMEOUT_S = 60.0
+ENDING_S = 15.0
+"""Beyond a program's own time: for what is looked up before it and ended behind it."""
+WORDS_MAX = 500
+
+NO_SANDBOX = "programs are not confined here, so this one can do whatever the bot's account can"
+
+
+class ProgramNotRun(Permanent):
+    """A program that may not run here, or not for this person."""
+
+
+class CommandLimits(Protocol):
+    """What the skills that are being followed keep themselves to (`allowed-tools`)."""
+
+    def entries(self, caller: Caller) -> Sequence[str] | None:
+        """The entries that hold in this turn; None sets no limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecOptions:
+    """What the owner set. `readable` are further folders that confined programs may read;
+    `sandbox` False takes even an existing sandbox out of use."""
+
+    sandbox: bool = True
+    readable: tuple[Path, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One program to run for somebody. `given` are variables for this process alone, `readable`
+    more folders that it may read, and `instead` shows one file in the place of another."""
+
+    command: Sequence[str]
+    folder: Path
+    timeout_s: float = TIMEOUT_S
+    stdin: str | None = None
+    given: Mapping[str, str] = field(default_factory=dict)
+    readable: tuple[Path, ...] = ()
+    instead: Mapping[Path, Path] = field(default_factory=dict)
+
+
+class Runner:
+    """Runs programs for callers. One for the whole bot; may be called for many turns at once.
+
+    `home` is the folder with settings and database, which no program sees but for the workspace in
+    it; `own` are the variables of this process, of which few are passed on.
+    """
+
+    def __init__(
+        self,
+        workspace: Path,
+        *,
+        home: Path,
+        options: ExecOptions | None = None,
+        fixed: tuple[Path, ...] = (),
+        own: Mapping[str, str] | None = None,
+        keep: KeepWhole | None = None,
+    ) -> None:
+        self._options = options or ExecOptions()
+        self.root = workspace.resolve()
+        self._own = os.environ if own is None else own
+        self._keep = keep
+        self._bubblewrap = Bubblewrap(is_wanted=self._options.sandbox)
+        self._views = Views(
+            Surroundings(
+                workspace=self.root,
+                secret=(home,),
+                readable=self._options.readable,
+                fixed=fixed,
+            )
+        )
+
+    def is_confined(self) -> bool:
+        """Whether programs run in a sandbox. The first answer takes some milliseconds."""
+        return self._bubblewrap.works()
+
+    @property
+    def why_open(self) -> str:
+        """Why there is no sandbox, for `doctor` and `/status`; empty when there is one."""
+        return self._bubblewrap.why_not
+
+    def needs(self, caller: Caller, *, shows: str) -> Needs:
+        """By SPEC §6: in the sandbox the rules decide, which ask unless the owner set them
+        otherwise; elsewhere each call asks, and none runs in a tainted turn."""
+        if self.is_confined():
+            return Needs(shows=shows)
+        if caller.tainted:
+            return Needs(refused=self._tainted())
+        return Needs(asks=NO_SANDBOX, once_only=True, shows=shows)
+
+    async def run(self, order: Order, caller: Caller) -> str:
+        """What the program wrote, with its exit code, in at most OUTPUT_CHARS_MAX characters.
+
+        That it had to be ended stands there too: an error would be our own words, and what a
+        program wrote until then is not. Raises ProgramNotRun, ProgramRefused, ConfinementRefused.
+        """
+        if caller.role is not Role.OWNER:
+            raise ProgramNotRun("only the owner may have programs run")
+        most = self._options.limits
+        limits = replace(most, timeout_s=min(order.timeout_s, most.timeout_s))
+        if await asyncio.to_thread(self.is_confined):
+            ran = await self._confined(order, caller, limits)
+        else:
+            ran = await self._open(order, caller, limits)
+        text = report(ran)
+        if ran.stopped is not None:
+            text = f"{_ended(ran.stopped, limits)}\n{text}"
+        return await self._fitted(text, caller)
+
+    async def _confined(self, order: Order, caller: Caller, limits: Limits) -> Ran:
+        program = Program(
+            command=order.command,
+            folder=order.folder,
+            environment={**confined_environment(self.root, self._own), **order.given},
+            stdin=_bytes(order.stdin),
+        )
+        async with _InThread(lambda: self._view(order, caller)) as confinement:
+            return await run_confined(program, confinement, self._bubblewrap, limits)
+
+    def _view(self, order: Order, caller: Caller) -> tuple[Confinement, ExitStack]:
+        stack = ExitStack()
+        view = self._views.view(caller, more=order.readable, instead=order.instead)
+        return stack.enter_context(view), stack
+
+    async def _open(self, order: Order, caller: Caller, limits: Limits) -> Ran:
+        # The gate asked by `needs`; nothing runs here because somebody forgot to ask it.
+        if caller.tainted:
+            raise ProgramNotRun(self._tainted())
+        if not caller.agreed:
+            raise ProgramNotRun(f"{NO_SANDBOX}; a person has to agree first")
+        program = Program(
+            command=order.command,
+            folder=order.folder,
+            environment={**open_environment(self.root, self._own), **order.given},
+            stdin=_bytes(order.stdin),
+        )
+        return await run_open(program, limits)
+
+    def _tainted(self) -> str:
+        return (
+            f"there is no sandbox here ({self.why_open}), and text of others is in this "
+            "conversation, so the wish may be theirs. Tell the person; after /new it can be asked "
+            "for again"
+        )
+
+    async def _fitted(self, text: str, caller: Caller) -> str:
+        """Cut in the middle, with a pointer to the whole where it is kept."""
+        cleaned = clean(text)
+        if len(cleaned) <= OUTPUT_CHARS_MAX:
+            return cleaned
+        pointer = "the rest was not kept"
+        if self._keep is not None:
+            try:
+                kept = await self._keep(cleaned, caller)
+            except AssistantError:
+                pointer = "the rest could not be kept"
+            else:
+                share = "all of it" if kept.whole else "its beginning"
+                pointer = f"read_file has {share} in {kept.path}"
+        return cut_middle(cleaned, chars_max=OUTPUT_CHARS_MAX, pointer=pointer)
+
+
+class _InThread:
+    """A context that is entered and left in a thread, as both look at the disk."""
+
+    def __init__(self, enter: Callable[[], tuple[Confinement, ExitStack]]) -> None:
+        self._enter = enter
+        self._stack = ExitStack()
+
+    async def __aenter__(self) -> Confinement:
+        entering = asyncio.ensure_future(asyncio.to_thread(self._enter))
+        try:
+            confinement, self._stack = await asyncio.shield(entering)
+        except asyncio.CancelledError:
+            # The thread goes on: what it entered has to be left once it is through.
+            entering.add_done_callback(_leave)
+            raise
+        return confinement
+
+    async def __aexit__(self, *_: object) -> None:
+        # A few unlinks: at once, for a wait here could be cancelled.
+        self._stack.close()
+
+
+def _leave(entering: asyncio.Future[tuple[Confinement, ExitStack]]) -> None:
+    if not entering.cancelled() and entering.exception() is None:
+        entering.result()[1].close()
+
+
+# --- exec --------------------------------------------------------------------------------------
+
+
+class ExecArguments(Arguments):
+    """A program and its arguments, each a word of its own."""
+
+    command: tuple[str, ...] = Field(
+        min_length=1, max_length=WORDS_MAX, description='e.g. ["wc", "-l", "notes.txt"]'
+    )
+    cwd: str = Field(default="", description="folder in the workspace")
+    timeout_s: float = Field(default=TIMEOUT_S, gt=0, le=TIMEOUT_S)
+    stdin: str | None = None
+
+
+class Exec:
+    """Runs one program in the workspace."""
+
+    card = ToolCard(
+        name="exec",
+        description="Run a program in the workspace folder, without a shell: words are passed as "
+        "they are. It has no network, and sees nothing but the workspace.",
+        arguments=ExecArguments,
+        group="exec",
+        effect=Effect.OUTSIDE,
+        redo="once",
+        trust=Trust.UNTRUSTED,
+        timeout_s=TIMEOUT_S + ENDING_S,
+        status="runs a program",
+    )
+
+    def __init__(self, runner: Runner, limits: CommandLimits | None = None) -> None:
+        self._runner = runner
+        self._limits = limits
+
+    def needs(self, arguments: ExecArguments, caller: Caller) -> Needs:
+        """Shows the command line as a person would type it, and where it runs."""
+        if why := self._forbidden(arguments, caller):
+            return Needs(refused=why)
+        return self._runner.needs(caller, shows=shown_command(arguments.command, arguments.cwd))
+
+    async def run(self, arguments: ExecArguments, caller: Caller) -> str:
+        """The program's output. Raises as `Runner.run` does, and PathRefused for the folder."""
+        if why := self._forbidden(arguments, caller):
+            raise ProgramNotRun(why)
+        folder = await asyncio.to_thread(folder_in, self._runner.root, arguments.cwd, caller)
+        order = Order(
+            command=arguments.command,
+            folder=folder,
+            timeout_s=arguments.timeout_s,
+            stdin=arguments.stdin,
+        )
+        return await self._runner.run(order, caller)
+
+    def _forbidden(self, arguments: ExecArguments, caller: Caller) -> str:
+        entries = None if self._limits is None else self._limits.entries(caller)
+        if allows_command(entries, arguments.command):
+            return ""
+        return (
+            "the skill that is being followed allows no such command "
+            f"(its allowed-tools: {', '.join(entries or ()) or 'none'})"
+        )
+
+
+def folder_in(root: Path, cwd: str, caller: Caller) -> Path:
+    """A folder of the workspace that the caller may see. Raises PathRefused. Blocks."""
+    path = cwd.strip() or "."
+    Workspace(root).entries(path, caller, entries_max=1)
+    return (root / path).resolve()
+
+
+def shown_command(command: Sequence[str], cwd: str) -> str:
+    """The command line for a person: quoted, so that each word can be told from the next, and
+    without anything that could make it look like another one."""
+    line = shlex.join(_visible(word) for word in command)
+    folder = _visible(cwd.strip())
+    return f"{line}\n(in {folder})" if folder not in {"", "."} else line
+
+
+def _visible(word: str) -> str:
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in word
+    )
+
+
+# --- what a program wrote ----------------------------------------------------------------------
+
+
+def report(ran: Ran) -> str:
+    """Exit code first, then what was written, each stream under its own name."""
+    lines = [f"exit code {ran.exit_code}{_signal_words(ran.exit_code)}"]
+    streams = (("stdout", ran.stdout), ("stderr", ran.stderr))
+    for name, caught in streams:
+        if caught.total:
+            lines += [f"--- {name} ---", _text(caught)]
+    if len(lines) == 1:
+        lines.append("(no output)")
+    return "\n".join(lines)
+
+
+def _signal_words(code: int) -> str:
+    return f" (ended by signal {code - 128})" if 128 < code < 128 + 65 else ""
+
+
+def _text(caught: Caught) -> str:
+    sample = bytes(caught.head[:4096])
+    if _is_binary(sample):
+        return f"(binary data, {caught.total:,} bytes, not shown: have it written to a file)"
+    if not caught.left_out:
+        return (caught.head + caught.tail).decode(errors="replace").rstrip("\n")
+    head = caught.head.decode(errors="ignore")
+    tail = caught.tail.decode(errors="ignore").rstrip("\n")
+    return f"{head}\n[… {caught.left_out:,} bytes were not kept …]\n{tail}"
+
+
+def _is_binary(sample: bytes) -> bool:
+    if b"\0" in sample:
+        return True
+    return sample.decode(errors="replace").count("\ufffd") > max(len(sample) // 10, 1)
+
+
+def _ended(stopped: Stopped, limits: Limits) -> str:
+    if stopped is Stopped.TIME:
+        return f"stopped: the program did not end within {limits.timeout_s:g} s"
+    return f"stopped: the program wrote more than {limits.output_bytes:,} bytes"
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode(errors="replace")

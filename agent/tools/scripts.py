@@ -1,0 +1,254 @@
+"""run_skill: runs a file of a skill's `scripts/`, under the rules of exec.
+
+The working folder is the workspace, so that what a script makes is found again; `{baseDir}` in the
+arguments is the skill's own folder, which a script can read and not change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import Field
+
+from agent.sandbox.environment import Given, base_python, given_variables
+from agent.skills.folder import SKILL_FILE, read_file, stamps
+from agent.skills.front_matter import Unreadable
+from agent.skills.shelf import SkillShelf
+from agent.skills.skill import Shelf, Skill, SkillState
+from agent.skills.workshop import SkillRefused
+from agent.tools.arguments import Arguments
+from agent.tools.exec import ENDING_S, TIMEOUT_S, WORDS_MAX, Order, Runner, shown_command
+from agent.tools.tool import Caller, Effect, Needs, ToolCard, Trust
+
+BASE_DIR = "{baseDir}"
+SCRIPTS = "scripts"
+SCRIPT_BYTES_MAX = 5_000_000
+NAMED_MAX = 20
+
+_INTERPRETERS: Mapping[str, str] = {
+    ".bash": "bash",
+    ".cjs": "node",
+    ".js": "node",
+    ".mjs": "node",
+    ".pl": "perl",
+    ".rb": "ruby",
+    ".sh": "sh",
+}
+_SHEBANG = re.compile(rb"#!\s*(\S+)(?:[ \t]+(\S+))?")
+_SHELLS = frozenset({"bash", "dash", "ksh", "sh", "zsh"})
+
+
+class RunSkillArguments(Arguments):
+    """Which script of which skill, and what it is given."""
+
+    skill: str
+    script: str = Field(default="", description="name of a file in the skill's scripts/")
+    args: tuple[str, ...] = Field(default=(), max_length=WORDS_MAX)
+    stdin: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """A script that may run. `is_dos`: its lines end as no shell can read them."""
+
+    skill: Skill
+    folder: Path
+    path: Path
+    interpreter: tuple[str, ...]
+    is_dos: bool = False
+    named: str = ""
+
+    def command(self, args: tuple[str, ...]) -> tuple[str, ...]:
+        filled = (word.replace(BASE_DIR, str(self.folder)) for word in args)
+        return (*self.interpreter, str(self.path), *filled)
+
+
+@dataclass(slots=True)
+class RunSkill:
+    """Runs a script that comes with a skill. `given` holds, for each skill, the variables that the
+    owner set for it (`skills.NAME.env`): they are in that process alone."""
+
+    shelf: SkillShelf
+    runner: Runner
+    given: Mapping[str, Given] = field(default_factory=dict)
+    card: ToolCard = field(
+        default=ToolCard(
+            name="run_skill",
+            description="Run a script of a skill. It works in the workspace folder; {baseDir} in "
+            "args is the skill's folder.",
+            arguments=RunSkillArguments,
+            group="skills",
+            effect=Effect.OUTSIDE,
+            redo="once",
+            trust=Trust.UNTRUSTED,
+            timeout_s=TIMEOUT_S + ENDING_S,
+            status="runs a script",
+        ),
+        init=False,
+    )
+
+    def needs(self, arguments: RunSkillArguments, caller: Caller) -> Needs:
+        """As exec's, and shows the script with its arguments."""
+        what = (f"{arguments.skill}/{SCRIPTS}/{_bare(arguments.script)}", *arguments.args)
+        return self.runner.needs(caller, shows=shown_command(what, ""))
+
+    async def run(self, arguments: RunSkillArguments, caller: Caller) -> str:
+        """The script's output, or the advice to follow the instructions where there is none.
+
+        Raises SkillRefused, EnvironmentWrong, and what `Runner.run` raises.
+        """
+        skill = _usable(await self.shelf.current(), arguments.skill)
+        names = await asyncio.to_thread(_scripts, skill)
+        if not names:
+            return f"{skill.name} has no scripts: follow its instructions (read_skill)."
+        found = await asyncio.to_thread(_found, skill, names, arguments.script)
+        variables = given_variables(self.given.get(skill.name, {}))
+        async with _readable_lines(found) as copy:
+            is_confined = await asyncio.to_thread(self.runner.is_confined)
+            command = found.command(arguments.args)
+            if copy is not None and not is_confined:
+                at = len(found.interpreter)
+                command = (*command[:at], str(copy), *command[at + 1 :])
+            order = Order(
+                command=command,
+                folder=self.runner.root,
+                stdin=arguments.stdin,
+                given=variables,
+                readable=(found.folder,),
+                instead={} if copy is None else {found.path: copy},
+            )
+            return await self.runner.run(order, caller)
+
+
+def _usable(shelf: Shelf, name: str) -> Skill:
+    """Raises SkillRefused for what is not there or not used. One that waits for its clock alone may
+    be run: somebody may want it done now."""
+    wanted = name.strip().removesuffix(f"/{SKILL_FILE}").strip("/").rpartition("/")[2]
+    skill = shelf.get(wanted)
+    if skill is None:
+        raise SkillRefused(f"there is no skill {name[:64]!r}: list_skills shows what there is")
+    match skill.state:
+        case SkillState.USABLE | SkillState.OFF:
+            return skill
+        case SkillState.QUARANTINED:
+            raise SkillRefused(
+                f"{skill.name} waits for its owner's approval and was not run: "
+                f"hearthbot skills approve {skill.name}"
+            )
+        case SkillState.MISSING:
+            lacking = "; ".join(skill.missing)
+            raise SkillRefused(f"{skill.name} was not run: this machine lacks {lacking}")
+
+
+def _scripts(skill: Skill) -> tuple[str, ...]:
+    """Names of the files in `scripts/`. Raises SkillRefused when the folder cannot be looked at."""
+    if skill.folder is None:
+        return ()
+    try:
+        found = stamps(str(skill.folder))
+    except (OSError, Unreadable) as error:
+        raise SkillRefused(f"the files of {skill.name} cannot be read: {_why(error)}") from error
+    inner = f"{SCRIPTS}/"
+    return tuple(
+        name.removeprefix(inner)
+        for name, *_ in found
+        if name.startswith(inner) and "/" not in name.removeprefix(inner)
+    )
+
+
+def _bare(written: str) -> str:
+    """The name alone, of how instructions write it."""
+    name = written.strip()
+    for start in (f"{BASE_DIR}/", "./", f"{SCRIPTS}/"):
+        name = name.removeprefix(start)
+    return name
+
+
+def _found(skill: Skill, names: tuple[str, ...], written: str) -> _Found:
+    """The script of this name: only what a look through the folder gave is ever run."""
+    assert skill.folder is not None, "a skill with scripts has a folder"
+    name = _bare(written)
+    if not name and len(names) == 1:
+        name = names[0]
+    if name not in names:
+        known = ", ".join(names[:NAMED_MAX])
+        raise SkillRefused(
+            f"{written[:100]!r} is no script of {skill.name}; give a file name without folders "
+            f"(there are: {known})"
+        )
+    folder = skill.folder.resolve()
+    path = folder / SCRIPTS / name
+    try:
+        data = read_file(str(path), bytes_max=SCRIPT_BYTES_MAX)
+        is_executable = bool(path.stat().st_mode & 0o111)
+    except (OSError, Unreadable) as error:
+        raise SkillRefused(f"{name} of {skill.name} cannot be read: {_why(error)}") from error
+    interpreter = _interpreter(name, data, is_executable=is_executable)
+    if interpreter is None:
+        raise SkillRefused(
+            f"{name} of {skill.name} cannot be run: it is not executable, and neither its ending "
+            "nor its first line says by what; chmod +x it, or give it a first line like "
+            "#!/usr/bin/env python3"
+        )
+    is_dos = bool(interpreter) and interpreter[0] in _SHELLS and b"\r\n" in data
+    return _Found(
+        skill=skill, folder=folder, path=path, interpreter=interpreter, is_dos=is_dos, named=name
+    )
+
+
+def _interpreter(name: str, data: bytes, *, is_executable: bool) -> tuple[str, ...] | None:
+    """What runs a script; empty when it runs by itself, and None when nobody knows.
+
+    A first line is read here and not by the system, which takes a carriage return for a part of the
+    interpreter's name and needs the executable bit, that archives lose.
+    """
+    shebang = _shebang(data)
+    ending = Path(name).suffix.casefold()
+    if ending in {".py", ".pyw"} or re.fullmatch(r"python(3(\.\d+)?)?", shebang):
+        return (str(base_python()),)
+    if shebang in _SHELLS or (shebang and ending in _INTERPRETERS):
+        return (shebang,)
+    if ending in _INTERPRETERS:
+        return (_INTERPRETERS[ending],)
+    if is_executable and b"\r" not in data.partition(b"\n")[0]:
+        return ()
+    return (shebang,) if shebang else None
+
+
+def _shebang(data: bytes) -> str:
+    """The interpreter's name in a first line, without its folder."""
+    found = _SHEBANG.match(data.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0])
+    if found is None:
+        return ""
+    program, first = found[1].decode(errors="replace"), (found[2] or b"").decode(errors="replace")
+    name = program.rpartition("/")[2]
+    return first if name == "env" and not first.startswith("-") else name
+
+
+@asynccontextmanager
+async def _readable_lines(found: _Found) -> AsyncIterator[Path | None]:
+    """A copy with line ends that a shell can read, where the script has others; else None."""
+    if not found.is_dos:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="hearthbot-script-") as folder:
+        copy = Path(folder) / found.named
+        await asyncio.to_thread(_write_copy, found.path, copy)
+        yield copy
+
+
+def _write_copy(source: Path, copy: Path) -> None:
+    data = read_file(str(source), bytes_max=SCRIPT_BYTES_MAX)
+    copy.write_bytes(data.replace(b"\r\n", b"\n"))
+    os.chmod(copy, 0o700)  # noqa: PTH101
+
+
+def _why(error: OSError | Unreadable) -> str:
+    return (error.strerror or "unknown") if isinstance(error, OSError) else str(error)
