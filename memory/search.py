@@ -242,7 +242,8 @@ class Words:
     def _rarest(self, terms: Sequence[str]) -> list[str]:
         """As many terms as rows may be looked at, the rarest first; one at least."""
         counted = sorted((count, term) for term in terms if (count := self._count(term)))
-        kept, rows = [], 0
+        kept: list[str] = []
+        rows = 0
         for count, term in counted:
             rows += count
             if kept and rows > ROWS_MAX:

@@ -1,0 +1,267 @@
+"""Which tools a request offers (SPEC §6): the core, what fits the message, what routes name.
+
+Called once a turn, before the first request. Pure: the same situation gives the same tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from agent.ports import Ranked, Ranker
+from agent.tools.tool import ToolCard
+
+CORE = (
+    *("send_message", "store_fact", "search_memories", "get_status", "spawn", "remind_me"),
+    *("tool_search", "tool_describe", "tool_call"),
+)
+"""Offered always, as far as they may be had."""
+
+
+RANKED_MAX = 10_000
+"""More tools than anybody has: all are ranked, since any of them may be wanted by a route."""
+TEXT_CHARS_MAX = 4_000
+"""Of a message that tools are chosen by: a pasted document is not a wish."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionOptions:
+    """How much is offered. `cosine_min` belongs to the embedder; `words_min` is its counterpart
+    where there is none: the share of the best score. Above `cosine_sure` the temperature is at
+    most `temperature_sure`."""
+
+    tools_max: int = 25
+    best_always: int = 5
+    best_max: int = 15
+    cosine_min: float = 0.3
+    words_min: float = 0.3
+    used_max: int = 8
+    cosine_sure: float = 0.6
+    temperature_sure: float = 0.3
+    core: tuple[str, ...] = CORE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """All that decides which tools are offered.
+
+    `candidates` are those that role, agent and kind of run allow, in the order of the toolbox;
+    `known` the names of all tools that exist, so that a required one that is only not allowed is
+    not called unknown. `is_small_talk`: a greeting or thanks, by reasoning control.
+    `current` is what the conversation was offered last, in that order; it only grows until
+    `is_step`. `used` are the tools called in the last three turns, the most recent first.
+    `groups` are those of the routes that match. `required` comes from playbooks.
+    """
+
+    candidates: Sequence[ToolCard]
+    text: str
+    is_small_talk: bool = False
+    current: Sequence[str] = ()
+    is_step: bool = False
+    used: Sequence[str] = ()
+    groups: Collection[str] = ()
+    required: Sequence[str] = ()
+    known: Collection[str] = ()
+
+
+class Reason(StrEnum):
+    """Why a tool is offered: the first that holds, in this order."""
+
+    CORE = "core"
+    KEPT = "kept"
+    """It was offered before, and nothing is taken away between two steps."""
+    USED = "used"
+    BEST = "best"
+    """One of the few best fits, however good."""
+    FITS = "fits"
+    """Close enough to the message."""
+    ROUTE = "route"
+    REQUIRED = "required"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picked:
+    """One tool that is offered, for the trace."""
+
+    name: str
+    reason: Reason
+    score: float = 0.0
+    cosine: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What is offered, in order: what was there keeps its place, what is new comes behind.
+
+    `left_out` were wanted, and reach the model through tool_search alone, for want of room.
+    `unknown` are required tools that do not exist. `cosine_best` is 0 without embeddings.
+    """
+
+    picked: tuple[Picked, ...] = ()
+    left_out: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    cosine_best: float = 0.0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tools, in the order in which they are offered."""
+        return tuple(one.name for one in self.picked)
+
+
+_DEFAULTS = SelectionOptions()
+
+
+def select(
+    situation: Situation, ranker: Ranker | None, *, options: SelectionOptions = _DEFAULTS
+) -> Selection:
+    """The tools for one message. Blocks for milliseconds while the ranker ranks; raises nothing.
+
+    The ranker may know more tools than the candidates. Without one, core and routes decide.
+    """
+    places = {card.name: place for place, card in enumerate(situation.candidates)}
+    ranking = _Ranking()
+    if not situation.is_small_talk:
+        ranking = _ranked(situation, ranker, places)
+    wanted = _wanted(situation, ranking, options, places)
+    kept = [name for name in wanted if wanted[name] in {Reason.CORE, Reason.KEPT}]
+    room = max(options.tools_max, len(kept))
+    offered = dict.fromkeys([*kept, *(name for name in wanted if name not in kept)][:room])
+    reasons = {name: wanted[name] for name in offered}
+    for name in situation.required:
+        if name in places:
+            reasons.setdefault(name, Reason.REQUIRED)
+    ordered = _ordered(reasons, situation, places, options.core)
+    return Selection(
+        picked=tuple(ranking.picked(name, reasons[name]) for name in ordered),
+        left_out=tuple(name for name in wanted if name not in reasons),
+        unknown=_unknown(situation, places),
+        cosine_best=ranking.cosine_best,
+    )
+
+
+def exactly(names: Sequence[str], situation: Situation) -> Selection:
+    """These tools and no other, as a job with `required_tools` wants it; what it may not have or
+    what does not exist is left out."""
+    places = {card.name: place for place, card in enumerate(situation.candidates)}
+    required = Situation(
+        candidates=situation.candidates, text="", required=names, known=situation.known
+    )
+    chosen = sorted({name for name in names if name in places}, key=places.__getitem__)
+    return Selection(
+        picked=tuple(Picked(name=name, reason=Reason.REQUIRED) for name in chosen),
+        unknown=_unknown(required, places),
+    )
+
+
+def temperature(
+    selection: Selection, configured: float | None, *, options: SelectionOptions = _DEFAULTS
+) -> float | None:
+    """The temperature of the request: lower, where a tool fits the message very well.
+
+    None is the provider's own.
+    """
+    if selection.cosine_best <= options.cosine_sure:
+        return configured
+    if configured is None:
+        return options.temperature_sure
+    return min(configured, options.temperature_sure)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ranking:
+    """The candidates by how well they fit, best first."""
+
+    ranked: tuple[Ranked, ...] = ()
+    by_name: Mapping[str, Ranked] = field(default_factory=dict)
+    cosine_best: float = 0.0
+
+    def score(self, name: str) -> float:
+        return self.by_name[name].score if name in self.by_name else 0.0
+
+    def picked(self, name: str, reason: Reason) -> Picked:
+        one = self.by_name.get(name)
+        if one is None:
+            return Picked(name=name, reason=reason)
+        return Picked(name=name, reason=reason, score=one.score, cosine=one.cosine)
+
+
+def _ranked(situation: Situation, ranker: Ranker | None, places: Mapping[str, int]) -> _Ranking:
+    if ranker is None or not situation.text.strip():
+        return _Ranking()
+    all_of_them = ranker.rank(situation.text[:TEXT_CHARS_MAX], k=RANKED_MAX)
+    ranked = tuple(one for one in all_of_them if one.id in places)
+    return _Ranking(
+        ranked=ranked,
+        by_name={one.id: one for one in ranked},
+        cosine_best=max((one.cosine for one in ranked), default=0.0),
+    )
+
+
+def _wanted(
+    situation: Situation,
+    ranking: _Ranking,
+    options: SelectionOptions,
+    places: Mapping[str, int],
+) -> dict[str, Reason]:
+    """All tools that there is a reason for, the most important first."""
+    wanted = {name: Reason.CORE for name in options.core if name in places}
+    if situation.is_step:
+        used = [name for name in situation.used if name in places and name not in wanted]
+        if situation.is_small_talk:  # nothing that was not there before
+            used = [name for name in used if name in situation.current]
+        wanted |= dict.fromkeys(used[: options.used_max], Reason.USED)
+    else:
+        kept = [name for name in situation.current if name in places and name not in wanted]
+        wanted |= dict.fromkeys(kept, Reason.KEPT)
+    if situation.is_small_talk:
+        return wanted
+    fitting = _fitting(ranking, options, core=options.core)
+    for card in situation.candidates:
+        if card.group in situation.groups:
+            fitting.setdefault(card.name, Reason.ROUTE)
+    for name in sorted(fitting, key=lambda name: (-ranking.score(name), name)):
+        wanted.setdefault(name, fitting[name])
+    return wanted
+
+
+def _fitting(
+    ranking: _Ranking, options: SelectionOptions, *, core: Collection[str]
+) -> dict[str, Reason]:
+    """The few best whatever their score, then those that are close enough."""
+    others = [one for one in ranking.ranked if one.id not in core]
+    found: dict[str, Reason] = {}
+    for place, one in enumerate(others[: options.best_max]):
+        if place < options.best_always:
+            found[one.id] = Reason.BEST
+        elif _is_close(one, others[0], ranking, options):
+            found[one.id] = Reason.FITS
+    return found
+
+
+def _is_close(one: Ranked, best: Ranked, ranking: _Ranking, options: SelectionOptions) -> bool:
+    if ranking.cosine_best > 0:
+        return one.cosine >= options.cosine_min
+    return one.score >= options.words_min * best.score
+
+
+def _ordered(
+    names: Collection[str],
+    situation: Situation,
+    places: Mapping[str, int],
+    core: Sequence[str],
+) -> list[str]:
+    """What was offered before in its order, then what is new.
+
+    New ones stand in the order of the toolbox, so that equal sets are equal requests, whoever
+    asks; the core first, since it is what all conversations begin with.
+    """
+    before = [name for name in dict.fromkeys(situation.current) if name in names]
+    core = [name for name in core if name in names and name not in before]
+    new = set(names).difference(before, core)
+    return [*before, *core, *sorted(new, key=places.__getitem__)]
+
+
+def _unknown(situation: Situation, places: Mapping[str, int]) -> tuple[str, ...]:
+    required = dict.fromkeys(situation.required)
+    return tuple(name for name in required if name not in places and name not in situation.known)
