@@ -73,10 +73,18 @@ class ResultReader:
         """The same content gets the same name, so that a repeated call adds nothing."""
         content = base64.b64decode(part.data, validate=True)
         digest = hashlib.sha256(content).hexdigest()[:16]
-        suffix = mimetypes.guess_extension(part.mime.partition(";")[0].strip().lower()) or ".bin"
-        path = "/".join((*RESULTS, results_folder(caller), f"{digest}{suffix}"))
+        path = "/".join((*RESULTS, results_folder(caller), f"{digest}{_suffix(part.mime)}"))
         self._workspace.write(path, content, caller, bytes_max=FILE_BYTES_MAX)
         return path, len(content)
+
+
+_SUFFIXES = {"audio/wav": ".wav", "audio/ogg": ".ogg", "image/webp": ".webp"}
+"""What not every machine knows."""
+
+
+def _suffix(mime: str) -> str:
+    kind = mime.partition(";")[0].strip().lower()
+    return _SUFFIXES.get(kind) or mimetypes.guess_extension(kind) or ".bin"
 
 
 def _bounded(parts: Sequence[Part]) -> list[Part]:

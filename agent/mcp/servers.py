@@ -137,7 +137,8 @@ class McpServers:
     ) -> None:
         assert self._group is not None, "it was entered"
         await asyncio.gather(*(server.end() for server in self._servers.values()))
-        await self._group.__aexit__(kind, error, traceback)
+        # What was raised in here is not the servers' and goes its way as it is.
+        await self._group.__aexit__(None, None, None)
 
     @property
     def version(self) -> int:

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import structlog
 
 from agent.errors import AssistantError
+from agent.mcp.listing import mended
 from agent.mcp.stderr import LastWords
 from agent.mcp.values import (
     BlobPart,
@@ -48,6 +49,7 @@ EVENT_BYTES_MAX = 64_000_000
 """Of one event of a stream; an image of 20 MB is 27 MB of base64."""
 
 REASON_CHARS_MAX = 300
+SECRET_CHARS_MIN = 6
 CLOSED = -32000
 TIMED_OUT = -32001
 SDK = "mcp"
@@ -122,7 +124,7 @@ class Connection:
         A call that is cancelled is cancelled at the server too.
         """
         client = self._client
-        if client is None:
+        if client is None or self._lost:
             self.want()
             raise ServerDown(f"{self._options.name} {self._down_words()}; nothing was done")
         try:
@@ -169,7 +171,7 @@ class Connection:
         )
 
     def _down_words(self) -> str:
-        if self._health in {Health.IDLE, Health.STARTING}:
+        if self._health is not Health.DOWN:
             return "is being started: try again in a moment"
         left = self.health.retry_s or 0.0
         why = f" ({self._trouble})" if self._trouble else ""
@@ -186,7 +188,7 @@ class Connection:
                 await self._nudged_within(None)
                 continue
             began = loop.time()
-            trouble = await self._held()
+            trouble = self._redacted(await self._held())
             self._client = None
             if self._closing:
                 break
@@ -195,11 +197,24 @@ class Connection:
             self._health, self._trouble = Health.DOWN, trouble
             self._retry_at = loop.time() + pause_s
             self.settled.set()
-            _log.warning("mcp.down", server=self._options.name, failures=failures, retry_s=pause_s)
+            _log.warning(
+                "mcp.down",
+                server=self._options.name,
+                reason=trouble,
+                failures=failures,
+                retry_s=pause_s,
+            )
             while not self._closing and (left := self._retry_at - loop.time()) > 0:
                 await self._nudged_within(left)
         self._health = Health.IDLE
         self.settled.set()
+
+    def _redacted(self, text: str) -> str:
+        """A server's last words can hold the keys that it was given."""
+        for secret in (*self._options.env.values(), *self._options.headers.values()):
+            if len(secret) >= SECRET_CHARS_MIN:
+                text = text.replace(secret, "***")
+        return text
 
     async def _held(self) -> str:
         """Opens the connection and keeps its list fresh until it breaks; says why it did."""
@@ -453,7 +468,7 @@ async def _watched(transport: Transport, ended: Callable[[], None]) -> AsyncIter
 
 
 class _Watched:
-    """A read stream that says when it has ended."""
+    """A read stream that says when it has ended, and mends lists of tools on their way."""
 
     def __init__(self, inner: Any, ended: Callable[[], None]) -> None:
         self._inner = inner
@@ -467,6 +482,8 @@ class _Watched:
         try:
             item = await self._inner.__anext__()
             has_ended = False
+            if lost := mended(getattr(getattr(item, "message", None), "result", None)):
+                _log.warning("mcp.unreadable_tools", count=lost)
             return item
         finally:
             if has_ended:

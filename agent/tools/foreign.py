@@ -232,8 +232,10 @@ def _validator() -> Any:
     from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
     from jsonschema.validators import extend  # type: ignore[import-untyped]
 
-    # No searching by a pattern of a stranger: the server may do that itself.
-    return extend(Draft202012Validator, {"pattern": lambda *_: None})
+    # No searching by a pattern of a stranger: the server may do that itself. And where a choice
+    # is not as clear as its writer thought, what fits two of them is no mistake of a model.
+    lenient = {"pattern": lambda *_: None, "oneOf": Draft202012Validator.VALIDATORS["anyOf"]}
+    return extend(Draft202012Validator, lenient)
 
 
 def _is_valid(value: Any, schema: Schema) -> bool:

@@ -1,0 +1,44 @@
+"""An MCP server without an SDK, of the protocol of 2025: it lists whatever ODD_TOOLS holds, raw,
+and answers each call with its arguments. RAW_RESULT is the result of a call, where it is set."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def result_of(method: str, params: dict[str, Any]) -> Any:
+    match method:
+        case "initialize":
+            return {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {"listChanged": True}},
+                "serverInfo": {"name": "raw", "version": "0"},
+            }
+        case "tools/list":
+            return {"tools": json.loads(Path(os.environ["ODD_TOOLS"]).read_text())}
+        case "tools/call":
+            if "RAW_RESULT" in os.environ:
+                return json.loads(os.environ["RAW_RESULT"])
+            said = json.dumps(params.get("arguments"))
+            return {"content": [{"type": "text", "text": said}]}
+        case _:
+            return None
+
+
+def send(message: dict[str, Any]) -> None:
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" not in request:
+        continue
+    result = result_of(request["method"], request.get("params") or {})
+    if result is None:
+        send({"id": request["id"], "error": {"code": -32601, "message": "Method not found"}})
+    else:
+        send({"id": request["id"], "result": result})

@@ -1,0 +1,170 @@
+"""MCP servers by streamable HTTP, on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from aiohttp import web
+
+from agent.mcp.values import Health, ServerOptions, Start
+from tests.agent.mcp.kit import (
+    QUICK,
+    by_http,
+    called,
+    free_port,
+    lists,
+    names,
+    running,
+    state,
+    tool,
+    until,
+    up,
+    workspace,
+)
+from tests.agent.mcp.odd_server import IMAGE
+
+
+def at(port: int, **headers: str) -> ServerOptions:
+    return ServerOptions(
+        name="odd", url=f"http://127.0.0.1:{port}/mcp", headers=headers, start=Start.EAGER
+    )
+
+
+@asynccontextmanager
+async def answering(port: int, handler: object) -> AsyncIterator[None]:
+    """A web server that sends every request to one function."""
+    app = web.Application()
+    app.router.add_route("*", "/{tail:.*}", handler)  # type: ignore[arg-type]
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", port).start()
+        yield
+    finally:
+        await runner.cleanup()
+
+
+async def test_tools_are_found_and_called(tmp_path: Path) -> None:
+    port = free_port()
+
+    async with by_http(port), running(tmp_path, at(port)) as mcp:
+        fails = await called(mcp, "odd__fails")
+        image = await called(mcp, "odd__image")
+        echoes = await asyncio.gather(*(called(mcp, "odd__echo", n=n) for n in range(20)))
+
+    assert fails.content == "odd__fails: no such row"
+    assert "3,000,072 bytes" in image.content
+    (kept,) = (workspace(tmp_path) / "files" / "results").rglob("*.png")
+    assert kept.read_bytes() == IMAGE
+    assert [one.content for one in echoes] == [f'{{"n": {n}}}' for n in range(20)]
+
+
+async def test_a_slow_call_ends_in_time_and_is_cancelled_at_the_server(tmp_path: Path) -> None:
+    port, marks = free_port(), tmp_path / "marks"
+    options = replace(at(port), timeout_s=0.5)
+
+    async with by_http(port, ODD_MARKS=str(marks)), running(tmp_path, options) as mcp:
+        result = await called(mcp, "odd__slow", seconds=20)
+        await until(lambda: "slow was cancelled" in marks.read_text())
+        after = await called(mcp, "odd__echo")
+
+    assert "did not answer within 0.5 s" in result.content
+    assert after.ok
+
+
+async def test_a_change_of_the_list_is_heard_of(tmp_path: Path) -> None:
+    port = free_port()
+    source = lists(tmp_path / "t.json", tool("change"), tool("mail"))
+
+    async with by_http(port, ODD_TOOLS=source), running(tmp_path, at(port)) as mcp:
+        version = mcp.version
+        await called(mcp, "odd__change", tools=[tool("change")])
+        await until(lambda: mcp.version > version)
+
+        assert names(mcp) == ["odd__change"]
+
+
+async def test_a_server_that_goes_away_is_missed_and_found_again(tmp_path: Path) -> None:
+    port = free_port()
+
+    async with running(tmp_path, at(port)) as mcp:
+        assert state(mcp).health.health is Health.DOWN
+        async with by_http(port):
+            await up(mcp)
+            assert (await called(mcp, "odd__echo")).ok
+        gone = await called(mcp, "odd__echo")
+        await until(lambda: state(mcp).health.health is Health.DOWN)
+        async with by_http(port):
+            await up(mcp)
+            back = await called(mcp, "odd__echo")
+
+    assert not gone.ok
+    assert back.ok
+
+
+async def test_the_headers_of_the_owner_are_sent_and_never_told(tmp_path: Path) -> None:
+    port = free_port()
+    seen: list[str] = []
+
+    async def refuses(request: web.Request) -> web.Response:
+        seen.append(request.headers.get("Authorization", ""))
+        return web.Response(status=401, text="who are you?")
+
+    options = at(port, Authorization="Bearer secret-token")
+    async with answering(port, refuses), running(tmp_path, options) as mcp:
+        health = state(mcp).health
+
+    assert "Bearer secret-token" in seen
+    assert health.health is Health.DOWN
+    assert health.trouble
+    assert "secret-token" not in health.trouble + repr(options)
+
+
+async def test_a_redirect_to_another_place_is_not_followed(tmp_path: Path) -> None:
+    port, other = free_port(), free_port()
+    reached: list[str] = []
+
+    async def redirects(request: web.Request) -> web.Response:
+        raise web.HTTPTemporaryRedirect(f"http://127.0.0.1:{other}/mcp")
+
+    async def elsewhere(request: web.Request) -> web.Response:
+        reached.append(request.path)
+        return web.Response(status=500)
+
+    async with (
+        answering(port, redirects),
+        answering(other, elsewhere),
+        running(tmp_path, at(port)) as mcp,
+    ):
+        health = state(mcp).health
+
+    assert health.health is Health.DOWN
+    assert "edirect" in health.trouble
+    assert reached == []
+
+
+async def test_a_web_page_is_no_server(tmp_path: Path) -> None:
+    port = free_port()
+
+    async def page(request: web.Request) -> web.Response:
+        return web.Response(text="<h1>It works</h1>", content_type="text/html")
+
+    async with answering(port, page), running(tmp_path, at(port)) as mcp:
+        assert state(mcp).health.health is Health.DOWN
+        assert "content type" in state(mcp).health.trouble
+
+
+async def test_a_server_that_never_answers_is_given_up_in_time(tmp_path: Path) -> None:
+    port = free_port()
+
+    async def waits(request: web.Request) -> web.Response:
+        await asyncio.sleep(2)
+        return web.Response()
+
+    timing = replace(QUICK, connect_s=0.5)
+    async with answering(port, waits), running(tmp_path, at(port), timing=timing) as mcp:
+        assert state(mcp).health.trouble == "it did not answer in time"

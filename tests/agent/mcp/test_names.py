@@ -1,0 +1,62 @@
+"""Names of tools here and there: unmistakable, stable, and as every provider takes them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.mcp.names import is_hidden, is_wanted, shown_name, shown_names
+
+any_name = st.text(st.characters() | st.sampled_from("_a-.é\ud83d"), max_size=90)
+server_name = st.text(st.sampled_from("ab_-é"), min_size=1, max_size=6)
+
+
+def test_a_plain_name_is_server_and_tool() -> None:
+    assert shown_name("files", "read-file_2") == "files__read-file_2"
+
+
+def test_names_that_would_run_into_each_other_do_not() -> None:
+    pairs = [("a", "b__c"), ("a__b", "c"), ("a_", "b"), ("a", "é"), ("a", "è"), ("é", "a")]
+
+    assert len({shown_name(*pair) for pair in pairs}) == len(pairs)
+
+
+def test_a_reserved_name_is_left_to_its_owner() -> None:
+    assert shown_name("a", "b", reserved={"a__b"}) not in {"a__b", ""}
+
+
+@given(server_name, any_name)
+def test_every_provider_takes_a_name(server: str, tool: str) -> None:
+    name = shown_name(server, tool)
+
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name)
+    assert shown_name(server, tool) == name
+
+
+@given(st.sets(st.tuples(server_name, any_name), max_size=20))
+def test_each_name_belongs_to_one_tool(pairs: set[tuple[str, str]]) -> None:
+    visible = [pair for pair in pairs if not is_hidden(pair[1])]
+
+    assert len({shown_name(*pair) for pair in visible}) == len(visible)
+
+
+@given(st.lists(any_name, max_size=10))
+def test_names_lead_back(tools: list[str]) -> None:
+    shown = shown_names("s", tools)
+
+    assert set(shown.values()) == {tool for tool in tools if not is_hidden(tool)}
+
+
+@pytest.mark.parametrize("name", ["", "_", "_private", "__init", "health"])
+def test_what_a_server_has_for_itself_is_hidden(name: str) -> None:
+    assert is_hidden(name)
+    assert not is_hidden("health_report")
+
+
+def test_globs_choose_and_none_chooses_all() -> None:
+    assert is_wanted("read_mail", ())
+    assert is_wanted("read_mail", ("send", "read_*"))
+    assert not is_wanted("Read_mail", ("read_*",))
