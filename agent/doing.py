@@ -12,6 +12,8 @@ from agent.gate import Gate, Passed, Stopped, Waits, Wish
 from agent.messages import TurnInput
 from agent.ports import Clock, Drafts, Json, TurnContext
 from agent.scene import PromptKind
+from agent.subagents import Order
+from agent.tools.agents import Delegate, Delegated
 from agent.tools.reach import Reach
 from agent.tools.tool import Caller, KeepWhole, Tool, ToolLimits, arguments_of, run_parsed
 from agent.tools.toolbox import Toolbox
@@ -60,6 +62,8 @@ class Doing:
         if isinstance(judged, dict):
             return judged
         tool = judged.tool
+        if isinstance(tool, Delegate):
+            tool = tool.bound(_order(ctx, arguments, judged))
         draft = self._drafts.open(ctx.run_id, judged.caller.address)
         draft.status(tool.card.status or OTHER_WORDS)
         try:
@@ -75,6 +79,8 @@ class Doing:
             )
         finally:
             draft.status("")
+        if isinstance(tool, Delegated) and result.ok and tool.awaited is not None:
+            return {"child": tool.awaited}
         return _as_json(result)
 
     async def _judged(self, ctx: TurnContext, arguments: Json) -> Wish | Json:
@@ -118,7 +124,24 @@ def _caller(ctx: TurnContext, turn: TurnInput, arguments: Json) -> Caller:
         run_id=ctx.run_id,
         is_group=turn.message.is_group,
         tainted=bool(arguments["tainted"]),
-        unattended=PromptKind(arguments["kind"]) in _UNATTENDED,
+        unattended=PromptKind(arguments["kind"]) in _UNATTENDED or _is_unattended(turn),
+    )
+
+
+def _is_unattended(turn: TurnInput) -> bool:
+    """Whether nobody watches the run that gave a subagent its task."""
+    return any(part is not None and part.unattended for part in (turn.task, turn.report))
+
+
+def _order(ctx: TurnContext, arguments: Json, judged: Wish) -> Order:
+    return Order(
+        turn=TurnInput.from_json(arguments["turn"]),
+        run_id=ctx.run_id,
+        call_id=judged.call.id,
+        place=judged.place,
+        offered=tuple(arguments["offered"]),
+        tainted=judged.caller.tainted,
+        unattended=judged.caller.unattended,
     )
 
 

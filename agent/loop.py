@@ -18,11 +18,13 @@ from agent.errors import StepUnknown
 from agent.guards import RepeatGuard, is_empty, visible
 from agent.history import shorten
 from agent.layers import notes
-from agent.messages import TurnInput
+from agent.messages import RunId, TurnInput
 from agent.ports import Json, TurnContext, waits_on
 from agent.stored import Outcome
+from agent.subagents import waits_for
 from agent.taint import tainted_by
-from agent.tools.tool import NO_OUTPUT
+from agent.tools.agents import SUBAGENT
+from agent.tools.tool import NO_OUTPUT, Effect
 from agent.tools.toolbox import Toolbox
 from agent.transcript import (
     Answered,
@@ -236,8 +238,10 @@ class Loop:
         Raises TurnStopped once the turn has to end; the log is then closed by the caller.
         """
         rounds = Rounds(begun=begun)
-        for number in range(self._steps_max + 1):
-            offered = rounds.take() and number < self._steps_max
+        steps_max = turn.task.steps_max if turn.task is not None else self._steps_max
+        for number in range(steps_max + 1):
+            rounds.sum_up = rounds.sum_up or _is_spent(turn, log)
+            offered = rounds.take() and number < steps_max
             answer = await self._ask(ctx, turn, rounds, log, offered=offered)
             if isinstance(answer, Trouble):
                 if answer.kind != "Empty" or number > 0 or rounds.malformed:
@@ -401,6 +405,9 @@ class Loop:
             for later in await self._newer(ctx):
                 log.hear(later)
             return
+        if len(calls) > 1 and all(call.name == SUBAGENT.name for call in calls):
+            await self._together(ctx, turn, rounds, log, calls)
+            return
         for number, call in enumerate(calls):
             result = self._refused(rounds, call) or await self._run_call(
                 ctx, turn, rounds, log, call
@@ -413,6 +420,24 @@ class Loop:
                 for later in newer:
                     log.hear(later)
                 return
+
+    async def _together(
+        self,
+        ctx: TurnContext,
+        turn: TurnInput,
+        rounds: Rounds,
+        log: Log,
+        calls: Sequence[ToolCall],
+    ) -> None:
+        """Subagents of one answer work at once: all are begun before the first is waited for."""
+        begun = [
+            self._refused(rounds, call) or await self._begin_call(ctx, turn, rounds, log, call)
+            for call in calls
+        ]
+        for call, pending in zip(calls, begun, strict=True):
+            result = await self._settled(ctx, turn, rounds, log, call, pending)
+            rounds.repeats.saw(call, result)
+            log.add(result)
 
     async def _in_parallel(
         self,
@@ -437,8 +462,8 @@ class Loop:
         )
         for call in calls:
             outcome = refused[call.id] or outcomes[call.id]
-            if isinstance(outcome, str):
-                outcome = await self._once_agreed(ctx, turn, rounds, log, call, asked=outcome)
+            if isinstance(outcome, _Asked | _Child):
+                outcome = await self._settled(ctx, turn, rounds, log, call, outcome)
             if isinstance(outcome, ToolResult):
                 rounds.repeats.saw(call, outcome)
                 log.add(outcome)
@@ -461,15 +486,36 @@ class Loop:
         Of a call that may not be repeated the gate is a step of its own: a kill while it is only
         being asked for leaves its fate known.
         """
-        asked: ToolResult | str | None = None
+        pending = await self._begin_call(ctx, turn, rounds, log, call)
+        return await self._settled(ctx, turn, rounds, log, call, pending)
+
+    async def _begin_call(
+        self, ctx: TurnContext, turn: TurnInput, rounds: Rounds, log: Log, call: ToolCall
+    ) -> ToolResult | _Asked | _Child:
+        pending = None
         if self._toolbox.redo(call) == "once":
             question = self._wish(turn, rounds, log, call)
-            asked = _outcome(call, await ctx.step("gate", question))
-        if asked is None:
-            asked = await self._try_call(ctx, turn, rounds, log, call)
-        if isinstance(asked, ToolResult):
-            return asked
-        return await self._once_agreed(ctx, turn, rounds, log, call, asked=asked)
+            pending = _outcome(call, await ctx.step("gate", question))
+        return pending or await self._try_call(ctx, turn, rounds, log, call)
+
+    async def _settled(
+        self,
+        ctx: TurnContext,
+        turn: TurnInput,
+        rounds: Rounds,
+        log: Log,
+        call: ToolCall,
+        pending: ToolResult | _Asked | _Child,
+    ) -> ToolResult:
+        """The result, after whatever has to be waited for: a person's answer, a subagent's end."""
+        match pending:
+            case _Asked(approval_id=asked):
+                agreed = await self._once_agreed(ctx, turn, rounds, log, call, asked=asked)
+                return await self._settled(ctx, turn, rounds, log, call, agreed)
+            case _Child(run_id=child):
+                return _reported(call, await ctx.wait(waits_for(child)))
+            case result:
+                return result
 
     async def _once_agreed(
         self,
@@ -480,14 +526,14 @@ class Loop:
         call: ToolCall,
         *,
         asked: str,
-    ) -> ToolResult:
+    ) -> ToolResult | _Child:
         """Waits for a person's answer, for hours if need be, and runs the call if it is a yes."""
         answer = await ctx.wait(waits_on(asked))
         outcome = Outcome(answer["outcome"])
         if outcome in AGREED_NOT:
             return ToolResult(call_id=call.id, content=AGREED_NOT[outcome], ok=False)
         result = await self._try_call(ctx, turn, rounds, log, call, agreed=asked)
-        if isinstance(result, str):
+        if isinstance(result, _Asked):
             return ToolResult(call_id=call.id, content=AGREED_NOT[Outcome.EXPIRED], ok=False)
         return result
 
@@ -500,8 +546,8 @@ class Loop:
         call: ToolCall,
         *,
         agreed: str = "",
-    ) -> ToolResult | str:
-        """A call's result, or the id of the approval that it waits for."""
+    ) -> ToolResult | _Asked | _Child:
+        """A call's result, or what it waits for."""
         try:
             output = await ctx.step(
                 "tool",
@@ -584,10 +630,26 @@ def _tell_all(begun: Begun, log: Log) -> None:
     log.entries.insert(position, Context(text=begun.whole_context))
 
 
-def _outcome(call: ToolCall, output: Json) -> ToolResult | str | None:
-    """What a step about a call came to: its result, an approval to wait for, or None: go on."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A call that waits for a person's answer."""
+
+    approval_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """A call that waits for its subagent."""
+
+    run_id: RunId
+
+
+def _outcome(call: ToolCall, output: Json) -> ToolResult | _Asked | _Child | None:
+    """What a step about a call came to: its result, what it waits for, or None: go on."""
     if "ask" in output:
-        return str(output["ask"])
+        return _Asked(output["ask"])
+    if "child" in output:
+        return _Child(RunId(output["child"]))
     if "content" not in output:
         return None
     return ToolResult(
@@ -597,6 +659,22 @@ def _outcome(call: ToolCall, output: Json) -> ToolResult | str | None:
         untrusted=output.get("untrusted", False),
         effect=output.get("effect", ""),
     )
+
+
+def _reported(call: ToolCall, value: Json) -> ToolResult:
+    """What a subagent came to. Its words are a model's, about what it has read."""
+    effect = Effect.PERSON.value if value["ok"] else ""
+    return ToolResult(
+        call_id=call.id, content=value["text"], ok=value["ok"], untrusted=True, effect=effect
+    )
+
+
+def _is_spent(turn: TurnInput, log: Log) -> bool:
+    """Whether a subagent's model calls have used up what its task may cost."""
+    if turn.task is None or not turn.task.tokens_max:
+        return False
+    used = (entry.usage for entry in log.entries if isinstance(entry, Answered))
+    return sum(usage.prompt + usage.completion for usage in used) >= turn.task.tokens_max
 
 
 def _down_the_ladder(rounds: Rounds, log: Log) -> str:
