@@ -1,0 +1,378 @@
+"""The group `web`: read a page, and search. What comes from there is nobody's word here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from pydantic import Field
+
+from agent.errors import AssistantError, Permanent, RateLimited, Temporary
+from agent.messages import PersonId
+from agent.ports import Clock
+from agent.text import clean
+from agent.tools.arguments import Arguments
+from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
+from agent.web.addresses import URL_CHARS_MAX, WebUrl, parse_url, with_scheme
+from agent.web.article import Article, article
+from agent.web.charsets import text_of
+from agent.web.client import Fetched, OtherKind, WebClient, WebRequest
+from agent.web.search import Found, SearchService
+
+PAGE_CHARS = 13_700
+"""Of a page's text; with what stands around it a result stays within 15,000 (SPEC §6)."""
+TEXT_CHARS_MAX = 700_000
+"""Of a whole text, fifty pages of it."""
+URL_SHOWN_CHARS = 400
+KEPT_S = 600.0
+KEPT_PER_PERSON = 8
+KEPT_CHARS_MAX = 8_000_000
+ARTICLE_S = 15.0
+ARTICLES_AT_ONCE = 2
+QUERY_CHARS_MAX = 400
+HITS_MAX = 10
+
+_HTML = frozenset({"text/html", "application/xhtml+xml"})
+_TEXT_TYPES = (
+    "text/*",
+    "application/json",
+    "application/*+json",
+    "application/x-ndjson",
+    "application/xml",
+    "application/*+xml",
+    "application/yaml",
+    "application/x-yaml",
+    "application/toml",
+    "application/javascript",
+)
+
+
+def web_tools(client: WebClient, search: SearchService | None, clock: Clock) -> tuple[Tool, ...]:
+    """All tools of this group; without a search service, reading pages alone."""
+    fetch = WebFetch(client, clock)
+    return (fetch,) if search is None else (fetch, WebSearch(search))
+
+
+class WebFailed(Temporary):
+    """A page could not be had just now."""
+
+
+class NoSuchPage(Permanent):
+    """There is nothing to read there."""
+
+
+# --- web_fetch ---------------------------------------------------------------------------------
+
+
+class WebFetchArguments(Arguments):
+    """Which page, and which part of its text."""
+
+    url: str = Field(max_length=URL_CHARS_MAX, description="http or https address")
+    page: int = Field(default=1, ge=1, le=1_000, description="part of a long text, from 1 on")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebPage:
+    """What was read. `url` is where it was found in the end."""
+
+    url: WebUrl
+    text: str
+    title: str = ""
+    published: str = ""
+    whole: bool = True
+
+
+class WebFetch:
+    """Reads a web page as text. Its parts are kept for some minutes, for each person apart."""
+
+    card = ToolCard(
+        name="web_fetch",
+        description=(
+            "Read a web page, or a text or JSON file on the web, as markdown. "
+            "Long ones come in parts: ask for the next with page."
+        ),
+        arguments=WebFetchArguments,
+        group="web",
+        effect=Effect.NONE,
+        redo="repeat",
+        trust=Trust.UNTRUSTED,
+        status="reading a web page",
+    )
+
+    def __init__(self, client: WebClient, clock: Clock) -> None:
+        self._client = client
+        self._kept = KeptPages(clock)
+        self._articles = asyncio.Semaphore(ARTICLES_AT_ONCE)
+
+    def needs(self, arguments: WebFetchArguments, caller: Caller) -> Needs:
+        """Its address as it was written, since that is how it can have been seen: an address can
+        carry words away. Raises UrlRefused, and AddressRefused where that needs no look-up."""
+        written = with_scheme(arguments.url)
+        self._client.refuse(parse_url(written))
+        return Needs(target=written)
+
+    async def run(self, arguments: WebFetchArguments, caller: Caller) -> str:
+        """One part of the text, under its title and address. Raises AssistantError."""
+        url = parse_url(with_scheme(arguments.url))
+        page = self._kept.get(caller.person_id, url) if arguments.page > 1 else None
+        if page is None:
+            page = await self._read(url)
+            self._kept.keep(caller.person_id, url, page)
+        return _shown(page, url, arguments.page)
+
+    async def _read(self, url: WebUrl) -> WebPage:
+        try:
+            answer = await self._client.fetch(
+                WebRequest(
+                    url=str(url),
+                    headers={"Accept": "text/html,text/markdown;q=0.9,text/plain;q=0.8,*/*;q=0.5"},
+                    types=_TEXT_TYPES,
+                )
+            )
+        except OtherKind as error:
+            raise _not_text(url, error.content_type) from error
+        if answer.status >= 400:
+            raise _failure(answer)
+        return await self._as_page(answer)
+
+    async def _as_page(self, answer: Fetched) -> WebPage:
+        kind = answer.content_type or _guessed(answer.body)
+        if not _is_text(kind):
+            raise _not_text(answer.url, kind)
+        if kind not in _HTML:
+            text = clean(text_of(answer.body, answer.charset, may_name_its_own="xml" in kind))
+            return _page(answer.url, Article(markdown=text.strip()))
+        return _page(answer.url, await self._article(answer))
+
+    async def _article(self, answer: Fetched) -> Article:
+        """In a thread, which cannot be ended: `article` reads no more than it can do in time, and
+        no more than two are at it."""
+        text = text_of(answer.body, answer.charset)
+        try:
+            async with asyncio.timeout(ARTICLE_S), self._articles:
+                return await asyncio.to_thread(article, text, url=str(answer.url))
+        except TimeoutError as error:
+            raise WebFailed(
+                f"The page of {answer.url.host} is so tangled that it could not be read in time."
+            ) from error
+
+
+def _page(url: WebUrl, found: Article) -> WebPage:
+    return WebPage(
+        url=url,
+        text=found.markdown[:TEXT_CHARS_MAX],
+        title=found.title,
+        published=found.published,
+        whole=found.whole and len(found.markdown) <= TEXT_CHARS_MAX,
+    )
+
+
+def _guessed(body: bytes) -> str:
+    """The type of what came without one."""
+    head = body[:1_024]
+    if b"\x00" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "application/octet-stream"
+    if head.startswith(b"%PDF-"):
+        return "application/pdf"
+    return "text/html" if b"<html" in head.lower() or b"<!doctype" in head.lower() else "text/plain"
+
+
+def _is_text(kind: str) -> bool:
+    return any(fnmatchcase(kind, pattern) for pattern in _TEXT_TYPES)
+
+
+_KINDS = (
+    ("application/pdf", "a PDF file"),
+    ("image/", "an image"),
+    ("audio/", "a sound file"),
+    ("video/", "a video"),
+    ("application/zip", "an archive"),
+    ("application/gzip", "an archive"),
+    ("application/vnd.openxmlformats", "an office document"),
+    ("application/msword", "an office document"),
+)
+
+
+def _not_text(url: WebUrl, kind: str) -> NoSuchPage:
+    """The kind in our own words: a content type can hold anything."""
+    words = next((words for start, words in _KINDS if kind.startswith(start)), "a binary file")
+    return NoSuchPage(
+        f"{url.host} sent {words}, of which web_fetch cannot read the text. Look for a page that "
+        "says the same, or ask for the file as an attachment."
+    )
+
+
+def _failure(answer: Fetched) -> AssistantError:
+    host, status = answer.url.host, answer.status
+    match status:
+        case 401 | 407:
+            return NoSuchPage(f"{host} shows this page only to those who log in ({status}).")
+        case 403 | 451:
+            return NoSuchPage(f"{host} refuses to show this page ({status}).")
+        case 404 | 410:
+            return NoSuchPage(f"{host} has no such page ({status}); check the address, or search.")
+        case 429:
+            return RateLimited(
+                f"{host} asks for a pause (429); try later, or another source.",
+                retry_after_s=answer.retry_after_s,
+            )
+        case _ if status >= 500:
+            return WebFailed(f"{host} has trouble of its own ({status}); try later.")
+        case _:
+            return NoSuchPage(f"{host} answered {status}, not with a page.")
+
+
+# --- parts of a text ---------------------------------------------------------------------------
+
+
+def parts_of(text: str, *, chars_max: int = PAGE_CHARS) -> list[str]:
+    """A text in parts that join to itself, each within the limit. It is cut between paragraphs
+    where one ends in the last third of a part, else between lines, words, or anywhere."""
+    parts: list[str] = []
+    start = 0
+    while len(text) - start > chars_max:
+        end = _cut(text, start, start + chars_max)
+        parts.append(text[start:end])
+        start = end
+    return [*parts, text[start:]]
+
+
+def _cut(text: str, start: int, end: int) -> int:
+    earliest = end - (end - start) // 3
+    for border in ("\n\n", "\n", " "):
+        found = text.rfind(border, earliest, end - len(border) + 1)
+        if found >= 0:
+            return found + len(border)
+    return end
+
+
+def _shown(page: WebPage, asked: WebUrl, number: int) -> str:
+    parts = parts_of(page.text)
+    if number > len(parts):
+        raise NoSuchPage(
+            f"This text has {len(parts)} {'page' if len(parts) == 1 else 'pages'}; there is no "
+            f"page {number}."
+        )
+    head = _heading(page, asked)
+    if len(parts) > 1:
+        head.append(f"Page {number} of {len(parts)}")
+    body = parts[number - 1].strip("\n") or _EMPTY
+    foot = _footing(page, number, len(parts))
+    return "\n".join([*head, "", body, *(["", foot] if foot else [])])
+
+
+_EMPTY = "(No text was found on it. It may be made of pictures, or be filled in by scripts.)"
+
+
+def _heading(page: WebPage, asked: WebUrl) -> list[str]:
+    lines = [f"Title: {page.title}"] if page.title else []
+    lines.append(f"URL: {_short(page.url)}")
+    if page.url != asked:
+        lines.append(f"Redirected from: {_short(asked)}")
+    if page.published:
+        lines.append(f"Published: {page.published}")
+    return lines
+
+
+def _short(url: WebUrl) -> str:
+    text = str(url)
+    return text if len(text) <= URL_SHOWN_CHARS else f"{text[: URL_SHOWN_CHARS - 1]}…"
+
+
+def _footing(page: WebPage, number: int, pages: int) -> str:
+    if number < pages:
+        return f"[Page {number} of {pages}. For the next, call web_fetch with page={number + 1}.]"
+    return "" if page.whole else "[The end of this very long page was not read.]"
+
+
+# --- pages that are kept -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    page: WebPage
+    until: float
+
+
+class KeptPages:
+    """The last pages of each person, for some minutes; never more than a bounded amount."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._pages: OrderedDict[tuple[PersonId, WebUrl], _Kept] = OrderedDict()
+
+    def get(self, person_id: PersonId, url: WebUrl) -> WebPage | None:
+        """The page as this person last got it, if that was not long ago."""
+        self._drop_old()
+        kept = self._pages.get((person_id, url))
+        return kept.page if kept else None
+
+    def keep(self, person_id: PersonId, url: WebUrl, page: WebPage) -> None:
+        """Keeps it in place of what was kept before; the oldest go when there are too many."""
+        self._drop_old()
+        self._pages.pop((person_id, url), None)
+        self._pages[person_id, url] = _Kept(page=page, until=self._clock.monotonic() + KEPT_S)
+        own = [key for key in self._pages if key[0] == person_id]
+        for key in own[:-KEPT_PER_PERSON]:
+            del self._pages[key]
+        while len(self._pages) > 1 and self._chars() > KEPT_CHARS_MAX:
+            self._pages.popitem(last=False)
+
+    def _chars(self) -> int:
+        return sum(len(kept.page.text) for kept in self._pages.values())
+
+    def _drop_old(self) -> None:
+        """They are in the order in which they end."""
+        now = self._clock.monotonic()
+        while self._pages and next(iter(self._pages.values())).until <= now:
+            self._pages.popitem(last=False)
+
+
+# --- web_search --------------------------------------------------------------------------------
+
+
+class WebSearchArguments(Arguments):
+    """What to look for, and how many hits."""
+
+    query: str = Field(min_length=1, max_length=QUERY_CHARS_MAX)
+    count: int = Field(default=5, ge=1, le=HITS_MAX)
+
+
+class WebSearch:
+    """Searches the web with the service that its owner chose."""
+
+    card = ToolCard(
+        name="web_search",
+        description=(
+            "Search the web. Gives titles, addresses and snippets; read a page with web_fetch."
+        ),
+        arguments=WebSearchArguments,
+        group="web",
+        effect=Effect.NONE,
+        redo="repeat",
+        trust=Trust.UNTRUSTED,
+        status="searching the web",
+    )
+
+    def __init__(self, service: SearchService) -> None:
+        self._service = service
+
+    async def run(self, arguments: WebSearchArguments, caller: Caller) -> str:
+        """The hits. What was looked for is not repeated: an address in a query would else count
+        as one that was seen. Raises AssistantError."""
+        query = " ".join(arguments.query.split())
+        if not query:
+            raise NoSuchPage("The query is empty; say what to look for.")
+        found = await self._service.search(query, arguments.count)
+        if not found:
+            return "Nothing was found. Try other or fewer words."
+        return "\n\n".join(_hit(number, hit) for number, hit in enumerate(found, start=1))
+
+
+def _hit(number: int, hit: Found) -> str:
+    dated = f" ({hit.date})" if hit.date else ""
+    lines: Sequence[str] = [f"{number}. {hit.title}{dated}", f"   {hit.url}"]
+    return "\n".join([*lines, f"   {hit.snippet}"] if hit.snippet else lines)

@@ -1,0 +1,443 @@
+"""Search services behind one port: SearXNG, Brave, Tavily, and DuckDuckGo's page without scripts.
+
+Each asks through the guarded client, with the one place that its owner named allowed. Built by
+`search_service`; used by the tool web_search. No error repeats a query or a service's own words.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from typing import Literal, Protocol, TypeVar, assert_never
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, TypeAdapter, ValidationError
+
+from agent.errors import AssistantError, AuthRefused, Permanent, RateLimited, Temporary
+from agent.text import clean
+from agent.web.addresses import UrlRefused, allowed_hosts, parse_url
+from agent.web.charsets import text_of
+from agent.web.client import Fetched, WebClient, WebRequest
+
+T = TypeVar("T", bound=BaseModel)
+
+ServiceName = Literal["searxng", "brave", "tavily", "duckduckgo"]
+
+SEARCH_S = 20.0
+ANSWER_BYTES_MAX = 2_000_000
+TITLE_CHARS_MAX = 200
+SNIPPET_CHARS_MAX = 500
+PAGE_CHARS_MAX = 1_000_000
+
+BASE_URLS: dict[ServiceName, str] = {
+    "searxng": "",
+    "brave": "https://api.search.brave.com/res/v1",
+    "tavily": "https://api.tavily.com",
+    "duckduckgo": "https://html.duckduckgo.com/html/",
+}
+
+
+class SearchFailed(Temporary):
+    """The service did not answer as it should."""
+
+
+class SearchMisconfigured(Permanent):
+    """The service cannot be used with these settings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions:
+    """Which service, where it is (empty: its usual place), and its key where it needs one."""
+
+    service: ServiceName = "duckduckgo"
+    base_url: str = ""
+    api_key: SecretStr = field(default=SecretStr(""))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """One hit. `date` is as the service tells it, or empty."""
+
+    title: str
+    url: str
+    snippet: str = ""
+    date: str = ""
+
+
+class SearchService(Protocol):
+    """Somebody who searches the web."""
+
+    async def search(self, query: str, count: int) -> Sequence[Found]:
+        """At most `count` hits, the best first; empty when nothing was found. Raises
+        AssistantError."""
+
+
+def search_service(options: SearchOptions, client: WebClient) -> SearchService:
+    """The service of these options. Raises SearchMisconfigured."""
+    base_url = (options.base_url or BASE_URLS[options.service]).strip()
+    if not base_url:
+        raise SearchMisconfigured(
+            "The search service searxng needs its address in tools.web.search_base_url."
+        )
+    line = _Line(client, base_url, by_owner=bool(options.base_url.strip()))
+    key = options.api_key.get_secret_value().strip()
+    match options.service:
+        case "searxng":
+            return SearXNG(line)
+        case "duckduckgo":
+            return DuckDuckGo(line)
+        case "brave":
+            return Brave(line, _needed(key, "Brave"))
+        case "tavily":
+            return Tavily(line, _needed(key, "Tavily"))
+        case _:
+            assert_never(options.service)
+
+
+def _needed(key: str, name: str) -> str:
+    if not key:
+        raise SearchMisconfigured(
+            f"The search service {name} needs a key in tools.web.search_api_key."
+        )
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise SearchMisconfigured(
+            f"The key of the search service {name} in tools.web.search_api_key holds characters "
+            "that no key has."
+        )
+    return key
+
+
+class _Line:
+    """The way to one service. A place that the owner set may be a private one; a usual place that
+    a name server leads astray may not. Raises SearchMisconfigured."""
+
+    def __init__(self, client: WebClient, base_url: str, *, by_owner: bool) -> None:
+        try:
+            url = parse_url(base_url)
+        except UrlRefused as error:
+            raise SearchMisconfigured(f"tools.web.search_base_url: {error}") from error
+        self._client = client
+        self._base = str(url).rstrip("/")
+        self._also = allowed_hosts([_place(url.host, url.port)] if by_owner else [])
+
+    async def ask(self, request: WebRequest, *, name: str) -> Fetched:
+        """The service's answer; `request.url` is what follows its address. Raises AssistantError
+        in the service's name for whatever is no success."""
+        whole = WebRequest(
+            url=self._base + request.url,
+            method=request.method,
+            headers=request.headers,
+            secrets=request.secrets,
+            body=request.body,
+            also=self._also,
+            bytes_max=ANSWER_BYTES_MAX,
+            total_s=SEARCH_S,
+        )
+        answer = await self._client.fetch(whole)
+        if answer.status != 200:
+            raise _failure(answer, name)
+        return answer
+
+
+def _place(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _failure(answer: Fetched, name: str) -> AssistantError:
+    match answer.status:
+        case 401 | 403 | 422:
+            return AuthRefused(
+                f"The search service {name} does not accept the key; the owner has to check "
+                "tools.web.search_api_key."
+            )
+        case 402 | 432 | 433:
+            return AuthRefused(f"The search service {name} has no searches left on its plan.")
+        case 429:
+            return RateLimited(
+                f"The search service {name} asks for a pause; search again later.",
+                retry_after_s=answer.retry_after_s,
+            )
+        case status if status >= 500:
+            return SearchFailed(f"The search service {name} has trouble of its own ({status}).")
+        case status:
+            return SearchFailed(f"The search service {name} answered {status}, not with hits.")
+
+
+# --- SearXNG -----------------------------------------------------------------------------------
+
+
+class _Answer(BaseModel):
+    """Part of a service's answer: what it holds beyond that is left alone."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class _SearxHit(_Answer):
+    title: str | None = ""
+    url: str
+    content: str | None = ""
+    published: str | None = Field(default="", alias="publishedDate")
+
+
+class _SearxAnswer(_Answer):
+    results: list[_SearxHit]
+
+
+class SearXNG:
+    """One's own metasearch. Its `settings.yml` has to list `json` among `search.formats`."""
+
+    def __init__(self, line: _Line) -> None:
+        self._line = line
+
+    async def search(self, query: str, count: int) -> Sequence[Found]:
+        asked = urlencode({"q": query, "format": "json"})
+        try:
+            answer = await self._line.ask(WebRequest(url=f"/search?{asked}"), name="SearXNG")
+        except AuthRefused as error:
+            raise SearchMisconfigured(
+                "SearXNG refuses to answer in JSON; its owner has to add json to search.formats "
+                "in its settings.yml."
+            ) from error
+        hits = _parsed(_SearxAnswer, answer, "SearXNG").results
+        return _usable(
+            (
+                Found(
+                    title=h.title or "", url=h.url, snippet=h.content or "", date=h.published or ""
+                )
+                for h in hits
+            ),
+            count,
+        )
+
+
+# --- Brave -------------------------------------------------------------------------------------
+
+
+class _BraveHit(_Answer):
+    title: str | None = ""
+    url: str
+    description: str | None = ""
+    age: str | None = ""
+
+
+class _BraveHits(_Answer):
+    results: list[_BraveHit] = []
+
+
+class _BraveAnswer(_Answer):
+    web: _BraveHits | None = None
+
+
+class Brave:
+    """Brave's index, with a key."""
+
+    def __init__(self, line: _Line, key: str) -> None:
+        self._line = line
+        self._key = key
+
+    async def search(self, query: str, count: int) -> Sequence[Found]:
+        asked = urlencode({"q": query, "count": count, "text_decorations": "false"})
+        request = WebRequest(
+            url=f"/web/search?{asked}",
+            headers={"Accept": "application/json"},
+            secrets={"X-Subscription-Token": self._key},
+        )
+        answer = await self._line.ask(request, name="Brave")
+        web = _parsed(_BraveAnswer, answer, "Brave").web
+        return _usable(
+            (
+                Found(title=h.title or "", url=h.url, snippet=h.description or "", date=h.age or "")
+                for h in (web.results if web else ())
+            ),
+            count,
+        )
+
+
+# --- Tavily ------------------------------------------------------------------------------------
+
+
+class _TavilyHit(_Answer):
+    title: str | None = ""
+    url: str
+    content: str | None = ""
+    published_date: str | None = ""
+
+
+class _TavilyAnswer(_Answer):
+    results: list[_TavilyHit]
+
+
+class Tavily:
+    """A search made for assistants, with a key."""
+
+    def __init__(self, line: _Line, key: str) -> None:
+        self._line = line
+        self._key = key
+
+    async def search(self, query: str, count: int) -> Sequence[Found]:
+        request = WebRequest(
+            url="/search",
+            method="POST",
+            headers={"Content-Type": "application/json"},
+            secrets={"Authorization": f"Bearer {self._key}"},
+            body=json.dumps({"query": query, "max_results": count}).encode(),
+        )
+        answer = await self._line.ask(request, name="Tavily")
+        hits = _parsed(_TavilyAnswer, answer, "Tavily").results
+        return _usable(
+            (
+                Found(
+                    title=h.title or "",
+                    url=h.url,
+                    snippet=h.content or "",
+                    date=h.published_date or "",
+                )
+                for h in hits
+            ),
+            count,
+        )
+
+
+# --- DuckDuckGo --------------------------------------------------------------------------------
+
+
+class DuckDuckGo:
+    """The page for browsers without scripts. Needs no key, and turns away who asks too often."""
+
+    def __init__(self, line: _Line) -> None:
+        self._line = line
+
+    async def search(self, query: str, count: int) -> Sequence[Found]:
+        asked = urlencode({"q": query})
+        try:
+            answer = await self._line.ask(WebRequest(url=f"/?{asked}"), name="DuckDuckGo")
+        except (AuthRefused, SearchFailed) as error:
+            raise _turned_away() from error
+        page = text_of(answer.body, answer.charset)[:PAGE_CHARS_MAX]
+        reader = _DuckDuckGoPage()
+        reader.feed(page)
+        reader.close()
+        if not reader.hits and reader.is_challenge:
+            raise _turned_away()
+        if not reader.hits and not reader.says_nothing:
+            raise SearchFailed("DuckDuckGo answered with a page that is not its list of hits.")
+        return _usable(reader.hits, count)
+
+
+def _turned_away() -> RateLimited:
+    """It shows a test for humans with status 200, 202 or 403, to whom it takes for a program."""
+    return RateLimited(
+        "DuckDuckGo turns automatic searches away for now; search again later, or the owner can "
+        "set another service in tools.web.search_service."
+    )
+
+
+class _DuckDuckGoPage(HTMLParser):
+    """Reads hits off the page: `result__a` is a title with its link, `result__snippet` its text,
+    within a `result`; those that are also `result--ad` were paid for."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.hits: list[Found] = []
+        self.is_challenge = False
+        self.says_nothing = False
+        self._is_ad = False
+        self._reading = ""
+        self._link = ""
+        self._title: list[str] = []
+        self._snippet: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        classes = values.get("class", "").split()
+        self.is_challenge |= any(name.startswith("anomaly") for name in classes)
+        self.says_nothing |= "no-results" in classes
+        if tag == "div" and "result" in classes:
+            self._take()
+            self._is_ad = "result--ad" in classes
+        if "result__a" in classes:
+            self._reading, self._link = "title", values.get("href", "")
+        elif "result__snippet" in classes:
+            self._reading = "snippet"
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in {"a", "h2", "div"}:
+            self._reading = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._reading == "title":
+            self._title.append(data)
+        elif self._reading == "snippet":
+            self._snippet.append(data)
+
+    def close(self) -> None:
+        super().close()
+        self._take()
+
+    def _take(self) -> None:
+        if self._link and not self._is_ad:
+            self.hits.append(
+                Found(
+                    title="".join(self._title),
+                    url=_led_to(self._link),
+                    snippet="".join(self._snippet),
+                )
+            )
+        self._link, self._title, self._snippet, self._reading = "", [], [], ""
+
+
+def _led_to(link: str) -> str:
+    """Where a hit leads: its links go through a counter that has the real one as `uddg`."""
+    try:
+        parts = urlsplit(link)
+        wanted = parse_qs(parts.query, max_num_fields=20).get("uddg")
+    except ValueError:
+        return ""
+    return wanted[0] if wanted and parts.path.startswith("/l/") else link
+
+
+# --- what is taken of an answer ----------------------------------------------------------------
+
+
+def _parsed(model: type[T], answer: Fetched, name: str) -> T:
+    try:
+        return TypeAdapter(model).validate_json(answer.body)
+    except ValidationError as error:
+        raise SearchFailed(
+            f"What the search service {name} answered cannot be read; check "
+            "tools.web.search_base_url."
+        ) from error
+
+
+def _usable(hits: Iterable[Found], count: int) -> list[Found]:
+    """Those that lead to a web page, each once, as plain text of bounded length."""
+    taken: dict[str, Found] = {}
+    for hit in hits:
+        url = hit.url.strip()
+        try:
+            parse_url(url)
+        except UrlRefused:
+            continue
+        title = _plain(hit.title, TITLE_CHARS_MAX)
+        found = Found(
+            title=title or url,
+            url=url,
+            snippet=_plain(hit.snippet, SNIPPET_CHARS_MAX),
+            date=_plain(hit.date, 40),
+        )
+        taken.setdefault(url, found)
+        if len(taken) == count:
+            break
+    return list(taken.values())
+
+
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
+
+
+def _plain(text: str, chars_max: int) -> str:
+    words = " ".join(html.unescape(_TAG.sub("", clean(text[: 20 * chars_max]))).split())
+    return words if len(words) <= chars_max else f"{words[: chars_max - 1]}…"
