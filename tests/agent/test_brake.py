@@ -1,0 +1,341 @@
+"""The anomaly brake: what trips it, what does not, and what becomes of it over a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.brake import RESUME, Brake, BrakeOptions, brake_words
+from agent.spending import Pause, Paused, Verdict
+from agent.transcript import Usage
+from tests.agent.spending_kit import NOON, HandClock, Purse, charge, limit, purse
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock(up_s=30.0)
+
+
+def hours_of_use(brake: Brake, clock: HandClock, *, minutes: int, tokens: int) -> list[Paused]:
+    """So many tokens in each minute."""
+    found = []
+    for _ in range(minutes):
+        if paused := brake.add(tokens):
+            found.append(paused)
+        clock.move(60)
+    return found
+
+
+# --- what trips it -------------------------------------------------------------------------------
+
+
+def test_it_trips_when_the_hour_reaches_its_limit(clock: HandClock) -> None:
+    brake = Brake(BrakeOptions(), clock)
+    assert hours_of_use(brake, clock, minutes=49, tokens=10_000) == []
+
+    almost = brake.add(9_999)
+    tripped = brake.add(1)
+
+    assert almost is None
+    assert tripped is not None
+    assert "500,000 tokens were used in the last 60 minutes" in tripped.words
+    assert brake.paused == tripped
+
+
+def test_what_is_older_than_an_hour_does_not_count(clock: HandClock) -> None:
+    brake = Brake(BrakeOptions(), clock)
+
+    tripped = hours_of_use(brake, clock, minutes=600, tokens=8_000)
+
+    assert tripped == []
+
+
+def test_it_trips_on_a_burst_over_three_times_what_is_usual(clock: HandClock) -> None:
+    brake = Brake(BrakeOptions(), clock)
+    hours_of_use(brake, clock, minutes=10, tokens=1_000)
+    clock.move(60)
+
+    at_the_limit = brake.add(6_000)
+    beyond = brake.add(1)
+
+    assert at_the_limit is None
+    assert beyond is not None
+    assert "3.0 times as many as in the active minutes before (1,000)" in beyond.words
+
+
+def test_minutes_without_use_do_not_lower_what_is_usual(clock: HandClock) -> None:
+    brake = Brake(BrakeOptions(), clock)
+    for _ in range(5):
+        brake.add(2_000)
+        clock.move(600)
+
+    assert brake.rush().baseline == 2_000
+    assert brake.add(11_000) is None
+
+
+@pytest.mark.parametrize(("minutes", "tokens"), [(10, 999), (2, 5_000)])
+def test_a_baseline_that_is_too_thin_is_not_compared_with(
+    clock: HandClock, minutes: int, tokens: int
+) -> None:
+    brake = Brake(BrakeOptions(), clock)
+    hours_of_use(brake, clock, minutes=minutes, tokens=tokens)
+    clock.move(60)
+
+    assert brake.add(100_000) is None
+
+
+def test_each_rule_can_be_switched_off_and_so_can_all(clock: HandClock) -> None:
+    for options in (
+        BrakeOptions(hour_tokens_max=0, burst_factor=0),
+        BrakeOptions(enabled=False),
+    ):
+        brake = Brake(options, clock)
+        hours_of_use(brake, clock, minutes=10, tokens=1_000)
+        assert brake.add(10_000_000) is None
+
+
+def test_every_limit_is_an_option(clock: HandClock) -> None:
+    options = BrakeOptions(
+        minutes=10,
+        hour_tokens_max=5_000,
+        burst_minutes=1,
+        burst_factor=2,
+        baseline_tokens_min=10,
+        baseline_minutes_min=1,
+    )
+    brake = Brake(options, clock)
+    brake.add(100)
+    clock.move(60)
+
+    tripped = brake.add(201)
+
+    assert tripped is not None
+    assert "the limit is 2 times" in tripped.words
+
+
+def test_thirty_turns_spread_over_an_hour_do_not_trip_it() -> None:
+    tripped = 0
+    for seed in range(300):
+        dice, clock = random.Random(seed), HandClock(up_s=30.0)
+        brake = Brake(BrakeOptions(), clock)
+        at_s = 0.0
+        for moment_s in sorted(dice.uniform(0, 3_600) for _ in range(30)):
+            clock.move(moment_s - at_s)
+            at_s = moment_s
+            tripped += brake.add(3_000) is not None
+
+    assert tripped == 0
+
+
+def test_a_day_of_talk_does_not_trip_it() -> None:
+    dice, clock = random.Random(7), HandClock(up_s=30.0)
+    brake = Brake(BrakeOptions(), clock)
+
+    for _ in range(400):
+        clock.move(dice.uniform(60, 360))
+        assert brake.add(dice.randint(2_000, 4_000)) is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 60_000)), max_size=60))
+def test_it_trips_exactly_when_a_rule_is_broken(use: list[tuple[int, int]]) -> None:
+    clock = HandClock(up_s=30.0)
+    brake, told = Brake(BrakeOptions(), clock), 0
+    minutes: dict[int, int] = {}
+
+    for pause_s, tokens in use:
+        clock.move(pause_s)
+        told += brake.add(tokens) is not None
+        here = int(clock.monotonic() // 60)
+        minutes[here] = minutes.get(here, 0) + tokens
+        hour = {at: used for at, used in minutes.items() if at > here - 60}
+        active = [used for at, used in hour.items() if at <= here - 2 and used > 0]
+        burst = sum(used for at, used in hour.items() if at > here - 2) / 2
+        baseline = sum(active) / len(active) if len(active) >= 3 else 0.0
+        is_broken = sum(hour.values()) >= 500_000 or (baseline >= 1_000 and burst > 3 * baseline)
+        if is_broken:
+            assert brake.paused is not None
+            break
+        assert brake.paused is None
+    assert told <= 1
+
+
+# --- clocks --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jump", [timedelta(days=-400), timedelta(days=400), timedelta(hours=1)])
+def test_a_clock_that_is_set_changes_nothing_while_it_runs(
+    clock: HandClock, jump: timedelta
+) -> None:
+    brake = Brake(BrakeOptions(), clock)
+    hours_of_use(brake, clock, minutes=10, tokens=4_000)
+
+    clock.jump(jump.total_seconds())
+
+    assert brake.rush().hour == 40_000
+    assert brake.add(1_000) is None
+
+
+def test_minutes_of_the_future_do_not_count_after_a_restart(clock: HandClock) -> None:
+    brake = Brake(BrakeOptions(), clock)
+    here = int(NOON.timestamp() // 60)
+
+    brake.restore({here + 90: 400_000, here - 5: 100, here - 70: 900_000}, None)
+
+    assert brake.rush().hour == 100
+
+
+# --- stopping and going on -----------------------------------------------------------------------
+
+
+async def runaway(one: Purse, *, tokens: int = 510_000) -> None:
+    """Spends as much as trips it."""
+    await one.spend(charge(), tokens)
+
+
+async def test_after_it_tripped_no_model_is_asked_and_the_owner_is_told_once(
+    tmp_path: Path,
+) -> None:
+    async with purse(tmp_path / "bot.db", brake=BrakeOptions()) as one:
+        await runaway(one)
+
+        refused = [await one.spend(charge("p2"), 10) for _ in range(3)]
+        told = await one.settled()
+
+        assert {call.verdict for call in refused} == {Verdict.REFUSE}
+        assert len(told) == 1
+        assert told[0].person_id == ""
+        assert told[0].buttons == (RESUME,)
+        assert "510,000 tokens were used in the last 60 minutes" in told[0].text
+
+
+async def test_who_talks_meanwhile_gets_a_sentence_and_the_owner_the_figures(
+    tmp_path: Path,
+) -> None:
+    async with purse(tmp_path / "bot.db", brake=BrakeOptions()) as one:
+        await runaway(one)
+
+        member = (await one.spend(charge("p2"), 10)).words
+        owner = (await one.spend(charge(is_owner=True), 10)).words
+
+        assert "please try again later" in member
+        assert "510,000" not in member
+        assert "510,000" in owner
+        assert "/resume" in owner
+
+
+async def test_a_call_that_is_being_made_when_it_trips_is_still_settled(tmp_path: Path) -> None:
+    async with purse(tmp_path / "bot.db", limit(10**9), brake=BrakeOptions()) as one:
+        under_way = await one.ask(charge())
+        await runaway(one)
+
+        assert under_way.reservation is not None
+        call = await one.budget.after(under_way.reservation, Usage(prompt=7))
+
+        assert call is not None
+        assert (await one.budget.standings(charge()))[0].used == 510_007
+
+
+async def test_who_waits_for_room_when_it_trips_is_refused_at_once(tmp_path: Path) -> None:
+    async with purse(tmp_path / "bot.db", limit(600_000), brake=BrakeOptions()) as one:
+        under_way = await one.ask(charge(), tokens_in=500_000, tokens_out=90_000)
+        waiting = asyncio.create_task(one.ask(charge(), tokens_in=90_000, tokens_out=90_000))
+        await asyncio.sleep(0.02)
+
+        assert under_way.reservation is not None
+        await one.budget.after(under_way.reservation, Usage(prompt=501_000))
+
+        assert "pausing for the moment" in (await waiting).words
+
+
+async def test_it_goes_on_when_it_is_told_to_and_does_not_trip_at_once_again(
+    tmp_path: Path,
+) -> None:
+    async with purse(tmp_path / "bot.db", brake=BrakeOptions()) as one:
+        await runaway(one)
+
+        lifted = await one.budget.resume()
+        after = await one.spend(charge(), 3_000)
+        nothing = await one.budget.resume()
+
+        assert (lifted, nothing) == (frozenset({Pause.BRAKE}), frozenset[Pause]())
+        assert after.verdict is Verdict.GO
+        assert one.budget.brake.paused is None
+
+
+async def test_it_stays_tripped_over_a_restart_and_is_not_told_again(tmp_path: Path) -> None:
+    clock = HandClock()
+    async with purse(tmp_path / "bot.db", brake=BrakeOptions(), clock=clock) as one:
+        await runaway(one)
+        await one.settled()
+
+    later = HandClock(clock.now() + timedelta(days=3))
+    async with purse(tmp_path / "bot.db", brake=BrakeOptions(), clock=later) as again:
+        refused = await again.spend(charge(), 10)
+        told = await again.settled()
+
+        assert refused.verdict is Verdict.REFUSE
+        assert told == []
+
+
+async def test_the_last_hour_is_known_after_a_restart(tmp_path: Path) -> None:
+    async with purse(tmp_path / "bot.db", brake=BrakeOptions()) as one:
+        await runaway(one, tokens=490_000)
+
+    later = HandClock(NOON + timedelta(minutes=30), up_s=5.0)
+    async with purse(tmp_path / "bot.db", brake=BrakeOptions(), clock=later) as again:
+        assert again.budget.brake.rush().hour == 490_000
+
+        await again.spend(charge(), 10_000)
+
+        assert again.budget.brake.paused is not None
+
+
+async def test_a_trip_that_died_before_it_was_stored_is_found_at_the_start(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "bot.db"
+    async with purse(path) as one:  # the brake is off, so nothing but the rows is stored
+        await runaway(one)
+
+    async with purse(path, brake=BrakeOptions()) as again:
+        told = await again.settled()
+
+        assert again.budget.brake.paused is not None
+        assert len(told) == 1
+
+
+async def test_what_was_used_before_it_was_let_go_does_not_count_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    path, clock = tmp_path / "bot.db", HandClock()
+    async with purse(path, brake=BrakeOptions(), clock=clock) as one:
+        await runaway(one)
+        clock.move(120)
+        await one.budget.resume()
+        clock.move(60)
+        await one.spend(charge(), 1_000)
+
+    later = HandClock(clock.now() + timedelta(minutes=1))
+    async with purse(path, brake=BrakeOptions(), clock=later) as again:
+        assert again.budget.brake.paused is None
+        assert again.budget.brake.rush().hour == 1_000
+
+
+def test_switching_the_brake_off_lets_go_what_it_held(clock: HandClock) -> None:
+    brake = Brake(BrakeOptions(enabled=False), clock)
+
+    brake.restore({}, Paused(kind=Pause.BRAKE, since_ms=1, words="why"))
+
+    assert brake.paused is None
+
+
+def test_nobody_but_the_owner_is_told_figures() -> None:
+    paused = Paused(kind=Pause.BRAKE, since_ms=1, words="1,234,567 tokens were used")
+
+    assert "1,234,567" not in brake_words(paused, is_owner=False)
