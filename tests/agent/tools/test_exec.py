@@ -1,0 +1,533 @@
+"""exec, as a model calls it: what it may see and change, what it needs, and what it never tells."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.sandbox.environment import EnvironmentWrong, given_variables
+from agent.sandbox.running import ProgramRefused
+from agent.tools.confinement import ConfinementRefused
+from agent.tools.exec import (
+    OUTPUT_CHARS_MAX,
+    Exec,
+    ExecArguments,
+    ExecOptions,
+    ProgramNotRun,
+    shown_command,
+)
+from agent.tools.files import KeptResults
+from agent.tools.tool import Caller, Effect, Needs
+from agent.tools.workspace import PathRefused, Workspace, results_folder
+from tests.agent.sandbox.given import AGREED, KEYS, Home, needs_sandbox, ran
+from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, call, run_tool
+
+TAINTED = replace(AGREED, tainted=True)
+IN_GROUP = replace(GROUP, agreed=True)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+# --- what a call needs -------------------------------------------------------------------------
+
+
+@needs_sandbox
+def test_in_the_sandbox_the_rules_decide_and_the_exact_command_is_shown(home: Home) -> None:
+    arguments = ExecArguments(command=("grep", "-r", "two words", "a;b"), cwd="notes")
+
+    needs = Exec(home.runner()).needs(arguments, TAINTED)
+
+    assert needs == Needs(shows="grep -r 'two words' 'a;b'\n(in notes)")
+    assert (Exec.card.effect, Exec.card.redo, Exec.card.group) == (Effect.OUTSIDE, "once", "exec")
+
+
+@pytest.mark.case("SE-07")
+async def test_without_sandbox_each_call_asks_and_none_runs_in_a_tainted_turn(home: Home) -> None:
+    runner = home.runner(sandbox=False)
+    arguments = ExecArguments(command=("touch", "made"))
+
+    needs = Exec(runner).needs(arguments, OWNER)
+    tainted = Exec(runner).needs(arguments, TAINTED)
+
+    assert needs.asks
+    assert needs.once_only
+    assert needs.shows == "touch made"
+    assert "there is no sandbox here" in tainted.refused
+    for who in (TAINTED, OWNER):
+        with pytest.raises(ProgramNotRun):
+            await Exec(runner).run(arguments, who)
+    assert not (home.workspace / "made").exists()
+    assert "exit code 0" in await Exec(runner).run(arguments, AGREED)
+    assert (home.workspace / "made").exists()
+
+
+async def test_a_machine_without_bubblewrap_says_so(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    runner = home.runner()
+
+    assert not runner.is_confined()
+    assert "bubblewrap is not installed" in runner.why_open
+
+
+async def test_a_bubblewrap_that_cannot_make_a_sandbox_is_not_relied_on(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "bin" / "bwrap"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{broken.parent}:{os.environ['PATH']}")
+
+    assert not home.runner().is_confined()
+    assert "lets it make no sandbox" in home.runner().why_open
+
+
+async def test_nobody_but_the_owner_runs_anything(home: Home) -> None:
+    for who in (MEMBER, GUEST):
+        result = await run_tool(Exec(home.runner()), call("exec", {"command": ["true"]}), who)
+
+        assert not result.ok
+        with pytest.raises(ProgramNotRun, match="only the owner"):
+            await ran(home.runner(), "true", who=replace(who, agreed=True))
+
+
+@given(st.lists(st.text(), min_size=1), st.text(alphabet="ab/.\u202e \n"))
+@settings(max_examples=200)
+def test_what_is_shown_is_what_runs_and_hides_nothing(words: list[str], folder: str) -> None:
+    shown = shown_command(words, folder)
+    line, _, rest = shown.partition("\n")
+
+    assert all(letter.isprintable() for letter in line + rest)
+    assert len(shlex.split(line)) == len(words)
+    plain = [word for word in words if word.isprintable()]
+    assert [word for word in shlex.split(line) if word in plain][: len(plain)] == plain
+
+
+# --- allowed-tools -----------------------------------------------------------------------------
+
+
+class Entries:
+    """What the followed skills keep themselves to."""
+
+    def __init__(self, entries: Sequence[str] | None) -> None:
+        self._entries = entries
+
+    def entries(self, caller: Caller) -> Sequence[str] | None:
+        return self._entries
+
+
+@pytest.mark.case("SK-11", "SE-08", "SE-10")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("rm", "-rf", "x"),
+        ("git", "status", "&&", "rm", "x"),
+        ("git", "status;rm x"),
+        ("git", "$(rm x)"),
+        ("env", "git", "status"),
+        ("nice", "git", "status"),
+        ("xargs", "git"),
+        ("sh", "-c", "git status"),
+        ("/tmp/git", "status"),
+        ("./git", "status"),
+        ("git status",),
+    ],
+)
+async def test_a_followed_skills_limit_is_kept_on_parsed_words(
+    home: Home, command: tuple[str, ...]
+) -> None:
+    home.write("x", "here")
+    tool = Exec(home.runner(), Entries(("Bash(git:*)", "Read")))
+    arguments = ExecArguments(command=command)
+
+    assert "allows no such command" in tool.needs(arguments, OWNER).refused
+    with pytest.raises(ProgramNotRun, match="allows no such command"):
+        await tool.run(arguments, AGREED)
+    assert (home.workspace / "x").read_text() == "here"
+
+
+@needs_sandbox
+async def test_without_a_limit_and_within_it_a_command_runs(home: Home) -> None:
+    for entries in (None, ("Bash(echo:*)",), ("Bash",)):
+        tool = Exec(home.runner(), Entries(entries))
+        assert "hi" in await tool.run(ExecArguments(command=("echo", "hi")), AGREED)
+    with pytest.raises(ProgramNotRun):
+        await Exec(home.runner(), Entries(())).run(ExecArguments(command=("echo",)), AGREED)
+
+
+@pytest.mark.case("SE-10")
+@pytest.mark.parametrize("sandbox", [pytest.param(True, marks=needs_sandbox), False])
+async def test_words_are_not_expanded_after_they_were_looked_at(home: Home, sandbox: bool) -> None:
+    home.write("secret.txt", "hidden-words")
+    runner = home.runner(sandbox=sandbox)
+
+    for word in (
+        "*",
+        "$HOME",
+        "~",
+        "{a,b}",
+        "`cat secret.txt`",
+        "$(cat secret.txt)",
+        "<(id)",
+        "!!",
+    ):
+        said = await ran(runner, "echo", word)
+        assert said.splitlines()[-1] == word
+
+
+# --- the sandbox -------------------------------------------------------------------------------
+
+
+@needs_sandbox
+@pytest.mark.case("SE-07")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm --recursive --force {canary}",
+        'r""m -rf {canary}',
+        "$(echo r)m -rf {canary}",
+        "c=rm; $c -rf {canary}",
+        "find {outside} -name canary -delete; find / -name canary -exec rm -rf {{}} +",
+        "echo {encoded} | base64 -d | sh",
+        'env sh -c "rm -rf {canary}"',
+        "python3 -c \"import shutil;shutil.rmtree('{canary}')\"",
+        "cat <<X\n$(rm -rf {canary})\nX",
+        "perl -e 'system(\"rm -rf {canary}\")'",
+        "truncate -s0 {canary}/file",
+    ],
+)
+async def test_no_command_reaches_a_folder_beside_the_workspace(home: Home, command: str) -> None:
+    canary = home.beside
+    encoded = subprocess.run(
+        ["base64", "-w0"], input=f"rm -rf {canary}".encode(), capture_output=True, check=True
+    ).stdout.decode()
+    text = command.format(canary=canary, outside=canary.parent, encoded=encoded)
+    runner = home.runner()
+
+    words = [["sh", "-c", text]]
+    if not set(text) & set("$\"'|<;\n"):
+        words.append(text.split())
+    for one in words:
+        said = await ran(runner, *one, timeout_s=20)
+        assert "canary-beside" not in said
+
+    assert (canary / "file").read_text() == "canary-beside"
+
+
+@needs_sandbox
+async def test_the_workspace_can_be_written_and_nothing_else(home: Home) -> None:
+    runner = home.runner()
+    places = ["/x", "/usr/x", "/etc/x", "/dev/x", "/proc/sys/kernel/core_pattern", "/root/x"]
+    places += [str(home.home / "x"), str(home.beside / "x"), "../x"]
+    script = 'for f in "$@"; do (echo x > "$f") 2>/dev/null && echo "wrote $f"; done; echo x > made'
+
+    said = await ran(runner, "sh", "-c", script, "sh", *places)
+
+    wrote = [line for line in said.splitlines() if line.startswith("wrote")]
+    # Below the home and beside it there are folders of the sandbox's own, which go with it.
+    assert [line for line in wrote if str(home.home.parent) not in line and "../" not in line] == []
+    assert (home.workspace / "made").read_text() == "x\n"
+    assert sorted(path.name for path in home.home.iterdir()) == ["config.toml", "workspace"]
+    assert sorted(path.name for path in home.beside.iterdir()) == ["file"]
+    assert Path("/proc/sys/kernel/core_pattern").read_text() != "x\n"
+
+
+@needs_sandbox
+async def test_settings_of_the_machine_cannot_be_changed_even_as_root(home: Home) -> None:
+    """A bot that is root owns the files of /proc/sys, and needs no capability to write them."""
+    before = Path("/proc/sys/kernel/core_pattern").read_bytes()
+    script = "find /proc /sys -writable -exec test -f {} ';' -print 2>/dev/null"
+    script += " | grep -v '^/proc/[0-9]*/'"
+
+    said = await ran(home.runner(), "sh", "-c", script)
+
+    assert said == "exit code 1\n(no output)"
+    assert Path("/proc/sys/kernel/core_pattern").read_bytes() == before
+
+
+@needs_sandbox
+async def test_there_is_no_network_no_host_process_and_no_capability(home: Home) -> None:
+    runner = home.runner()
+    connect = (
+        "import socket\n"
+        "for name, where in (('tcp', ('127.0.0.1', 22)), ('out', ('192.0.2.1', 80))):\n"
+        "    try: socket.create_connection(where, 1); print('connected', name)\n"
+        "    except OSError as error: print(name, 'failed')\n"
+    )
+
+    assert "connected" not in await ran(runner, "python3", "-c", connect)
+    said = await ran(runner, "sh", "-c", "ls -d /proc/[0-9]* | wc -l; grep Cap /proc/self/status")
+    assert int(said.splitlines()[2]) < 10
+    assert set("".join(line.split()[-1] for line in said.splitlines()[3:])) == {"0"}
+    said = await ran(runner, "sh", "-c", "unshare -Urm id; mount -t tmpfs x /tmp; chroot / id; :")
+    assert "uid=" not in said
+
+
+@needs_sandbox
+async def test_accounts_and_keys_of_the_system_are_not_there(home: Home) -> None:
+    said = await ran(home.runner(), "sh", "-c", "ls /etc /home /root /var /run /boot /opt /mnt; :")
+
+    assert "shadow" not in said
+    assert "passwd" not in said
+    assert said.count("No such file") >= 5
+
+
+STEERING = ["AGENTS.md", "SOUL.md", "USER.md", "IDENTITY.md", "TOOLS.md", "HEARTBEAT.md"]
+CHANGES = (
+    'for f in "$@"; do rm -rf "$f"; mv "$f" moved; rm -rf moved; echo evil > "$f"; '
+    'echo evil >> "$f"; mkdir "$f"; echo evil > "$f/x"; ln -s /etc/passwd "$f"; '
+    'ln -sf x "$f"; chmod 777 "$f"; '
+    'cp --remove-destination /dev/null "$f"; ln "$f" "hard-$f" && echo evil >> "hard-$f"; '
+    "done 2>/dev/null; :"
+)
+
+
+@needs_sandbox
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_what_steers_the_assistant_cannot_be_made_or_changed(
+    home: Home, is_there: bool
+) -> None:
+    if is_there:
+        for name in STEERING:
+            home.write(name, f"the real {name}")
+        for name in ("skills/mine/SKILL.md", "prompts/system.md", "agents/work/instructions.md"):
+            home.write(name, f"the real {name}")
+        home.write("memory/2026-01-07.md", "a real note")
+    before = {p: p.read_text() for p in home.workspace.rglob("*") if p.is_file()}
+    names = [*STEERING, "skills", "prompts", "agents", "memory", "skills/mine", "memory/people"]
+
+    await ran(home.runner(), "sh", "-c", CHANGES, "sh", *names)
+
+    after = {p: p.read_text() for p in home.workspace.rglob("*") if p.is_file()}
+    assert after == before
+    assert not any(path.is_symlink() for path in home.workspace.rglob("*"))
+    left = {path.name for path in home.workspace.iterdir()}
+    assert left == ({*STEERING, "skills", "prompts", "agents", "memory"} if is_there else set())
+
+
+@needs_sandbox
+async def test_what_is_closed_to_the_file_tools_is_closed_to_programs(home: Home) -> None:
+    other, own = "files/results/slack+9/kept.txt", f"files/results/{results_folder(OWNER)}/own.txt"
+    closed = ["memory/people/p2/notes.md", other, ".env", "app/.env", "app/.env.local", ".ENV"]
+    private = ["USER.md", "memory/2026-01-07.md", "memory/people/p1/notes.md"]
+    for name in (*closed, *private, own, "app/main.py"):
+        home.write(name, f"canary {name}")
+    everything = "find . -type f -print0 | xargs -0 cat; cat .env */.env .ENV; :"
+
+    alone = await ran(home.runner(), "sh", "-c", everything)
+    group = await ran(home.runner(), "sh", "-c", everything, who=IN_GROUP)
+
+    for name in closed:
+        assert f"canary {name}" not in alone
+        assert f"canary {name}" not in group
+    for name in private:
+        assert f"canary {name}" in alone
+        assert f"canary {name}" not in group
+    assert f"canary {own}" in alone
+    assert f"canary {own}" not in group
+    assert "canary app/main.py" in alone
+    for name in (*closed, *private):
+        assert (home.workspace / name).read_text() == f"canary {name}"
+
+
+@needs_sandbox
+async def test_what_is_covered_keeps_its_place_for_the_next_program(home: Home) -> None:
+    """A folder above it could be moved, so that the next program finds it under another name."""
+    home.write("files/results/slack+9/kept.txt", "canary-other")
+    home.write("memory/people/p2/notes.md", "canary-other")
+    script = "mv files moved; mv files/results moved2; mv memory moved3; mkdir -p files/results; :"
+
+    await ran(home.runner(), "sh", "-c", script)
+    said = await ran(home.runner(), "sh", "-c", "find . -type f -print0 | xargs -0 cat; :")
+
+    assert "canary-other" not in said
+
+
+@needs_sandbox
+async def test_a_link_in_a_protected_place_is_refused_in_plain_words(home: Home) -> None:
+    (home.workspace / "SOUL.md").symlink_to(home.write("elsewhere.md", "text"))
+
+    with pytest.raises(ConfinementRefused, match=r"SOUL\.md in the workspace is a link"):
+        await ran(home.runner(), "true")
+
+
+@needs_sandbox
+async def test_placeholders_are_gone_also_when_programs_overlap_or_the_bot_was_killed(
+    home: Home,
+) -> None:
+    left = home.workspace / "SOUL.md"
+    left.touch()
+    os.utime(left, (0, 0))
+    mine = home.write("AGENTS.md", "")
+
+    await ran(home.runner(), "ls")
+
+    assert [path.name for path in home.workspace.iterdir()] == [mine.name]
+
+
+@needs_sandbox
+async def test_folders_that_the_owner_names_can_be_read_but_never_the_home_in_them(
+    home: Home,
+) -> None:
+    options = ExecOptions(readable=(home.home.parent,))
+    runner = home.runner(options=options)
+
+    assert "canary-beside" in await ran(runner, "cat", str(home.beside / "file"))
+    assert "canary-config" not in await ran(runner, "cat", str(home.home / "config.toml"))
+    await ran(runner, "sh", "-c", f"echo x > {home.beside}/file; rm -rf {home.home}/*; :")
+    assert (home.beside / "file").read_text() == "canary-beside"
+    assert (home.home / "config.toml").exists()
+
+
+@needs_sandbox
+async def test_a_persona_that_a_setting_puts_in_the_workspace_cannot_be_changed(home: Home) -> None:
+    persona = home.write("me/instructions.md", "Be kind.")
+    runner = home.runner(fixed=(persona.parent,))
+
+    await ran(runner, "sh", "-c", CHANGES, "sh", "me", "me/instructions.md")
+
+    assert persona.read_text() == "Be kind."
+
+
+# --- where it runs -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sandbox", [pytest.param(True, marks=needs_sandbox), False])
+async def test_it_runs_in_a_folder_of_the_workspace(home: Home, sandbox: bool) -> None:
+    home.write("a folder/inner/x", "")
+    runner = home.runner(sandbox=sandbox)
+
+    for cwd in ("a folder/inner", "./a folder/inner/", str(home.workspace / "a folder/inner")):
+        said = await ran(runner, "pwd", cwd=cwd)
+        assert said.endswith("home/workspace/a folder/inner")
+
+
+@pytest.mark.parametrize(
+    "cwd", ["..", "../canary", "/etc", "/", "~", "a/../../canary", "link", "missing", "x.txt"]
+)
+async def test_no_other_folder_is_taken(home: Home, cwd: str) -> None:
+    home.write("x.txt", "")
+    (home.workspace / "link").symlink_to(home.beside)
+
+    for sandbox in (True, False):
+        with pytest.raises(PathRefused):
+            await ran(home.runner(sandbox=sandbox), "pwd", cwd=cwd)
+
+
+# --- what it says ------------------------------------------------------------------------------
+
+
+async def test_long_output_is_cut_and_the_whole_is_kept(home: Home) -> None:
+    keep = KeptResults(Workspace(home.workspace))
+    runner = home.runner(sandbox=False, keep=keep)
+
+    said = await ran(runner, "seq", "1", "20000")
+
+    assert len(said) <= OUTPUT_CHARS_MAX
+    assert said.startswith("exit code 0\n--- stdout ---\n1\n2\n")
+    assert said.endswith("\n20000")
+    path = said.partition("all of it in ")[2].partition(" ")[0]
+    assert "\n10000\n" in (home.workspace / path).read_text()
+    assert "the rest was not kept" in await ran(home.runner(sandbox=False), "seq", "1", "20000")
+
+
+# --- keys --------------------------------------------------------------------------------------
+
+LOOKS_FOR_KEYS = [
+    ["env"],
+    ["printenv", "OPENAI_API_KEY"],
+    ["cat", "/proc/self/environ"],
+    ["sh", "-c", "cat /proc/$PPID/environ"],
+    ["python3", "-c", "import os;print(os.environ)"],
+    ["sh", "-c", "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; :"],
+    ["sh", "-c", "set; export -p"],
+    ["strings", "-a", "/proc/1/environ"],
+]
+
+
+@pytest.mark.case("SE-15")
+@needs_sandbox
+async def test_keys_of_the_bot_are_in_no_program(tmp_path: Path) -> None:
+    """The bot is a process of its own here, which really has the keys in its environment."""
+    for command in LOOKS_FOR_KEYS:
+        said = _from_a_bot(tmp_path, command, sandbox=True)
+        assert "sk-test1" not in said, command
+        assert "t-test2" not in said, command
+
+
+@pytest.mark.case("SE-15")
+async def test_without_sandbox_no_program_inherits_the_keys_nor_finds_them_in_its_parent(
+    tmp_path: Path,
+) -> None:
+    for command in LOOKS_FOR_KEYS[:5]:
+        said = _from_a_bot(tmp_path, command, sandbox=False)
+        assert "sk-test1" not in said, command
+        assert "t-test2" not in said, command
+
+
+def _from_a_bot(root: Path, command: list[str], *, sandbox: bool) -> str:
+    child = (
+        "import asyncio, os, sys, tempfile\nfrom pathlib import Path\n"
+        "from tests.agent.sandbox.given import AGREED, ran\n"
+        "from agent.tools.exec import ExecOptions, Runner\n"
+        f"home = Path(tempfile.mkdtemp(dir={str(root)!r}))\n(home / 'workspace').mkdir()\n"
+        f"runner = Runner(home / 'workspace', home=home, options=ExecOptions(sandbox={sandbox}))\n"
+        "assert os.environ['OPENAI_API_KEY'] == 'sk-test1'\n"
+        f"print(asyncio.run(ran(runner, *{command!r})))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", child],
+        env={**os.environ, **KEYS, "PYTHONPATH": str(Path.cwd())},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0 or "there is no program" in done.stderr, done.stderr
+    return done.stdout
+
+
+def test_a_skills_variables_are_plain_names_that_change_no_loading() -> None:
+    assert given_variables({"CITY_KEY": "k"}) == {"CITY_KEY": "k"}
+    for name in ("LD_PRELOAD", "PATH", "PYTHONPATH", "HOME", "a b", "", "1A", "X=Y", "BASH_ENV"):
+        with pytest.raises(EnvironmentWrong):
+            given_variables({name: "v"})
+    with pytest.raises(EnvironmentWrong, match="NUL"):
+        given_variables({"A": "x\0y"})
+
+
+def test_the_time_asked_for_has_a_bound() -> None:
+    assert ExecArguments(command=("true",)).timeout_s == 60
+    for wrong in (0, -1, 61, float("nan")):
+        with pytest.raises(ValueError):
+            ExecArguments(command=("true",), timeout_s=wrong)
+
+
+async def test_a_program_that_is_missing_is_an_error_that_the_model_reads(home: Home) -> None:
+    result = await run_tool(
+        Exec(home.runner(sandbox=False)),
+        call("exec", {"command": ["nosuch"]}),
+        AGREED,
+    )
+
+    assert not result.ok
+    assert result.content == (
+        "exec: there is no program 'nosuch' here: choose one that is installed"
+    )
+    with pytest.raises(ProgramRefused):
+        await ran(home.runner(sandbox=False), "nosuch")
