@@ -61,6 +61,11 @@ class Brake:
         """Why nothing goes, or None."""
         return self._paused
 
+    @property
+    def hour_tokens_max(self) -> int:
+        """What the hour may have; 0 when there is no such limit."""
+        return self._options.hour_tokens_max if self._options.enabled else 0
+
     def restore(self, minutes: Mapping[int, int], paused: Paused | None) -> Paused | None:
         """Takes up what was before the start: tokens by minute since the epoch, and the last pause
         or release. Minutes from before a release do not count, nor those of the future (the clock
