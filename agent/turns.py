@@ -341,7 +341,9 @@ class LocalEngine:
                 self._lanes.pop(lane.key, None)
 
     async def _collect(self, next_one: Waiting) -> None:
-        if self._limits.queue == "collect" and next_one.fresh and not next_one.stored.stopping:
+        stored = next_one.stored
+        collects = next_one.fresh and stored.run.steers and not stored.stopping
+        if self._limits.queue == "collect" and collects:
             await self._clock.sleep(self._limits.collect_s)
 
     async def _run(self, lane: _Lane, taken: Waiting) -> None:

@@ -1184,18 +1184,72 @@ class EngineSuite:
         _assert_family_done(turns, "f1")
         assert (await lab.replies())[0] == "busy"
 
+    async def test_what_follows_an_end_makes_nobody_elses_message_steer(self, lab: Lab) -> None:
+        work, deaf, busy = Gate(), Gate(), Gate()
+        program = Family(lab, family, {"work": work, "deaf": deaf, "busy": busy})
+
+        async with lab.engine(program) as engine:
+            await engine.start()
+            await engine.submit(await lab.new_run("f1-a"))
+            await until(lambda: work.inside == 2)
+            await engine.submit(await lab.new_run("busy"))
+            await deaf.entered.wait()
+            await engine.submit(await lab.new_run("later"))
+            deaf.leave.set()
+            await busy.entered.wait()
+            work.leave.set()
+            while "f1-b-report" not in await lab.turns():
+                await asyncio.sleep(0)
+            busy.leave.set()
+            await lab.settled()
+
+        turns = await lab.turns()
+        assert turns["busy"].replies == ("busy",)
+        assert turns["later"].replies == ("echo of later",)
+        _assert_family_done(turns, "f1")
+
     async def test_with_collect_what_follows_an_end_takes_nothing_in(self, lab: Lab) -> None:
-        program = Family(lab, family)
-        lab.clock.hold()
+        work, busy = Gate(), Gate()
+        program = Family(lab, family, {"work": work, "busy": busy})
 
         async with lab.engine(program, EngineLimits(queue="collect")) as engine:
             await engine.start()
             await engine.submit(await lab.new_run("f1-a"))
-            await lab.clock.asleep.wait()
-            lab.clock.wake()
+            await until(lambda: work.inside == 2)
+            await engine.submit(await lab.new_run("busy"))
+            await busy.entered.wait()
+            work.leave.set()
+            while "f1-b-report" not in await lab.turns():
+                await asyncio.sleep(0)
+            await engine.submit(await lab.new_run("later"))
+            busy.leave.set()
             await lab.settled()
 
-        _assert_family_done(await lab.turns(), "f1")
+        turns = await lab.turns()
+        assert turns["later"].replies == ("echo of later",)
+        _assert_family_done(turns, "f1")
+
+    @pytest.mark.case("AG-07")
+    async def test_after_a_restart_cancel_still_ends_the_children_of_the_lane(
+        self, lab: Lab
+    ) -> None:
+        gate = Gate()
+        program = Family(lab, family, {"work": gate})
+        async with lab.engine(program) as engine:
+            await engine.start()
+            await engine.submit(await lab.new_run("f1-a"))
+            await until(lambda: gate.inside == 2)
+            await _until_suspended(lab, "f1-a")
+
+        async with lab.engine(program) as engine:
+            await engine.start()
+            await until(lambda: gate.inside == 2)
+            ended = await engine.cancel(LANE)
+            await lab.settled()
+
+        turns = await lab.turns()
+        assert ended == 3
+        assert {turns[f"f1-{letter}"].status for letter in "akb"} == {"cancelled"}
 
     @pytest.mark.parametrize("state", ["suspended", "woken"])
     async def test_a_parent_that_waits_survives_a_restart(self, lab: Lab, state: str) -> None:
@@ -1321,7 +1375,7 @@ class Family(Script):
     elsewhere: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        mine = {"start": self._start, "work": _did, "answer": echo, "busy": echo}
+        mine = {"start": self._start, "work": _did, "answer": echo, "deaf": echo, "busy": echo}
         self.functions = {**mine, **self.functions}
 
     async def run(self, ctx: TurnContext, payload: Json) -> TurnEnd:
@@ -1371,9 +1425,13 @@ async def _did(arguments: Json) -> str:
 
 async def family(ctx: TurnContext, payload: Json) -> str:
     name = str(payload["text"])
+    if name == "later":
+        return "echo of later"
+    heard = [name, *(other["text"] for other in await ctx.receive())]
     if name == "busy":
+        await ctx.step("deaf", payload)
         await ctx.step("busy", payload, listens=True)
-        return "+".join([name, *(other["text"] for other in await ctx.receive())])
+        return "+".join([*heard, *(other["text"] for other in await ctx.receive())])
     if name.endswith("-a"):
         await ctx.step("start", payload)
         result = await ctx.wait(f"child:{name[:-2]}-k")
@@ -1381,7 +1439,7 @@ async def family(ctx: TurnContext, payload: Json) -> str:
         return f"{name} heard: {result['text']}"
     if name.startswith("told: "):
         await ctx.step("answer", payload)
-        return name
+        return "+".join(heard)
     worked = (await ctx.step("work", payload))["out"]
     return f"{name} did it" if worked == "through" else str(worked)
 

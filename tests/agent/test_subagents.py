@@ -701,6 +701,14 @@ async def test_a_conversation_that_is_busy_hears_of_it_afterwards(home: Home) ->
     assert replies == ["begun", "Good morning.", "I found three."]
 
 
+async def test_what_a_task_did_may_be_told_as_done(home: Home) -> None:
+    async with home.lived_in(model("It is sent.", "I have sent the mail to Bob.")):
+        await home.ordered(order(behind("Send it")))
+        replies = [text for (text,) in await home.rows("select text from outbox order by id")]
+
+    assert replies == ["begun", "I have sent the mail to Bob."]
+
+
 async def test_in_a_group_a_task_bears_nobodys_name_and_is_told_to_the_group(home: Home) -> None:
     scripted = model("done", "It is done.")
     async with home.lived_in(scripted):
