@@ -19,6 +19,7 @@ import structlog
 
 from agent.books import Books, Bound, Tell, Wish
 from agent.brake import Brake, HandPause, brake_words, trip_notice
+from agent.errors import BrokenAnswer, ModelTimeout
 from agent.messages import PersonId
 from agent.ports import Clock
 from agent.spending import (
@@ -180,6 +181,14 @@ class Budget:
         """Releases a call that the provider refused or that never reached it: it cost nothing."""
         if self._books.release(reservation):
             self._wake_waiting()
+
+    def ended(self, reservation: Reservation, error: BaseException) -> None:
+        """Settles a call that raised: by the estimate where it may be on the bill, for it was
+        stopped or broke off on the way; else it cost nothing."""
+        if isinstance(error, asyncio.CancelledError | ModelTimeout | BrokenAnswer):
+            self.abandoned(reservation)
+        else:
+            self.failed(reservation)
 
     async def level(self, charge: Charge) -> Level:
         """How much the prompt of the next call may hold. Raises StorageError."""
@@ -368,7 +377,8 @@ class Budget:
             more = tokens if limit.unit is Unit.TOKENS else micros
             used = total.spent(limit.unit) + more
             key = f"warn/{limit.key}/{account.subject}/{account.run_id or account.start_ms}"
-            if used < limit.amount * self._options.warn_share or self._books.knows(key):
+            is_due = 0 < limit.amount * self._options.warn_share <= used
+            if not is_due or self._books.knows(key):
                 continue
             is_persons = limit.scope is Scope.PERSON
             free = self._free(one)
@@ -489,7 +499,8 @@ def _fit_one(bound: Bound, wish: Wish) -> _Fit:
     unit, total = bound.limit.unit, bound.total
     room = bound.limit.amount - total.spent(unit)
     left = room - total.held(unit)
-    if wish.needed(unit, most=True) <= left:
+    most = wish.needed(unit, most=True)
+    if most <= left or most == 0:  # What costs nothing goes on where nothing is left.
         return _Fit.FITS
     usual = wish.needed(unit)
     if usual <= left and not total.tight:

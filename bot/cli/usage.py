@@ -199,13 +199,13 @@ def _remarks(answer: Answer) -> Iterator[tuple[str, str]]:
     total = answer["total"]
     if total["unpriced"]:
         yield (
-            f"{total['unpriced']:,} calls went to models that are in no price table: their tokens "
-            "are counted, their money is not known.",
+            f"Calls to models that are in no price table: {total['unpriced']:,}. Their tokens are "
+            "counted, their money is not known.",
             "yellow",
         )
     if total["estimated"]:
         yield (
-            f"{total['estimated']:,} calls are estimated: the provider did not say what they took.",
+            f"Calls that are estimated, for the provider did not say: {total['estimated']:,}.",
             "yellow",
         )
     if answer["off"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sqlite3
+import sys
 import time
 from contextlib import closing
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.budget import BudgetOptions
-from agent.errors import StorageFull
+from agent.errors import AuthRefused, BrokenAnswer, ModelTimeout, RateLimited, StorageFull
 from agent.spending import (
     Level,
     Pause,
@@ -113,6 +114,37 @@ async def test_a_call_that_failed_leaves_nothing(path: Path) -> None:
 
         assert (await one.budget.standings(charge()))[0].held == 0
     assert stored(path, "id") == []
+
+
+@pytest.mark.parametrize(
+    ("error", "rows"),
+    [
+        (asyncio.CancelledError(), [("estimated",)]),
+        (ModelTimeout("no answer"), [("estimated",)]),
+        (BrokenAnswer("half an answer"), [("estimated",)]),
+        (RateLimited("too many"), []),
+        (AuthRefused("wrong key"), []),
+    ],
+)
+async def test_what_may_be_on_the_bill_is_kept_and_what_was_refused_is_not(
+    path: Path, error: BaseException, rows: list[tuple[str]]
+) -> None:
+    async with purse(path) as one:
+        allowance = await one.ask(charge())
+
+        assert allowance.reservation is not None
+        one.budget.ended(allowance.reservation, error)
+
+    assert stored(path, "state") == rows
+
+
+async def test_a_model_that_costs_nothing_goes_on_where_no_money_is_left(path: Path) -> None:
+    async with purse(path, limit(0, unit=Unit.MONEY)) as one:
+        paid = await one.spend(charge(), 100)
+        free = await one.spend(charge(), 100, model="ollama/llama3")
+
+        assert (paid.verdict, free.verdict) == (Verdict.REFUSE, Verdict.GO)
+        assert await one.settled() == []
 
 
 async def test_a_call_is_settled_once_however_often_it_is_said(path: Path) -> None:
@@ -446,6 +478,67 @@ async def test_what_a_dead_process_had_reserved_counts_as_estimated(path: Path) 
 
         assert (standing.used, standing.held) == (4_500, 0)
     assert stored(path, "state") == [("estimated",), ("counted",)]
+
+
+KILLED = """
+import asyncio, sys
+from pathlib import Path
+from agent.transcript import Usage
+from tests.agent.spending_kit import charge, limit, purse
+
+async def main():
+    async with purse(Path(sys.argv[1]), limit(10_000)) as one:
+        settled = await one.ask(charge(), tokens_in=2_000, tokens_out=500)
+        written = await one.ask(charge(), tokens_in=3_000, tokens_out=500)
+        await one.budget.after(settled.reservation, Usage(prompt=2_000, completion=90))
+        sys.stdout.write("now")
+        sys.stdout.flush()
+        await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_kill_between_reserving_and_settling_lets_nothing_pass_unseen(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", KILLED, str(path), stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert await asyncio.wait_for(process.stdout.readexactly(3), 30) == b"now"
+    process.kill()
+    await process.communicate()
+
+    async with purse(path, limit(10_000)) as again:
+        standing = (await again.budget.standings(charge()))[0]
+        refused = await again.spend(charge(), 4_500)
+
+    assert standing.used == 2_500 + 3_500
+    assert refused.verdict is Verdict.REFUSE
+    assert stored(path, "state") == [("estimated",), ("estimated",)]
+
+
+@pytest.mark.parametrize("steps", range(6))
+@pytest.mark.parametrize("fate", ["counted", "failed", "open"])
+async def test_what_ends_while_an_account_is_added_up_counts_once(
+    path: Path, steps: int, fate: str
+) -> None:
+    async with purse(path, limit(10_000)) as one:
+        allowance = await one.ask(charge(zone="Europe/Berlin"), tokens_in=500, tokens_out=100)
+        assert allowance.reservation is not None
+        adding_up = asyncio.create_task(one.budget.standings(charge(zone="Asia/Tokyo")))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+
+        if fate == "counted":
+            await one.budget.after(allowance.reservation, Usage(prompt=500, completion=7))
+        elif fate == "failed":
+            one.budget.failed(allowance.reservation)
+        await adding_up
+
+        found = (await one.budget.standings(charge(zone="Asia/Tokyo")))[0]
+        expected = {"counted": (507, 0), "failed": (0, 0), "open": (0, 601)}
+        assert (found.used, found.held) == expected[fate]
 
 
 async def test_a_call_on_a_budget_is_stored_before_it_begins(path: Path) -> None:

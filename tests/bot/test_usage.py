@@ -1,0 +1,410 @@
+"""What a person is told of what they used, and what the owner sees and does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.brake import BrakeOptions
+from agent.messages import Address, IncomingMessage, PersonId, Role
+from agent.spending import (
+    CallState,
+    Changes,
+    Charge,
+    ModelCall,
+    Pause,
+    Period,
+    Purpose,
+    Scope,
+    Unit,
+)
+from agent.transcript import Usage
+from bot.cli.usage import lines, print_tables
+from bot.control import ControlClient, ControlServer
+from bot.ports import Person
+from bot.usage import IN_PRIVATE, NOT_PAUSED, PAUSED_ALREADY, UsageDesk, usage_operations
+from memory.database import Database
+from memory.usage import SqliteUsage
+from tests.agent.spending_kit import CHEAP, MODEL, STRANGE, HandClock, Purse, limit, purse
+
+ANNA = Person(id=PersonId("p1"), role=Role.OWNER, name="Anna", time_zone="Europe/Berlin")
+BEN = Person(id=PersonId("p2"), role=Role.MEMBER, name="Ben")
+GUEST = Person(id=PersonId("p3"), role=Role.GUEST)
+LIMITS = (
+    limit(1_000_000, unit=Unit.MONEY),
+    limit(400_000, period=Period.MONTH),
+    limit(20_000_000, scope=Scope.BOT, period=Period.MONTH, unit=Unit.MONEY),
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Office:
+    """The desk over a budget that runs."""
+
+    purse: Purse
+    desk: UsageDesk
+
+    async def use(
+        self,
+        person: Person,
+        usage: Usage,
+        *,
+        model: str = MODEL,
+        purpose: Purpose = Purpose.CHAT,
+        job: str = "",
+    ) -> None:
+        charge = Charge(
+            purpose=purpose,
+            person_id=person.id,
+            lane=f"telegram:{person.id[1:]}",
+            agent="main",
+            job=job,
+            time_zone=person.time_zone,
+        )
+        allowance = await self.purse.budget.before(
+            charge, model=model, tokens_in=usage.prompt, tokens_out=usage.completion
+        )
+        assert allowance.reservation is not None, allowance.words
+        await self.purse.budget.after(allowance.reservation, usage)
+
+    async def told(self, person: Person, *, is_group: bool = False) -> str:
+        message = IncomingMessage(
+            address=Address(channel="telegram", chat_id="5"),
+            message_id="1",
+            sender_id="5",
+            text="/usage",
+            is_group=is_group,
+        )
+        return await self.desk.tell(message, person)
+
+    async def a_month(self) -> None:
+        clock = self.purse.clock
+        await self.use(BEN, Usage(prompt=30_000, completion=2_000), model=CHEAP)
+        clock.set(datetime(2026, 8, 4, 9, 0, tzinfo=UTC))
+        await self.use(ANNA, Usage(prompt=50_000, completion=4_000, cached=20_000))
+        await self.use(ANNA, Usage(prompt=8_000, completion=200), model=STRANGE)
+        await self.use(
+            ANNA, Usage(prompt=2_500, completion=40), purpose=Purpose.JOB, job="morning news"
+        )
+
+
+@pytest.fixture
+async def office(tmp_path: Path) -> AsyncIterator[Office]:
+    clock = HandClock(datetime(2026, 8, 3, 21, 30, tzinfo=UTC))
+    async with purse(
+        tmp_path / "bot.db", *LIMITS, clock=clock, brake=BrakeOptions(burst_factor=0)
+    ) as one:
+        desk = UsageDesk(
+            one.ledger, one.budget, lambda: (ANNA, BEN, GUEST), clock=clock, host_zone="UTC"
+        )
+        yield Office(purse=one, desk=desk)
+
+
+# --- /usage --------------------------------------------------------------------------------------
+
+
+async def test_the_owner_sees_their_own_and_everybodys(office: Office) -> None:
+    await office.a_month()
+
+    assert await office.told(ANNA) == (
+        "**Today**: 3 calls, 64,740 tokens (33 % from a cache), $0.11 and 1 call of unknown price\n"
+        "**This month**: 3 calls, 64,740 tokens (33 % from a cache), $0.11 and 1 call of unknown "
+        "price\n"
+        "\n"
+        "This month by model:\n"
+        f"- {MODEL}: 56,540 tokens, $0.11\n"
+        f"- {STRANGE}: 8,200 tokens, price unknown\n"
+        "\n"
+        "Budgets:\n"
+        "- your budget for today: $0.11 of $1.00 (11 %), free again tomorrow at 00:00 "
+        "(Europe/Berlin)\n"
+        "- your budget for this month: 64,740 tokens of 400,000 tokens (16 %), free again on 1 "
+        "September at 00:00 (Europe/Berlin)\n"
+        "- the budget of the whole bot for this month: $0.11 of $20.00 (0.6 %), free again on 1 "
+        "September at 00:00 (UTC)\n"
+        "\n"
+        "**Everybody, this month**: 4 calls, 96,740 tokens (22 % from a cache), $0.11 and 1 call "
+        "of unknown price\n"
+        "- Anna: 64,740 tokens, $0.11 and 1 call of unknown price\n"
+        "- Ben: 32,000 tokens, $0.0038\n"
+        "\n"
+        "For what:\n"
+        "- chat: 94,200 tokens, $0.11 and 1 call of unknown price\n"
+        "- job: 2,540 tokens, $0.0053\n"
+        "\n"
+        "The last hour: 64,740 tokens; at 500,000 I stop and ask you first."
+    )
+
+
+async def test_a_member_sees_nothing_of_others(office: Office) -> None:
+    await office.a_month()
+
+    assert await office.told(BEN) == (
+        "**Today**: nothing\n"
+        "**This month**: 1 call, 32,000 tokens, $0.0038\n"
+        f"All by {CHEAP}.\n"
+        "\n"
+        "Budgets:\n"
+        "- your budget for today: $0.00 of $1.00 (0 %), free again tomorrow at 00:00 (UTC)\n"
+        "- your budget for this month: 32,000 tokens of 400,000 tokens (8.0 %), free again on 1 "
+        "September at 00:00 (UTC)"
+    )
+
+
+async def test_a_guest_is_told_no_money(office: Office) -> None:
+    await office.use(GUEST, Usage(prompt=10_000, completion=100))
+
+    said = await office.told(GUEST)
+
+    assert "$" not in said
+    assert "10,100 tokens" in said
+    assert "your budget for today: 2.1 % used" in said
+
+
+async def test_in_a_group_nobodys_figures_are_told(office: Office) -> None:
+    await office.a_month()
+
+    assert await office.told(ANNA, is_group=True) == IN_PRIVATE
+
+
+async def test_the_day_is_that_of_who_asks(office: Office) -> None:
+    await office.use(ANNA, Usage(prompt=100, completion=1))  # 23:30 in Berlin
+    await office.use(BEN, Usage(prompt=100, completion=1))  # 21:30 in UTC
+    office.purse.clock.move(3_600)
+
+    assert "**Today**: nothing" in await office.told(ANNA)
+    assert "**Today**: 1 call" in await office.told(BEN)
+
+
+async def test_who_used_nothing_is_told_so(office: Office) -> None:
+    assert (await office.told(BEN)).startswith("**Today**: nothing\n**This month**: nothing\n")
+
+
+async def test_what_compaction_and_other_work_behind_the_scenes_takes_is_counted_too(
+    office: Office,
+) -> None:
+    for purpose in (Purpose.COMPACTION, Purpose.EXTRACTION, Purpose.INSIGHTS):
+        await office.use(ANNA, Usage(prompt=1_000, completion=100), purpose=purpose)
+
+    said = await office.told(ANNA)
+
+    assert "your budget for this month: 3,300 tokens" in said
+    assert "- compaction: 1,100 tokens" in said
+
+
+# --- /pause and /resume --------------------------------------------------------------------------
+
+
+async def test_the_owner_pauses_and_resumes(office: Office) -> None:
+    paused = await office.desk.pause(ANNA)
+    again = await office.desk.pause(ANNA)
+    said = await office.told(ANNA)
+    resumed = await office.desk.resume(ANNA)
+
+    assert paused.startswith("Paused. I store what is written to me")
+    assert again == PAUSED_ALREADY
+    assert "⚠️ Paused: by you." in said
+    assert resumed.startswith("I go on, with what was written meanwhile")
+    assert await office.desk.resume(ANNA) == NOT_PAUSED
+
+
+@pytest.mark.parametrize("person", [BEN, GUEST])
+async def test_nobody_but_the_owner_pauses_or_resumes(office: Office, person: Person) -> None:
+    await office.desk.pause(ANNA)
+
+    answers = {
+        await office.desk.pause(person),
+        await office.desk.resume(person),
+        await office.desk.pressed("brake:resume", person),
+    }
+
+    assert answers == {"That is for the owner."}
+    assert office.purse.budget.hand.paused is not None
+
+
+async def test_the_button_under_the_notice_lets_the_bot_go_on(office: Office) -> None:
+    await office.use(GUEST, Usage(prompt=395_000), model=STRANGE)
+    await office.use(BEN, Usage(prompt=110_000), model=STRANGE)
+    notices = await office.purse.settled()
+    (brake,) = [notice for notice in notices if notice.buttons]
+
+    other = await office.desk.pressed("approval:7:yes", ANNA)
+    said = await office.desk.pressed(brake.buttons[0].data, ANNA)
+
+    assert other is None
+    assert said == "I go on. What was used up to now is no longer held against me."
+    await office.use(BEN, Usage(prompt=10), model=STRANGE)
+
+
+# --- the report ----------------------------------------------------------------------------------
+
+
+async def test_the_report_has_every_dimension_and_they_agree(office: Office) -> None:
+    await office.a_month()
+
+    report = await office.desk.report()
+
+    assert (report["since"], report["until"]) == ("2026-07-06", "2026-08-04")
+    assert [row["key"] for row in report["by"]["day"]] == ["2026-08-03", "2026-08-04"]
+    assert [row["name"] for row in report["by"]["person"]] == ["Anna", "Ben"]
+    assert [row["name"] for row in report["by"]["job"]] == ["no job", "morning news"]
+    for rows in report["by"].values():
+        for figure in ("calls", "prompt", "completion", "cached", "micros", "unpriced"):
+            assert sum(row[figure] for row in rows) == report["total"][figure]
+    budgets = {(one["scope"], one["subject"], one["period"]) for one in report["budgets"]}
+    assert ("bot", "", "month") in budgets
+    assert ("person", "p2", "day") in budgets
+
+
+async def test_only_as_many_days_are_looked_at_as_are_wanted(office: Office) -> None:
+    await office.a_month()
+
+    report = await office.desk.report(days=1, by=["day"])
+
+    assert [row["key"] for row in report["by"]["day"]] == ["2026-08-04"]
+    assert list(report["by"]) == ["day"]
+
+
+async def test_a_day_of_the_change_to_winter_time_is_one_row(tmp_path: Path) -> None:
+    clock = HandClock(datetime(2026, 10, 24, 22, 30, tzinfo=UTC))
+    async with purse(tmp_path / "bot.db", clock=clock) as one:
+        desk = UsageDesk(one.ledger, one.budget, lambda: (), clock=clock, host_zone="Europe/Berlin")
+        office = Office(purse=one, desk=desk)
+        for _ in range(24):
+            await office.use(BEN, Usage(prompt=10))
+            clock.move(3_600)
+
+        rows = (await desk.report())["by"]["day"]
+
+    assert [(row["key"], row["calls"]) for row in rows] == [("2026-10-25", 24)]
+
+
+async def test_it_is_served_on_the_private_socket(office: Office, tmp_path: Path) -> None:
+    await office.a_month()
+    operations = usage_operations(office.desk)
+
+    async with (
+        ControlServer(tmp_path / "s", operations),
+        ControlClient(tmp_path / "s") as client,
+    ):
+        report = await client.ask("usage.report", days=30, by=["model"])
+        paused = await client.ask("usage.pause")
+        resumed = await client.ask("usage.resume")
+
+    assert len(report["by"]["model"]) == 3
+    assert paused["text"].startswith("Paused.")
+    assert resumed["text"].startswith("I go on")
+
+
+# --- hearthbot usage -----------------------------------------------------------------------------
+
+
+async def test_a_pipe_gets_one_row_a_line(office: Office) -> None:
+    await office.a_month()
+
+    found = list(lines(await office.desk.report(by=["day", "model"])))
+
+    assert found[0] == (
+        "total\t2026-07-06..2026-08-04\t4\t90500\t20000\t6240\t$0.11 and 1 call of unknown price"
+    )
+    assert "day\t2026-08-03\t1\t30000\t0\t2000\t$0.0038" in found
+    assert f"model\t{STRANGE}\t1\t8000\t0\t200\tprice unknown" in found
+    assert "budget\tperson p1, day\t$0.11 of $1.00\t11 %" in found
+
+
+async def test_a_terminal_gets_tables(office: Office, capsys: pytest.CaptureFixture[str]) -> None:
+    await office.a_month()
+
+    print_tables(await office.desk.report())
+
+    shown = capsys.readouterr().out
+    assert "2026-07-06 to 2026-08-04 (UTC): 4 calls, 96,740 tokens" in shown
+    assert "morning news" in shown
+    assert "Calls to models that are in no price table: 1." in shown
+
+
+async def test_a_name_cannot_steer_a_terminal_or_break_a_row(office: Office) -> None:
+    nasty = "x\t9\n\x1b[31mred"
+    await office.use(BEN, Usage(prompt=10), purpose=Purpose.JOB, job=nasty)
+
+    found = list(lines(await office.desk.report(by=["job"])))
+
+    assert all("\x1b" not in line and "\n" not in line for line in found)
+    assert [line.count("\t") for line in found if line.startswith("job")] == [6]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+async def typed(home: Path, *words: str) -> Done:
+    """The command as a process of its own."""
+    program = "import typer; from bot.cli.usage import usage; typer.run(usage)"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        program,
+        *words,
+        env={**os.environ, "HEARTHBOT_HOME": str(home), "TZ": "UTC"},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode is not None
+    return Done(code=process.returncode, out=out.decode(), err=err.decode())
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> Path:
+    """A home whose bot does not run, with one call of today."""
+    path = tmp_path / "home"
+    now = datetime.now(UTC)
+    async with Database.open(path / "data" / "hearthbot.db", clock=HandClock(now)) as database:
+        one = ModelCall(
+            id=1,
+            at_ms=int(now.timestamp() * 1000),
+            charge=Charge(purpose=Purpose.CHAT, person_id=PersonId("p9"), lane="telegram:9"),
+            model=MODEL,
+            usage=Usage(prompt=1_000, completion=100),
+            micros=2_800,
+            guessed=1_000,
+            state=CallState.COUNTED,
+        )
+        await SqliteUsage(database).put(Changes(calls=[one]))
+    return path
+
+
+async def test_it_can_be_typed_where_no_bot_runs(home: Path) -> None:
+    plain = await typed(home, "--by", "model")
+    as_json: Any = await typed(home, "--json", "--days", "3")
+
+    assert (plain.code, plain.err) == (0, "")
+    assert f"model\t{MODEL}\t1\t1000\t0\t100\t$0.0028" in plain.out.splitlines()
+    found = json.loads(as_json.out)
+    assert found["total"]["micros"] == 2_800
+    assert list(found["by"]) == ["day", "person", "chat", "job", "model"]
+
+
+async def test_what_it_does_not_know_is_wrong_usage(home: Path) -> None:
+    done = await typed(home, "--by", "weather")
+
+    assert done.code == 2
+    assert "it takes day, person, chat" in done.err
+
+
+async def test_pauses_are_told_with_their_kind(office: Office) -> None:
+    await office.desk.pause(ANNA)
+
+    assert [one["kind"] for one in (await office.desk.report())["paused"]] == [Pause.HAND.value]

@@ -1,0 +1,302 @@
+"""What model calls cost is kept in rows that add up."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.messages import ConversationId, PersonId, RunId
+from agent.spending import (
+    Account,
+    Button,
+    CallState,
+    Changes,
+    Charge,
+    ModelCall,
+    Notice,
+    Pause,
+    Paused,
+    Purpose,
+    Scope,
+    Spent,
+    UsageLedger,
+)
+from agent.spent import SLOT_MS, Group, UsageSums, Wanted
+from agent.transcript import Usage
+from memory.database import Database
+from memory.usage import SqliteUsage
+from tests.memory.kit import START_MS, StillClock, opened, rows
+
+ALL = Wanted(since_ms=0, until_ms=2**60)
+
+
+@pytest.fixture
+def usage(database: Database) -> SqliteUsage:
+    return SqliteUsage(database)
+
+
+def call(
+    number: int,
+    *,
+    at_ms: int = START_MS,
+    person: str = "p1",
+    job: str = "",
+    run: str = "",
+    agent: str = "main",
+    model: str = "m",
+    tokens: int = 100,
+    micros: int | None = 7,
+    state: CallState = CallState.COUNTED,
+) -> ModelCall:
+    charge = Charge(
+        purpose=Purpose.CHAT,
+        person_id=PersonId(person),
+        lane="telegram:5",
+        conversation=ConversationId("c1"),
+        run_id=RunId(run),
+        job=job,
+        agent=agent,
+    )
+    return ModelCall(
+        id=number,
+        at_ms=at_ms,
+        charge=charge,
+        model=model,
+        usage=Usage(prompt=tokens - 10, completion=10, cached=4),
+        micros=micros,
+        guessed=tokens + 5,
+        state=state,
+    )
+
+
+def account(scope: Scope, subject: str = "", *, run: str = "", span: int = 1_000) -> Account:
+    return Account(scope, subject, run, 0 if run else START_MS, 0 if run else START_MS + span)
+
+
+async def test_it_fits_the_ports(usage: SqliteUsage) -> None:
+    ledger: UsageLedger = usage
+    sums: UsageSums = usage
+
+    assert (await ledger.open(minutes_from_ms=0)).next_id == 1
+    assert await sums.groups(ALL) == []
+
+
+async def test_a_call_is_stored_once_and_then_changed(usage: SqliteUsage, path: Path) -> None:
+    begun = call(1, state=CallState.OPEN)
+    await usage.put(Changes(calls=[begun]))
+
+    await usage.put(Changes(calls=[replace(begun, model="n", micros=None, state="counted")]))  # type: ignore[arg-type]
+    await usage.put(Changes(calls=[call(2)], dropped=[2, 3]))
+
+    assert rows(path, "select id, model, micros, state from usage") == [(1, "n", None, "counted")]
+
+
+async def test_an_account_adds_up_what_is_its_own_and_over(usage: SqliteUsage) -> None:
+    calls = [
+        call(1, run="r1", job="j1"),
+        call(2, person="p2", agent="other", tokens=50, micros=None),
+        call(3, at_ms=START_MS - 1, run="r1", tokens=30),
+        call(4, at_ms=START_MS + 999, job="j1"),
+        call(5, at_ms=START_MS + 1_000),
+        call(6, state=CallState.OPEN),
+        call(7, state=CallState.ESTIMATED, job="j1", person="p3"),
+    ]
+
+    found = await usage.put(
+        Changes(calls=calls),
+        [
+            account(Scope.BOT),
+            account(Scope.PERSON, "p1"),
+            account(Scope.AGENT, "main"),
+            account(Scope.AGENT, "other"),
+            account(Scope.JOB, "j1"),
+            account(Scope.PERSON, "p1", run="r1"),
+            account(Scope.PERSON, "nobody"),
+        ],
+    )
+
+    assert found == [
+        Spent(350, 21),
+        Spent(200, 14),
+        Spent(300, 21),
+        Spent(50, 0),
+        Spent(300, 21),
+        Spent(130, 14),
+        Spent(0, 0),
+    ]
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+@pytest.mark.parametrize("run", ["", "r1"])
+async def test_no_account_looks_at_every_row(
+    usage: SqliteUsage, database: Database, scope: Scope, run: str
+) -> None:
+    from memory import usage as sql
+
+    statement = {
+        Scope.PERSON: sql._SUM_PERSON,
+        Scope.AGENT: sql._SUM_AGENT,
+        Scope.JOB: sql._SUM_JOB,
+        Scope.BOT: sql._SUM_BOT,
+    }[scope]
+    statement = sql._SUM_TURN if run else statement
+    values = [1] * statement.count("?")
+
+    plan = await database.read(
+        lambda c: c.execute(f"explain query plan {statement}", values).fetchall()
+    )
+
+    assert all("USING INDEX" in row[3] for row in plan), plan
+
+
+async def test_calls_of_a_dead_process_are_settled_at_the_next_start(path: Path) -> None:
+    async with opened(path) as database:
+        await SqliteUsage(database).put(Changes(calls=[call(1, state=CallState.OPEN), call(2)]))
+
+    async with opened(path) as database:
+        first = await SqliteUsage(database).open(minutes_from_ms=0)
+        second = await SqliteUsage(database).open(minutes_from_ms=0)
+
+    assert (first.settled, second.settled, first.next_id) == (1, 0, 3)
+    assert rows(path, "select state from usage order by id") == [("estimated",), ("counted",)]
+
+
+async def test_the_minutes_of_the_last_hour_are_read_back(usage: SqliteUsage) -> None:
+    minute = START_MS // 60_000
+    ages = (0, 0, 1, 59, 90, -30)
+    calls = [call(n, at_ms=START_MS - age * 60_000) for n, age in enumerate(ages, start=1)]
+    await usage.put(Changes(calls=calls))
+
+    found = await usage.open(minutes_from_ms=START_MS - 3_600_000)
+
+    assert found.minutes == {minute: 200, minute - 1: 100, minute - 59: 100}
+
+
+async def test_a_notice_is_kept_once_until_it_is_told(usage: SqliteUsage) -> None:
+    notice = Notice(
+        key="brake/1",
+        text="Stopped ☕ \ud83d",
+        person_id=PersonId("p1"),
+        buttons=(Button("Go on", "brake:resume", "/resume"),),
+    )
+    await usage.put(Changes(notices=[notice]))
+    await usage.put(Changes(notices=[replace(notice, text="again")]))
+
+    untold = (await usage.open(minutes_from_ms=0)).notices_untold
+    await usage.put(Changes(told=["brake/1"]))
+    after = await usage.open(minutes_from_ms=0)
+
+    assert untold == (replace(notice, text="Stopped ☕ ?"),)
+    assert (after.notices_untold, after.notices_known) == ((), frozenset({"brake/1"}))
+
+
+async def test_the_last_pause_of_each_kind_stands(usage: SqliteUsage) -> None:
+    tripped = Paused(kind=Pause.BRAKE, since_ms=1, words="too fast")
+    over = Paused(kind=Pause.BRAKE, since_ms=5, is_on=False)
+    by_hand = Paused(kind=Pause.HAND, since_ms=3)
+
+    await usage.put(Changes(pauses=[tripped, by_hand]))
+    await usage.put(Changes(pauses=[over]))
+
+    assert (await usage.open(minutes_from_ms=0)).pauses == (over, by_hand)
+
+
+async def test_a_change_that_fails_leaves_nothing_behind(usage: SqliteUsage, path: Path) -> None:
+    wrong = replace(call(2), state="nonsense")  # type: ignore[arg-type]
+
+    with pytest.raises(Exception, match="CHECK"):
+        await usage.put(Changes(calls=[call(1), wrong]))
+
+    assert rows(path, "select id from usage") == []
+
+
+# --- sums that people ask for --------------------------------------------------------------------
+
+
+async def test_a_sum_has_all_figures(usage: SqliteUsage) -> None:
+    calls = [
+        call(1, tokens=100),
+        call(2, tokens=50, micros=None),
+        call(3, tokens=20, state=CallState.ESTIMATED),
+    ]
+    await usage.put(Changes(calls=calls))
+
+    assert await usage.groups(ALL) == [
+        Group(
+            calls=3,
+            prompt=140,
+            completion=30,
+            cached=12,
+            micros=14,
+            unpriced=1,
+            estimated=1,
+            counted_tokens=150,
+            off_tokens=10,
+        )
+    ]
+
+
+async def test_groups_of_every_dimension_add_up_to_the_whole(usage: SqliteUsage) -> None:
+    dice = random.Random(1)
+    calls = [
+        call(
+            number,
+            at_ms=START_MS + dice.randrange(30 * 86_400_000),
+            person=dice.choice(["p1", "p2", ""]),
+            job=dice.choice(["", "j1"]),
+            agent=dice.choice(["main", "other"]),
+            model=dice.choice(["m", "n"]),
+            tokens=dice.randint(20, 5_000),
+        )
+        for number in range(1, 400)
+    ]
+    await usage.put(Changes(calls=calls))
+
+    by_slot = await usage.groups(replace(ALL, by=("slot",)))
+    by_both = await usage.groups(replace(ALL, by=("person", "model")))
+    own = await usage.groups(replace(ALL, person_id=PersonId("p1")))
+
+    slots: Counter[int] = Counter()
+    for one in calls:
+        slots[one.at_ms // SLOT_MS] += one.tokens
+    assert {group.slot: group.tokens for group in by_slot} == slots
+    pairs: Counter[tuple[str, str]] = Counter()
+    for one in calls:
+        pairs[one.charge.person_id, one.model] += one.tokens
+    assert {(group.person_id, group.model): group.tokens for group in by_both} == pairs
+    assert own[0].tokens == pairs["p1", "m"] + pairs["p1", "n"]
+
+
+async def test_a_span_holds_its_first_moment_and_not_its_last(usage: SqliteUsage) -> None:
+    await usage.put(Changes(calls=[call(1, at_ms=10), call(2, at_ms=20), call(3, at_ms=19)]))
+
+    found = await usage.groups(Wanted(since_ms=10, until_ms=20))
+
+    assert found[0].calls == 2
+
+
+async def test_old_calls_can_be_forgotten(usage: SqliteUsage, path: Path) -> None:
+    await usage.put(Changes(calls=[call(n, at_ms=n) for n in range(1, 11)]))
+
+    gone = await usage.prune(8)
+
+    assert gone == 7
+    assert rows(path, "select id from usage") == [(8,), (9,), (10,)]
+
+
+async def test_told_notices_are_forgotten_after_the_longest_period(
+    path: Path, clock: StillClock
+) -> None:
+    async with Database.open(path, clock=clock) as database:
+        usage = SqliteUsage(database)
+        await usage.put(Changes(notices=[Notice(key="old", text="x")], told=["old"]))
+        await usage.put(Changes(calls=[call(1, state=CallState.OPEN)]))
+        clock.move(100 * 86_400)
+
+        await usage.open(minutes_from_ms=0)
+
+    assert rows(path, "select key from spending_notices") == []
