@@ -31,7 +31,7 @@ from agent.ports import (
 )
 from agent.subagents import ASKED_BY, PeopleDrafts, reported, unreadable
 from agent.transcript import Answered, Context, Note, Said, ToolResult, Turn, Unpaired
-from agent.turns import TIME_LIMIT
+from agent.turns import BY_PERSON, TIME_LIMIT
 
 log = structlog.get_logger()
 
@@ -239,7 +239,8 @@ class _Closing:
         if reason == TIME_LIMIT:
             did_something = any(isinstance(entry, ToolResult) for entry in self.log.entries)
             return self.told(f"{TIME_NOTICE} {STEPS_DONE if did_something else NOTHING_DONE}")
-        self.log.add(Note(text=notes.STOPPED))
+        by_person = reason == BY_PERSON
+        self.log.add(Note(text=notes.STOPPED if by_person else f"This turn was ended: {reason}."))
         return self._end(RunStatus.CANCELLED, InboxState.CANCELLED, "")
 
     def _end(

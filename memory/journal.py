@@ -127,6 +127,8 @@ delete from children where exists (
     select 1 from turns where turns.run_id = children.run_id and turns.ended_ms < ?
 )
 """
+# A result that was heard stands in the step of who waited, and in the subagent's transcript.
+_PRUNE_RESULTS = "delete from signals where key like 'child:%' and created_ms < ?"
 _CLEAR_PAYLOADS = "update turns set payload = '{}' where ended_ms < ? and payload <> '{}'"
 
 _TERMINAL = {RunStatus.DONE, RunStatus.FAILED, RunStatus.CANCELLED}
@@ -286,6 +288,7 @@ class SqliteJournal:
         def work(connection: sqlite3.Connection) -> int:
             connection.execute(_CLEAR_PAYLOADS, (before_ms,))
             connection.execute(_PRUNE_CHILDREN, (before_ms,))
+            connection.execute(_PRUNE_RESULTS, (before_ms,))
             return connection.execute(_PRUNE, (before_ms,)).rowcount
 
         return await self._database.write(work)

@@ -60,6 +60,7 @@ from agent.subagents import (
     is_child,
     waits_for,
 )
+from agent.tools.agents import agent_tools
 from agent.tools.tool import Effect
 from agent.transcript import Answered, Context, Note, Said, ToolResult, Turn
 from agent.turns import RESUMES_MAX, LocalEngine
@@ -174,6 +175,8 @@ class Home(House):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.bounds = SubagentLimits()
+        self.hands_on = False
+        """Whether the assistant itself may hand work on."""
         self.endless = FakeTool("look", forever)
         self._orders = 0
 
@@ -185,13 +188,15 @@ class Home(House):
             self.database = database
             self.conversations = SqliteConversations(database)
             journal = SqliteJournal(database)
-            drafts = self.seen
-            self.seen = PeopleDrafts(drafts)  # type: ignore[assignment]
-            assistant = self._assistant(scripted)
-            self.seen = drafts
             self.subagents = Subagents(
                 journal, self.conversations, self._hand_in, limits=self.bounds
             )
+            drafts, tools = self.seen, self.tools
+            self.seen = PeopleDrafts(drafts)  # type: ignore[assignment]
+            if self.hands_on:
+                self.tools = [*tools, *agent_tools(self.subagents)]
+            assistant = self._assistant(scripted)
+            self.seen, self.tools = drafts, tools
             self.parents = Parents(assistant, self.subagents)
             async with LocalEngine(
                 journal,
@@ -770,6 +775,146 @@ async def test_an_awaited_subagent_that_is_stopped_alone_lets_its_parent_go_on(h
         heard = await home.reply("o1")
 
     assert heard.startswith("no: The subagent was stopped before it was done.")
+
+
+# --- asked for by the assistant itself -----------------------------------------------------------
+
+
+def handing_on(name: str, *tasks: str) -> Answered:
+    """An answer that hands work on."""
+    return calls(*((name, json.dumps({"task": task})) for task in tasks))
+
+
+def results(request: ModelRequest) -> list[ToolResult]:
+    return [entry for entry in request.entries if isinstance(entry, ToolResult)]
+
+
+async def test_the_assistant_hands_work_on_waits_and_answers_with_its_result(home: Home) -> None:
+    home.hands_on = True
+    home.tools = [FakeTool("look", looks)]
+    scripted = model(
+        handing_on("subagent", "Find a berth"),
+        calls(("look", '{"text": "north"}')),
+        "One in the north.",
+        "There is one in the north.",
+    )
+    async with home.lived_in(scripted):
+        reply = await home.say("Is there a berth?")
+        outbox = await home.rows("select text from outbox")
+        history = await home.entries()
+
+    assert reply == "There is one in the north."
+    assert outbox == [("There is one in the north.",)]
+    (result,) = results(scripted.asked[-1])
+    assert result.content == f"{UNTRUSTED_OPEN}\nOne in the north.\n{UNTRUSTED_CLOSE}"
+    assert {"subagent", "spawn"} <= set(tools_of(scripted.asked[0]))
+    assert not {"subagent", "spawn"} & set(tools_of(scripted.asked[1]))
+    assert [type(one) for one in history if not isinstance(one, Context)] == [
+        Said,
+        Answered,
+        ToolResult,
+        Answered,
+    ]
+
+
+async def test_what_one_answer_hands_on_is_worked_at_together(home: Home) -> None:
+    home.hands_on = True
+    at_work, asked = set[str](), asyncio.Event()
+
+    async def work(request: ModelRequest, on_text: Any) -> Answered:
+        at_work.add(said(request)[0])
+        if len(at_work) == 3:
+            asked.set()
+        await asked.wait()
+        return Answered(text=f"did {said(request)[0]}")
+
+    scripted = model(handing_on("subagent", "one", "two", "three"), work, work, work, "All done.")
+    async with home.lived_in(scripted):
+        reply = await home.say("Do three things")
+
+    assert reply == "All done."
+    assert [result.content.split("\n")[1] for result in results(scripted.asked[-1])] == [
+        "did one",
+        "did two",
+        "did three",
+    ]
+
+
+async def test_while_a_subagent_works_the_chat_is_free_for_another_message(home: Home) -> None:
+    home.hands_on = True
+    may_end = asyncio.Event()
+
+    async def work(request: ModelRequest, on_text: Any) -> Answered:
+        await may_end.wait()
+        return Answered(text="done")
+
+    scripted = model(handing_on("subagent", "one"), work, "Good morning.", "It is done.")
+    async with home.lived_in(scripted):
+        await home.submit("Do one thing")
+        await home.asked(2)
+        second = await home.submit("hello")
+        while not await home.reply(second):
+            await asyncio.sleep(0.001)
+        may_end.set()
+        await home.engine.idle()
+        replies = [text for (text,) in await home.rows("select text from outbox order by id")]
+
+    assert replies == ["Good morning.", "It is done."]
+
+
+async def test_the_assistant_spawns_goes_on_and_tells_later(home: Home) -> None:
+    home.hands_on = True
+    may_end = asyncio.Event()
+
+    async def chat(request: ModelRequest, on_text: Any) -> Answered:
+        if said(request) == ["Find a berth"]:
+            await may_end.wait()
+            return Answered(text="One in the north.")
+        return Answered(text="I have begun to look.")
+
+    scripted = model(handing_on("spawn", "Find a berth"), chat, chat, "There is one in the north.")
+    async with home.lived_in(scripted):
+        asked = await home.submit("Look for a berth")
+        while not await home.reply(asked):
+            await asyncio.sleep(0.001)
+        may_end.set()
+        await home.engine.idle()
+        replies = [text for (text,) in await home.rows("select text from outbox order by id")]
+
+    assert replies == ["I have begun to look.", "There is one in the north."]
+
+
+async def test_after_a_restart_the_assistant_waits_on_and_asks_nobody_twice(home: Home) -> None:
+    home.hands_on = True
+    home.tools = [home.endless]
+    async with home.lived_in(model(handing_on("subagent", "x"), calls(("look", "{}")))):
+        asked = await home.submit("please")
+        await home.at_work(1)
+    home.tools = [FakeTool("look", looks)]
+    async with home.lived_in(model("It is there.", "Told.")):
+        await home.engine.idle()
+        reply = await home.reply(asked)
+        children = await home.children()
+
+    assert reply == "Told."
+    assert children == {"x": RunStatus.DONE}
+
+
+async def test_a_subagent_takes_no_more_steps_than_its_task_may(home: Home) -> None:
+    home.hands_on = True
+    home.bounds = SubagentLimits(steps_max=2)
+    home.tools = [FakeTool("look", looks)]
+    scripted = model(
+        handing_on("subagent", "x"),
+        calls(("look", '{"text": "1"}')),
+        calls(("look", '{"text": "2"}')),
+        "That is all I found.",
+        "Told.",
+    )
+    async with home.lived_in(scripted):
+        await home.say("please")
+
+    assert [bool(asked.tools) for asked in scripted.asked[1:4]] == [True, True, False]
 
 
 # --- values --------------------------------------------------------------------------------------

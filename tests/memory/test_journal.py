@@ -627,8 +627,12 @@ async def test_a_subagent_that_ended_long_ago_is_listed_no_more(
 ) -> None:
     for name in ("k1", "k2"):
         await journal.submit(child(name))
-    await journal.finish(RunId("k1"), turn_end("k1", conversation))
+    ended = replace(turn_end("k1", conversation), signals=(("child:k1", {"text": "done"}),))
+    await journal.finish(RunId("k1"), ended)
+    await journal.signal("approval:7", {})
 
     await journal.prune(START_MS + 1)
 
+    assert await journal.signalled("child:k1") is None
+    assert await journal.signalled("approval:7") == {}
     assert [one.run_id for one in await journal.children(LANE, limit=10)] == ["k2"]
