@@ -30,6 +30,7 @@ from agent.tools.tool import Caller, Effect, Needs
 from agent.tools.workspace import PathRefused, Workspace, results_folder
 from tests.agent.sandbox.given import AGREED, KEYS, Home, needs_sandbox, ran
 from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, call, run_tool
+from tests.checkout import ROOT
 
 TAINTED = replace(AGREED, tainted=True)
 IN_GROUP = replace(GROUP, agreed=True)
@@ -492,7 +493,8 @@ def _from_a_bot(root: Path, command: list[str], *, sandbox: bool) -> str:
     )
     done = subprocess.run(
         [sys.executable, "-c", child],
-        env={**os.environ, **KEYS, "PYTHONPATH": str(Path.cwd())},
+        env={**os.environ, **KEYS},
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=60,
@@ -500,6 +502,36 @@ def _from_a_bot(root: Path, command: list[str], *, sandbox: bool) -> str:
     )
     assert done.returncode == 0 or "there is no program" in done.stderr, done.stderr
     return done.stdout
+
+
+CLOSING = """
+import ctypes, os, subprocess
+from agent.sandbox.environment import close_to_others
+if os.getuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
+look = ["cat", f"/proc/{os.getpid()}/environ"]
+before = subprocess.run(look, env={}, capture_output=True).stdout
+assert close_to_others()
+after = subprocess.run(look, env={}, capture_output=True).stdout
+print(b"sk-test1" in before, b"sk-test1" in after)
+"""
+
+
+@pytest.mark.case("SE-15")
+def test_an_ordinary_users_bot_can_close_its_own_environment_to_programs() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CLOSING],
+        env={**os.environ, **KEYS},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.stdout == "True False\n", done.stderr
 
 
 def test_a_skills_variables_are_plain_names_that_change_no_loading() -> None:
