@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 import structlog
 
+from agent.choosing import Choosing
 from agent.gathering import Gathered, Gathering, Occasion
 from agent.history import estimate_tokens, shorten_before, shortening_step, window
 from agent.messages import TurnInput
@@ -24,7 +25,7 @@ from agent.prompt import Placement, Prompt, assemble, demo_prompt
 from agent.request import ModelTraits, PromptLayer, Stability, ToolSpec
 from agent.scene import PromptKind
 from agent.taint import fenced, tainted_by
-from agent.tools.reach import Reach
+from agent.tools.selection import Selection, temperature
 from agent.tools.toolbox import Toolbox
 from agent.transcript import Answered, Context, Entry, Said
 
@@ -65,6 +66,7 @@ class Plan:
     sent_from: int | None
     shortened_to: int
     tools: tuple[ToolSpec, ...]
+    selection: Selection
     tokens: Tokens
 
     @property
@@ -124,7 +126,7 @@ class Beginning:
         conversations: Conversations,
         gathering: Gathering,
         toolbox: Toolbox,
-        reach: Reach,
+        choosing: Choosing,
         models: Models,
         *,
         options: PromptOptions,
@@ -132,7 +134,7 @@ class Beginning:
         self._conversations = conversations
         self._gathering = gathering
         self._toolbox = toolbox
-        self._reach = reach
+        self._choosing = choosing
         self._models = models
         self._options = options
         self._told_missing: set[str] = set()
@@ -141,6 +143,7 @@ class Beginning:
         """The output is read back by `agent.loop.Begun`, and by whoever looks back (`Traces`)."""
         plan = await self.plan(await self._occasion(TurnInput.from_json(payload)))
         await self._conversations.keep_text(plan.prompt.digest, plan.prompt.system)
+        self._choosing.remember(plan.gathered.scene.turn, plan.selection)
         self._warn_of_missing(plan)
         return _as_json(plan)
 
@@ -161,7 +164,14 @@ class Beginning:
         if model.traits.demo:
             return self._demo(model, gathered, history)
         traits = model.traits
-        tools = self._tools(occasion.turn, traits)
+        sent_from = self._window(history.entries, self._options.tokens_max, traits)
+        is_step = not history.entries or self._sent(history, sent_from)[1] != history.shortened_to
+        selection = Selection()
+        if traits.tools:
+            selection = await self._choosing.choose(
+                gathered, history, is_step=is_step or sent_from is not None
+            )
+        tools = self._toolbox.named(selection.names)
         tools_tokens = tools_part(tools).tokens if tools else 0
         # A subagent's task is counted with its prompt.
         words = estimate_tokens(occasion.turn.message.text) if not occasion.turn.task else 0
@@ -169,7 +179,6 @@ class Beginning:
         around = output + tools_tokens + words
         # What is estimated here is counted before it is sent, and may then come to more.
         fits = output + int((traits.window - output) / TokenCounter(model.name).factor)
-        sent_from = self._window(history.entries, self._options.tokens_max, traits)
         for attempt in range(FITTING_TRIES):
             sent, shortened_to = self._sent(history, sent_from)
             entries = tuple(fenced(one) for one in shorten_before(sent, shortened_to))
@@ -197,6 +206,7 @@ class Beginning:
             sent_from=sent_from,
             shortened_to=shortened_to,
             tools=tools,
+            selection=selection,
             tokens=Tokens(
                 prompt=prompt.tokens,
                 tools=tools_tokens,
@@ -221,6 +231,7 @@ class Beginning:
             sent_from=sent_from,
             shortened_to=0,
             tools=(),
+            selection=Selection(),
             tokens=Tokens(
                 prompt=estimate_tokens(prompt.system),
                 tools=0,
@@ -263,19 +274,11 @@ class Beginning:
     def _prompt_max(self, traits: ModelTraits) -> int:
         return self._options.prompt_tokens_max or int(traits.window * WINDOW_SHARE_MAX)
 
-    def _tools(self, turn: TurnInput, traits: ModelTraits) -> tuple[ToolSpec, ...]:
-        if not traits.tools:
-            return ()
-        if turn.task is not None:
-            may = set(self._reach.names(turn.role, unattended=turn.task.unattended))
-            return self._toolbox.named(name for name in turn.task.tools if name in may)
-        return self._toolbox.named(self._reach.names(turn.role))
-
     def _warn_of_missing(self, plan: Plan) -> None:
-        offered = {tool.name for tool in plan.tools}
-        missing = [name for name in plan.gathered.required_tools if name not in offered]
-        news = [name for name in missing if name not in self._told_missing]
-        if news and offered:
+        """A playbook that needs a tool which does not exist is told once, for the owner to see to:
+        most often an MCP server gives it."""
+        news = [name for name in plan.selection.unknown if name not in self._told_missing]
+        if news:
             self._told_missing.update(news)
             log.warning("prompt.tools_missing", tools=news)
 
@@ -294,6 +297,11 @@ def _as_json(plan: Plan) -> Json:
         "context": prompt.context,
         "whole_context": prompt.whole_context,
         "tools": [tool.name for tool in plan.tools],
+        "offered": [
+            [one.name, one.reason.value, round(one.cosine, 3)] for one in plan.selection.picked
+        ],
+        "left_out": list(plan.selection.left_out),
+        "cooler": temperature(plan.selection, None),
         "kind": plan.gathered.scene.kind.value,
         "direct": plan.gathered.scene.direct,
         "auto_invoke": [

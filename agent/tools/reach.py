@@ -41,19 +41,19 @@ class Reach:
 
     def cards(self, caller: Caller) -> Sequence[ToolCard]:
         """All that this run may have, in the order of the toolbox."""
+        return self.cards_of(caller.role, unattended=caller.unattended)
+
+    def cards_of(self, role: Role, *, unattended: bool = False) -> Sequence[ToolCard]:
+        """All that a run for a person of this role may have, in the order of the toolbox."""
         return [
             tool.card
             for tool in self._toolbox.tools()
-            if self._may(tool.card, role=caller.role, unattended=caller.unattended)
+            if self._may(tool.card, role=role, unattended=unattended)
         ]
 
     def names(self, role: Role, *, unattended: bool = False) -> list[str]:
         """The same, by name."""
-        return [
-            tool.card.name
-            for tool in self._toolbox.tools()
-            if self._may(tool.card, role=role, unattended=unattended)
-        ]
+        return [card.name for card in self.cards_of(role, unattended=unattended)]
 
     def tool(self, name: str, caller: Caller) -> Tool | None:
         """One of them."""

@@ -46,7 +46,7 @@ class Toolbox:
     @property
     def names(self) -> Collection[str]:
         """Of all tools."""
-        return self._own.keys() | self._foreign.keys()
+        return (self._own | self._foreign).keys()
 
     def get(self, name: str) -> Tool | None:
         """The tool of this name."""

@@ -17,6 +17,7 @@ from typing import Any
 from agent.asking import Asking, AskingOptions
 from agent.assistant import Assistant
 from agent.beginning import Beginning, PromptOptions
+from agent.choosing import Choosing
 from agent.doing import Doing
 from agent.gate import Gate
 from agent.gathering import Gathering, GatheringOptions
@@ -34,6 +35,7 @@ from agent.tools.arguments import Arguments
 from agent.tools.files import KeptResults, file_tools
 from agent.tools.policy import Policy
 from agent.tools.reach import Reach, ReachOptions
+from agent.tools.selection import SelectionOptions
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, ToolLimits, Trust
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
@@ -259,7 +261,12 @@ class House:
             self.conversations,
             gathering,
             toolbox,
-            reach,
+            Choosing(
+                toolbox,
+                reach,
+                SqliteTraces(self.database),
+                options=SelectionOptions(core=tuple(toolbox.names)),
+            ),
             OneModel(model),
             options=self.options,
         )

@@ -1,0 +1,112 @@
+"""Chooses the tools of a turn: what may be had, what the conversation has, what the words want.
+
+Called by the step `begin`, and by whoever shows what would be sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from agent.gathering import Gathered
+from agent.messages import ConversationId, TurnInput
+from agent.ports import History, Traces
+from agent.scene import PromptKind
+from agent.tools.ranking import ToolRanking
+from agent.tools.reach import Reach
+from agent.tools.routes import RouteFile
+from agent.tools.selection import (
+    Selection,
+    SelectionOptions,
+    Situation,
+    exactly,
+    select,
+)
+from agent.tools.toolbox import Toolbox
+from agent.transcript import Answered
+
+USED_TURNS = 3
+"""Tools of so many turns come first where the set is chosen afresh (SPEC §6)."""
+
+CONVERSATIONS_KEPT_MAX = 1_000
+
+UNATTENDED = frozenset({PromptKind.HEARTBEAT, PromptKind.PROACTIVE})
+
+
+class Choosing:
+    """Knows what each conversation was offered last: from memory, after a restart from the
+    recorded steps. Raises StorageError."""
+
+    def __init__(
+        self,
+        toolbox: Toolbox,
+        reach: Reach,
+        traces: Traces,
+        *,
+        ranking: ToolRanking | None = None,
+        routes: RouteFile | None = None,
+        options: SelectionOptions | None = None,
+    ) -> None:
+        """Without `ranking` core tools and routes decide."""
+        self._toolbox = toolbox
+        self._reach = reach
+        self._traces = traces
+        self._ranking = ranking
+        self._routes = routes
+        self._options = options or SelectionOptions()
+        self._offered: dict[ConversationId, tuple[str, ...]] = {}
+
+    async def choose(self, gathered: Gathered, history: History, *, is_step: bool) -> Selection:
+        """What is offered for this message. Changes nothing."""
+        scene = gathered.scene
+        turn = scene.turn
+        unattended = scene.kind in UNATTENDED
+        candidates = self._reach.cards_of(turn.role, unattended=unattended)
+        known = self._toolbox.names
+        if turn.task is not None:
+            return exactly(turn.task.tools, Situation(candidates=candidates, text="", known=known))
+        text = turn.message.text if scene.kind is PromptKind.CHAT else scene.task
+        situation = Situation(
+            candidates=candidates,
+            text=text,
+            is_small_talk=gathered.thinking.is_small_talk and not gathered.required_tools,
+            current=await self._current(turn),
+            is_step=is_step,
+            used=tuple(_used(history)),
+            groups=self._routes.routes().match(text).groups if self._routes else (),
+            required=gathered.required_tools,
+            known=known,
+        )
+        ranks = self._ranking is not None and not situation.is_small_talk and bool(text.strip())
+        if not ranks:
+            return select(situation, None, options=self._options)
+        return await asyncio.to_thread(self._select, situation)
+
+    def remember(self, turn: TurnInput, selection: Selection) -> None:
+        """What was just offered."""
+        if len(self._offered) >= CONVERSATIONS_KEPT_MAX:
+            self._offered.clear()
+        self._offered[turn.conversation] = selection.names
+
+    def _select(self, situation: Situation) -> Selection:
+        assert self._ranking is not None
+        cards = [tool.card for tool in self._toolbox.tools()]
+        return select(situation, self._ranking.of(cards), options=self._options)
+
+    async def _current(self, turn: TurnInput) -> Sequence[str]:
+        if turn.conversation not in self._offered:
+            for trace in await self._traces.prompts(turn.message.address.key, limit=2):
+                if trace.begin.get("conversation") == turn.conversation:
+                    return tuple(trace.begin.get("tools", ()))
+            return ()
+        return self._offered[turn.conversation]
+
+
+def _used(history: History) -> Iterable[str]:
+    """The tools that the newest turns called, the most recent first."""
+    runs = list(dict.fromkeys(one.run_id for one in reversed(history.entries)))[:USED_TURNS]
+    for stored in reversed(history.entries):
+        if stored.run_id not in runs:
+            return
+        if isinstance(stored.entry, Answered):
+            yield from (call.name for call in reversed(stored.entry.calls))
