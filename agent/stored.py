@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from agent.messages import InboxId, OutboxId, PersonId, Role, RunId
 
@@ -63,13 +63,54 @@ class OutboxState(StrEnum):
     FAILED = "failed"
 
 
+BUTTON_BYTES_MAX = 60
+"""Of a button's data. Telegram takes 64, and no platform takes fewer."""
+
+BUTTONS_MAX = 40
+"""Under one message, in all rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Button:
+    """A button under a message. `data` comes back when it is pressed: ASCII, `prefix:rest`.
+
+    The prefix says whose button it is (`bot.door.Press`). Who presses, and what their client sends
+    as data, is not known before: it names something that was asked, and never is a right by itself.
+    """
+
+    label: str
+    data: str
+    style: Literal["", "good", "bad"] = ""
+
+    def __post_init__(self) -> None:
+        prefix, colon, _ = self.data.partition(":")
+        fits = (
+            self.data.isascii() and self.data.isprintable() and len(self.data) <= BUTTON_BYTES_MAX
+        )
+        if not (prefix and colon and fits):
+            raise ValueError(f"not the data of a button: {self.data[:80]!r}")
+        if not self.label.strip():
+            raise ValueError(f"a button without a label: {self.data}")
+
+
+ButtonRows = tuple[tuple[Button, ...], ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMessage:
-    """Markdown for a lane (an address key). `keyboard`: texts to be sent with one tap."""
+    """Markdown for a lane (an address key). `keyboard`: texts to be sent with one tap.
+
+    `buttons` stand in rows under the message, under its last part where it is cut.
+    """
 
     lane: str
     text: str
     keyboard: tuple[str, ...] = ()
+    buttons: ButtonRows = ()
+
+    def __post_init__(self) -> None:
+        if sum(len(row) for row in self.buttons) > BUTTONS_MAX:
+            raise ValueError(f"a message has at most {BUTTONS_MAX} buttons")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +126,8 @@ class OutPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutRow:
-    """A reply with its parts, in order of `n` from 0."""
+    """A reply with its parts, in order of `n` from 0. `revision` is what it is to read instead,
+    without buttons, until it does."""
 
     id: OutboxId
     run_id: RunId | None
@@ -97,6 +139,8 @@ class OutRow:
     not_before_ms: int = 0
     created_ms: int = 0
     keyboard: tuple[str, ...] = ()
+    buttons: ButtonRows = ()
+    revision: str | None = None
 
     def mark(self, n: int) -> str:
         """The name of one of its messages, given to no other: ids begin anew in a new database."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from agent.messages import Address, IncomingMessage
+from agent.stored import ButtonRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,13 +16,16 @@ class MessagePart:
 
     `mark` is the outbox's own name of it, never given twice; it travels along, unseen, where the
     platform has a place for it. Empty: none. `keyboard` are texts to be sent with one tap, shown
-    where the platform has a place for them.
+    where the platform has a place for them. `buttons` stand under the message; an edit says anew
+    which there are. `loses_buttons`: this edit takes away those that the message has.
     """
 
     markup: str
     source: str
     mark: str = ""
     keyboard: tuple[str, ...] = ()
+    buttons: ButtonRows = ()
+    loses_buttons: bool = False
 
 
 # --- what became of a send -------------------------------------------------------------------
@@ -88,7 +92,22 @@ class AlbumPart:
     addressed: bool = True
 
 
-Understood = IncomingMessage | AlbumPart | Ignored
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pressed:
+    """Somebody pressed a button under the message `message_id`; `sender` is their address.
+
+    `data` is what their client says was pressed: nothing vouches that such a button was there.
+    `press_id` is the platform's name of this press.
+    """
+
+    address: Address
+    message_id: str
+    sender: str
+    data: str
+    press_id: str
+
+
+Understood = IncomingMessage | AlbumPart | Pressed | Ignored
 
 
 class Channel(Protocol):
@@ -141,3 +160,20 @@ class ShowsWork(Protocol):
 
     def doing(self, address: Address, line: str) -> None:
         """In plain words; an empty line: nothing any more. Returns at once."""
+
+
+@runtime_checkable
+class AnswersPresses(Protocol):
+    """A channel that can tell the person who pressed a button what came of it, and nobody else."""
+
+    async def answered(self, pressed: Pressed, text: str) -> None:
+        """Shows the text; with an empty one, that the press was seen. Failures are ignored."""
+
+
+@runtime_checkable
+class RemembersButtons(Protocol):
+    """A channel whose platform does not keep messages: after a restart it has to be told which of
+    them have buttons."""
+
+    def remember(self, address: Address, message_id: str, part: MessagePart) -> None:
+        """This message of a former process can be pressed."""

@@ -29,11 +29,13 @@ from bot.channel import (
     MessagePart,
     NotSent,
     Refused,
+    RemembersButtons,
     Sent,
     SettlesDoubt,
 )
 from bot.drafts import LiveDraft, Unseen
 from bot.ports import NewMessage, OutboxState, OutboxStore, OutPart, OutRow, PartState
+from bot.revisions import Revisions, RevisionStore
 
 log = structlog.get_logger()
 
@@ -46,7 +48,14 @@ BACK_OFF_S = (1.0, 2.0, 5.0, 15.0, 60.0)
 LOOKS_MAX = 6
 """Tries of a row after which a doubt is no longer looked up: some minutes."""
 
+REMEMBERED_S = 86_400.0
+"""Buttons that are older are not told anew after a restart."""
+
 DONE = frozenset({PartState.SENT, PartState.UNKNOWN, PartState.FAILED})
+
+
+class _Superseded(Exception):
+    """What was about to be sent is to read otherwise, and nothing of it went out yet."""
 
 
 @dataclass(slots=True)
@@ -60,7 +69,7 @@ class Outbox:
 
     def __init__(
         self,
-        store: OutboxStore,
+        store: RevisionStore,
         channels: Mapping[str, Channel],
         *,
         clock: Clock,
@@ -77,6 +86,16 @@ class Outbox:
         self._drafts: dict[RunId, LiveDraft] = {}
         self._group = asyncio.TaskGroup()
         self._accepting = False
+        self._to_revise: set[OutboxId] = set()
+        self._revisions = Revisions(
+            store,
+            channels,
+            clock=clock,
+            clean=clean,
+            pause_s=self._pause,
+            spawn=self._group.create_task,
+            deliver=self._queue,
+        )
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -96,6 +115,22 @@ class Outbox:
         self._accepting = True
         for row in await self._store.open_rows():
             self._queue(row.lane, row.id)
+        for lane, outbox_id in await self._store.to_revise():
+            self._revisions.take_up(lane, outbox_id)
+        for channel in self._channels.values():
+            if isinstance(channel, RemembersButtons):
+                await self._remind(channel, channel.name)
+
+    async def _remind(self, channel: RemembersButtons, name: str) -> None:
+        """Tells a channel which messages of a former process can be pressed."""
+        since_ms = int((self._clock.now().timestamp() - REMEMBERED_S) * 1000)
+        for row in await self._store.with_buttons(name, since_ms=since_ms):
+            last = row.parts[-1] if row.parts else None
+            if last is not None and last.message_id:
+                part = MessagePart(
+                    markup=last.markup, source=last.source, buttons=self._cleaned(row).buttons
+                )
+                channel.remember(Address.parse(row.lane), last.message_id, part)
 
     def deliver(self, rows: Sequence[tuple[str, OutboxId]]) -> None:
         """Rows (address key, id) that are ready now. Returns at once."""
@@ -104,12 +139,34 @@ class Outbox:
 
     async def say(self, message: NewMessage) -> None:
         """A message of its own: stored, then on its way."""
-        self._queue(message.lane, await self._store.add(message))
+        await self.post(message)
+
+    async def post(self, message: NewMessage) -> OutboxId:
+        """As `say`; the id is what `revise` wants."""
+        outbox_id = await self._store.add(message)
+        self._queue(message.lane, outbox_id)
+        return outbox_id
+
+    async def revise(self, outbox_id: OutboxId, text: str) -> None:
+        """Makes a message read so, without buttons: stored, then on its way. With a blank text the
+        buttons alone go.
+
+        One that is not sent yet goes out so; one that is gone stays away. Raises StorageError, and
+        may be called again.
+        """
+        lane = await self._store.revise(outbox_id, text)
+        if lane is None:
+            return
+        if (waiting := self._lanes.get(lane)) is not None and outbox_id in waiting.rows:
+            self._to_revise.add(outbox_id)
+        if self._accepting:
+            self._revisions.take_up(lane, outbox_id)
 
     async def stop(self, drain_s: float) -> None:
         """Waits `drain_s` seconds for what is on its way; the rest goes on at the next start."""
         self._accepting = False
         workers = [lane.worker for lane in self._lanes.values() if lane.worker is not None]
+        workers += self._revisions.tasks()
         drafts = [task for draft in self._drafts.values() if (task := draft.task) is not None]
         for draft in self._drafts.values():
             draft.close()
@@ -122,11 +179,7 @@ class Outbox:
 
     async def idle(self, lane: str | None = None) -> None:
         """Returns once nothing (in this lane) is on its way."""
-        while workers := [
-            entry.worker
-            for key, entry in self._lanes.items()
-            if entry.worker is not None and lane in {None, key}
-        ]:
+        while workers := self._workers(lane):
             await asyncio.wait(workers)
 
     def waiting(self) -> int:
@@ -135,13 +188,20 @@ class Outbox:
 
     def busy(self, lane: str | None = None) -> bool:
         """Whether something (in this lane) is on its way."""
-        return any(
-            entry.worker is not None for key, entry in self._lanes.items() if lane in {None, key}
-        )
+        return bool(self._workers(lane))
 
     def lanes(self) -> list[str]:
         """Where something is on its way."""
-        return [key for key, entry in self._lanes.items() if entry.worker is not None]
+        sending = [key for key, entry in self._lanes.items() if entry.worker is not None]
+        return list(dict.fromkeys([*sending, *self._revisions.lanes()]))
+
+    def _workers(self, lane: str | None) -> list[asyncio.Task[None]]:
+        sending = [
+            entry.worker
+            for key, entry in self._lanes.items()
+            if entry.worker is not None and lane in {None, key}
+        ]
+        return sending + self._revisions.tasks(lane)
 
     async def counts(self) -> dict[str, int]:
         """Rows by state."""
@@ -190,7 +250,7 @@ class Outbox:
         try:
             while lane.rows and self._accepting:
                 await self._deliver(lane.rows[0])
-                lane.rows.popleft()
+                self._to_revise.discard(lane.rows.popleft())
         finally:
             lane.worker = None
             if not lane.rows:
@@ -201,6 +261,8 @@ class Outbox:
         while True:
             try:
                 return await self._deliver_row(outbox_id)
+            except _Superseded:
+                continue
             except StorageError as trouble:
                 await self._rest(tries, trouble)
                 tries += 1
@@ -217,14 +279,32 @@ class Outbox:
         if await self._draft_done(row.run_id):
             row = await self._store.row(outbox_id) or row
         await self._not_before(row)
-        row = replace(row, text=self._clean(row.text))
-        sending = _Sending(row, address, channel, self._store, rest=self._rest)
+        if row.revision is not None or outbox_id in self._to_revise:
+            self._to_revise.discard(outbox_id)
+            row = await self._store.adopt(outbox_id) or row
+        sending = _Sending(
+            self._cleaned(row),
+            address,
+            channel,
+            self._store,
+            rest=self._rest,
+            is_revised=lambda: outbox_id in self._to_revise,
+        )
         again_s = await sending.plan()
         while (part := sending.next_open()) is not None:
             if again_s is not None:
                 await self._again(sending, again_s)
             again_s = await sending.advance(part)
+        if row.revision is not None or outbox_id in self._to_revise:
+            self._revisions.take_up(row.lane, outbox_id)
         log.info("outbox.ended", row=outbox_id, state=sending.end_state(), parts=len(sending.parts))
+
+    def _cleaned(self, row: OutRow) -> OutRow:
+        buttons = tuple(
+            tuple(replace(button, label=self._clean(button.label)) for button in buttons)
+            for buttons in row.buttons
+        )
+        return replace(row, text=self._clean(row.text), buttons=buttons)
 
     async def _again(self, sending: _Sending, again_s: float) -> None:
         """Waits before the next try, which is kept: a restart does not hurry it."""
@@ -268,9 +348,11 @@ class _Sending:
         store: OutboxStore,
         *,
         rest: Callable[[int, StorageError], Awaitable[None]],
+        is_revised: Callable[[], bool],
     ) -> None:
         self._row = row
         self._rest = rest
+        self._is_revised = is_revised
         self._address = address
         self._channel = channel
         self._store = store
@@ -300,7 +382,7 @@ class _Sending:
                 self.parts[0], state=streamed.state, message_id=streamed.message_id
             )
         if self.parts and self.parts[0].state is PartState.READY and not self.parts[0].message_id:
-            await self._channel.ready(self._address)
+            await self._ready()
             self.parts[0] = replace(self.parts[0], state=PartState.SENDING)
             await self._store.plan(self._row.id, self.parts)
             return await self._settle(self.parts[0], await self._send(self.parts[0]))
@@ -320,7 +402,7 @@ class _Sending:
             return await self._edit(part)
         match part.state:
             case PartState.READY:
-                await self._channel.ready(self._address)
+                await self._ready()
                 part = await self._mark(part, PartState.SENDING)
             case PartState.SENDING | PartState.DOUBTFUL | PartState.RESENDING:
                 found = await self._looked_up(part)
@@ -336,6 +418,13 @@ class _Sending:
             case other:
                 assert_never(other)
         return await self._settle(part, await self._send(part))
+
+    async def _ready(self) -> None:
+        """Waits for the platform's limits. Raises _Superseded."""
+        await self._channel.ready(self._address)
+        is_unseen = all(p.state is PartState.READY and not p.message_id for p in self.parts)
+        if is_unseen and self._is_revised():
+            raise _Superseded
 
     async def _looked_up(self, part: OutPart) -> LookedUp:
         """What the platform says of a send in doubt; Refused where it cannot be asked."""
@@ -379,12 +468,10 @@ class _Sending:
         return OutboxState.UNKNOWN if PartState.UNKNOWN in states else OutboxState.SENT
 
     async def _send(self, part: OutPart) -> Delivery:
-        is_last = part.n == len(self.parts) - 1
-        message = MessagePart(
-            markup=part.markup,
-            source=part.source,
+        message = replace(
+            self._message(part),
             mark=self._row.mark(part.n),
-            keyboard=self._row.keyboard if is_last else (),
+            keyboard=self._row.keyboard if self._is_last(part) else (),
         )
         if part.state is PartState.RESENDING:
             message = replace(
@@ -394,9 +481,17 @@ class _Sending:
             )
         return await self._channel.send(self._address, message)
 
+    def _message(self, part: OutPart) -> MessagePart:
+        buttons = self._row.buttons if self._is_last(part) else ()
+        return MessagePart(markup=part.markup, source=part.source, buttons=buttons)
+
+    def _is_last(self, part: OutPart) -> bool:
+        return part.n == len(self.parts) - 1
+
     async def _edit(self, part: OutPart) -> float | None:
-        message = MessagePart(markup=part.markup, source=part.source)
-        outcome: EditOutcome = await self._channel.edit(self._address, part.message_id, message)
+        outcome: EditOutcome = await self._channel.edit(
+            self._address, part.message_id, self._message(part)
+        )
         match outcome:
             case Sent():
                 await self._mark(part, PartState.SENT)

@@ -10,14 +10,23 @@ from itertools import starmap
 from typing import Any
 
 from agent.messages import OutboxId, RunId
-from agent.stored import NewMessage, OutboxState, OutPart, OutRow, PartState
+from agent.stored import (
+    Button,
+    ButtonRows,
+    NewMessage,
+    OutboxState,
+    OutPart,
+    OutRow,
+    PartState,
+)
 from memory.database import Database
 from memory.stored_text import storable
 
 _OPEN_STATES = {OutboxState.DRAFT, OutboxState.READY}
 
 _ADD = """
-insert into outbox (lane, text, keyboard, state, created_ms) values (?, ?, ?, 'ready', ?)
+insert into outbox (lane, text, keyboard, buttons, state, created_ms)
+values (?, ?, ?, ?, 'ready', ?)
 returning id
 """
 _ADD_DRAFT = """
@@ -26,7 +35,9 @@ on conflict (run_id) where run_id is not null do nothing
 returning id
 """
 _ROW = """
-select id, run_id, lane, text, state, attempts, not_before_ms, created_ms, keyboard from outbox
+select id, run_id, lane, text, state, attempts, not_before_ms, created_ms, keyboard, buttons,
+    revision
+from outbox
 """
 _ROW_BY_ID = f"{_ROW} where id = ?"
 _ROW_BY_RUN = f"{_ROW} where run_id = ?"
@@ -57,6 +68,34 @@ _END = """
 update outbox set state = ?, reason = ?, ended_ms = ? where id = ? and ended_ms is null
 """
 _POSTPONE = "update outbox set not_before_ms = ?, attempts = ? where id = ?"
+# A row that reads so already is left alone.
+_REVISE = """
+update outbox set
+    revision = ?,
+    attempts = case when ended_ms is null then attempts else 0 end,
+    not_before_ms = case when ended_ms is null then not_before_ms else 0 end
+where id = ? and (revision is not null or buttons <> '' or text <> ?)
+returning lane
+"""
+_ADOPT = """
+update outbox set text = revision, buttons = '', revision = null
+where id = ? and state = 'ready' and revision is not null and not exists (
+    select 1 from outbox_parts
+    where outbox_id = outbox.id and (message_id <> '' or outbox_parts.state <> 'ready')
+)
+returning id
+"""
+_REVISED = """
+update outbox set text = revision, buttons = '', revision = null where id = ? and revision = ?
+returning id
+"""
+_TO_REVISE = """
+select lane, id from outbox where revision is not null and ended_ms is not null order by id
+"""
+_WITH_BUTTONS = f"""
+{_ROW} where buttons <> '' and state = 'sent' and lane like ? and created_ms >= ?
+order by id desc limit ?
+"""
 _COUNTS = "select state, count(*) from outbox group by state"
 
 
@@ -145,6 +184,66 @@ class SqliteOutbox:
         values = (not_before_ms, attempts, outbox_id)
         await self._database.write(lambda c: _run(c, _POSTPONE, values))
 
+    # --- bot.revisions.RevisionStore -------------------------------------------------------------
+
+    async def revise(self, outbox_id: OutboxId, text: str) -> str | None:
+        """Keeps what a row is to read instead, in place of an earlier wish; its lane.
+
+        None where nothing is to be done: there is no such row, or it reads so, without buttons.
+        """
+        text = storable(text)
+        values = (text, outbox_id, text)
+
+        def work(connection: sqlite3.Connection) -> str | None:
+            found = connection.execute(_REVISE, values).fetchone()
+            return None if found is None else str(found[0])
+
+        return await self._database.write(work)
+
+    async def adopt(self, outbox_id: OutboxId) -> OutRow | None:
+        """Makes the revision of a row of which nothing went out its text; the row as it is then."""
+
+        def work(connection: sqlite3.Connection) -> OutRow | None:
+            if connection.execute(_ADOPT, (outbox_id,)).fetchone() is not None:
+                connection.execute(_DROP_ROW_PARTS, (outbox_id,))
+            return _find(connection, _ROW_BY_ID, outbox_id)
+
+        return await self._database.write(work)
+
+    async def revised(
+        self, outbox_id: OutboxId, text: str, *, rest: NewMessage | None = None
+    ) -> OutboxId | None:
+        """A row reads so now. `rest` is what found no place in its messages: a row of its own,
+        whose id is returned.
+
+        Does nothing when another revision is wanted by now.
+        """
+        now_ms = self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> OutboxId | None:
+            done = connection.execute(_REVISED, (outbox_id, text)).fetchone()
+            if done is None or rest is None:
+                return None
+            return add_message(connection, rest, now_ms=now_ms)
+
+        return await self._database.write(work)
+
+    async def to_revise(self) -> Sequence[tuple[str, OutboxId]]:
+        """Lanes and ids of rows that were sent and are to read otherwise, oldest first."""
+        found = await self._database.read(lambda c: c.execute(_TO_REVISE).fetchall())
+        return [(lane, OutboxId(outbox_id)) for lane, outbox_id in found]
+
+    async def with_buttons(
+        self, channel: str, *, since_ms: int, limit: int = 20
+    ) -> Sequence[OutRow]:
+        """The newest rows of a channel that were sent with buttons and have them, in order."""
+
+        def work(connection: sqlite3.Connection) -> list[OutRow]:
+            found = connection.execute(_WITH_BUTTONS, (f"{channel}:%", since_ms, limit)).fetchall()
+            return [_with_parts(connection, row) for row in reversed(found)]
+
+        return await self._database.read(work)
+
     async def counts(self) -> dict[str, int]:
         """Rows by state."""
         return dict(await self._database.read(lambda c: c.execute(_COUNTS).fetchall()))
@@ -153,7 +252,8 @@ class SqliteOutbox:
 def add_message(connection: sqlite3.Connection, message: NewMessage, *, now_ms: int) -> OutboxId:
     """Adds a ready row that belongs to no turn, inside the caller's transaction."""
     keyboard = json.dumps(message.keyboard) if message.keyboard else ""
-    values = (message.lane, storable(message.text), keyboard, now_ms)
+    texts = (message.lane, storable(message.text))
+    values = (*texts, keyboard, _buttons_text(message.buttons), now_ms)
     return OutboxId(connection.execute(_ADD, values).fetchone()[0])
 
 
@@ -161,10 +261,13 @@ def add_message(connection: sqlite3.Connection, message: NewMessage, *, now_ms: 
 
 _REPLY_ROW = "select id, state from outbox where run_id = ?"
 _ADD_REPLY = """
-insert into outbox (run_id, lane, text, state, created_ms) values (?, ?, ?, 'ready', ?)
+insert into outbox (run_id, lane, text, buttons, state, created_ms)
+values (?, ?, ?, ?, 'ready', ?)
 returning id
 """
-_COMPLETE_DRAFT = "update outbox set lane = ?, text = ?, state = 'ready' where id = ?"
+_COMPLETE_DRAFT = """
+update outbox set lane = ?, text = ?, buttons = ?, state = 'ready' where id = ?
+"""
 _KEEP_TEXT = "update outbox set text = ? where id = ?"
 _IS_SHOWN = """
 select exists (
@@ -192,7 +295,8 @@ def close_reply(
         connection.execute(_KEEP_TEXT, (storable(reply.text), outbox_id))
         return None
     if reply.text:
-        connection.execute(_COMPLETE_DRAFT, (reply.lane, storable(reply.text), outbox_id))
+        texts = (reply.lane, storable(reply.text), _buttons_text(reply.buttons))
+        connection.execute(_COMPLETE_DRAFT, (*texts, outbox_id))
         return OutboxId(outbox_id)
     _end_draft(connection, outbox_id, now_ms=now_ms)
     return None
@@ -201,7 +305,8 @@ def close_reply(
 def _add_reply(
     connection: sqlite3.Connection, run_id: RunId, reply: NewMessage, *, now_ms: int
 ) -> OutboxId:
-    values = (run_id, reply.lane, storable(reply.text), now_ms)
+    texts = (reply.lane, storable(reply.text), _buttons_text(reply.buttons))
+    values = (run_id, *texts, now_ms)
     return OutboxId(connection.execute(_ADD_REPLY, values).fetchone()[0])
 
 
@@ -222,14 +327,17 @@ def _run(connection: sqlite3.Connection, sql: str, values: tuple[object, ...]) -
 
 def _find(connection: sqlite3.Connection, sql: str, key: object) -> OutRow | None:
     row = connection.execute(sql, (key,)).fetchone()
-    if row is None:
-        return None
+    return None if row is None else _with_parts(connection, row)
+
+
+def _with_parts(connection: sqlite3.Connection, row: tuple[Any, ...]) -> OutRow:
     parts = connection.execute(_PARTS_OF_ROW, (row[0],)).fetchall()
     return _row(row, list(starmap(_part, (part[1:] for part in parts))))
 
 
 def _row(row: tuple[Any, ...], parts: Sequence[OutPart]) -> OutRow:
-    outbox_id, run_id, lane, text, state, attempts, not_before_ms, created_ms, keyboard = row
+    outbox_id, run_id, lane, text, state, attempts, not_before_ms, created_ms, *more = row
+    keyboard, buttons, revision = more
     return OutRow(
         id=OutboxId(outbox_id),
         run_id=None if run_id is None else RunId(run_id),
@@ -241,6 +349,24 @@ def _row(row: tuple[Any, ...], parts: Sequence[OutPart]) -> OutRow:
         not_before_ms=not_before_ms,
         created_ms=created_ms,
         keyboard=tuple(json.loads(keyboard)) if keyboard else (),
+        buttons=_buttons(buttons),
+        revision=revision,
+    )
+
+
+def _buttons_text(rows: ButtonRows) -> str:
+    if not any(rows):
+        return ""
+    kept = [[[storable(one.label), one.data, one.style] for one in row] for row in rows if row]
+    return json.dumps(kept)
+
+
+def _buttons(stored: str) -> ButtonRows:
+    if not stored:
+        return ()
+    return tuple(
+        tuple(Button(label=label, data=data, style=style) for label, data, style in row)
+        for row in json.loads(stored)
     )
 
 

@@ -81,7 +81,7 @@ async def test_a_file_of_the_first_light_keeps_everything(path: Path, tmp_path: 
     assert all(before.values()), "each table has a row to lose"
     more: dict[str, dict[str, Any]] = {
         "conversations": {"shortened_to": 0},
-        "outbox": {"keyboard": ""},
+        "outbox": {"keyboard": "", "buttons": "", "revision": None},
         "turns": {"limit_s": None},
     }
     assert {name: after[name] for name in before} == {
