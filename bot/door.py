@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self, assert_never
 
 import structlog
@@ -20,8 +20,9 @@ from agent.messages import Address, IncomingMessage, OutboxId, Role, RunId, Turn
 from agent.ports import Clock, Conversations, InboxState, NewRun, TurnEngine
 from bot import commands
 from bot.access import Access
-from bot.channel import AlbumPart, Channel, Ignored
+from bot.channel import AlbumPart, AnswersPresses, Channel, Ignored, Pressed
 from bot.outbox import Outbox
+from bot.pairing import is_group
 from bot.ports import Inbox, NewEvent, NewMessage, Person, StoredEvent
 
 log = structlog.get_logger()
@@ -35,6 +36,17 @@ ALBUM_S = 0.5
 ALBUM_PARTS_MAX = 10
 """More are never sent as one album; what comes beyond is an album of its own."""
 
+NO_LONGER = "This button no longer does anything."
+"""To whoever presses one that nobody knows (any more)."""
+
+Press = Callable[[Pressed, Person], Awaitable[str]]
+"""Acts on a button, and says what the person who pressed it is told; empty: nothing.
+
+Whether they may is decided here, by the person, who was recognised by their address: buttons in a
+group can be pressed by everybody there, and the data is what a client sent. It may be called again
+for the same press after a crash, and a second time for a double tap; AssistantErrors are told.
+"""
+
 CLOSING_S = 1.0
 """What answers and albums get to finish at a stop; the rest is taken up at the next start."""
 
@@ -45,7 +57,7 @@ class Knock:
 
     `sender` is None when nobody in particular sent it (a service event). `link` is the code when
     the whole message is `/link CODE` (`bot.linking.link_code`): the only words of a stranger that
-    are looked at, and they are not stored.
+    are looked at, and they are not stored. `is_press`: a button was pressed, nothing was said.
     """
 
     source: str
@@ -55,6 +67,7 @@ class Knock:
     is_group: bool
     payload: str
     link: str = ""
+    is_press: bool = False
 
 
 @dataclass(slots=True)
@@ -79,7 +92,9 @@ class Door:
         *,
         command_tools: commands.Tools,
         clock: Clock,
+        presses: Mapping[str, Press] = MappingProxyType({}),
     ) -> None:
+        """`presses` are by the prefix of a button's data, which stands before the colon."""
         self._inbox = inbox
         self._access = access
         self._engine = engine
@@ -87,6 +102,7 @@ class Door:
         self._outbox = outbox
         self._command_tools = command_tools
         self._clock = clock
+        self._presses = presses
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
         self._albums: dict[tuple[str, str, str], _Album] = {}
@@ -118,7 +134,9 @@ class Door:
         events = [await self._event(knock) for knock in knocks]
         stored = await self._inbox.store(events)
         strangers = {
-            (knock.source, knock.event_id): knock for knock in knocks if not knock.is_group
+            (knock.source, knock.event_id): knock
+            for knock in knocks
+            if not knock.is_group and not knock.is_press
         }
         for event in stored:
             knock = strangers.get((event.event.source, event.event.event_id))
@@ -185,6 +203,8 @@ class Door:
             case IncomingMessage():
                 await self._hand_on_albums(understood.address.key)
                 await self._message(event, understood)
+            case Pressed():
+                await self._press(channel, event, understood)
             case other:
                 assert_never(other)
 
@@ -377,6 +397,37 @@ class Door:
             return
         self._spawn(answer(), name=f"command {command.name}")
         await asyncio.sleep(0)
+
+    # --- one press ----------------------------------------------------------------------------
+
+    async def _press(self, channel: Channel, event: StoredEvent, pressed: Pressed) -> None:
+        """Acts on a button, whose effect is stored before the event ends: a crash in between has
+        it done anew. The answer goes out beside what comes next."""
+        person = self._access.who(pressed.sender)
+        if person is None:
+            await self._end(event, InboxState.REFUSED, reason="no longer let in")
+            return
+        in_group = is_group(f"{pressed.address.channel}:{pressed.address.chat_id}")
+        if in_group and not self._access.is_admitted(pressed.address):
+            await self._end(event, InboxState.REFUSED, reason="chat not admitted")
+            return
+        prefix = pressed.data.partition(":")[0]
+        text = await self._pressed(prefix, pressed, person)
+        await self._end(event, InboxState.COMMAND, reason="button")
+        log.info("door.pressed", inbox=event.id, lane=pressed.address.key)
+        if isinstance(channel, AnswersPresses):
+            self._spawn(channel.answered(pressed, text), name="press answered")
+            await asyncio.sleep(0)
+
+    async def _pressed(self, prefix: str, pressed: Pressed, person: Person) -> str:
+        press = self._presses.get(prefix)
+        if press is None:
+            return NO_LONGER
+        try:
+            return await press(pressed, person)
+        except AssistantError as error:
+            log.error("door.press", prefix=prefix, why=str(error))
+            return str(error)
 
     async def state_of(self, knock: Knock) -> InboxState | None:
         """What became of an event."""
