@@ -45,6 +45,7 @@ from bot.channel import (
     MessageGone,
     MessagePart,
     NotSent,
+    Pressed,
     Refused,
     Sent,
     Understood,
@@ -56,7 +57,9 @@ from bot.pace import Pace, Rates
 from bot.telegram_raw import (
     ALLOWED_UPDATES,
     Sketch,
+    callback_answer,
     from_payload,
+    inline_keyboard,
     is_id,
     last_id,
     to_payload,
@@ -240,6 +243,7 @@ class TelegramChannel:
             sender=f"{self.name}:{sketch.sender}" if sketch.sender else None,
             is_group=sketch.is_group,
             link=sketch.link,
+            is_press=sketch.is_press,
             payload=to_payload(update, username=self._username),
         )
 
@@ -252,6 +256,8 @@ class TelegramChannel:
         try:
             raw, username = from_payload(payload)
             update = telegram.Update.de_json(raw, self._bot)
+            if update.callback_query is not None:
+                return self._press(update.callback_query)
             message = update.message or update.edited_message
             if message is None:
                 return Ignored(reason="not a message")
@@ -301,6 +307,26 @@ class TelegramChannel:
             chat_title=_text(message.chat.title),
         )
         return AlbumPart(message=read, album=album, addressed=not reason) if album else read
+
+    def _press(self, query: telegram.CallbackQuery) -> Understood:
+        message = query.message
+        if query.from_user.is_bot or message is None or query.data is None:
+            return Ignored(reason="not a button of ours")
+        if message.chat.type != "private" and self._options.group_policy == "off":
+            return Ignored(reason="groups are off")
+        # A message that is old comes without anything but its place.
+        whole = message if isinstance(message, telegram.Message) else None
+        return Pressed(
+            address=Address(
+                channel=self.name,
+                chat_id=_id(message.chat.id),
+                thread_id=topic(whole.is_topic_message, whole.message_thread_id) if whole else None,
+            ),
+            message_id=_id(message.message_id),
+            sender=f"{self.name}:{_id(query.from_user.id)}",
+            data=_text(query.data),
+            press_id=_text(query.id),
+        )
 
     def _not_for_us(self, mentions: bool, text: str, us: str) -> str:
         """Why a group's message is left alone; empty when it is for us."""
@@ -355,7 +381,7 @@ class TelegramChannel:
 
     async def send(self, address: Address, part: MessagePart) -> Delivery:
         """One new message; plain where the markup is refused."""
-        where = {**_where(address), **_keyboard(part.keyboard)}
+        where = {**_where(address), **_keyboard(part)}
         try:
             sent = await self._marked_up("sendMessage", part, **where)
         except RetryAfter as error:
@@ -375,8 +401,10 @@ class TelegramChannel:
         return Sent(message_id=str(sent["message_id"]))
 
     async def edit(self, address: Address, message_id: str, part: MessagePart) -> EditOutcome:
-        """Makes a message read so."""
-        where = {"chat_id": address.chat_id, "message_id": int(message_id)}
+        """Makes a message read so; the buttons that it has go unless they are named again."""
+        where: dict[str, Any] = {"chat_id": address.chat_id, "message_id": int(message_id)}
+        if any(part.buttons):
+            where["reply_markup"] = inline_keyboard(part.buttons)
         try:
             await self._marked_up("editMessageText", part, **where)
         except RetryAfter as error:
@@ -402,6 +430,14 @@ class TelegramChannel:
             await self._raw("sendChatAction", action=ChatAction.TYPING, **_where(address))
         except TelegramError as error:
             log.debug("telegram.typing", why=_why(error))
+
+    async def answered(self, pressed: Pressed, text: str) -> None:
+        """Ends the turning wheel on the button (`bot.channel.AnswersPresses`)."""
+        shown = callback_answer(text)
+        try:
+            await self._raw("answerCallbackQuery", callback_query_id=pressed.press_id, **shown)
+        except TelegramError as error:
+            log.debug("telegram.press_unanswered", why=_why(error))
 
     async def _marked_up(self, method: str, part: MessagePart, **where: Any) -> Any:
         try:
@@ -602,13 +638,16 @@ def _request(read_timeout_s: float, *, connections: int, tls: ssl.SSLContext) ->
     )
 
 
-def _keyboard(texts: Sequence[str]) -> dict[str, Any]:
-    """Buttons under the chat, each of which sends its text; gone after one tap."""
-    if not texts:
+def _keyboard(part: MessagePart) -> dict[str, Any]:
+    """Buttons under the message; or under the chat, each of which sends its text and which are
+    gone after one tap. A message can have but one of them."""
+    if any(part.buttons):
+        return {"reply_markup": inline_keyboard(part.buttons)}
+    if not part.keyboard:
         return {}
     return {
         "reply_markup": {
-            "keyboard": [[{"text": text}] for text in texts],
+            "keyboard": [[{"text": text}] for text in part.keyboard],
             "resize_keyboard": True,
             "one_time_keyboard": True,
         }

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
+from agent.stored import Button, ButtonRows
 from bot.linking import link_code
 from bot.odd_json import read_json
 
-ALLOWED_UPDATES = ("message", "edited_message")
+ALLOWED_UPDATES = ("message", "edited_message", "callback_query")
 
 
 def update_id(update: Any) -> int | None:
@@ -59,6 +60,7 @@ class Sketch:
     thread: str | None = None
     is_group: bool = False
     link: str = ""
+    is_press: bool = False
 
     @classmethod
     def of(cls, update: dict[str, Any]) -> Sketch:
@@ -67,7 +69,12 @@ class Sketch:
             body = update.get(kind)
             if not isinstance(body, dict):
                 continue
-            sender, chat = body.get("from"), body.get("chat")
+            sender, is_press = body.get("from"), kind == "callback_query"
+            if is_press:
+                body = body.get("message")  # the one above the button: not of who pressed it
+                if not isinstance(body, dict):
+                    continue
+            chat = body.get("chat")
             if not isinstance(sender, dict) or not isinstance(chat, dict):
                 continue
             if not is_id(sender.get("id")) or not is_id(chat.get("id")):
@@ -78,8 +85,61 @@ class Sketch:
                 thread=topic(body.get("is_topic_message"), body.get("message_thread_id")),
                 is_group=chat.get("type") != "private",
                 link=link_code(body.get("text")) if kind == "message" else "",
+                is_press=is_press,
             )
         return cls()
+
+
+# --- buttons ---------------------------------------------------------------------------------
+
+ROW_BUTTONS_MAX = 8
+"""Telegram shows no more in one row."""
+
+ROW_CHARS_MAX = 36
+"""What a phone shows of a row's labels; its buttons are all as wide as the widest."""
+
+ANSWER_CHARS_MAX = 200
+ALERT_CHARS_MIN = 60
+"""An answer of so many characters waits to be read: Telegram shows others for two seconds."""
+
+_STYLES = {"good": "success", "bad": "danger"}
+
+
+def inline_keyboard(rows: ButtonRows) -> dict[str, Any]:
+    """`reply_markup` for buttons under a message; rows that a phone would cut are folded."""
+    folded = [row for whole in rows for row in _folded(whole)]
+    return {"inline_keyboard": [[_button(button) for button in row] for row in folded]}
+
+
+def callback_answer(text: str) -> dict[str, Any]:
+    """What answerCallbackQuery shows, to the person who pressed and nobody else."""
+    text = text.strip()
+    if not text:
+        return {}
+    if len(text) > ANSWER_CHARS_MAX:
+        text = text[: ANSWER_CHARS_MAX - 1].rstrip() + "…"
+    return {"text": text, "show_alert": len(text) >= ALERT_CHARS_MIN}
+
+
+def _folded(row: Sequence[Button]) -> list[list[Button]]:
+    rows: list[list[Button]] = []
+    widest = 0
+    for button in row:
+        widest = max(widest, len(button.label))
+        full = not rows or len(rows[-1]) == ROW_BUTTONS_MAX
+        if full or widest * (len(rows[-1]) + 1) > ROW_CHARS_MAX:
+            rows.append([])
+            widest = len(button.label)
+        rows[-1].append(button)
+    return rows
+
+
+def _button(button: Button) -> dict[str, Any]:
+    style = {"style": _STYLES[button.style]} if button.style else {}
+    return {"text": button.label, "callback_data": button.data, **style}
+
+
+# --- careful reading -------------------------------------------------------------------------
 
 
 def topic(is_topic: object, thread: object) -> str | None:

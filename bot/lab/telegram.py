@@ -252,6 +252,14 @@ class FakeTelegram(LabServer):
         """Whether the bot answered this callback query."""
         return self._api.queries.get(callback_query_id, False)
 
+    def answers(self) -> list[Json]:
+        """What the bot answered to callback queries, in order: `text` and `show_alert`."""
+        return list(self._api.answers)
+
+    def forget_queries(self) -> None:
+        """All callback queries are too old to be answered, as after some minutes."""
+        self._api.queries.clear()
+
     # The server ---------------------------------------------------------------------------------
 
     def controls(self) -> dict[str, Callable[..., Any]]:
@@ -265,6 +273,8 @@ class FakeTelegram(LabServer):
             "sent": self.sent,
             "pending": self.pending,
             "actions": self.actions,
+            "answers": self.answers,
+            "forget_queries": self.forget_queries,
             "set": self._set,
         }
         return super().controls() | ours

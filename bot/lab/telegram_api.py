@@ -27,6 +27,10 @@ from bot.lab.telegram_state import (
 TEXT_UNITS_MAX = 4096
 CAPTION_UNITS_MAX = 1024
 CALLBACK_BYTES_MAX = 64
+CALLBACK_ANSWER_CHARS_MAX = 200
+INLINE_BUTTONS_MAX = 100
+INLINE_ROW_MAX = 8
+BUTTON_STYLES = frozenset({"danger", "success", "primary"})
 DOWNLOAD_BYTES_MAX = 20 * 1024 * 1024
 COMMANDS_MAX = 100
 _ACTION_WORDS = (
@@ -112,6 +116,7 @@ class BotApi:
         self.known_chats: set[int] | None = None
         self.blocked: set[int] = set()
         self.queries: dict[str, bool] = {}
+        self.answers: deque[Json] = deque(maxlen=1000)
         self.sent: deque[Json] = deque(maxlen=cap)
         self.actions: deque[tuple[int, str]] = deque(maxlen=1000)
         self._limits = limits
@@ -251,7 +256,11 @@ class BotApi:
         if query_id not in self.queries:
             wrong = "query is too old and response timeout expired or query ID is invalid"
             raise bad(wrong)
+        if len(p.text("text")) > CALLBACK_ANSWER_CHARS_MAX:
+            raise bad("MESSAGE_TOO_LONG")
         self.queries[query_id] = True
+        shown = {"text": p.text("text"), "show_alert": p.flag("show_alert")}
+        self.answers.append({"callback_query_id": query_id, **shown})
         return True
 
     def _get_chat(self, p: Params) -> Json:
@@ -359,13 +368,13 @@ class BotApi:
             return None
         if not isinstance(markup, dict):
             raise bad("object expected as reply markup")
-        for row in markup.get("inline_keyboard", ()):
+        rows = markup.get("inline_keyboard", ())
+        for row in rows:
             for button in row:
-                if not button.get("text"):
-                    raise bad("can't parse inline keyboard button: Text must be non-empty")
-                data = button.get("callback_data")
-                if data is not None and not 1 <= len(data.encode()) <= CALLBACK_BYTES_MAX:
-                    raise bad("BUTTON_DATA_INVALID")
+                _check_button(button)
+        # What the real server does with more is nowhere said; here it is refused.
+        if sum(map(len, rows)) > INLINE_BUTTONS_MAX or any(len(r) > INLINE_ROW_MAX for r in rows):
+            raise bad("reply markup is too long")
         if markup.get("inline_keyboard") == []:
             return None
         return markup
@@ -374,6 +383,19 @@ class BotApi:
         wait_s = self._limits.wait_s(chat_id) if self.limited else 0
         if wait_s:
             raise too_many_requests(wait_s)
+
+
+def _check_button(button: Json) -> None:
+    if not button.get("text"):
+        raise bad("can't parse inline keyboard button: Text must be non-empty")
+    kinds = set(button) - {"text", "style", "icon_custom_emoji_id"}
+    if len(kinds) != 1:
+        raise bad("can't parse inline keyboard button: Text buttons are unallowed")
+    data = button.get("callback_data")
+    if data is not None and not 1 <= len(data.encode()) <= CALLBACK_BYTES_MAX:
+        raise bad("BUTTON_DATA_INVALID")
+    if button.get("style", "primary") not in BUTTON_STYLES:
+        raise bad("can't parse inline keyboard button: invalid button style specified")
 
 
 def too_many_requests(retry_after: int) -> ApiError:

@@ -552,6 +552,8 @@ def test_a_sketch_takes_nobody_for_somebody(wrong: Any) -> None:
     assert Sketch.of({"message": {**body, "chat": {"id": wrong}}}) == Sketch()
     assert Sketch.of({"message": wrong}) == Sketch()
     assert Sketch.of({"callback_query": body}) == Sketch()
+    assert Sketch.of({"callback_query": {"from": {"id": wrong}, "message": body}}) == Sketch()
+    assert Sketch.of({"callback_query": {"from": {"id": 5}, "message": wrong}}) == Sketch()
 
 
 async def test_updates_without_an_id_are_left_out_of_a_batch(tmp_path: Path, logs: Logs) -> None:
