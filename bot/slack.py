@@ -26,6 +26,7 @@ from bot.channel import (
     MessageGone,
     MessagePart,
     NotSent,
+    Pressed,
     Refused,
     Sent,
     Understood,
@@ -35,6 +36,7 @@ from bot.markup import slack_parts
 from bot.markup_slack import escaped
 from bot.outage import Outage
 from bot.pace import Pace, Rates
+from bot.slack_blocks import Block, marked_blocks, plain_blocks, whisper
 from bot.slack_http import Events, serve_events
 from bot.slack_intake import Intake
 from bot.slack_lookup import find_marked, metadata
@@ -399,15 +401,34 @@ class SlackChannel:
         except SlackTrouble as error:
             log.debug("slack.no_status", why=str(error))
 
+    async def answered(self, pressed: Pressed, text: str) -> None:
+        """Where the button is, to the person who pressed it (`bot.channel.AnswersPresses`). Slack
+        shows by itself that a press arrived."""
+        if not text.strip():
+            return
+        where = {
+            "channel": _channel(pressed.address),
+            "user": pressed.sender.rpartition(":")[2],
+        }
+        if pressed.address.thread_id is not None:
+            where["thread_ts"] = pressed.address.thread_id
+        try:
+            await self._web.call("chat.postEphemeral", text=whisper(text), **_UNREAD, **where)
+        except SlackTrouble as error:
+            log.debug("slack.press_unanswered", why=str(error))
+
     async def _said(self, method: str, part: MessagePart, where: dict[str, str]) -> Heard:
         """Links are not opened by Slack for a preview: a model may have been led to write one that
         tells somebody something. Names are not looked for: nobody is called by what it writes."""
-        shared: dict[str, Any] = {"parse": "none", "link_names": False}
+        shared: dict[str, Any] = {**_UNREAD}
         if method == "chat.postMessage":
             shared |= {"unfurl_links": False, "unfurl_media": False}
         marked: dict[str, Any] = {"metadata": metadata(part.mark)} if part.mark else {}
+        buttons = _blocks(part, marked_blocks)
         try:
-            return await self._web.call(method, text=part.markup, **where, **shared, **marked)
+            return await self._web.call(
+                method, text=part.markup, **where, **shared, **marked, **buttons
+            )
         except SaidNo as error:
             if error.error not in _NO_MARKUP:
                 raise
@@ -415,7 +436,12 @@ class SlackChannel:
         plain = escaped(part.source.strip())
         if method == "chat.postMessage":
             shared |= {"mrkdwn": False}
-        return await self._web.call(method, text=plain, **where, **shared)
+        buttons = _blocks(part, plain_blocks)
+        return await self._web.call(method, text=plain, **where, **shared, **buttons)
+
+
+_UNREAD: dict[str, Any] = {"parse": "none", "link_names": False}
+"""A text in which Slack looks for nothing."""
 
 
 _FIX_BOT = (
@@ -427,6 +453,14 @@ _FIX_APP = (
     f"{APP_SCOPES[0]} under Basic Information of your Slack app, and put it into slack.app_token, "
     "or HEARTHBOT_SLACK__APP_TOKEN. What was stored is not lost."
 )
+
+
+def _blocks(part: MessagePart, shown: Callable[[MessagePart], list[Block]]) -> dict[str, Any]:
+    """Only a message with buttons has blocks, and only an edit that takes them away says so: for
+    any other the text alone is shown."""
+    if any(part.buttons):
+        return {"blocks": shown(part)}
+    return {"blocks": []} if part.loses_buttons else {}
 
 
 def _channel(address: Address) -> str:

@@ -28,7 +28,7 @@ from bot.door import Door, Knock
 from bot.outage import Outage
 from bot.ports import StoredEvent
 from bot.slack_people import SlackPeople
-from bot.slack_raw import Opened, Sketch, opened, sketch
+from bot.slack_raw import Kind, Opened, Sketch, opened, sketch
 
 log = structlog.get_logger()
 
@@ -186,4 +186,5 @@ def _knock(found: Sketch) -> Knock:
         is_group=found.is_group,
         payload=found.to_payload(),
         link=found.link,
+        is_press=found.kind is Kind.BUTTON,
     )

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from agent.messages import QUOTE_CHARS_MAX, Address, Attachment, IncomingMessage
 from bot import commands
-from bot.channel import Ignored, Understood
+from bot.channel import Ignored, Pressed, Understood
 from bot.slack_raw import (
     Json,
     Kind,
@@ -56,7 +56,7 @@ class Reading:
             case Kind.COMMAND:
                 return self._command(stored)
             case Kind.BUTTON:
-                return Ignored(reason="no such button")
+                return self._press(stored)
 
     # --- each kind ---------------------------------------------------------------------------
 
@@ -114,6 +114,21 @@ class Reading:
             text=as_command if commands.find(as_command) is not None else words,
             is_group=not is_direct(channel),
             mentions_bot=True,
+        )
+
+    def _press(self, stored: Stored) -> Understood:
+        body = stored.body
+        channel, value = needed_id(body, "channel"), text_of(body, "value")
+        if not value or not text_of(body, "ts"):
+            return Ignored(reason="no such button")
+        if not is_direct(channel) and self.policy == "off":
+            return Ignored(reason="groups are off")
+        return Pressed(
+            address=_address(stored, channel, text_of(body, "thread") or None),
+            message_id=needed_ts(body, "ts"),
+            sender=f"slack:{stored.team}:{needed_id(body, 'user')}",
+            data=value,
+            press_id=text_of(body, "id"),
         )
 
     # --- parts of them -------------------------------------------------------------------------

@@ -25,6 +25,9 @@ SPOKEN = frozenset({"", "file_share", "thread_broadcast", "me_message"})
 TEXT_CHARS_MAX = 200_000
 """Slack cuts a message at 40,000; whatever is much longer did not come from there."""
 
+VALUE_CHARS_MAX = 2_000
+"""Slack lets a button carry no more."""
+
 _ID = re.compile(r"[A-Z][A-Z0-9]{1,30}")
 _TS = re.compile(r"[0-9]{1,16}\.[0-9]{1,12}")
 _WORD = re.compile(r"[A-Za-z0-9._:-]{1,120}")
@@ -297,6 +300,8 @@ def _command(payload: Json) -> Sketch:
 
 
 def _button(payload: Json) -> Sketch:
+    """Of the message above the button, its place alone is kept; and no address that is given with
+    it, which lets whoever has it write in our name."""
     user, actions = _part(payload, "user"), payload.get("actions")
     action = actions[0] if isinstance(actions, list) and actions else None
     if not isinstance(action, dict):
@@ -306,16 +311,25 @@ def _button(payload: Json) -> Sketch:
     when = needed_ts(action, "action_ts")
     action_id = text_of(action, "action_id")
     message = payload.get("message")
-    place = message if isinstance(message, dict) else {"ts": when}
+    place = message if isinstance(message, dict) else {}
+    ts, thread = text_of(place, "ts"), text_of(place, "thread_ts")
+    in_thread = needed_ts(place, "thread_ts") if thread not in ("", ts) else None
     return Sketch(
         kind=Kind.BUTTON,
         team=needed_id(_part(payload, "team"), "id"),
         event_id=f"button:{when}:{sender}:{action_id[:255]}",
         channel=channel,
-        thread=thread_of(place, channel),
+        thread=in_thread,
         sender=sender,
         us="",
-        body={"action": action, "channel": channel, "user": sender},
+        body={
+            "id": f"{when}:{sender}:{action_id[:255]}",
+            "value": text_of(action, "value")[:VALUE_CHARS_MAX],
+            "channel": channel,
+            "user": sender,
+            "ts": ts,
+            "thread": in_thread,
+        },
     )
 
 

@@ -25,6 +25,7 @@ METHODS: Mapping[str, tuple[str, ...]] = {
     "assistant.threads.setStatus": ("assistant:write",),
     "assistant.threads.setSuggestedPrompts": ("assistant:write",),
     "auth.test": (),
+    "chat.postEphemeral": ("chat:write",),
     "chat.postMessage": ("chat:write",),
     "chat.update": ("chat:write",),
     "conversations.history": ("channels:history", "groups:history", "im:history", "mpim:history"),
@@ -72,6 +73,7 @@ _AS_JSON = frozenset(
     {
         "assistant.threads.setStatus",
         "assistant.threads.setSuggestedPrompts",
+        "chat.postEphemeral",
         "chat.postMessage",
         "chat.update",
     }
