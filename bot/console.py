@@ -7,11 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from agent.messages import Address, IncomingMessage
-from bot.channel import Delivery, EditOutcome, MessageGone, MessagePart, Sent, Understood
+from agent.stored import Button
+from bot.channel import (
+    Delivery,
+    EditOutcome,
+    MessageGone,
+    MessagePart,
+    Pressed,
+    Sent,
+    Understood,
+)
 
 CHAT_ID = "local"
 ADDRESS = Address(channel="console", chat_id=CHAT_ID)
@@ -19,7 +31,35 @@ SENDER = "console:local"
 
 STREAM_EVERY_S = 0.1
 
+PRESS = "/press"
+
+HOW_TO_PRESS = f"Type a number to press it; later on, type {PRESS} and the number."
+
+_PRESS = re.compile(rf"{PRESS}(?:\s+(?P<number>\d{{1,4}})| (?P<id>\S+) (?P<data>.+)|.*)", re.DOTALL)
+
 Show = Callable[[dict[str, Any]], None]
+
+
+def press_line(message_id: str, data: str) -> str:
+    """What a terminal says for a button: all of it, so that it means the same after a crash."""
+    return f"{PRESS} {message_id} {data}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Card:
+    """A message with buttons, by the numbers that are typed for them."""
+
+    text: str
+    buttons: dict[int, Button]
+
+    def event(self, kind: str, message_id: str) -> dict[str, Any]:
+        lines = [f"[{number}] {button.label}" for number, button in self.buttons.items()]
+        return {
+            "kind": kind,
+            "id": message_id,
+            "text": "\n".join([self.text.rstrip(), "", *lines, "", HOW_TO_PRESS]),
+            "buttons": {str(number): button.data for number, button in self.buttons.items()},
+        }
 
 
 class ConsoleChannel:
@@ -30,12 +70,20 @@ class ConsoleChannel:
     def __init__(self) -> None:
         self._terminals: list[Show] = []
         self._attached = asyncio.Event()
+        self._run = secrets.token_hex(4)  # messages of a former process may still be edited
         self._next = 0
+        self._cards: dict[str, _Card] = {}
 
     def attach(self, show: Show) -> None:
-        """A terminal is there: events {"kind": message | edit | doing, "id", "text"} go to it."""
+        """A terminal is there: events {"kind": message | edit | doing, "id", "text"} go to it.
+
+        One with "buttons" (data by number) can be pressed; those that are open already come first,
+        as "open".
+        """
         self._terminals.append(show)
         self._attached.set()
+        for message_id, card in self._cards.items():
+            show(card.event("open", message_id))
 
     @property
     def attended(self) -> bool:
@@ -66,12 +114,24 @@ class ConsoleChannel:
             raise ValueError("a line without text")
         if not {"message_id", "sent_at_ms"} <= line.keys():
             raise ValueError("a line without number or time")
+        if (found := _PRESS.fullmatch(line["text"].strip())) is not None:
+            return self._press(found, str(line["message_id"]))
         return IncomingMessage(
             address=ADDRESS,
             message_id=str(line["message_id"]),
             sender_id=CHAT_ID,
             text=line["text"],
             sent_at_ms=int(line["sent_at_ms"]),
+        )
+
+    def _press(self, found: re.Match[str], press_id: str) -> Pressed:
+        """A button by its message and data, or by its number as long as this process knows it."""
+        message_id, data = found["id"] or "", found["data"] or ""
+        for card_id, card in self._cards.items():
+            if found["number"] and (button := card.buttons.get(int(found["number"]))) is not None:
+                message_id, data = card_id, button.data
+        return Pressed(
+            address=ADDRESS, message_id=message_id, sender=SENDER, data=data, press_id=press_id
         )
 
     def parts(self, text: str) -> Sequence[MessagePart]:
@@ -85,16 +145,16 @@ class ConsoleChannel:
     async def send(self, address: Address, part: MessagePart) -> Delivery:
         """Shows a message in all terminals."""
         await self._attached.wait()
-        self._next += 1
-        number = str(self._next)
-        self._show({"kind": "message", "id": number, "text": part.source})
-        return Sent(message_id=number)
+        message_id = self._new_id()
+        self._show(self._event("message", message_id, part))
+        return Sent(message_id=message_id)
 
     async def edit(self, address: Address, message_id: str, part: MessagePart) -> EditOutcome:
         """Shows the message's new text; where no terminal is left, it has to be sent anew."""
+        event = self._event("edit", message_id, part)
         if not self._terminals:
             return MessageGone()
-        self._show({"kind": "edit", "id": message_id, "text": part.source})
+        self._show(event)
         return Sent(message_id=message_id)
 
     async def typing(self, address: Address) -> None:
@@ -103,6 +163,35 @@ class ConsoleChannel:
     def doing(self, address: Address, line: str) -> None:
         """Shows which tool runs (`bot.channel.ShowsWork`)."""
         self._show({"kind": "doing", "text": line})
+
+    async def answered(self, pressed: Pressed, text: str) -> None:
+        """A line of its own (`bot.channel.AnswersPresses`)."""
+        if text.strip():
+            self._show({"kind": "message", "id": self._new_id(), "text": text})
+
+    def remember(self, address: Address, message_id: str, part: MessagePart) -> None:
+        """A message that a former process sent (`bot.channel.RemembersButtons`)."""
+        self._event("open", message_id, part)
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _event(self, kind: str, message_id: str, part: MessagePart) -> dict[str, Any]:
+        known = self._cards.pop(message_id, None)
+        buttons = [button for row in part.buttons for button in row]
+        if not buttons:
+            return {"kind": kind, "id": message_id, "text": part.source}
+        first = min(known.buttons) if known is not None else self._next_number()
+        card = _Card(text=part.source, buttons=dict(enumerate(buttons, first)))
+        self._cards[message_id] = card
+        return card.event(kind, message_id)
+
+    def _next_number(self) -> int:
+        """Numbers begin anew once nothing is open: a typed one means one button."""
+        return 1 + max((max(card.buttons) for card in self._cards.values()), default=0)
+
+    def _new_id(self) -> str:
+        self._next += 1
+        return f"{self._run}-{self._next}"
 
     def _show(self, event: dict[str, Any]) -> None:
         for show in self._terminals:

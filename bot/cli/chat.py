@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from bot.cli.opening import FAILED, Opened, exit_for, opened
+from bot.cli.pressing import Buttons
 from bot.cli.screen import PlainScreen, RichScreen, Screen
 from bot.control import ControlClient
 
@@ -39,16 +40,17 @@ async def converse(home: Opened, message: str) -> None:
     with _leaving_cleanly():
         async with reach(home) as client, asyncio.TaskGroup() as group:
             ready = asyncio.Event()
-            showing = group.create_task(_show(client, screen, ready))
+            buttons = Buttons()
+            showing = group.create_task(_show(client, screen, buttons, ready))
             await ready.wait()
             worked = True
             if message:
-                worked = await _say(client, screen, message)
+                worked = await _say(client, screen, buttons.meant(message))
             elif sys.stdin.isatty():
                 screen.greet()
-                await _converse(home, client, screen)
+                await _converse(home, client, screen, buttons)
             else:
-                await _work_off(client, screen)
+                await _work_off(client, screen, buttons)
             showing.cancel()
         if not worked:
             raise typer.Exit(FAILED)
@@ -87,9 +89,13 @@ def _on_signal(number: int, act: Callable[[], object]) -> Iterator[asyncio.Event
         signal.signal(number, before)
 
 
-async def _show(client: ControlClient, screen: Screen, ready: asyncio.Event) -> None:
+async def _show(
+    client: ControlClient, screen: Screen, buttons: Buttons, ready: asyncio.Event
+) -> None:
     """Follows what the bot shows in this terminal until cancelled."""
     async for kind, event in client.follow("attach"):
+        if kind == "event":
+            buttons.see(event)
         if kind == "event" and event["kind"] == "attached":
             screen.attached(event)
             ready.set()
@@ -113,16 +119,16 @@ async def _say(client: ControlClient, screen: Screen, text: str) -> bool:
     return answer.get("state") != "failed"
 
 
-async def _work_off(client: ControlClient, screen: Screen) -> None:
+async def _work_off(client: ControlClient, screen: Screen, buttons: Buttons) -> None:
     """Answers line by line what is piped in."""
     from bot.cli.typed import typed_lines
 
     async for line in typed_lines():
         if line.strip():
-            await _say(client, screen, line)
+            await _say(client, screen, buttons.meant(line))
 
 
-async def _converse(home: Opened, client: ControlClient, screen: Screen) -> None:
+async def _converse(home: Opened, client: ControlClient, screen: Screen, buttons: Buttons) -> None:
     """Lines with history and editing, until the person leaves."""
     from prompt_toolkit import PromptSession
     from prompt_toolkit.history import FileHistory
@@ -131,6 +137,9 @@ async def _converse(home: Opened, client: ControlClient, screen: Screen) -> None
     history = home.home.data / "terminal_history"
     history.touch(mode=0o600)
     session: PromptSession[str] = PromptSession(history=FileHistory(str(history)))
+    for event in buttons.waiting():
+        screen.show(event)
+    screen.settle()
     with suppress(EOFError, KeyboardInterrupt):
         while True:
             with patch_stdout(raw=True):
@@ -138,4 +147,4 @@ async def _converse(home: Opened, client: ControlClient, screen: Screen) -> None
             if line in LEAVE:
                 return
             if line:
-                await _say(client, screen, line)
+                await _say(client, screen, buttons.meant(line))
