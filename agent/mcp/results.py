@@ -114,8 +114,8 @@ def _is_told(structured: Any, said: Sequence[str]) -> bool:
 
 def _only(structured: Any) -> Any:
     """What the one field holds in which a bare value is wrapped."""
-    if isinstance(structured, dict) and set(structured) == {"result"}:
-        return structured["result"]
+    if isinstance(structured, dict) and len(structured) == 1:
+        return next(iter(structured.values()))
     return structured
 
 

@@ -1,0 +1,148 @@
+"""`hearthbot mcp`: servers that bring tools, how they are, and what of them is offered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bot.cli.opening import exit_for, opened
+from bot.cli.skills_shown import Line, print_lines
+
+if TYPE_CHECKING:
+    from bot.cli.opening import Opened
+    from bot.control import Operation
+
+app = typer.Typer(help="MCP servers: tools that other programs bring.", no_args_is_help=True)
+
+Answer = dict[str, Any]
+"""What `bot.mcp` answers; its keys stand there."""
+
+Ask = Callable[..., Awaitable[Answer]]
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
+
+LOOKS = {"up": "good", "down": "bad", "approved": "", "new": "warn", "changed": "warn"}
+ABOUT_CHARS = 100
+
+
+@app.command("list")
+def list_servers(as_json: AsJson = False) -> None:
+    """Show all servers with their tools: whether each is up, and each offered; if not, why."""
+    with exit_for(), opened(log_to_terminal=False) as home:
+        answer = asyncio.run(_listed(home))
+    if as_json:
+        typer.echo(json.dumps(answer, ensure_ascii=False))
+    else:
+        print_lines(listed_lines(answer))
+
+
+@app.command("approve")
+def approve(
+    server: Annotated[str, typer.Argument(help="As `hearthbot mcp list` names it.")],
+    tool: Annotated[str, typer.Argument(help="One tool of it; else all that wait.")] = "",
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let tools be offered that are new or have changed: exactly as they are shown here."""
+    with exit_for(), opened(log_to_terminal=False) as home:
+        answer = asyncio.run(_approved(home, server, tool, asks=not yes, as_json=as_json))
+    if as_json:
+        typer.echo(json.dumps(answer, ensure_ascii=False))
+    else:
+        print_lines([(answer["text"], "good" if answer["tools"] else "")])
+
+
+async def _listed(home: Opened) -> Answer:
+    async with _desk(home) as ask:
+        return await ask("mcp.list")
+
+
+async def _approved(home: Opened, server: str, tool: str, *, asks: bool, as_json: bool) -> Answer:
+    """What was shown is what is approved: if it changes meanwhile, the bot refuses."""
+    async with _desk(home) as ask:
+        shown = await ask("mcp.waiting", server=server, tool=tool)
+    if shown["tools"] and not as_json:
+        print_lines(waiting_lines(shown))
+        if asks and sys.stdin.isatty() and sys.stdout.isatty():
+            # Nothing is held open while somebody reads: another command may run meanwhile.
+            typer.confirm("\nApprove?", abort=True)
+    digests = {one["tool"]: one["digest"] for one in shown["tools"]}
+    async with _desk(home) as ask:
+        return await ask("mcp.approve", server=server, tool=tool, digests=digests)
+
+
+@asynccontextmanager
+async def _desk(home: Opened) -> AsyncIterator[Ask]:
+    """Asks the running bot; where none runs, servers that are started for the moment."""
+    from bot.cli.asking import running_or
+    from bot.control import ControlClient
+
+    async with AsyncExitStack() as stack:
+        found = await running_or(stack, home, lambda: _here(home))
+        if isinstance(found, ControlClient):
+            yield found.ask
+            return
+        here = found
+
+        async def ask(operation: str, **arguments: Any) -> Answer:
+            return await here[operation](arguments, lambda event: None)
+
+        yield ask
+
+
+def _here(home: Opened) -> AbstractAsyncContextManager[Mapping[str, Operation]]:
+    from bot.app import open_mcp  # type: ignore[attr-defined]
+    from bot.clock import SystemClock
+
+    operations: AbstractAsyncContextManager[Mapping[str, Operation]] = open_mcp(
+        home.home, home.settings, env=home.env, clock=SystemClock()
+    )
+    return operations
+
+
+# --- what is printed -----------------------------------------------------------------------------
+
+
+def listed_lines(answer: Answer) -> Iterator[Line]:
+    """Servers, and below each its tools."""
+    if not answer["servers"]:
+        yield "No MCP server is set up. One is by a section [mcp.NAME] in config.toml.", ""
+    for server in answer["servers"]:
+        about = f" ({server['server']})" if server["server"] else ""
+        yield f"{server['name']}{about}: {server['state']}", LOOKS.get(server["health"], "")
+        for tool in server["tools"]:
+            words = _first_line(tool["description"])
+            yield f"  {tool['name']}: {tool['state']}", LOOKS.get(tool["decision"], "dim")
+            yield f"      {words}", "dim"
+        if server["waiting"]:
+            yield f"  Look, and approve: hearthbot mcp approve {server['name']}", ""
+
+
+def waiting_lines(answer: Answer) -> Iterator[Line]:
+    """What an approval would let in, in full."""
+    for tool in answer["tools"]:
+        yield f"{tool['name']}: {tool['state']}", "head"
+        if tool["former"]:
+            yield "  It was:", "dim"
+            yield from _indented(tool["former"])
+            yield "  It is:", "dim"
+        yield from _indented(tool["description"])
+        yield "", ""
+    yield answer["approving"], ""
+
+
+def _indented(text: str) -> Iterator[Line]:
+    for line in text.splitlines():
+        yield f"    {line}", ""
+
+
+def _first_line(text: str) -> str:
+    line = next(iter(text.strip().splitlines()), "")
+    return line if len(line) <= ABOUT_CHARS else line[: ABOUT_CHARS - 1] + "…"
