@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -42,9 +42,10 @@ from agent.ports import (
     TurnContext,
     TurnEnd,
 )
-from agent.request import ModelRequest
+from agent.request import ModelRequest, ModelTraits
 from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke
+from agent.stored import Person
 from agent.subagents import (
     NEVER_GIVEN,
     RESULT_CHARS_MAX,
@@ -68,6 +69,7 @@ from bot.home import shipped
 from memory.conversations import SqliteConversations
 from memory.database import Database
 from memory.journal import SqliteJournal
+from memory.people import SqlitePeople
 from tests.agent.house import (
     MEMBER,
     OWNER,
@@ -187,7 +189,7 @@ class Home(House):
         async with Database.open(self.path / "hearthbot.db", clock=self.clock) as database:
             self.database = database
             self.conversations = SqliteConversations(database)
-            journal = SqliteJournal(database)
+            journal = self.journal(database)
             self.subagents = Subagents(
                 journal, self.conversations, self._hand_in, limits=self.bounds
             )
@@ -475,11 +477,14 @@ async def test_a_model_that_fails_is_told_to_the_parent_and_not_to_the_chat(home
 
 async def test_a_key_that_is_refused_is_told_to_the_owner_too(home: Home) -> None:
     async with home.lived_in(model(AuthRefused("the key is wrong"))):
-        await home.rows("select 1")
+        owner = Person(id=PersonId("p1"), role=Role.OWNER, addresses=("telegram:9",))
+        await SqlitePeople(home.database).add_person(owner)
         heard = await home.ordered(order(waited("Find a berth")))
+        told = await home.rows("select text from outbox where lane = 'telegram:9'")
 
     assert "does not accept my key" in heard
     assert "the key is wrong" not in heard
+    assert told == [("A turn in telegram:5 failed. the key is wrong",)]
 
 
 async def test_a_subagent_that_runs_out_of_time_says_so(home: Home) -> None:
@@ -915,6 +920,103 @@ async def test_a_subagent_takes_no_more_steps_than_its_task_may(home: Home) -> N
         await home.say("please")
 
     assert [bool(asked.tools) for asked in scripted.asked[1:4]] == [True, True, False]
+
+
+class Steady:
+    """Implements Model: says the same to the same request, however often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[ModelRequest] = []
+        self.name, self.traits = "steady", ModelTraits()
+
+    async def answer(self, request: ModelRequest, *, on_text: Any) -> Answered:
+        words, found = said(request)[-1], results(request)
+        if words == "please" and not found:
+            task = json.dumps({"task": "do it"})
+            return calls(("spawn", task), ("subagent", task), ("subagent", task))
+        if words == "please":
+            good = sum("did it" in result.content for result in found)
+            return Answered(text=f"{good} of {len(found) - 1} are done.")
+        return Answered(text="did it" if words == "do it" else "It is told.")
+
+    def check(self) -> None:
+        """Nothing was scripted."""
+
+
+class Mortal:
+    """A journal that dies, with the whole process, before or after its n-th use."""
+
+    def __init__(self, database: Database, at: int, *, after: bool) -> None:
+        self._journal = SqliteJournal(database)
+        self._at = (at, after)
+        self.used = 0
+        self.died = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._journal, name)
+
+        async def call(*args: Any, **more: Any) -> Any:
+            self.used += 1
+            mine = self.used
+            await self._die((mine, False))
+            result = await method(*args, **more)
+            await self._die((mine, True))
+            return result
+
+        return call
+
+    async def _die(self, now: tuple[int, bool]) -> None:
+        if now == self._at:
+            self.died.set()
+        if self.died.is_set():
+            await asyncio.Event().wait()
+
+
+@pytest.mark.case("HI-11")
+@pytest.mark.parametrize("after", [False, True])
+async def test_a_kill_at_any_use_of_the_journal_gives_each_task_one_result(
+    tmp_path: Path, after: bool
+) -> None:
+    n = 0
+    while True:
+        n += 1
+        (tmp_path / str(n)).mkdir()
+        home = Home(tmp_path / str(n))
+        home.hands_on = True
+        mortals: list[Mortal] = []
+
+        def mortal(database: Database, n: int = n, mortals: list[Mortal] = mortals) -> Any:
+            mortals.append(Mortal(database, 0 if mortals else n, after=after))
+            return mortals[-1]
+
+        home.journal = mortal
+
+        async def life(home: Home = home) -> None:
+            async with home.lived_in(cast(Any, Steady())):
+                if not await home.rows("select 1 from turns"):
+                    await home.submit("please")
+                await home.engine.idle()
+
+        living = asyncio.ensure_future(life())
+        while not mortals and not living.done():
+            await asyncio.sleep(0)
+        dying = asyncio.ensure_future(mortals[0].died.wait())
+        await asyncio.wait([living, dying], return_when=asyncio.FIRST_COMPLETED)
+        killed = mortals[0].died.is_set()
+        dying.cancel()
+        living.cancel()
+        await asyncio.gather(living, return_exceptions=True)
+        await life()
+
+        async with Database.open(home.path / "hearthbot.db", clock=home.clock) as database:
+            home.database = database
+            replies = [text for (text,) in await home.rows("select text from outbox")]
+            open_turns = await home.rows("select 1 from turns where ended_ms is null")
+        assert sorted(replies) == ["2 of 2 are done.", "It is told."], n
+        assert open_turns == [], n
+        if not killed:
+            break
+    assert n > 20
 
 
 # --- values --------------------------------------------------------------------------------------
