@@ -285,6 +285,7 @@ def query_terms(query: str) -> list[str]:
     Stop words are left out unless there is nothing else.
     """
     folded = fold(storable(query)).replace("'", " ").replace("_", " ")
+    folded = _HYPHENED.sub(_joined_too, folded)
     found = list(dict.fromkeys(word.text for word in words(folded)))
     telling = [word for word in found if word not in STOP_WORDS] or found
     pairs = [pair for run in unbordered_runs(folded) for pair in _pairs(run)]
@@ -294,13 +295,21 @@ def query_terms(query: str) -> list[str]:
 def spaced(text: str) -> str:
     """A text as it is indexed: characters of scripts without blanks stand alone, so that any
     two of them can be looked for."""
-    text = storable(text).replace("_", " ")
+    text = _HYPHENED.sub(_joined_too, storable(text).replace("_", " "))
     if not is_unbordered(text):
         return text
     folded = fold(text)
     for run in sorted(set(unbordered_runs(folded)), key=len, reverse=True):
         folded = folded.replace(run, f" {' '.join(run)} ")
     return folded
+
+
+_HYPHENED = re.compile(r"\b[^\W\d_]+-[^\W\d_]+\b")
+
+
+def _joined_too(match: re.Match[str]) -> str:
+    """`e-mail` is `email` too."""
+    return f"{match[0]} {match[0].replace('-', '')}"
 
 
 def _pairs(run: str) -> Iterable[str]:
