@@ -155,7 +155,7 @@ class UsageDesk:
             "total": _figures(_added(whole)),
             "off": sum(group.off_tokens for group in whole) / counted if counted else 0.0,
             "by": rows,
-            "budgets": [_budget_row(one) for one in await self._all_standings()],
+            "budgets": [_budget_row(one, self._names()) for one in await self._all_standings()],
             "paused": self._pauses(),
             "hour": self._budget.brake.rush().hour if self._budget else None,
         }
@@ -374,10 +374,12 @@ def _figures(one: _Sum) -> Json:
     }
 
 
-def _budget_row(one: Standing) -> Json:
+def _budget_row(one: Standing, names: Mapping[str, str]) -> Json:
+    is_persons = one.limit.scope is Scope.PERSON
     return {
         "scope": one.limit.scope.value,
         "subject": one.subject,
+        "name": names.get(one.subject, one.subject) if is_persons else one.subject,
         "period": one.limit.period.value,
         "unit": one.limit.unit.value,
         "used": one.used,

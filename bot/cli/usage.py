@@ -125,7 +125,7 @@ def _budget(one: Mapping[str, Any]) -> list[str]:
     from bot.prompt_words import percent
 
     unit = Unit(one["unit"])
-    whose = f"{one['scope']} {one['subject']}".strip()
+    whose = f"{one['scope']} {one['name']}".strip()
     return [
         _safe(f"{whose}, {one['period']}"),
         f"{amount_words(unit, one['used'])} of {amount_words(unit, one['amount'])}",
@@ -159,15 +159,24 @@ def print_tables(answer: Answer) -> None:
         for heading in COLUMNS:
             table.add_column(heading, justify="right", style="green" if heading == "Cost" else "")
         for row in shown:
-            cells = _cells(row)
-            numbers = [f"{int(cell):,}" for cell in cells[:-1]]
-            table.add_row(Text(_safe(row["name"])), *numbers, cells[-1])
+            numbers = [f"{int(cell):,}" for cell in _cells(row)[:-1]]
+            table.add_row(Text(_safe(row["name"])), *numbers, _short_cost(row))
         console.print(table)
         if len(rows) > len(shown):
             console.print(f"{len(rows) - len(shown)} more: --json has all.\n", style="dim")
     _print_budgets(answer, console)
     for text, style in _remarks(answer):
         console.print(text, style=style, markup=False)
+
+
+def _short_cost(row: Mapping[str, Any]) -> str:
+    """For a narrow column: what is not known is a question mark, explained below."""
+    from agent.spending import MICROS
+    from bot.prompt_words import money
+
+    if row["unpriced"] == row["calls"]:
+        return "?"
+    return f"{money(row['micros'] / MICROS)}{' + ?' if row['unpriced'] else ''}"
 
 
 def _print_budgets(answer: Answer, console: Any) -> None:
@@ -200,7 +209,7 @@ def _remarks(answer: Answer) -> Iterator[tuple[str, str]]:
     if total["unpriced"]:
         yield (
             f"Calls to models that are in no price table: {total['unpriced']:,}. Their tokens are "
-            "counted, their money is not known.",
+            "counted, their money (?) is not known.",
             "yellow",
         )
     if total["estimated"]:

@@ -318,7 +318,7 @@ async def test_a_pipe_gets_one_row_a_line(office: Office) -> None:
     )
     assert "day\t2026-08-03\t1\t30000\t0\t2000\t$0.0038" in found
     assert f"model\t{STRANGE}\t1\t8000\t0\t200\tprice unknown" in found
-    assert "budget\tperson p1, day\t$0.11 of $1.00\t11 %" in found
+    assert "budget\tperson Anna, day\t$0.11 of $1.00\t11 %" in found
 
 
 async def test_a_terminal_gets_tables(office: Office, capsys: pytest.CaptureFixture[str]) -> None:
@@ -329,6 +329,7 @@ async def test_a_terminal_gets_tables(office: Office, capsys: pytest.CaptureFixt
     shown = capsys.readouterr().out
     assert "2026-07-06 to 2026-08-04 (UTC): 4 calls, 96,740 tokens" in shown
     assert "morning news" in shown
+    assert "$0.11 + ?" in shown
     assert "Calls to models that are in no price table: 1." in shown
 
 
