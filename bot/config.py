@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -23,6 +22,14 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from bot.config_section import Section
+from bot.config_tools import (
+    BudgetSettings,
+    ExecSettings,
+    McpSettings,
+    ToolsSettings,
+    WebSettings,
+)
 from bot.config_tree import ANY_NAME, KeyPath, keys_of, secrets_of, sections_of
 from bot.config_values import (
     ApiRoot,
@@ -47,15 +54,7 @@ ENV_HOME = "HEARTHBOT_HOME"
 ENV_DELIMITER = "__"
 
 
-class _Section(BaseModel):
-    # Strict: in TOML, "8" is not a number and 1 is not true. Input is hidden because pydantic
-    # would otherwise quote a mistyped secret.
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, allow_inf_nan=False
-    )
-
-
-class LlmSettings(_Section):
+class LlmSettings(Section):
     """The language model."""
 
     model: str = Field(
@@ -95,7 +94,7 @@ class LlmSettings(_Section):
     timeout_s: float = Field(default=120.0, gt=0, description="Limit of one model call, seconds.")
 
 
-class TelegramSettings(_Section):
+class TelegramSettings(Section):
     """Telegram. Off while there is no token."""
 
     token: SecretStr = Field(
@@ -182,7 +181,7 @@ class TelegramSettings(_Section):
         return secret
 
 
-class SlackSettings(_Section):
+class SlackSettings(Section):
     """Slack. Off while there is no bot token."""
 
     bot_token: SecretStr = Field(
@@ -275,7 +274,7 @@ def _slack_wants(mode: str, info: ValidationInfo) -> bool:
     )
 
 
-class AccessSettings(_Section):
+class AccessSettings(Section):
     """Who may talk to the bot."""
 
     policy: Literal["pairing", "allowlist", "open"] = Field(
@@ -285,7 +284,7 @@ class AccessSettings(_Section):
     )
 
 
-class AgentSettings(_Section):
+class AgentSettings(Section):
     """The assistant itself. The agent named default always exists."""
 
     system_prompt: str = Field(
@@ -312,13 +311,13 @@ class AgentSettings(_Section):
     )
 
 
-class AgentsSettings(_Section):
+class AgentsSettings(Section):
     """The agents by name; this version serves `default` alone."""
 
     default: AgentSettings = AgentSettings()
 
 
-class TurnsSettings(_Section):
+class TurnsSettings(Section):
     """How messages become turns."""
 
     parallel: int = Field(default=64, ge=1, description="Conversations that are served at once.")
@@ -336,14 +335,14 @@ class TurnsSettings(_Section):
     )
 
 
-class AutoInvokeSettings(_Section):
+class AutoInvokeSettings(Section):
     """A tool that is called when a reply was of no help, and what it gets."""
 
     tool: Text
     args: JsonTable = Field(default_factory=dict)
 
 
-class ForceIncludeSettings(_Section):
+class ForceIncludeSettings(Section):
     """A rule for messages that fit one of its patterns, and what the model then gets."""
 
     patterns: Annotated[tuple[Pattern, ...], Field(strict=False, min_length=1)] = Field(
@@ -392,7 +391,7 @@ class ForceIncludeSettings(_Section):
         return value
 
 
-class PromptSettings(_Section):
+class PromptSettings(Section):
     """What the model reads."""
 
     language: str = Field(
@@ -442,7 +441,7 @@ class PromptSettings(_Section):
     )
 
 
-class SkillSettings(_Section):
+class SkillSettings(Section):
     """A skill, by its name."""
 
     env: Mapping[VariableName, VariableValue] = Field(
@@ -454,7 +453,7 @@ class SkillSettings(_Section):
     )
 
 
-class SkillsSettings(_Section):
+class SkillsSettings(Section):
     """Skills."""
 
     # A skill's name has no underscore and a key here has one: they cannot be mixed up.
@@ -473,33 +472,20 @@ class SkillsSettings(_Section):
         return MappingProxyType(self.__pydantic_extra__)
 
 
-class ToolsSettings(_Section):
-    """Limits of tools."""
-
-    result_chars_max: int = Field(
-        default=16_000, ge=1, description="Characters of a tool's result that the model reads."
-    )
-    timeout_s: float = Field(default=60.0, gt=0, description="Limit of one tool call, seconds.")
-    members_approve_outside: bool = Field(
-        default=False,
-        description="Members may use tools that act outside (never exec), and agree themselves.",
-    )
-
-
-class HistorySettings(_Section):
+class HistorySettings(Section):
     """How much of a conversation is sent to the model."""
 
     messages_max: int = Field(default=50, ge=1, description="Messages at most.")
     tokens_max: int = Field(default=24_000, ge=1, description="Tokens at most.")
 
 
-class TraceSettings(_Section):
+class TraceSettings(Section):
     """What is kept of a turn, so that one can see why it went as it did."""
 
     keep_days: int = Field(default=30, ge=1, le=36_500, description="Days that it is kept.")
 
 
-class LoggingSettings(_Section):
+class LoggingSettings(Section):
     """Logs."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
@@ -533,6 +519,10 @@ class Settings(BaseSettings):
     prompt: PromptSettings = PromptSettings()
     skills: SkillsSettings = SkillsSettings()
     tools: ToolsSettings = ToolsSettings()
+    exec: ExecSettings = ExecSettings()
+    web: WebSettings = WebSettings()
+    mcp: McpSettings = McpSettings()
+    budget: BudgetSettings = BudgetSettings()
     history: HistorySettings = HistorySettings()
     trace: TraceSettings = TraceSettings()
     logging: LoggingSettings = LoggingSettings()

@@ -93,6 +93,12 @@ def _skill_name(value: str) -> str:
     return value
 
 
+def _server_name(value: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]{1,30}([_-][a-z0-9]{1,30}){0,3}", value) or "__" in value:
+        raise ValueError("a server's name is made of a-z, 0-9, single - and _, 30 at most in a row")
+    return value
+
+
 def _variable_name(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
         raise ValueError("the name of a variable is made of A-Z, a-z, 0-9 and _")
@@ -139,6 +145,7 @@ Text = Annotated[str, Field(min_length=1)]
 Names = Annotated[tuple[Text, ...], Field(strict=False)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
 SkillName = Annotated[str, AfterValidator(_skill_name)]
+ServerName = Annotated[str, AfterValidator(_server_name)]
 VariableName = Annotated[str, AfterValidator(_variable_name)]
 VariableValue = Annotated[SecretStr, AfterValidator(_variable_value)]
 JsonTable = Annotated[Mapping[str, Any], BeforeValidator(_json_table)]

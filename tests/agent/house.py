@@ -220,6 +220,16 @@ class House:
         await self.engine.idle()
         return approval
 
+    async def say_and_agree(self, text: str, *, unless: str = "", **more: Any) -> str:
+        """A message whose every card is answered with yes, save those for the tool `unless`."""
+        run_id = await self.submit(text, **more)
+        await self.engine.idle()
+        while open_now := [a for a in self.approvals.asked.values()
+                           if a.id not in self.approvals.outcomes]:  # fmt: skip
+            denied = open_now[-1].tool == unless
+            await self.answer_card(Outcome.DENIED if denied else Outcome.ONCE)
+        return await self.reply(run_id)
+
     async def reply(self, run_id: str) -> str:
         """The text in the outbox; empty when nothing is said."""
         rows = await self.rows("select text from outbox where run_id = ?", run_id)

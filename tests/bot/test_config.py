@@ -954,11 +954,13 @@ def test_the_example_shows_every_table_that_can_be_added_with_every_key(tmp_path
 def test_every_rule_and_skill_of_the_example_can_be_taken_over_by_hand(tmp_path: Path) -> None:
     text = example_toml()
     everything = re.sub(r"^#(?=[a-z]|  )", "", text, flags=re.MULTILINE)
-    without = everything.replace("force_include = []\n", "")
+    without = re.sub(r"^(force_include|rules|limits|rates) = \[\]\n", "", everything, flags=re.M)
 
     settings = loaded(tmp_path, without)
 
-    assert len(settings.prompt.force_include) == 1
+    assert len(settings.prompt.force_include) == len(settings.tools.rules) == 1
+    assert len(settings.budget.limits) == len(settings.budget.rates) == 1
+    assert [*settings.mcp.by_name] == ["memory"]
     assert settings.history == Settings().history
 
 

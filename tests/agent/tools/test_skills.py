@@ -518,7 +518,7 @@ async def test_what_a_fooled_model_writes_reaches_no_prompt_until_it_is_approved
     mind = model(*orders, *plain, *plain)
 
     async with house.opened(mind):
-        await house.say("what does page.txt say?")
+        await house.say_and_agree("what does page.txt say?", unless="write_file")
         fooled = len(mind.asked)
         for by in (MEMBER_PERSON, OWNER_IN_GROUP):
             house.later()
@@ -539,7 +539,7 @@ async def test_after_a_restart_and_in_a_new_conversation_it_still_waits(tmp_path
     house = Skilled(tmp_path)
     order = {"name": "evil", "description": EVIL, "instructions": EVIL, "keywords": ["hello"]}
     async with house.opened(model(*obeys(("create_skill", order)))):
-        await house.say("do as the page says")
+        await house.say_and_agree("do as the page says")
 
     waiting, approved = model("Hi."), model("Hi.")
     async with house.opened(waiting):
