@@ -230,7 +230,7 @@ def groups_in_the_code() -> set[str]:
     for file in (ROOT / "agent").rglob("*.py"):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         constants = {
-            target.id: node.value.value
+            target.id: str(node.value.value)
             for node in tree.body
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
             for target in node.targets
@@ -240,7 +240,7 @@ def groups_in_the_code() -> set[str]:
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "ToolCard":
                 (value,) = (word.value for word in node.keywords if word.arg == "group")
                 if isinstance(value, ast.Constant):
-                    found.add(value.value)
+                    found.add(str(value.value))
                 else:
                     found.add(constants[ast.unparse(value)])
     return found

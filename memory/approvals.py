@@ -1,0 +1,248 @@
+"""Questions to people, their answers, and what was agreed to for good: the store of
+`bot.approvals`. Each method is one durable transaction; the first answer stands.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from agent.agreed import Decided, Grant, StoredApproval
+from agent.messages import OutboxId, PersonId, Role, RunId
+from agent.stored import NewApproval, NewMessage, Outcome
+from memory.database import Database
+from memory.outbox import add_message
+from memory.stored_text import storable
+
+_ADD = """
+insert into approvals (id, run_id, lane, person_id, role, agent, tool, digest, shows, why,
+    owner_alone, once_only, state, asked_ms, expires_ms)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?)
+on conflict (id) do nothing
+returning id
+"""
+_SET_CARD = "update approvals set card_lane = ?, outbox_id = ? where id = ?"
+_ROW = """
+select id, run_id, lane, person_id, role, agent, tool, digest, shows, why, owner_alone, once_only,
+    state, asked_ms, expires_ms, decided_by, decided_ms, card_lane, outbox_id
+from approvals
+"""
+_BY_ID = f"{_ROW} where id = ?"
+_OPEN = f"{_ROW} where state = 'open' order by asked_ms, id"
+_UNSETTLED = f"""
+{_ROW} where state <> 'open' and settled_ms is null order by decided_ms, id
+"""
+_NEXT_EXPIRY = "select min(expires_ms) from approvals where state = 'open'"
+# A turn that was stopped asks for nothing any more.
+_EXPIRE = """
+update approvals set state = 'expired', decided_ms = ?
+where state = 'open' and (
+    expires_ms <= ?
+    or exists (
+        select 1 from turns where turns.run_id = approvals.run_id and turns.ended_ms is not null
+    )
+)
+"""
+_EXPIRE_ONE = f"{_EXPIRE} and id = ?"
+_DECIDE = """
+update approvals set state = ?, decided_by = ?, decided_ms = ? where id = ? and state = 'open'
+"""
+_SETTLE = "update approvals set settled_ms = ? where id = ? and settled_ms is null"
+_GRANT = """
+insert into standing_grants (person_id, agent, tool, approval_id, granted_by, granted_ms)
+select person_id, agent, tool, id, ?, ? from approvals where id = ?
+on conflict (person_id, agent, tool) where revoked_ms is null do nothing
+"""
+_IS_GRANTED = """
+select exists (
+    select 1 from standing_grants
+    where person_id = ? and agent = ? and tool = ? and revoked_ms is null
+)
+"""
+_GRANTS = """
+select person_id, agent, tool, granted_ms from standing_grants
+where person_id = ? and revoked_ms is null order by tool, agent
+"""
+_REVOKE = """
+update standing_grants set revoked_ms = ? where person_id = ? and tool = ? and revoked_ms is null
+"""
+# What a turn that is not over could still look up stays.
+_PRUNE = """
+delete from approvals
+where settled_ms < ? and not exists (
+    select 1 from turns where turns.run_id = approvals.run_id and turns.ended_ms is null
+)
+"""
+
+_ANSWERS = {Outcome.ONCE, Outcome.ALWAYS, Outcome.DENIED}
+
+
+class SqliteApprovals:
+    """Implements `bot.approvals.ApprovalStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(
+        self,
+        asked: NewApproval,
+        *,
+        role: Role,
+        expires_ms: int,
+        card: NewMessage | None,
+        notices: Sequence[NewMessage] = (),
+    ) -> Sequence[tuple[str, OutboxId]] | None:
+        """Keeps a question together with its card and what else is said of it; returns what is
+        ready to go out. None, and nothing is changed, when its id is known."""
+        now_ms = self._database.now_ms()
+        values = _values(asked, role=role, asked_ms=now_ms, expires_ms=expires_ms)
+        messages = [*([card] if card is not None else []), *notices]
+
+        def work(connection: sqlite3.Connection) -> list[tuple[str, OutboxId]] | None:
+            if connection.execute(_ADD, values).fetchone() is None:
+                return None
+            ready = [
+                (message.lane, add_message(connection, message, now_ms=now_ms))
+                for message in messages
+            ]
+            if card is not None:
+                connection.execute(_SET_CARD, (*ready[0], asked.id))
+            return ready
+
+        return await self._database.write(work)
+
+    async def get(self, approval_id: str) -> StoredApproval | None:
+        """One question."""
+        return await self._database.read(lambda c: _find(c, approval_id))
+
+    async def open_ones(self) -> Sequence[StoredApproval]:
+        """Those that nobody answered yet, oldest first; the time of some may be over."""
+        return await self._database.read(lambda c: _all(c, _OPEN))
+
+    async def next_expiry(self) -> int | None:
+        """When the time of the first open one is over."""
+        row = await self._database.read(lambda c: c.execute(_NEXT_EXPIRY).fetchone())
+        return None if row[0] is None else int(row[0])
+
+    async def decide(self, approval_id: str, outcome: Outcome, *, by: PersonId) -> Decided | None:
+        """Writes an answer, unless there is one, the time is over, or the turn was ended; None for
+        an unknown id. With ALWAYS the person's turns need not ask for this tool again.
+
+        Raises ValueError for an answer that this question does not take.
+        """
+        if outcome not in _ANSWERS:
+            raise ValueError(f"{outcome} is no answer of a person")
+        now_ms = self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> Decided | None:
+            known = _find(connection, approval_id)
+            if known is None:
+                return None
+            if outcome is Outcome.ALWAYS and known.asked.once_only:
+                raise ValueError(f"{approval_id} cannot be agreed to for good")
+            connection.execute(_EXPIRE_ONE, (now_ms, now_ms, approval_id))
+            values = (outcome, by, now_ms, approval_id)
+            won = connection.execute(_DECIDE, values).rowcount == 1
+            if won and outcome is Outcome.ALWAYS:
+                connection.execute(_GRANT, (by, now_ms, approval_id))
+            after = _find(connection, approval_id)
+            assert after is not None
+            return Decided(approval=after, won=won)
+
+        return await self._database.write(work)
+
+    async def expire(self) -> int:
+        """Closes open ones whose time is over, or whose turn was ended; returns how many."""
+        now_ms = self._database.now_ms()
+        return await self._database.write(lambda c: c.execute(_EXPIRE, (now_ms, now_ms)).rowcount)
+
+    async def unsettled(self) -> Sequence[StoredApproval]:
+        """Decided ones of which not all that follows is done, in order of decision."""
+        return await self._database.read(lambda c: _all(c, _UNSETTLED))
+
+    async def settle(self, approval_id: str) -> None:
+        """Writes that all that follows is done."""
+        values = (self._database.now_ms(), approval_id)
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_SETTLE, values)
+
+        await self._database.write(work)
+
+    # --- for good -----------------------------------------------------------------------------
+
+    async def is_always(self, person_id: PersonId, agent: str, tool: str) -> bool:
+        """Whether turns of this person by this agent may use the tool without asking."""
+        values = (person_id, agent, storable(tool))
+        row = await self._database.read(lambda c: c.execute(_IS_GRANTED, values).fetchone())
+        return bool(row[0])
+
+    async def grants(self, person_id: PersonId) -> Sequence[Grant]:
+        """What this person agreed to for good, by tool."""
+        rows = await self._database.read(lambda c: c.execute(_GRANTS, (person_id,)).fetchall())
+        return [
+            Grant(person_id=PersonId(whose), agent=agent, tool=tool, granted_ms=granted_ms)
+            for whose, agent, tool, granted_ms in rows
+        ]
+
+    async def revoke(self, person_id: PersonId, tool: str) -> int:
+        """Takes that back for all agents; returns how many there were."""
+        values = (self._database.now_ms(), person_id, storable(tool))
+        return await self._database.write(lambda c: c.execute(_REVOKE, values).rowcount)
+
+    async def prune(self, before_ms: int) -> int:
+        """Deletes questions that were settled before; returns how many. For a daily caller. What
+        was agreed to for good stays, also what was taken back."""
+        return await self._database.write(lambda c: c.execute(_PRUNE, (before_ms,)).rowcount)
+
+
+# --- rows and values -------------------------------------------------------------------------
+
+
+def _find(connection: sqlite3.Connection, approval_id: str) -> StoredApproval | None:
+    row = connection.execute(_BY_ID, (approval_id,)).fetchone()
+    return None if row is None else _approval(row)
+
+
+def _all(connection: sqlite3.Connection, sql: str) -> list[StoredApproval]:
+    return [_approval(row) for row in connection.execute(sql)]
+
+
+def _values(
+    asked: NewApproval, *, role: Role, asked_ms: int, expires_ms: int
+) -> tuple[object, ...]:
+    return (
+        *(asked.id, asked.run_id, asked.lane, asked.person_id, role, asked.agent),
+        *(storable(asked.tool), asked.digest, storable(asked.shows), storable(asked.why)),
+        *(asked.owner_alone, asked.once_only, asked_ms, expires_ms),
+    )
+
+
+def _approval(row: tuple[Any, ...]) -> StoredApproval:
+    approval_id, run_id, lane, person_id, role, agent, tool, digest, shows, why = row[:10]
+    owner_alone, once_only, state, asked_ms, expires_ms = row[10:15]
+    decided_by, decided_ms, card_lane, outbox_id = row[15:]
+    return StoredApproval(
+        asked=NewApproval(
+            id=approval_id,
+            run_id=RunId(run_id),
+            lane=lane,
+            person_id=PersonId(person_id),
+            agent=agent,
+            tool=tool,
+            digest=digest,
+            shows=shows,
+            why=why,
+            owner_alone=bool(owner_alone),
+            once_only=bool(once_only),
+        ),
+        role=Role(role),
+        asked_ms=asked_ms,
+        expires_ms=expires_ms,
+        outcome=None if state == "open" else Outcome(state),
+        decided_by=PersonId(decided_by) if decided_by else None,
+        decided_ms=decided_ms or 0,
+        card_lane=card_lane or "",
+        card=None if outbox_id is None else OutboxId(outbox_id),
+    )

@@ -1,0 +1,368 @@
+"""Questions to people, as they are kept: one answer each, whatever comes at the same moment."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.agreed import Decided, Grant, StoredApproval
+from agent.messages import OutboxId, PersonId, Role, RunId
+from agent.ports import InboxState, RunStatus
+from agent.stored import NewApproval, NewMessage, Outcome
+from memory.approvals import SqliteApprovals
+from memory.conversations import SqliteConversations
+from memory.database import Database
+from memory.journal import SqliteJournal
+from memory.outbox import SqliteOutbox
+from tests.memory.kit import START_MS, StillClock, opened, rows, run, turn_end
+
+TEN_MINUTES_MS = 600_000
+ANN, BOB = PersonId("p1"), PersonId("p2")
+
+
+@pytest.fixture
+def approvals(database: Database) -> SqliteApprovals:
+    return SqliteApprovals(database)
+
+
+def question(approval_id: str = "a1", *, once_only: bool = False) -> NewApproval:
+    return NewApproval(
+        id=approval_id,
+        run_id=RunId("r1"),
+        lane="telegram:5",
+        person_id=ANN,
+        agent="default",
+        tool="exec",
+        digest="d1",
+        shows="```\nls\n```",
+        why="It runs a program.",
+        owner_alone=True,
+        once_only=once_only,
+    )
+
+
+def stored(asked: NewApproval) -> StoredApproval:
+    return StoredApproval(
+        asked=asked,
+        role=Role.OWNER,
+        asked_ms=START_MS,
+        expires_ms=START_MS + TEN_MINUTES_MS,
+        card_lane="telegram:1",
+        card=OutboxId(1),
+    )
+
+
+async def ask(
+    approvals: SqliteApprovals, asked: NewApproval, *, ms: int = TEN_MINUTES_MS
+) -> list[tuple[str, OutboxId]] | None:
+    ready = await approvals.add(
+        asked,
+        role=Role.OWNER,
+        expires_ms=START_MS + ms,
+        card=NewMessage(lane="telegram:1", text=f"may I? {asked.id}"),
+        notices=[NewMessage(lane="telegram:-9", text="I asked the owner")],
+    )
+    return None if ready is None else list(ready)
+
+
+# --- asking ------------------------------------------------------------------------------------
+
+
+async def test_a_question_reads_back_equal_with_where_its_card_is(
+    approvals: SqliteApprovals, outbox: SqliteOutbox
+) -> None:
+    ready = await ask(approvals, question())
+
+    assert await approvals.get("a1") == stored(question())
+    assert ready == [("telegram:1", 1), ("telegram:-9", 2)]
+    assert [(row.lane, row.text) for row in await outbox.open_rows()] == [
+        ("telegram:1", "may I? a1"),
+        ("telegram:-9", "I asked the owner"),
+    ]
+
+
+async def test_asking_again_asks_nothing_new(
+    approvals: SqliteApprovals, outbox: SqliteOutbox
+) -> None:
+    await ask(approvals, question())
+
+    again = await ask(approvals, replace(question(), shows="something else"))
+
+    assert again is None
+    assert await approvals.open_ones() == [stored(question())]
+    assert len(await outbox.open_rows()) == 2
+
+
+async def test_a_question_without_its_card_is_never_there(path: Path, database: Database) -> None:
+    approvals = SqliteApprovals(database)
+    await database.write(
+        lambda c: c.execute(
+            "create temp trigger full before insert on outbox "
+            "begin select raise(abort, 'disk full'); end"
+        )
+    )
+
+    with pytest.raises(Exception, match="refused a change"):
+        await ask(approvals, question())
+
+    assert rows(path, "select * from approvals") == []
+
+
+async def test_a_question_can_be_kept_where_nobody_can_be_sent_a_card(
+    approvals: SqliteApprovals, outbox: SqliteOutbox
+) -> None:
+    ready = await approvals.add(
+        question(), role=Role.OWNER, expires_ms=START_MS + TEN_MINUTES_MS, card=None
+    )
+
+    found = await approvals.get("a1")
+    assert ready == []
+    assert found == replace(stored(question()), card_lane="", card=None)
+    assert await outbox.open_rows() == []
+
+
+async def test_half_characters_are_stored_too(approvals: SqliteApprovals) -> None:
+    await ask(approvals, replace(question(), shows="\ud800", why="\udfff"))
+
+    found = await approvals.get("a1")
+    assert found is not None
+    assert (found.asked.shows, found.asked.why) == ("?", "?")
+
+
+# --- answering ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("outcome", [Outcome.ONCE, Outcome.ALWAYS, Outcome.DENIED])
+async def test_the_first_answer_stands_and_is_said_to_the_second(
+    approvals: SqliteApprovals, clock: StillClock, outcome: Outcome
+) -> None:
+    await ask(approvals, question())
+    clock.move(2)
+
+    first = await approvals.decide("a1", outcome, by=ANN)
+    clock.move(2)
+    second = await approvals.decide("a1", Outcome.DENIED, by=BOB)
+
+    expected = replace(
+        stored(question()), outcome=outcome, decided_by=ANN, decided_ms=START_MS + 2_000
+    )
+    assert first == Decided(approval=expected, won=True)
+    assert second == Decided(approval=expected, won=False)
+    assert await approvals.get("a1") == expected
+    assert await approvals.open_ones() == []
+
+
+@pytest.mark.case("SE-04")
+async def test_of_many_answers_at_the_same_moment_one_wins(approvals: SqliteApprovals) -> None:
+    await ask(approvals, question())
+    answers = [Outcome.ONCE, Outcome.DENIED, Outcome.ALWAYS] * 10
+
+    decided = await asyncio.gather(
+        *(approvals.decide("a1", answer, by=PersonId(f"p{n}")) for n, answer in enumerate(answers)),
+        approvals.expire(),
+    )
+
+    winners = [one for one in decided if isinstance(one, Decided) and one.won]
+    assert len(winners) == 1
+    assert await approvals.get("a1") == winners[0].approval
+
+
+@pytest.mark.parametrize(("late_ms", "won"), [(-1, True), (0, False), (1, False)])
+async def test_an_answer_counts_until_the_time_is_over_and_not_a_moment_longer(
+    approvals: SqliteApprovals, clock: StillClock, late_ms: int, won: bool
+) -> None:
+    await ask(approvals, question())
+    clock.move((TEN_MINUTES_MS + late_ms) / 1000)
+
+    decided = await approvals.decide("a1", Outcome.ALWAYS, by=ANN)
+
+    assert decided is not None
+    assert decided.won is won
+    assert decided.approval.outcome is (Outcome.ALWAYS if won else Outcome.EXPIRED)
+    assert decided.approval.decided_by == (ANN if won else None)
+    assert await approvals.is_always(ANN, "default", "exec") is won
+
+
+async def test_what_nobody_asked_cannot_be_answered(approvals: SqliteApprovals) -> None:
+    assert await approvals.decide("a1", Outcome.ONCE, by=ANN) is None
+    assert await approvals.get("a1") is None
+
+
+async def test_an_answer_that_the_question_does_not_take_changes_nothing(
+    approvals: SqliteApprovals,
+) -> None:
+    await ask(approvals, question(once_only=True))
+
+    with pytest.raises(ValueError, match="for good"):
+        await approvals.decide("a1", Outcome.ALWAYS, by=ANN)
+    with pytest.raises(ValueError, match="no answer"):
+        await approvals.decide("a1", Outcome.EXPIRED, by=ANN)
+
+    assert await approvals.open_ones() == [stored(question(once_only=True))]
+
+
+async def test_an_answer_outlives_the_process(path: Path) -> None:
+    async with opened(path) as database:
+        await ask(SqliteApprovals(database), question())
+    async with opened(path) as database:
+        await SqliteApprovals(database).decide("a1", Outcome.ALWAYS, by=ANN)
+    async with opened(path) as database:
+        approvals = SqliteApprovals(database)
+
+        found = await approvals.get("a1")
+        assert found is not None
+        assert found.outcome is Outcome.ALWAYS
+        assert await approvals.is_always(ANN, "default", "exec")
+
+
+# --- time --------------------------------------------------------------------------------------
+
+
+async def test_only_those_expire_whose_time_is_over(
+    approvals: SqliteApprovals, clock: StillClock
+) -> None:
+    for n, ms in enumerate((3_000, 1_000, 2_000)):
+        await ask(approvals, question(f"a{n}"), ms=ms)
+
+    assert await approvals.next_expiry() == START_MS + 1_000
+    clock.move(2)
+    assert await approvals.expire() == 2
+    assert [one.id for one in await approvals.open_ones()] == ["a0"]
+    assert await approvals.expire() == 0
+    assert await approvals.next_expiry() == START_MS + 3_000
+    clock.move(1)
+    assert await approvals.expire() == 1
+    assert await approvals.next_expiry() is None
+
+
+async def test_the_question_of_a_turn_that_was_stopped_takes_no_answer(
+    approvals: SqliteApprovals, journal: SqliteJournal, conversations: SqliteConversations
+) -> None:
+    await ask(approvals, question())
+    await journal.submit(run("r1"))
+    conversation = await conversations.current("telegram:5")
+    end = turn_end(
+        "r1", conversation, reply="", status=RunStatus.CANCELLED, inbox=InboxState.CANCELLED
+    )
+    await journal.finish(RunId("r1"), end)
+
+    decided = await approvals.decide("a1", Outcome.ONCE, by=ANN)
+
+    assert decided is not None
+    assert decided.won is False
+    assert decided.approval.outcome is Outcome.EXPIRED
+
+
+async def test_the_question_of_a_turn_that_was_stopped_is_closed_before_its_time(
+    approvals: SqliteApprovals, journal: SqliteJournal, conversations: SqliteConversations
+) -> None:
+    for run_id in ("r1", "r2"):
+        await journal.submit(run(run_id))
+    await ask(approvals, question("a1"))
+    await ask(approvals, replace(question("a2"), run_id=RunId("r2")))
+    await journal.finish(RunId("r1"), turn_end("r1", await conversations.current("telegram:5")))
+
+    assert await approvals.expire() == 1
+
+    assert [one.id for one in await approvals.open_ones()] == ["a2"]
+
+
+# --- what follows ------------------------------------------------------------------------------
+
+
+async def test_a_decision_is_unsettled_until_all_that_follows_is_done(
+    approvals: SqliteApprovals, clock: StillClock
+) -> None:
+    for approval_id in ("a1", "a2", "a3"):
+        await ask(approvals, question(approval_id))
+    await approvals.decide("a2", Outcome.ONCE, by=ANN)
+    clock.move(1)
+    await approvals.decide("a1", Outcome.DENIED, by=ANN)
+
+    assert [one.id for one in await approvals.unsettled()] == ["a2", "a1"]
+    await approvals.settle("a2")
+    assert [one.id for one in await approvals.unsettled()] == ["a1"]
+    await approvals.settle("a1")
+    assert await approvals.unsettled() == []
+
+
+async def test_old_answers_go_and_what_a_turn_could_still_ask_for_stays(
+    approvals: SqliteApprovals, journal: SqliteJournal, clock: StillClock
+) -> None:
+    await journal.submit(run("r1"))
+    for approval_id, run_id in (("open", "r0"), ("waits", "r1"), ("old", "r0"), ("raw", "r0")):
+        await ask(approvals, replace(question(approval_id), run_id=RunId(run_id)))
+    for approval_id in ("waits", "old", "raw"):
+        await approvals.decide(approval_id, Outcome.ALWAYS, by=ANN)
+    for approval_id in ("waits", "old"):
+        await approvals.settle(approval_id)
+
+    assert await approvals.prune(START_MS) == 0
+    assert await approvals.prune(START_MS + 1) == 1
+
+    assert [await approvals.get(one) is None for one in ("open", "waits", "old", "raw")] == [
+        *(False, False, True, False)
+    ]
+    assert await approvals.is_always(ANN, "default", "exec")
+
+
+# --- for good ----------------------------------------------------------------------------------
+
+
+async def test_always_holds_for_this_person_this_agent_and_this_tool(
+    approvals: SqliteApprovals,
+) -> None:
+    await ask(approvals, question())
+
+    await approvals.decide("a1", Outcome.ALWAYS, by=BOB)
+
+    assert await approvals.is_always(ANN, "default", "exec")
+    assert not await approvals.is_always(BOB, "default", "exec")
+    assert not await approvals.is_always(ANN, "work", "exec")
+    assert not await approvals.is_always(ANN, "default", "execute")
+
+
+@pytest.mark.parametrize("outcome", [Outcome.ONCE, Outcome.DENIED])
+async def test_no_other_answer_is_for_good(approvals: SqliteApprovals, outcome: Outcome) -> None:
+    await ask(approvals, question())
+
+    await approvals.decide("a1", outcome, by=ANN)
+
+    assert not await approvals.is_always(ANN, "default", "exec")
+    assert await approvals.grants(ANN) == []
+
+
+async def test_what_was_agreed_to_for_good_is_listed_once_and_can_be_taken_back(
+    approvals: SqliteApprovals, path: Path, clock: StillClock
+) -> None:
+    for n, agent in enumerate(("work", "default", "default")):
+        await ask(approvals, replace(question(f"a{n}"), agent=agent))
+        await approvals.decide(f"a{n}", Outcome.ALWAYS, by=ANN)
+        clock.move(1)
+
+    assert await approvals.grants(ANN) == [
+        Grant(person_id=ANN, agent="default", tool="exec", granted_ms=START_MS + 1_000),
+        Grant(person_id=ANN, agent="work", tool="exec", granted_ms=START_MS),
+    ]
+    assert await approvals.revoke(BOB, "exec") == 0
+    assert await approvals.revoke(ANN, "mail") == 0
+    assert await approvals.revoke(ANN, "exec") == 2
+    assert await approvals.revoke(ANN, "exec") == 0
+    assert await approvals.grants(ANN) == []
+    assert not await approvals.is_always(ANN, "default", "exec")
+    (kept,) = rows(path, "select count(*), min(revoked_ms) from standing_grants")
+    assert kept == (2, START_MS + 3_000), "who could do what, and until when, stays on record"
+
+
+async def test_what_was_taken_back_can_be_agreed_to_anew(approvals: SqliteApprovals) -> None:
+    await ask(approvals, question("a1"))
+    await approvals.decide("a1", Outcome.ALWAYS, by=ANN)
+    await approvals.revoke(ANN, "exec")
+    await ask(approvals, question("a2"))
+
+    await approvals.decide("a2", Outcome.ALWAYS, by=ANN)
+
+    assert await approvals.is_always(ANN, "default", "exec")
