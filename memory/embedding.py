@@ -141,9 +141,9 @@ class Cosines:
     """The cosine of each text, by its place in the list, with lowest and highest."""
 
     def __init__(self, values: Floats) -> None:
-        self._values = values
-        self.lowest = float(values.min(initial=1.0))
-        self.highest = float(values.max(initial=-1.0))
+        self._values = values.round(6)  # equal texts are equal, whatever is summed up first
+        self.lowest = float(self._values.min(initial=1.0))
+        self.highest = float(self._values.max(initial=-1.0))
 
     def __getitem__(self, place: int) -> float:
         return float(self._values[place])

@@ -26,6 +26,8 @@ QUERY_WORDS_MAX = 48
 ROWS_MAX = 12_000
 """Of an index of words that one query looks at, a microsecond each. In a large index its most
 common words are left out; they tell the least."""
+SPREAD_MIN = 0.01
+"""Between the lowest and the highest cosine; less is chance, and would be blown up."""
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -190,7 +192,7 @@ class _Scores:
         if self.by_meaning is None:
             return by_words + extra
         lowest, highest = self.by_meaning.lowest, self.by_meaning.highest
-        spread = (self.by_meaning[place] - lowest) / (highest - lowest or 1.0)
+        spread = (self.by_meaning[place] - lowest) / max(highest - lowest, SPREAD_MIN)
         share = self.weights.meaning
         return share * spread + (1 - share) * by_words + extra
 
@@ -296,9 +298,9 @@ def spaced(text: str) -> str:
     """A text as it is indexed: characters of scripts without blanks stand alone, so that any
     two of them can be looked for."""
     text = _HYPHENED.sub(_joined_too, storable(text).replace("_", " "))
-    if not is_unbordered(text):
-        return text
-    folded = fold(text)
+    folded = fold(text)  # as queries are: `Straße` is `strasse` in both
+    if not is_unbordered(folded):
+        return folded
     for run in sorted(set(unbordered_runs(folded)), key=len, reverse=True):
         folded = folded.replace(run, f" {' '.join(run)} ")
     return folded

@@ -1,0 +1,285 @@
+"""Finding things by words and meaning: what is found, in which order, and what is never raised."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import subprocess
+import sys
+import threading
+from datetime import date
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from memory.embedding import Embedding, Table
+from memory.search import (
+    FOR_MEMORY,
+    FOR_TOOLS,
+    ROWS_MAX,
+    Item,
+    Search,
+    Weights,
+    query_terms,
+)
+
+EMBEDDING = Embedding()
+PLAIN = Weights(subject=0.0, neighbours=0.0, context=0.0)
+
+FACTS = (
+    Item(id="cat", text="Anna has a cat named Miso.", subject="Anna"),
+    Item(id="job", text="Bob works as a nurse in a hospital.", subject="Bob"),
+    Item(id="trip", text="Anna flew to Lisbon.", subject="Anna", day=date(2025, 5, 7)),
+    Item(id="food", text="Bob is allergic to peanuts.", subject="Bob"),
+    Item(id="car", text="Carla bought an old automobile.", subject="Carla"),
+)
+
+
+def found(search: Search, query: str, k: int = 3) -> list[str]:
+    return [one.id for one in search.rank(query, k=k)]
+
+
+@pytest.fixture(scope="module")
+def facts() -> Search:
+    return Search(FACTS, embedding=EMBEDDING)
+
+
+@pytest.mark.parametrize(
+    ("query", "best"),
+    [
+        ("What is the name of Anna's pet?", "cat"),
+        ("Which foods must Bob avoid?", "food"),
+        ("who drives a vehicle", "car"),
+        ("Does somebody work in medicine?", "job"),
+        ("What happened in May 2025?", "trip"),
+    ],
+)
+def test_a_question_finds_the_fact_that_answers_it(facts: Search, query: str, best: str) -> None:
+    assert found(facts, query)[0] == best
+
+
+def test_without_embeddings_words_alone_find_what_shares_a_word() -> None:
+    search = Search(FACTS)
+
+    assert found(search, "peanuts") == ["food"]
+    assert found(search, "a motorised vehicle") == []
+    assert not search.has_meaning
+    assert {one.cosine for one in search.rank("Is Anna allergic?", k=5)} == {0.0}
+
+
+def test_english_endings_accents_and_hyphens_make_no_difference() -> None:
+    search = Search([Item(id="a", text="Sends e-mails from the café."), Item(id="b", text="Sun")])
+
+    assert found(search, "send") == found(search, "email") == found(search, "CAFE") == ["a"]
+
+
+def test_two_characters_of_a_script_without_blanks_are_found() -> None:
+    search = Search(
+        [
+            Item(id="weather", text="他每天查看北京的天气预报。"),
+            Item(id="music", text="他喜欢古典音乐。"),
+        ]
+    )
+
+    assert found(search, "天气") == ["weather"]
+    assert found(search, "音乐怎么样") == ["music"]
+
+
+def test_a_person_who_is_named_comes_before_others_of_whom_the_same_is_said() -> None:
+    items = [
+        Item(id="b", text="Plays chess on Sundays.", subject="Bob"),
+        Item(id="a", text="Plays chess on Sundays.", subject="Anna"),
+    ]
+    search = Search(items, embedding=EMBEDDING)
+
+    assert found(search, "When does Bob play chess?")[0] == "b"
+    assert found(search, "When does Anna play chess?")[0] == "a"
+
+
+def test_two_people_who_are_named_help_neither() -> None:
+    items = [
+        Item(id="1", text="Plays chess.", subject="Bob"),
+        Item(id="2", text="Plays chess.", subject="Anna"),
+    ]
+    ranked = Search(items).rank("Do Anna and Bob play chess?", k=2)
+
+    assert ranked[0].score == ranked[1].score
+
+
+def test_what_stands_beside_a_good_fit_is_found_with_it() -> None:
+    items = [
+        Item(id="1", text="Where shall we meet for the concert?"),
+        Item(id="2", text="At the fountain.", after="1"),
+        Item(id="3", text="At the bridge."),
+    ]
+    search = Search(items, weights=FOR_MEMORY)
+
+    assert found(search, "concert") == ["1", "2"]
+
+
+def test_a_title_counts_more_than_the_same_word_in_the_text() -> None:
+    items = [
+        Item(id="a", text="send message. Something about a parcel."),
+        Item(id="b", title="parcel", text="parcel. Something about send message."),
+    ]
+
+    assert found(Search(items, weights=FOR_TOOLS), "parcel")[0] == "b"
+
+
+def test_equal_scores_are_ordered_by_id() -> None:
+    items = [Item(id=id, text="the same words") for id in ("c", "a", "b")]
+
+    assert found(Search(items, embedding=EMBEDDING, weights=PLAIN), "same words") == ["a", "b", "c"]
+
+
+def test_an_id_that_is_doubled_is_refused() -> None:
+    with pytest.raises(ValueError, match="same id"):
+        Search([Item(id="a", text="one"), Item(id="a", text="two")])
+
+
+def test_a_list_without_items_finds_nothing() -> None:
+    assert Search([], embedding=EMBEDDING).rank("anything", k=5) == []
+
+
+def test_stop_words_are_left_out_unless_there_is_nothing_else() -> None:
+    assert query_terms("What is the name of my cat?") == ["name", "cat"]
+    assert query_terms("who am I") == ["who", "am", "i"]
+    assert query_terms("?!") == []
+
+
+def test_a_connection_that_is_given_holds_the_words_in_a_temporary_table() -> None:
+    connection = sqlite3.connect(":memory:")
+    try:
+        search = Search(FACTS, connection=connection)
+
+        assert found(search, "peanuts") == ["food"]
+        assert connection.execute("select count(*) from sqlite_master").fetchone() == (0,)
+    finally:
+        connection.close()
+
+
+def test_a_large_index_leaves_out_the_most_common_words_and_finds_the_rare_one() -> None:
+    items = [
+        Item(id=str(number), text=f"alpha beta gamma number{number}")
+        for number in range(ROWS_MAX + 1)
+    ]
+    search = Search(items)
+
+    assert found(search, "alpha beta gamma number77", k=1) == ["77"]
+    assert len(found(search, "alpha", k=5)) == 5
+
+
+def test_several_threads_may_search_at_once() -> None:
+    search = Search(FACTS, embedding=EMBEDDING)
+    expected = found(search, "allergic to peanuts")
+    results: list[list[str]] = []
+
+    def ask() -> None:
+        results.extend(found(search, "allergic to peanuts") for _ in range(20))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert results == [expected] * 80
+
+
+def test_an_embedding_that_cannot_be_loaded_is_told_once_and_words_serve() -> None:
+    def broken() -> Table:
+        raise OSError("the weights are damaged")
+
+    embedding = Embedding(load=broken)
+    with capture_logs() as logs:
+        searches = [Search(FACTS, embedding=embedding) for _ in range(3)]
+
+    assert [entry["event"] for entry in logs] == ["embedding_off"]
+    assert all(found(search, "peanuts") == ["food"] for search in searches)
+    assert embedding.likeness("one", ["two"]) is None
+
+
+def test_an_embedding_that_is_switched_off_loads_nothing() -> None:
+    def never() -> Table:
+        raise AssertionError("this must not be loaded")
+
+    embedding = Embedding(enabled=False, load=never)
+
+    assert embedding.table() is None
+    assert not embedding.is_loaded
+
+
+def test_likeness_tells_paraphrases_from_other_matters() -> None:
+    likeness = EMBEDDING.likeness(
+        "Anna likes green tea.",
+        ["Anna likes green tea.", "Anna enjoys green tea.", "The train leaves at noon."],
+    )
+
+    assert likeness is not None
+    assert likeness[0] == pytest.approx(1, abs=1e-5)
+    assert likeness[0] > likeness[1] > 0.7 > likeness[2]
+
+
+def test_loading_leaves_logging_and_environment_as_they_were() -> None:
+    program = (
+        "import logging, os\n"
+        "from memory.embedding import Embedding\n"
+        "before = dict(os.environ)\n"
+        "assert Embedding().table() is not None\n"
+        "root = logging.getLogger()\n"
+        "print(root.handlers, root.level == logging.WARNING, dict(os.environ) == before)\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout.strip() == "[] True True"
+    assert logging.getLogger().level != logging.INFO
+
+
+def test_importing_the_search_loads_no_heavy_library() -> None:
+    program = (
+        "import sys, memory.search\n"
+        "print(sorted({'numpy', 'wordllama', 'requests', 'tokenizers'} & set(sys.modules)))\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout.strip() == "[]"
+
+
+ANY_TEXT = st.text(max_size=60) | st.sampled_from(
+    ['"', "AND OR NOT", "a*", "b^2", "\ud800", "{x}:"]
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=st.lists(ANY_TEXT, max_size=8), query=ANY_TEXT, k=st.integers(0, 12))
+def test_whatever_is_written_and_asked_nothing_is_raised(
+    texts: list[str], query: str, k: int
+) -> None:
+    items = [
+        Item(id=str(number), text=text, title=text, subject=text, after=str(number - 1))
+        for number, text in enumerate(texts)
+    ]
+
+    for embedding in (None, EMBEDDING):
+        ranked = Search(items, embedding=embedding).rank(query, k=k)
+
+        assert len(ranked) <= k
+        assert len({one.id for one in ranked}) == len(ranked)
+        scores = [round(one.score, 6) for one in ranked]
+        assert scores == sorted(scores, reverse=True)
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=st.text(alphabet="abcXYZéßñЖждя天气预報ひらがな한국 -'_.", min_size=1, max_size=30))
+def test_a_text_is_found_by_itself(text: str) -> None:
+    search = Search([Item(id="other", text="12345"), Item(id="this", text=text)])
+
+    assert found(search, text) == (["this"] if query_terms(text) else [])
