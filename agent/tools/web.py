@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,9 +16,10 @@ from agent.text import clean
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
 from agent.web.addresses import URL_CHARS_MAX, WebUrl, parse_url, with_scheme
-from agent.web.article import Article, article
+from agent.web.article import Article
 from agent.web.charsets import text_of
 from agent.web.client import Fetched, OtherKind, WebClient, WebRequest
+from agent.web.reading import PageReader
 from agent.web.search import Found, SearchService
 
 PAGE_CHARS = 13_700
@@ -30,8 +30,6 @@ URL_SHOWN_CHARS = 400
 KEPT_S = 600.0
 KEPT_PER_PERSON = 8
 KEPT_CHARS_MAX = 8_000_000
-ARTICLE_S = 15.0
-ARTICLES_AT_ONCE = 2
 QUERY_CHARS_MAX = 400
 HITS_MAX = 10
 
@@ -105,7 +103,7 @@ class WebFetch:
     def __init__(self, client: WebClient, clock: Clock) -> None:
         self._client = client
         self._kept = KeptPages(clock)
-        self._articles = asyncio.Semaphore(ARTICLES_AT_ONCE)
+        self._reader = PageReader()
 
     def needs(self, arguments: WebFetchArguments, caller: Caller) -> Needs:
         """Its address as it was written, since that is how it can have been seen: an address can
@@ -145,19 +143,8 @@ class WebFetch:
         if kind not in _HTML:
             text = clean(text_of(answer.body, answer.charset, may_name_its_own="xml" in kind))
             return _page(answer.url, Article(markdown=text.strip()))
-        return _page(answer.url, await self._article(answer))
-
-    async def _article(self, answer: Fetched) -> Article:
-        """In a thread, which cannot be ended: `article` reads no more than it can do in time, and
-        no more than two are at it."""
-        text = text_of(answer.body, answer.charset)
-        try:
-            async with asyncio.timeout(ARTICLE_S), self._articles:
-                return await asyncio.to_thread(article, text, url=str(answer.url))
-        except TimeoutError as error:
-            raise WebFailed(
-                f"The page of {answer.url.host} is so tangled that it could not be read in time."
-            ) from error
+        html = text_of(answer.body, answer.charset)
+        return _page(answer.url, await self._reader.article(html, url=str(answer.url)))
 
 
 def _page(url: WebUrl, found: Article) -> WebPage:

@@ -292,9 +292,9 @@ class AllowedHosts:
 
 
 def _covers(where: str | IPNetwork, host: str, address: IPAddress) -> bool:
-    if not isinstance(where, str):
-        return address in where or embedded_in(address) in where
     inner = embedded_in(address) or address
+    if not isinstance(where, str):
+        return address in where or inner in where
     opened = not (inner.is_link_local or inner.is_multicast or inner.is_unspecified)
     return where == host and opened
 

@@ -1,7 +1,7 @@
 """A page's HTML as markdown: its text with headings, lists, tables, code and links, without menus.
 
-The one module that knows the library for it. Blocking, and bounded in time by what it reads: call
-`article` in a thread. Used by the web tools.
+The one module that knows the library for it. Pure, and slow for pages that are made to be slow:
+`agent.web.reading` runs it in a process that can be ended.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from agent.errors import Permanent
-from agent.text import clean
+from agent.text import clean, without_surrogates
 
 if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions
 
 HTML_CHARS_MAX = 3_000_000
 TAGS_MAX = 60_000
-"""Opening tags that are read of a page. The library takes time with the square of the depth of
-nesting for some tags: 60,000 in one another were two seconds, four times as many a minute."""
+"""Opening tags that are read of a page. Some of them cost time with the square of their depth:
+60,000 in one another were two seconds, four times as many a minute."""
 HEAD_CHARS = 200_000
 TITLE_CHARS_MAX = 300
 THIN_CHARS = 200
@@ -76,7 +76,8 @@ class Article:
 
 def article(html: str, *, url: str) -> Article:
     """The text of a page; links are made absolute by `url`. Raises NotReadable."""
-    read = _bounded(html.replace("\x00", ""))
+    html = without_surrogates(html.replace("\x00", ""))
+    read = _bounded(html)
     markdown = _markdown(read, url, _UNWANTED, drop_forms=True)
     if len(markdown) < THIN_CHARS:
         # Some sites put all of a page into a form, or its text into what looks like a menu.
@@ -142,19 +143,20 @@ def _converted(html: str, options: ConversionOptions) -> Any:
 # --- title and date ----------------------------------------------------------------------------
 
 _DATES = (
-    "article-published_time",
-    "article:published_time",
-    "published_time",
+    "article.published.time",
+    "published.time",
     "datepublished",
     "date",
     "dc.date",
     "dc.date.issued",
+    "date.issued",
     "dcterms.created",
-    "parsely-pub-date",
+    "parsely.pub.date",
     "pubdate",
     "publishdate",
-    "citation_publication_date",
+    "citation.publication.date",
 )
+"""Names of meta tags, whatever stands between their words."""
 
 
 def _head(html: str) -> tuple[str, str]:
@@ -163,7 +165,7 @@ def _head(html: str) -> tuple[str, str]:
 
     found = _converted(html[:HEAD_CHARS], ConversionOptions(extract_metadata=True)).metadata
     document = found.document
-    tags = {name.lower(): text for name, text in document.meta_tags.items()}
+    tags = {re.sub("[-_:]", ".", name.lower()): text for name, text in document.meta_tags.items()}
     social = {name.lower(): text for name, text in document.open_graph.items()}
     title = social.get("title") or document.title or ""
     linked = [_linked_date(part.raw_json) for part in found.structured_data]

@@ -94,9 +94,10 @@ class ClientOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebRequest:
-    """One fetch. `types` are patterns of the content types that are wanted (none: all), such
-    as `image/*`; the body of another is not read. `secrets` are headers that no other host may see: with them, a redirect elsewhere is refused.
-    `also` adds to the places that may be reached, for a service that the owner named."""
+    """One fetch. `types` are patterns of the content types that are wanted (none: all), such as
+    `image/*`; the body of another is not read. `secrets` are headers that no other host may see:
+    with them, a redirect elsewhere is refused. `also` adds to the places that may be reached, for
+    a service that the owner named."""
 
     url: str
     method: str = "GET"

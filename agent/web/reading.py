@@ -1,0 +1,91 @@
+"""Makes a page into text in a process of its own, which is ended when it takes too long.
+
+A thread could not be ended, and some pages keep the library busy for minutes (200,000 attributes on
+one tag were six seconds, and cost grows with the square). The process has an empty environment and
+bounds on time and memory, so that a page can harm neither the bot nor what it holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from agent.errors import Temporary
+from agent.web.article import HTML_CHARS_MAX, Article, NotReadable, article
+
+READ_S = 15.0
+CPU_S = 12
+MEMORY_BYTES = 2_000_000_000
+AT_ONCE = 2
+_CODE = f"import {__name__}; {__name__}.main()"
+_ROOT = Path(__file__).parents[2]
+
+
+class TooTangled(Temporary):
+    """The page could not be read in time."""
+
+
+class PageReader:
+    """Reads pages, a few at once. `read_s` is the limit of one, in seconds."""
+
+    def __init__(self, *, read_s: float = READ_S) -> None:
+        self._read_s = read_s
+        self._places = asyncio.Semaphore(AT_ONCE)
+
+    async def article(self, html: str, *, url: str) -> Article:
+        """The text of a page. Raises TooTangled, NotReadable."""
+        asked = json.dumps({"html": html[: HTML_CHARS_MAX + 1], "url": url}).encode()
+        try:
+            async with asyncio.timeout(2 * self._read_s), self._places:
+                answer = await _ask(asked, self._read_s)
+        except TimeoutError as error:
+            raise TooTangled(
+                "The page is so tangled that its text could not be read in time; look for another "
+                "page that says the same."
+            ) from error
+        try:
+            return Article(**json.loads(answer))
+        except (ValueError, TypeError) as error:  # it ended without a word
+            raise NotReadable("The page could not be made into text.") from error
+
+
+async def _ask(asked: bytes, read_s: float) -> bytes:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-P", "-s", "-B", "-c", _CODE),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={"PYTHONPATH": str(_ROOT), "PYTHONUTF8": "1"},
+        cwd=_ROOT,
+    )
+    try:
+        async with asyncio.timeout(read_s):
+            answer, _ = await process.communicate(asked)
+        return answer
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+def main() -> None:
+    """The process: a page on standard input, its text on standard output, both as JSON."""
+    _bound_itself()
+    asked = json.loads(sys.stdin.buffer.read())
+    found = article(asked["html"], url=asked["url"])
+    sys.stdout.buffer.write(json.dumps(asdict(found)).encode())
+
+
+def _bound_itself() -> None:
+    """Where the system has such limits: they hold even if nobody is left to end the process."""
+    try:
+        import resource
+    except ImportError:
+        return
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

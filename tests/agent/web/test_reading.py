@@ -1,0 +1,76 @@
+"""Pages are read in a process that ends, whatever the page does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from agent.web.article import Article
+from agent.web.reading import PageReader, TooTangled
+
+URL = "https://paper.example/"
+SLOW = "<p " + " ".join(f"a{n}=1" for n in range(250_000)) + ">x"
+"""A page that would keep the library busy for a long time."""
+
+
+def children() -> set[str]:
+    me = os.getpid()
+    return set(Path(f"/proc/{me}/task/{me}/children").read_text().split())
+
+
+async def test_a_page_is_read_as_it_would_be_here() -> None:
+    read = await PageReader().article("<title>Ä</title><p>Ö <a href=/x>ü</a> \ud800</p>", url=URL)
+
+    assert read == Article(markdown="Ö [ü](https://paper.example/x) \ufffd", title="Ä")
+
+
+async def test_a_page_that_takes_too_long_is_given_up_and_its_process_ended() -> None:
+    before = children()
+    started = time.monotonic()
+
+    with pytest.raises(TooTangled, match="could not be read in time"):
+        await PageReader(read_s=1.0).article(SLOW, url=URL)
+
+    assert time.monotonic() - started < 10
+    assert children() <= before
+
+
+async def test_a_reading_that_is_cancelled_ends_its_process() -> None:
+    before = children()
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1.0):
+            await PageReader().article(SLOW, url=URL)
+
+    assert children() <= before
+
+
+async def test_the_process_knows_nothing_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "secret")
+    reading = asyncio.create_task(PageReader(read_s=5.0).article(SLOW, url=URL))
+    environment = ""
+    while not environment and not reading.done():
+        await asyncio.sleep(0.05)
+        for child in children():
+            environment = Path(f"/proc/{child}/environ").read_text()
+
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+
+    assert "PYTHONPATH" in environment
+    assert "secret" not in environment
+
+
+async def test_some_pages_at_once_are_all_read() -> None:
+    reader = PageReader()
+
+    read = await asyncio.gather(*(reader.article(f"<p>{n}</p>", url=URL) for n in range(6)))
+
+    assert [each.markdown for each in read] == [str(n) for n in range(6)]
