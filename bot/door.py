@@ -411,17 +411,17 @@ class Door:
         if in_group and not self._access.is_admitted(pressed.address):
             await self._end(event, InboxState.REFUSED, reason="chat not admitted")
             return
-        prefix = pressed.data.partition(":")[0]
-        text = await self._pressed(prefix, pressed, person)
+        text = await self._pressed(pressed, person)
         await self._end(event, InboxState.COMMAND, reason="button")
         log.info("door.pressed", inbox=event.id, lane=pressed.address.key)
         if isinstance(channel, AnswersPresses):
             self._spawn(channel.answered(pressed, text), name="press answered")
             await asyncio.sleep(0)
 
-    async def _pressed(self, prefix: str, pressed: Pressed, person: Person) -> str:
+    async def _pressed(self, pressed: Pressed, person: Person) -> str:
+        prefix, colon, _ = pressed.data.partition(":")
         press = self._presses.get(prefix)
-        if press is None:
+        if press is None or not colon:
             return NO_LONGER
         try:
             return await press(pressed, person)

@@ -1,0 +1,133 @@
+"""Doors and outboxes over a real database and a real channel, for tests of buttons: a process that
+can be ended and begun anew. What stands behind the buttons is a question that is answered once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from agent.errors import Permanent
+from agent.messages import OutboxId, Role
+from agent.stored import Button, NewMessage, Person
+from bot.access import Access
+from bot.channel import Channel, Pressed
+from bot.clock import SystemClock
+from bot.door import Door, Press
+from bot.outbox import Outbox
+from memory.database import Database
+from memory.inbox import SqliteInbox
+from memory.outbox import SqliteOutbox
+from memory.people import SqlitePeople
+
+CARD = "May I run **ls -la**?"
+ALLOW, DENY = "ask:1:yes", "ask:1:no"
+ROWS = (
+    (
+        Button(label="Allow once", data=ALLOW, style="good"),
+        Button(label="Deny", data=DENY, style="bad"),
+    ),
+)
+OUTCOME = "Allowed once by the owner: ls -la"
+
+
+class Question:
+    """Answered by the owner, once. `calls` are all presses, `answers` what had an effect."""
+
+    def __init__(self) -> None:
+        self.calls: list[Pressed] = []
+        self.answers: list[str] = []
+        self.outcome = ""
+
+    async def press(self, pressed: Pressed, person: Person) -> str:
+        self.calls.append(pressed)
+        if person.role is not Role.OWNER:
+            return "Only the owner may answer this."
+        if self.answers:
+            return "This was answered already."
+        self.answers.append(pressed.data)
+        return "Noted."
+
+
+async def fails(pressed: Pressed, person: Person) -> str:
+    """A press that cannot be acted on."""
+    raise Permanent("The approval is gone. Ask again.")
+
+
+@dataclass(slots=True, kw_only=True)
+class Process:
+    """What one process has open."""
+
+    door: Door
+    outbox: Outbox
+    store: SqliteOutbox
+    access: Access
+    inbox: SqliteInbox
+    database: Database
+
+    async def card(self, lane: str, text: str = CARD) -> OutboxId:
+        """A message with buttons, once it was sent."""
+        outbox_id = await self.outbox.post(NewMessage(lane=lane, text=text, buttons=ROWS))
+        await self.sent()
+        return outbox_id
+
+    async def revised(self, outbox_id: OutboxId, text: str = OUTCOME) -> None:
+        """The message reads otherwise."""
+        await self.outbox.revise(outbox_id, text)
+        await self.sent()
+
+    async def sent(self) -> None:
+        """Nothing is on its way any more."""
+        async with asyncio.timeout(10):
+            await self.outbox.idle()
+
+    async def events(self) -> list[tuple[Any, ...]]:
+        """State, reason and whether anything of it is kept, of all events in order."""
+        sql = "select state, reason, payload is not null from inbox order by id"
+        return await self.database.read(lambda c: c.execute(sql).fetchall())
+
+
+@asynccontextmanager
+async def process(
+    folder: Path,
+    channel: Channel,
+    presses: Mapping[str, Press],
+    *,
+    people: tuple[str, ...] = (),
+    resume: bool = True,
+) -> AsyncIterator[Process]:
+    """A process from its start to its end; `people` are let in first, the owner before all."""
+    clock = SystemClock()
+    channels = {channel.name: channel}
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(
+            Database.open(folder / "hearthbot.db", clock=clock)
+        )
+        access = Access(SqlitePeople(database), policy="pairing", allowed=(), clock=clock)
+        await access.load()
+        for address in people:
+            await access.approve(address)
+        store, inbox = SqliteOutbox(database), SqliteInbox(database)
+        outbox = await stack.enter_async_context(Outbox(store, channels, clock=clock))
+        nobody = cast(Any, None)  # a press asks neither the engine nor the history
+        door = await stack.enter_async_context(
+            Door(
+                inbox,
+                access,
+                nobody,
+                nobody,
+                outbox,
+                command_tools=nobody,
+                clock=clock,
+                presses=presses,
+            )
+        )
+        await outbox.start()
+        if resume:
+            await door.resume(channels)
+        yield Process(
+            door=door, outbox=outbox, store=store, access=access, inbox=inbox, database=database
+        )
