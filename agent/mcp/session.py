@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -223,7 +224,7 @@ class Connection:
         words = LastWords()
         try:
             # In a thread: the loop has other things to do meanwhile.
-            await asyncio.to_thread(importlib.import_module, SDK)
+            await asyncio.to_thread(_load)
             await self._held_open(words)
         except ServerDown as error:
             return str(error)
@@ -374,6 +375,13 @@ class Connection:
                     self._nudged(stale=True)
         except (MCPError, ListenNotSupportedError, SubscriptionLost, TimeoutError):
             _log.debug("mcp.not_listening", server=self._options.name)
+
+
+def _load() -> None:
+    """Imports the SDK, without its own log: that would hold what servers and tools say."""
+    importlib.import_module(SDK)
+    for name in (SDK, "httpx2"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _trouble() -> tuple[type[Exception], ...]:

@@ -1,5 +1,6 @@
 """An MCP server without an SDK, of the protocol of 2025: it lists whatever ODD_TOOLS holds, raw,
-and answers each call with its arguments. RAW_RESULT is the result of a call, where it is set."""
+and answers each call with its arguments. RAW_RESULT is the result of a call, where it is set, and RAW_JUNK a line
+before each answer."""
 
 from __future__ import annotations
 
@@ -30,6 +31,8 @@ def result_of(method: str, params: dict[str, Any]) -> Any:
 
 
 def send(message: dict[str, Any]) -> None:
+    if "RAW_JUNK" in os.environ:
+        print(os.environ["RAW_JUNK"], flush=True)
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 
 

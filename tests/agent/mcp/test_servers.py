@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import signal
 from dataclasses import replace
@@ -563,3 +564,16 @@ async def test_a_result_that_nobody_can_read_is_a_failure_of_the_call(
 
     assert not told.ok
     assert "raw__x" in told.content
+
+
+async def test_what_is_no_message_is_passed_over_and_logged_nowhere(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = lists(tmp_path / "t.json", tool("x"))
+    caplog.set_level(logging.INFO)
+
+    async with running(tmp_path, raw(ODD_TOOLS=source, RAW_JUNK="my private words")) as mcp:
+        result = await called(mcp, "raw__x", said="my private wish")
+
+    assert result.ok
+    assert "private" not in caplog.text
