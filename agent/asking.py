@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 
 import structlog
 
+from agent.buckets import RateBuckets
+from agent.budget import Budget
+from agent.charging import charge_of
 from agent.errors import AssistantError, ContextTooLong, StorageError
 from agent.guards import VisibleText, visible
 from agent.history import repair, shorten_before, text_of
@@ -27,6 +30,7 @@ from agent.ports import (
 )
 from agent.prefix import Part, Prefix, compare, entry_parts, tools_part
 from agent.request import ModelRequest
+from agent.spending import SpendingRefused, Verdict
 from agent.taint import fenced
 from agent.tools.toolbox import Toolbox
 from agent.transcript import (
@@ -60,6 +64,8 @@ class AskingOptions:
     temperature: float = 0.4
     max_output_tokens: int = 8_192
     redact: Callable[[str], str] = str
+    cheap_model: str = ""
+    """Asked in place of the usual one where a budget has room for no more; empty: there is none."""
 
 
 class Asking:
@@ -75,7 +81,10 @@ class Asking:
         toolbox: Toolbox,
         library: Library,
         options: AskingOptions,
+        budget: Budget | None = None,
+        rates: RateBuckets | None = None,
     ) -> None:
+        """Without `budget` calls are neither counted nor bounded."""
         self._models = models
         self._conversations = conversations
         self._drafts = drafts
@@ -85,6 +94,9 @@ class Asking:
         self._temperature = options.temperature
         self._max_output_tokens = options.max_output_tokens
         self._redact = options.redact
+        self._cheap_model = options.cheap_model
+        self._budget = budget
+        self._rates = rates
         self._systems: dict[str, str] = {}
         self._encodings = Encodings()
 
@@ -105,7 +117,8 @@ class Asking:
         draft = self._drafts.open(ctx.run_id, turn.message.address)
         try:
             await self._require_fit(model, request)
-            answer = await model.answer(request, on_text=_Stream(draft, question["shown"]))
+            stream = _Stream(draft, question["shown"])
+            answer = await self._paid_for(ctx, turn, model, request, facts, stream)
         except StorageError:
             raise
         except AssistantError as error:
@@ -129,6 +142,54 @@ class Asking:
         if question["auto_invoke"] and not answer.calls:
             facts["unhelpful"] = self._is_unhelpful(answer.text, turn.message.text)
         return facts | {"answer": to_json(answer)}
+
+    async def _paid_for(
+        self,
+        ctx: TurnContext,
+        turn: TurnInput,
+        model: Model,
+        request: ModelRequest,
+        facts: Json,
+        stream: _Stream,
+    ) -> Answered:
+        """The answer, if what it may cost is there: asked before the call, settled after it
+        (SPEC §13). Raises SpendingRefused with a sentence for the person."""
+        if self._budget is None:
+            return await self._at_its_pace(model, request, facts["prefix"]["tokens"], stream)
+        allowed = await self._budget.before(
+            charge_of(ctx.run_id, turn),
+            model=model.name,
+            cheap_model=self._cheap_model,
+            tokens_in=facts["prefix"]["tokens"],
+            tokens_out=request.max_output_tokens,
+        )
+        reservation = allowed.reservation
+        if allowed.verdict is Verdict.REFUSE or reservation is None:
+            raise SpendingRefused(allowed.words)
+        if allowed.model != model.name:
+            model = await self._models.named(allowed.model)
+        bounded = replace(
+            request, max_output_tokens=min(request.max_output_tokens, allowed.tokens_out)
+        )
+        try:
+            answer = await self._at_its_pace(model, bounded, facts["prefix"]["tokens"], stream)
+        except BaseException as error:
+            self._budget.ended(reservation, error)
+            raise
+        await self._budget.after(reservation, answer.usage, model=answer.model)
+        return answer
+
+    async def _at_its_pace(
+        self, model: Model, request: ModelRequest, tokens: int, stream: _Stream
+    ) -> Answered:
+        """Not more often than its provider allows, where the settings say so."""
+        if self._rates is None:
+            return await model.answer(request, on_text=stream)
+        await self._rates.take(model.name, tokens)
+        answer = await model.answer(request, on_text=stream)
+        if used := answer.usage.prompt + answer.usage.completion:
+            self._rates.correct(model.name, estimated=tokens, actual=used)
+        return answer
 
     async def _compared(self, turn: TurnInput, question: Json, request: ModelRequest) -> Json:
         """The guard of the prefix, and the one log line of this prompt."""

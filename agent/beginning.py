@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field, replace
 
 import structlog
 
+from agent.budget import Budget
+from agent.charging import charge_of
 from agent.choosing import Choosing
 from agent.gathering import Gathered, Gathering, Occasion
 from agent.history import estimate_tokens, shorten_before, shortening_step, window
@@ -24,6 +26,7 @@ from agent.prefix import Part, entry_parts, part_of, tools_part
 from agent.prompt import Placement, Prompt, assemble, demo_prompt
 from agent.request import ModelTraits, PromptLayer, Stability, ToolSpec
 from agent.scene import PromptKind
+from agent.spending import Level
 from agent.taint import fenced, tainted_by
 from agent.tools.selection import Selection, temperature
 from agent.tools.toolbox import Toolbox
@@ -35,6 +38,9 @@ WINDOW_SHARE_MAX = 0.6
 """Share of a model's window that history may take, and as much for the prompt (SPEC §5)."""
 
 FITTING_TRIES = 3
+
+LEAN_PROMPT_TOKENS = 1_500
+"""Of all layers together, where a budget is near its end (SPEC §13)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +136,7 @@ class Beginning:
         models: Models,
         *,
         options: PromptOptions,
+        budget: Budget | None = None,
     ) -> None:
         self._conversations = conversations
         self._gathering = gathering
@@ -137,15 +144,23 @@ class Beginning:
         self._choosing = choosing
         self._models = models
         self._options = options
+        self._budget = budget
         self._told_missing: set[str] = set()
 
     async def __call__(self, ctx: TurnContext, payload: Json) -> Json:
         """The output is read back by `agent.loop.Begun`, and by whoever looks back (`Traces`)."""
-        plan = await self.plan(await self._occasion(TurnInput.from_json(payload)))
+        turn = TurnInput.from_json(payload)
+        plan = await self.plan(await self._occasion(turn), is_lean=await self._is_lean(ctx, turn))
         await self._conversations.keep_text(plan.prompt.digest, plan.prompt.system)
         self._choosing.remember(plan.gathered.scene.turn, plan.selection)
         self._warn_of_missing(plan)
         return _as_json(plan)
+
+    async def _is_lean(self, ctx: TurnContext, turn: TurnInput) -> bool:
+        """Whether a budget is so near its end that the prompt has to be a small one."""
+        if self._budget is None:
+            return False
+        return await self._budget.level(charge_of(ctx.run_id, turn)) is Level.LEAN
 
     async def _occasion(self, turn: TurnInput) -> Occasion:
         if turn.task is not None:
@@ -156,7 +171,7 @@ class Beginning:
             return Occasion(turn=replace(turn, conversation=here))
         return Occasion(turn=turn)
 
-    async def plan(self, occasion: Occasion) -> Plan:
+    async def plan(self, occasion: Occasion, *, is_lean: bool = False) -> Plan:
         """What would be sent now. Raises StorageError."""
         model = await self._models.at(occasion.turn.message.address.key)
         history = await self._conversations.history(occasion.turn.conversation)
@@ -184,6 +199,7 @@ class Beginning:
             entries = tuple(fenced(one) for one in shorten_before(sent, shortened_to))
             history_tokens = sum(part.tokens for part in entry_parts(entries))
             room = self._room(traits, fits - around + words, history_tokens + words)
+            room = min(room, LEAN_PROMPT_TOKENS) if is_lean else room
             prompt = assemble(
                 gathered.scene,
                 sent_contexts=[entry.text for entry in entries if isinstance(entry, Context)],

@@ -58,6 +58,8 @@ class Choosing:
 
     async def choose(self, gathered: Gathered, history: History, *, is_step: bool) -> Selection:
         """What is offered for this message. Changes nothing."""
+        if not gathered.thinking.is_small_talk:
+            await self._toolbox.ready()
         scene = gathered.scene
         turn = scene.turn
         unattended = scene.kind in UNATTENDED

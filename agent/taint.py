@@ -7,12 +7,13 @@ loop and the steps of a turn.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from agent.headings import DOCUMENTS, UNTRUSTED_CLOSE, UNTRUSTED_OPEN, disarmed
-from agent.transcript import Answered, Context, Entry, Note, Said, ToolResult
+from agent.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult
 
 
 def fenced(entry: Entry) -> Entry:
@@ -43,27 +44,51 @@ def tainted_by(entries: Iterable[Entry], *, person_id: str) -> str:
     return ""
 
 
+LINKS_FROM = frozenset({"web_fetch", "web_search"})
+"""Tools whose results may name the next address. What another one returns can be the model's own
+words come back: a file that it wrote, an error that quotes its argument, a subagent's answer."""
+
+NOBODY = ("agent:", "task-")
+"""How `Said.by` begins where no person spoke: the task of a subagent, the report of one."""
+
+
 def has_seen(entries: Sequence[Entry], target: str) -> bool:
-    """Whether a URL or an address stands in what was said or read, word for word.
+    """Whether a URL or an address stands in what a person said or a page named, word for word.
 
     A longer one in which it is a part does not count: else a page that lists beginnings could have
-    the rest filled in. What the model said, or called, itself counts neither.
+    the rest filled in. What a model wrote never counts, by whichever way it came back.
     """
     needle = _bare(target)
     if not needle:
         return False
     whole = re.compile(rf"(?<![\w.@%/-]){re.escape(needle)}/?(?![\w%=&/?#+~-]|[.,:;@!][\w%])")
-    return any(whole.search(_plain(text)) for entry in entries for text in _read(entry))
+    return any(whole.search(_plain(text)) for text in _read(entries))
 
 
-def _read(entry: Entry) -> tuple[str, ...]:
-    match entry:
-        case Said():
-            return entry.text, entry.quote
-        case ToolResult():
-            return (entry.content,)
-        case Answered() | Note() | Context():
-            return ()
+def _read(entries: Sequence[Entry]) -> Iterator[str]:
+    """Texts that no model wrote."""
+    names: dict[str, str] = {}
+    for entry in entries:
+        match entry:
+            case Answered():
+                names.update((call.id, called_name(call)) for call in entry.calls)
+            case ToolResult(ok=True, untrusted=True) if names.get(entry.call_id) in LINKS_FROM:
+                yield entry.content
+            case Said(by=by) if not by.startswith(NOBODY):
+                yield entry.text
+            case _:
+                pass
+
+
+def called_name(call: ToolCall) -> str:
+    """The tool that a call means: that within a tool_call."""
+    if call.name != "tool_call":
+        return call.name
+    try:
+        inner = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return call.name
+    return str(inner.get("name", "")) if isinstance(inner, dict) else call.name
 
 
 _SCHEME = re.compile(r"\bhttps?://", re.IGNORECASE)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
+from typing import Protocol
 
 from agent.ports import Redo
 from agent.request import ToolSpec
@@ -18,30 +19,50 @@ from agent.transcript import ToolCall, ToolResult
 NEAREST_MAX = 3
 
 
+FOREIGN_READY_S = 5.0
+"""How long a turn waits for a server that is just starting; later turns have its tools."""
+
+
+class ForeignTools(Protocol):
+    """Tools of others, such as those of MCP servers; `agent.mcp.servers` is one."""
+
+    @property
+    def version(self) -> int:
+        """Another one whenever `tools` has changed."""
+
+    def tools(self) -> Sequence[Tool]:
+        """What there is now."""
+
+    def wake(self) -> None:
+        """Starts what is not started. Returns at once."""
+
+    async def settled(self, *, limit_s: float) -> None:
+        """Waits until each of them is up or has failed once, but no longer than this."""
+
+
 class Toolbox:
     """Tools in the order in which they are offered: our own, then those of others.
 
-    Those of others may change while the program runs (`replace_foreign`); a turn that is running
-    keeps the names it was offered, and is told when one is gone. Raises ValueError when a name is
-    doubled.
+    Those of others may change while the program runs; a turn that is running keeps the names it
+    was offered, and is told when one is gone. Raises ValueError when a name is doubled.
     """
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
+    def __init__(self, tools: Sequence[Tool], foreign: ForeignTools | None = None) -> None:
         self._own = _by_name(tools)
-        self._foreign: dict[str, Tool] = {}
+        self._source = foreign
+        self._version: int | None = None
+        self._known: dict[str, Tool] = {}
         self._specs: dict[str, ToolSpec] = {}
-        self.version = 0
-        """Grows with each change."""
-
-    def replace_foreign(self, tools: Sequence[Tool]) -> None:
-        """The tools of others as they are now. A name of ours is never taken over."""
-        self._foreign = _by_name([tool for tool in tools if tool.card.name not in self._own])
-        self._specs = {}
-        self.version += 1
 
     def tools(self) -> Sequence[Tool]:
         """All of them."""
         return [*self._own.values(), *self._foreign.values()]
+
+    async def ready(self) -> None:
+        """Sees to it that the tools of others are there, as far as they come up soon."""
+        if self._source is not None:
+            self._source.wake()
+            await self._source.settled(limit_s=FOREIGN_READY_S)
 
     @property
     def names(self) -> Collection[str]:
@@ -74,6 +95,16 @@ class Toolbox:
         except ArgumentsWrong as error:
             content = f"{call.name} was not run: {error}"
             return ToolResult(call_id=call.id, content=content, ok=False)
+
+    @property
+    def _foreign(self) -> dict[str, Tool]:
+        """Those of others as they are now. A name of ours is never taken over."""
+        if self._source is not None and self._source.version != self._version:
+            self._version = self._source.version
+            found = [tool for tool in self._source.tools() if tool.card.name not in self._own]
+            self._known = _by_name(found)
+            self._specs = {}
+        return self._known
 
     def _called(self, call: ToolCall) -> Tool | None:
         inner = self.resolved(call)
