@@ -1,0 +1,20 @@
+"""On whose account a turn's model calls go. Called by the steps `begin` and `model`."""
+
+from __future__ import annotations
+
+from agent.messages import Role, RunId, TurnInput
+from agent.spending import Charge, Purpose
+
+
+def charge_of(run_id: RunId, turn: TurnInput) -> Charge:
+    """A subagent's calls go on the person's account, and on a turn's budget of its own."""
+    return Charge(
+        purpose=Purpose.CHAT if turn.task is None else Purpose.SUBAGENT,
+        person_id=turn.person_id,
+        is_owner=turn.role is Role.OWNER,
+        lane=turn.message.address.key,
+        conversation=turn.conversation,
+        run_id=run_id,
+        agent="default",
+        time_zone=turn.time_zone,
+    )
