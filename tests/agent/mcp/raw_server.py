@@ -1,6 +1,6 @@
 """An MCP server without an SDK, of the protocol of 2025: it lists whatever ODD_TOOLS holds, raw,
-and answers each call with its arguments. RAW_RESULT is the result of a call, where it is set, and RAW_JUNK a line
-before each answer."""
+and answers each call with its arguments. RAW_RESULT is the result of a call, where it is set, and
+RAW_JUNK a line before each answer."""
 
 from __future__ import annotations
 
