@@ -57,6 +57,8 @@ def resolved(call: ToolCall) -> ToolCall:
     name = wanted.name.strip()
     if name == TOOL_CALL:
         raise ArgumentsWrong(f"{TOOL_CALL} cannot call itself. Name the tool that is meant.")
+    if not name:
+        raise ArgumentsWrong(f"{TOOL_CALL} names no tool. Give the exact name of one.")
     arguments = json.dumps(wanted.arguments, ensure_ascii=False)
     return replace(call, name=name, arguments=arguments)
 

@@ -244,7 +244,7 @@ def _fitting(
 def _is_close(one: Ranked, best: Ranked, ranking: _Ranking, options: SelectionOptions) -> bool:
     if ranking.cosine_best > 0:
         return one.cosine >= options.cosine_min
-    return one.score >= options.words_min * best.score
+    return 0 < one.score >= options.words_min * best.score
 
 
 def _ordered(

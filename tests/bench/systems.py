@@ -19,7 +19,7 @@ from memory.embedding import Embedding
 from memory.search import FOR_MEMORY, FOR_TOOLS, Item, Search
 
 Given = tuple[str, str, Mapping[str, Any]]
-_EMBEDDING = Embedding()
+EMBEDDING = Embedding()
 
 
 class MemorySystem:
@@ -41,7 +41,7 @@ class MemorySystem:
                 )
                 for id, text, meta in items
             ],
-            embedding=_EMBEDDING,
+            embedding=EMBEDDING,
             weights=FOR_MEMORY,
         )
 
@@ -70,7 +70,7 @@ class ToolSystem:
 def tool_search(texts: Sequence[ToolText]) -> Search:
     """The ranker of tools as the product builds it."""
     items = [Item(id=one.name, title=one.title, text=one.text) for one in texts]
-    return Search(items, embedding=_EMBEDDING, weights=FOR_TOOLS)
+    return Search(items, embedding=EMBEDDING, weights=FOR_TOOLS)
 
 
 def memory() -> MemorySystem:

@@ -1,0 +1,216 @@
+"""Reaching tools that were not offered, and never one that may not be had."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.messages import Role
+from agent.tools.arguments import ArgumentsWrong
+from agent.tools.discovery import discovery_tools, resolved
+from agent.tools.ranking import Rank, ToolRanking, ToolText
+from agent.tools.tool import Caller, Effect, ToolCard
+from agent.transcript import ToolResult
+from memory.search import FOR_TOOLS, Item, Search
+from tests.agent.tools.given import MEMBER, OWNER, call, run_tool
+from tests.bench.wishes import built_in, card
+
+CARDS = [
+    *built_in(),
+    replace(card("home__blinds", "Moves the blinds. Slowly."), group="home", server_about="House"),
+]
+
+
+class ByRole:
+    """Implements Available: members have nothing that acts outside."""
+
+    def __init__(self, cards: Sequence[ToolCard]) -> None:
+        self._cards = cards
+
+    def cards(self, caller: Caller) -> Sequence[ToolCard]:
+        if caller.role is Role.OWNER:
+            return self._cards
+        return [one for one in self._cards if one.effect is Effect.NONE]
+
+
+def by_words(texts: Sequence[ToolText]) -> Search:
+    items = [Item(id=one.name, title=one.title, text=one.text) for one in texts]
+    return Search(items, weights=FOR_TOOLS)
+
+
+async def ask(
+    name: str, arguments: object, *, cards: Sequence[ToolCard] = CARDS, caller: Caller = OWNER
+) -> ToolResult:
+    tools = discovery_tools(ByRole(cards), Rank(ToolRanking(by_words), lambda: cards))
+    tool = next(one for one in tools if one.card.name == name)
+    return await run_tool(tool, call(name, arguments), caller)
+
+
+async def test_the_groups_are_listed_with_their_counts() -> None:
+    result = await ask("tool_categories", {})
+
+    lines = result.content.splitlines()
+    assert "files (6)" in lines
+    assert "home (5): House" in lines
+    assert lines == sorted(lines)
+
+
+async def test_a_group_is_listed_a_line_for_each_tool() -> None:
+    result = await ask("tool_list", {"group": "Home"})
+
+    assert "home__blinds: Moves the blinds" in result.content.splitlines()
+    assert "read_file" not in result.content
+
+
+async def test_a_group_that_does_not_exist_is_answered_with_those_that_do() -> None:
+    result = await ask("tool_list", {"group": "kitchen"})
+
+    assert not result.ok
+    assert "There is no group 'kitchen' here" in result.content
+    assert "schedule" in result.content
+
+
+async def test_a_long_group_is_cut_and_says_so() -> None:
+    many = [card(f"tool{number}", "one of many") for number in range(150)]
+
+    result = await ask("tool_list", {"group": "files"}, cards=many)
+
+    assert "and 50 more" in result.content
+
+
+async def test_a_tool_is_found_by_what_is_to_be_done() -> None:
+    result = await ask("tool_search", {"query": "merge a pull request"})
+
+    assert result.content.startswith("github__merge_pull_request: Merges a pull request")
+    assert "tool_call" in result.content.splitlines()[-1]
+
+
+async def test_nothing_found_points_to_the_groups() -> None:
+    result = await ask("tool_search", {"query": "xyzzy"})
+
+    assert result.ok
+    assert "tool_categories" in result.content
+
+
+async def test_a_tool_is_described_with_its_schema() -> None:
+    tool = card("weigh", "Weighs a parcel.", parcel="Its number.")
+
+    result = await ask("tool_describe", {"name": " weigh "}, cards=[tool])
+
+    assert "Weighs a parcel." in result.content
+    line = next(line for line in result.content.splitlines() if line.startswith("Arguments: "))
+    assert json.loads(line.removeprefix("Arguments: ")) == tool.spec().parameters
+
+
+async def test_an_unknown_tool_is_answered_with_the_nearest() -> None:
+    result = await ask("tool_describe", {"name": "read_fil"})
+
+    assert not result.ok
+    assert "Nearest: read_file" in result.content
+
+
+async def test_nobody_sees_a_tool_that_they_may_not_have() -> None:
+    secret = replace(card("launch", "Launches the rocket."), effect=Effect.OUTSIDE, group="space")
+    cards = [*CARDS, secret]
+
+    answers = [
+        await ask("tool_categories", {}, cards=cards, caller=MEMBER),
+        await ask("tool_list", {"group": "space"}, cards=cards, caller=MEMBER),
+        await ask("tool_search", {"query": "launch the rocket"}, cards=cards, caller=MEMBER),
+        await ask("tool_describe", {"name": "launch"}, cards=cards, caller=MEMBER),
+    ]
+
+    assert not any("Launches" in one.content or "space (" in one.content for one in answers)
+    found = await ask("tool_search", {"query": "launch the rocket"}, cards=cards)
+    assert "launch: Launches the rocket" in found.content
+
+
+async def test_descriptions_of_others_stay_on_their_line_and_within_bounds() -> None:
+    loud = card("loud", "First\nline\x1b[31m " + "long " * 200)
+
+    result = await ask("tool_list", {"group": "files"}, cards=[loud])
+
+    line = result.content.splitlines()[0]
+    assert line.startswith("loud: First line long")
+    assert len(line) < 220
+
+
+async def test_tool_call_itself_is_never_run() -> None:
+    result = await ask("tool_call", {"name": "exec", "arguments": {}})
+
+    assert not result.ok
+    assert "cannot be called in this way" in result.content
+
+
+# --- what is meant by a tool_call --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"name": "read_file", "arguments": {"path": "a.txt"}},
+        {"name": " read_file ", "arguments": '{"path": "a.txt"}'},
+        {"name": "read_file", "arguments": '```json\n{"path": "a.txt"}\n```'},
+        "{'name': 'read_file', 'arguments': {'path': 'a.txt'}}",
+    ],
+)
+def test_a_tool_call_becomes_the_call_that_is_meant(arguments: object) -> None:
+    inner = resolved(call("tool_call", arguments, id="c9"))
+
+    assert (inner.id, inner.name) == ("c9", "read_file")
+    assert json.loads(inner.arguments) == {"path": "a.txt"}
+
+
+@pytest.mark.parametrize("nothing", [{}, {"arguments": None}, {"arguments": ""}])
+def test_arguments_may_be_left_out(nothing: dict[str, object]) -> None:
+    inner = resolved(call("tool_call", {"name": "get_status", **nothing}))
+
+    assert json.loads(inner.arguments) == {}
+
+
+def test_any_other_call_is_as_it_was() -> None:
+    other = call("read_file", '{"path": broken')
+
+    assert resolved(other) is other
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"name": "tool_call", "arguments": {"name": "exec"}}, "cannot call itself"),
+        ({"name": " tool_call ", "arguments": {}}, "cannot call itself"),
+        ({"name": "exec", "arguments": '{"argv": ['}, "not a JSON object"),
+        ({"name": "exec", "arguments": "[1]"}, "not a JSON object"),
+        ({"name": "exec", "arguments": [1]}, "'arguments'"),
+        ({"arguments": {}}, "'name' is missing"),
+        ({"name": "exec", "argv": ["ls"]}, "unknown parameter 'argv'"),
+        ("no json", "not a JSON object"),
+        ({"name": "  "}, "names no tool"),
+    ],
+)
+def test_what_is_wrong_with_a_tool_call_is_said(arguments: object, says: str) -> None:
+    with pytest.raises(ArgumentsWrong, match=r".+") as wrong:
+        resolved(call("tool_call", arguments))
+
+    assert says in str(wrong.value)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+
+
+@given(arguments=st.dictionaries(st.text(max_size=8), JSON, max_size=4), as_text=st.booleans())
+def test_arguments_arrive_as_they_were_sent(arguments: dict[str, object], as_text: bool) -> None:
+    sent = json.dumps(arguments) if as_text else arguments
+
+    inner = resolved(call("tool_call", {"name": "any", "arguments": sent}))
+
+    assert json.loads(inner.arguments) == arguments
