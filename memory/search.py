@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -218,6 +219,8 @@ class Words:
         self._size = len(texts)
         self._counts: dict[str, int] = {}
         self._connection = connection or sqlite3.connect(":memory:", check_same_thread=False)
+        if connection is None:
+            weakref.finalize(self, self._connection.close)
         with self._lock:
             self._connection.executescript(_TABLE)
             self._connection.executemany(
@@ -301,9 +304,12 @@ def spaced(text: str) -> str:
     folded = fold(text)  # as queries are: `Straße` is `strasse` in both
     if not is_unbordered(folded):
         return folded
-    for run in sorted(set(unbordered_runs(folded)), key=len, reverse=True):
-        folded = folded.replace(run, f" {' '.join(run)} ")
-    return folded
+    pieces, end = [], 0
+    for run in unbordered_runs(folded):
+        start = folded.index(run, end)
+        pieces += [folded[end:start], *run]
+        end = start + len(run)
+    return " ".join([*pieces, folded[end:]])
 
 
 _HYPHENED = re.compile(r"\b[^\W\d_]+-[^\W\d_]+\b")

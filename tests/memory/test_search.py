@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from datetime import date
 
 import pytest
@@ -85,6 +86,16 @@ def test_two_characters_of_a_script_without_blanks_are_found() -> None:
 
     assert found(search, "天气") == ["weather"]
     assert found(search, "音乐怎么样") == ["music"]
+
+
+def test_a_long_text_of_many_short_runs_is_indexed_in_no_time() -> None:
+    text = "天a气b" * 50_000
+
+    started = time.process_time()
+    search = Search([Item(id="a", text=text)])
+
+    assert found(search, "天") == ["a"]
+    assert time.process_time() - started < 20
 
 
 def test_a_person_who_is_named_comes_before_others_of_whom_the_same_is_said() -> None:
