@@ -188,7 +188,7 @@ class WebClient:
             if not is_public(address) and not allowed.allow(url.host, url.port, address):
                 raise AddressRefused(
                     f"{url.host} leads to {kind_of(address)}, which is not fetched. If that is "
-                    "wanted, the owner can add it to tools.web.allowed_hosts."
+                    "wanted, the owner can add it to web.allowed_hosts."
                 )
 
     async def _followed(self, url: WebUrl, request: WebRequest) -> Fetched:

@@ -28,6 +28,10 @@ class TooTangled(Temporary):
     """The page could not be read in time."""
 
 
+class NoRoom(Temporary):
+    """The process could not be started."""
+
+
 class PageReader:
     """Reads pages, a few at once. `read_s` is the limit of one, in seconds."""
 
@@ -36,7 +40,7 @@ class PageReader:
         self._places = asyncio.Semaphore(AT_ONCE)
 
     async def article(self, html: str, *, url: str) -> Article:
-        """The text of a page. Raises TooTangled, NotReadable."""
+        """The text of a page. Raises TooTangled, NoRoom, NotReadable."""
         asked = json.dumps({"html": html[: HTML_CHARS_MAX + 1], "url": url}).encode()
         try:
             async with asyncio.timeout(2 * self._read_s), self._places:
@@ -45,6 +49,11 @@ class PageReader:
             raise TooTangled(
                 "The page is so tangled that its text could not be read in time; look for another "
                 "page that says the same."
+            ) from error
+        except OSError as error:
+            raise NoRoom(
+                "The page could not be read, since this machine has no room for another process "
+                "now; try again later."
             ) from error
         try:
             return Article(**json.loads(answer))

@@ -80,9 +80,7 @@ def search_service(options: SearchOptions, client: WebClient) -> SearchService:
     """The service of these options. Raises SearchMisconfigured."""
     base_url = (options.base_url or BASE_URLS[options.service]).strip()
     if not base_url:
-        raise SearchMisconfigured(
-            "The search service searxng needs its address in tools.web.search_base_url."
-        )
+        raise SearchMisconfigured("The search service searxng needs its address in web.search_url.")
     line = _Line(client, base_url, by_owner=bool(options.base_url.strip()))
     key = options.api_key.get_secret_value().strip()
     match options.service:
@@ -100,12 +98,10 @@ def search_service(options: SearchOptions, client: WebClient) -> SearchService:
 
 def _needed(key: str, name: str) -> str:
     if not key:
-        raise SearchMisconfigured(
-            f"The search service {name} needs a key in tools.web.search_api_key."
-        )
+        raise SearchMisconfigured(f"The search service {name} needs a key in web.search_key.")
     if not key.isascii() or not key.isprintable() or " " in key:
         raise SearchMisconfigured(
-            f"The key of the search service {name} in tools.web.search_api_key holds characters "
+            f"The key of the search service {name} in web.search_key holds characters "
             "that no key has."
         )
     return key
@@ -119,7 +115,7 @@ class _Line:
         try:
             url = parse_url(base_url)
         except UrlRefused as error:
-            raise SearchMisconfigured(f"tools.web.search_base_url: {error}") from error
+            raise SearchMisconfigured(f"web.search_url: {error}") from error
         self._client = client
         self._base = str(url).rstrip("/")
         self._also = allowed_hosts([_place(url.host, url.port)] if by_owner else [])
@@ -152,7 +148,7 @@ def _failure(answer: Fetched, name: str) -> AssistantError:
         case 401 | 403 | 422:
             return AuthRefused(
                 f"The search service {name} does not accept the key; the owner has to check "
-                "tools.web.search_api_key."
+                "web.search_key."
             )
         case 402 | 432 | 433:
             return AuthRefused(f"The search service {name} has no searches left on its plan.")
@@ -332,7 +328,7 @@ def _turned_away() -> RateLimited:
     """It shows a test for humans with status 200, 202 or 403, to whom it takes for a program."""
     return RateLimited(
         "DuckDuckGo turns automatic searches away for now; search again later, or the owner can "
-        "set another service in tools.web.search_service."
+        "set another service in web.search."
     )
 
 
@@ -408,8 +404,7 @@ def _parsed(model: type[T], answer: Fetched, name: str) -> T:
         return TypeAdapter(model).validate_json(answer.body)
     except ValidationError as error:
         raise SearchFailed(
-            f"What the search service {name} answered cannot be read; check "
-            "tools.web.search_base_url."
+            f"What the search service {name} answered cannot be read; check web.search_url."
         ) from error
 
 

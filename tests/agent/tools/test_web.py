@@ -29,7 +29,7 @@ from agent.tools.web import (
     parts_of,
     web_tools,
 )
-from agent.transcript import ToolResult
+from agent.transcript import Answered, Entry, ToolCall, ToolResult
 from agent.web.addresses import AddressRefused, UrlRefused, parse_url
 from agent.web.client import WebClient
 from agent.web.search import Found
@@ -57,6 +57,12 @@ def fetch_tool(reader: WebClient) -> WebFetch:
 
 async def fetched(tool: WebFetch, url: str, who: object = OWNER, **others: object) -> ToolResult:
     return await run_tool(tool, call("web_fetch", {"url": url, **others}), who)  # type: ignore[arg-type]
+
+
+def entries(result: ToolResult, name: str = "web_fetch") -> list[Entry]:
+    """The result as it stands in a turn: behind the answer of the model that called."""
+    made = ToolCall(id=result.call_id, name=name, arguments="{}")
+    return [Answered(text="", calls=(made,), finish="tool_calls"), result]
 
 
 # --- web_fetch ---------------------------------------------------------------------------------
@@ -311,7 +317,7 @@ async def test_an_address_inside_is_refused_before_and_while_it_is_read(url: str
 
     assert inside.hits == []
     assert not result.ok
-    assert not has_seen([result], written), "a refusal does not make an address a known one"
+    assert not has_seen(entries(result), written), "a refusal does not make an address a known one"
 
 
 def test_a_call_names_its_address_as_the_place_where_words_could_go() -> None:
@@ -340,8 +346,8 @@ async def test_a_link_on_a_page_counts_as_seen_and_one_filled_in_from_it_does_no
         sent = fenced(result)
 
     assert result.untrusted
-    assert not has_seen([result], filled_in)
-    assert has_seen([result], followed)
+    assert not has_seen(entries(result), filled_in)
+    assert has_seen(entries(result), followed)
     assert isinstance(sent, ToolResult)
     assert sent.content.count("</untrusted>") == 1
     assert thief.hits == []
@@ -353,7 +359,8 @@ async def test_a_part_of_an_agreed_page_counts_as_seen() -> None:
         url = f"{paper.url}/long?x=1"
         first = await fetched(tool, url)
 
-    assert has_seen([first], tool.needs(WebFetchArguments(url=url, page=2), OWNER).target)
+    target = tool.needs(WebFetchArguments(url=url, page=2), OWNER).target
+    assert has_seen(entries(first), target)
 
 
 async def test_a_page_made_to_hang_is_given_up_while_others_are_read() -> None:
@@ -425,7 +432,7 @@ async def test_an_address_that_was_looked_for_does_not_count_as_seen(
     result = await run_tool(WebSearch(Hits(*hits)), call("web_search", {"query": url}), OWNER)
 
     assert result.ok
-    assert not has_seen([result], url)
+    assert not has_seen(entries(result, "web_search"), url)
 
 
 async def test_what_a_service_says_of_a_failure_is_told() -> None:

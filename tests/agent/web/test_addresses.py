@@ -118,6 +118,27 @@ def test_what_could_mean_two_things_is_no_web_address(written: str) -> None:
     assert not (written and written in str(refused.value)), "a refused address is not repeated"
 
 
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("https://me:secret@example.com/", "name or password"),
+        ("ftp://example.com/", "http:// or https://"),
+        ("http://127.1/", "unusual form"),
+        ("http://①.example/", "look-alike"),
+        ("http://a b/", "blank"),
+        ("http://a:99999/", "port"),
+        ("http://[::1/", "bracket"),
+        ("https:example.com", "https://example.com/page"),
+    ],
+)
+def test_what_is_wrong_with_an_address_is_said(written: str, words: str) -> None:
+    with pytest.raises(UrlRefused) as refused:
+        parse_url(written)
+
+    assert words in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
 @given(st.text(max_size=60))
 @example("http://a@b")
 def test_whatever_is_read_as_a_web_address_says_the_same_to_others(text: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.web.article import Article
-from agent.web.reading import PageReader, TooTangled
+from agent.web.reading import NoRoom, PageReader, TooTangled
 
 URL = "https://paper.example/"
 SLOW = "<p " + " ".join(f"a{n}=1" for n in range(250_000)) + ">x"
@@ -74,3 +74,12 @@ async def test_some_pages_at_once_are_all_read() -> None:
     read = await asyncio.gather(*(reader.article(f"<p>{n}</p>", url=URL) for n in range(6)))
 
     assert [each.markdown for each in read] == [str(n) for n in range(6)]
+
+
+async def test_a_process_that_cannot_be_started_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("sys.executable", str(tmp_path / "gone"))
+
+    with pytest.raises(NoRoom, match="try again later"):
+        await PageReader().article("<p>x</p>", url=URL)

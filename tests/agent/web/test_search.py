@@ -273,13 +273,13 @@ async def test_only_a_place_that_the_owner_set_may_be_a_private_one() -> None:
 @pytest.mark.parametrize(
     ("name", "base_url", "key", "words"),
     [
-        ("searxng", "", "", "search_base_url"),
+        ("searxng", "", "", "web.search_url"),
         ("brave", "", "", "Brave needs a key"),
         ("tavily", "", " ", "Tavily needs a key"),
         ("brave", "", "a\r\nX: b", "characters that no key has"),
         ("brave", "", "schlüssel", "characters that no key has"),
-        ("searxng", "searx.local", "", "search_base_url"),
-        ("searxng", "http://a:b@searx.local", "", "search_base_url"),
+        ("searxng", "searx.local", "", "web.search_url"),
+        ("searxng", "http://a:b@searx.local", "", "web.search_url"),
     ],
 )
 def test_settings_that_cannot_work_are_said(
