@@ -35,7 +35,9 @@ PRESS = "/press"
 
 HOW_TO_PRESS = f"Type a number to press it; later on, type {PRESS} and the number."
 
-_PRESS = re.compile(rf"{PRESS}(?:\s+(?P<number>\d{{1,4}})| (?P<id>\S+) (?P<data>.+)|.*)", re.DOTALL)
+_PRESS = re.compile(
+    rf"{PRESS}(?:\s+\[?(?P<number>[0-9]{{1,4}})\]?| (?P<id>\S+) (?P<data>.+)|\s.*|)", re.DOTALL
+)
 
 Show = Callable[[dict[str, Any]], None]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from bot.console import PRESS, press_line
 
-_TYPED = re.compile(rf"(?P<press>{PRESS}\s+)?\[?(?P<number>\d{{1,4}})\]?")
+_TYPED = re.compile(rf"(?P<press>{PRESS}\s+)?\[?(?P<number>[0-9]{{1,4}})\]?")
 
 
 class Buttons:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent.messages import IncomingMessage
-from bot.channel import Ignored
+from bot.channel import Ignored, Pressed
 from bot.slack_message import DELETED, GroupPolicy, Reading
 from bot.slack_raw import Kind, Sketch, Stored, mentions, sketch, thread_of
 
@@ -39,10 +39,10 @@ def kept(payload: dict[str, Any]) -> Sketch:
 
 def read(
     payload: dict[str, Any], policy: GroupPolicy = "mention", us: str = ""
-) -> IncomingMessage | Ignored:
+) -> IncomingMessage | Pressed | Ignored:
     reading = Reading(policy=policy, us=us, our_name="hearth", name_of=lambda team, user: "")
     found = reading.understand(Stored.of(kept(payload).to_payload()))
-    assert isinstance(found, IncomingMessage | Ignored)
+    assert isinstance(found, IncomingMessage | Pressed | Ignored)
     return found
 
 
@@ -141,6 +141,31 @@ def test_a_button_is_known_by_its_moment_its_person_and_its_name() -> None:
     assert (found.kind, found.event_id) == (Kind.BUTTON, f"button:11.5:{ANN}:done")
     assert found.thread == "9.1"
     assert ignored(payload) == "no such button"
+
+
+def test_a_pressed_button_is_read_with_its_place_and_nothing_else() -> None:
+    action = {"action_id": "press_1", "action_ts": "11.5", "value": "ask:1:yes", "text": "SECRET"}
+    payload = {
+        "type": "block_actions",
+        "team": {"id": TEAM},
+        "user": {"id": ANN},
+        "channel": {"id": "C1"},
+        "message": {"ts": "10.1", "text": "SECRET"},
+        "actions": [action],
+        "response_url": "https://hooks.example/SECRET",
+    }
+
+    found = kept(payload)
+    top = read(payload)
+    inside = read({**payload, "message": {"ts": "10.1", "thread_ts": "9.1"}})
+
+    assert "SECRET" not in found.to_payload()
+    assert isinstance(top, Pressed)
+    assert isinstance(inside, Pressed)
+    assert (top.address.key, top.message_id) == (f"slack:{TEAM}.C1", "10.1")
+    assert (top.data, top.sender) == ("ask:1:yes", f"slack:{TEAM}:{ANN}")
+    assert inside.address.key == f"slack:{TEAM}.C1:9.1"
+    assert ignored(payload, "off") == "groups are off"
 
 
 # --- who is heard --------------------------------------------------------------------------------

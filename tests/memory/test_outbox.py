@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from agent.messages import OutboxId, RunId
-from agent.stored import NewMessage, OutboxState, OutPart, PartState
-from memory.outbox import SqliteOutbox
+from agent.stored import Button, ButtonRows, NewMessage, OutboxState, OutPart, PartState
+from memory.database import Database
+from memory.outbox import SqliteOutbox, close_reply
 from tests.memory.kit import LANE
 
 READY, SENDING, SENT = PartState.READY, PartState.SENDING, PartState.SENT
@@ -144,3 +147,117 @@ async def test_when_to_try_again_is_kept(outbox: SqliteOutbox) -> None:
     row = await outbox.row(outbox_id)
     assert row is not None
     assert (row.not_before_ms, row.attempts, row.state) == (123, 2, OutboxState.READY)
+
+
+# --- buttons, and what is to read otherwise ------------------------------------------------------
+
+BUTTONS = (
+    (Button(label="Ja \u2713", data="ask:1", style="good"), Button(label="No", data="ask:2")),
+    (Button(label="Later", data="ask:3", style="bad"),),
+)
+
+
+@pytest.mark.parametrize("buttons", [(), BUTTONS])
+async def test_buttons_are_kept_with_a_message_and_with_a_reply(
+    outbox: SqliteOutbox, database: Database, buttons: ButtonRows
+) -> None:
+    said = await outbox.add(NewMessage(lane=LANE, text="hi", buttons=buttons))
+    await outbox.open_draft(RunId("r1"), LANE)
+    reply = NewMessage(lane=LANE, text="hi", buttons=buttons)
+    for run_id in ("r1", "r2"):
+        await database.write(partial(close_reply, run_id=RunId(run_id), reply=reply, now_ms=1))
+
+    drafted, plain = await outbox.row_of_run(RunId("r1")), await outbox.row_of_run(RunId("r2"))
+    row = await outbox.row(said)
+
+    assert row is not None
+    assert drafted is not None
+    assert plain is not None
+    assert row.buttons == drafted.buttons == plain.buttons == buttons
+
+
+async def test_half_a_character_in_a_label_does_no_harm(outbox: SqliteOutbox) -> None:
+    odd = ((Button(label="go \ud83d", data="ask:1"),), ())
+
+    row = await outbox.row(await outbox.add(NewMessage(lane=LANE, text="hi", buttons=odd)))
+
+    assert row is not None
+    assert row.buttons == ((Button(label="go ?", data="ask:1"),),)
+
+
+async def test_a_revision_is_adopted_only_while_nothing_went_out(outbox: SqliteOutbox) -> None:
+    fresh, tried, begun = [
+        await outbox.add(NewMessage(lane=LANE, text="a", buttons=BUTTONS)) for _ in range(3)
+    ]
+    await outbox.plan(tried, [OutPart(n=0, source="a"), OutPart(n=1, source="b")])
+    await outbox.plan(begun, [OutPart(n=0, source="a", state=SENDING)])
+    for outbox_id in (fresh, tried, begun):
+        assert await outbox.revise(outbox_id, "b") == LANE
+
+    rows = [await outbox.adopt(outbox_id) for outbox_id in (fresh, tried, begun)]
+
+    texts = [(row.text, row.buttons, row.revision, len(row.parts)) for row in rows if row]
+    assert texts == [("b", (), None, 0), ("b", (), None, 0), ("a", BUTTONS, "b", 1)]
+    assert await outbox.to_revise() == []
+
+
+async def test_rows_that_ended_are_to_be_revised_until_they_are(outbox: SqliteOutbox) -> None:
+    ended, waiting = await add(outbox, "a"), await add(outbox, "a")
+    await outbox.mark(ended, end=OutboxState.SENT)
+    await outbox.postpone(ended, not_before_ms=99, attempts=7)
+    for outbox_id in (ended, waiting):
+        await outbox.revise(outbox_id, "b")
+
+    to_revise = await outbox.to_revise()
+    row = await outbox.row(ended)
+    again = await outbox.revised(ended, "an older wish")
+    still = await outbox.to_revise()
+    done = await outbox.revised(ended, "b", rest=NewMessage(lane=LANE, text="rest"))
+    twice = await outbox.revised(ended, "b", rest=NewMessage(lane=LANE, text="rest"))
+
+    assert to_revise == still == [(LANE, ended)]
+    assert row is not None
+    assert (row.attempts, row.not_before_ms) == (0, 0), "those of the edit"
+    assert again is None
+    assert twice is None
+    assert done is not None
+    further = await outbox.row(done)
+    assert further is not None
+    assert further.text == "rest"
+    assert await outbox.to_revise() == []
+
+
+async def test_to_wish_what_is_so_already_is_nothing_to_do(outbox: SqliteOutbox) -> None:
+    plain = await add(outbox, "a")
+    card = await outbox.add(NewMessage(lane=LANE, text="a", buttons=BUTTONS))
+
+    assert await outbox.revise(plain, "a") is None
+    assert await outbox.revise(card, "a") == LANE
+    assert await outbox.revise(OutboxId(99), "a") is None
+
+
+async def test_what_was_sent_with_buttons_and_has_them_is_found_by_its_channel(
+    outbox: SqliteOutbox,
+) -> None:
+    ids = [
+        await outbox.add(NewMessage(lane=lane, text=text, buttons=buttons))
+        for lane, text, buttons in (
+            ("console:local", "a", BUTTONS),
+            ("console:local", "b", ()),
+            ("telegram:5", "c", BUTTONS),
+            ("console:local", "d", BUTTONS),
+            ("console:local", "e", BUTTONS),
+        )
+    ]
+    for outbox_id in ids:
+        await outbox.mark(outbox_id, end=OutboxState.SENT)
+    await outbox.revise(ids[3], "over")
+    await outbox.revised(ids[3], "over")
+    row = await outbox.row(ids[0])
+    assert row is not None
+
+    found = await outbox.with_buttons("console", since_ms=row.created_ms)
+
+    assert [one.text for one in found] == ["a", "e"]
+    assert await outbox.with_buttons("console", since_ms=row.created_ms + 1) == []
+    assert [one.text for one in await outbox.with_buttons("console", since_ms=0, limit=1)] == ["e"]

@@ -189,6 +189,50 @@ async def test_a_pressed_button_comes_as_a_query_that_can_be_answered() -> None:
             await bot.answer_callback_query("unknown")
 
 
+@pytest.mark.parametrize(
+    ("rows", "error"),
+    [
+        ([[{"text": "Yes", "callback_data": "y" * 65}]], "BUTTON_DATA_INVALID"),
+        ([[{"text": "Yes", "callback_data": "ü" * 33}]], "BUTTON_DATA_INVALID"),
+        ([[{"text": "Yes", "callback_data": ""}]], "BUTTON_DATA_INVALID"),
+        ([[{"text": "", "callback_data": "y"}]], "Text must be non-empty"),
+        ([[{"text": "Yes"}]], "Text buttons are unallowed"),
+        ([[{"text": "Yes", "callback_data": "y", "style": "gold"}]], "invalid button style"),
+        ([[{"text": "Yes", "callback_data": "y"}] * 9], "reply markup is too long"),
+        ([[{"text": "Yes", "callback_data": "y"}]] * 101, "reply markup is too long"),
+    ],
+)
+async def test_buttons_that_do_not_fit_are_refused(rows: list[Any], error: str) -> None:
+    async with both() as (tg, bot):
+        with pytest.raises(BadRequest, match=f"(?i){error}"):
+            await bot.send_message(
+                1, "Sure?", api_kwargs={"reply_markup": {"inline_keyboard": rows}}
+            )
+
+        assert tg.sent() == []
+
+
+async def test_an_answer_to_a_query_fits_and_is_seen_and_an_old_query_gets_none() -> None:
+    async with both() as (tg, bot):
+        sent = await bot.send_message(1, "Sure?")
+        for _ in range(2):
+            tg.callback(chat_id=1, message_id=sent.message_id, data="y")
+        first, second = [
+            update.callback_query.id
+            for update in await bot.get_updates(timeout=0)
+            if update.callback_query is not None
+        ]
+
+        with pytest.raises(BadRequest, match=r"(?i)too_long"):
+            await bot.answer_callback_query(first, text="x" * 201)
+        await bot.answer_callback_query(first, text="x" * 200, show_alert=True)
+        tg.forget_queries()
+        with pytest.raises(BadRequest, match="Query is too old"):
+            await bot.answer_callback_query(second)
+
+        assert tg.answers() == [{"callback_query_id": first, "text": "x" * 200, "show_alert": True}]
+
+
 async def test_a_webhook_gets_updates_in_order_with_its_secret_until_it_takes_them() -> None:
     got: list[tuple[str | None, int]] = []
 

@@ -1,0 +1,463 @@
+"""Messages that are to read otherwise: before they are sent, after it, and over restarts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.messages import Address, OutboxId, RunId
+from agent.stored import Button, NewMessage
+from bot.channel import Delivery, EditOutcome, InDoubt, MessageGone, MessagePart, NotSent, Refused
+from bot.outbox import BACK_OFF_S, Outbox
+from bot.ports import OutboxState, OutPart, PartState
+from memory.database import Database
+from memory.outbox import SqliteOutbox, close_reply
+from tests.bot.kit import eventually
+from tests.bot.test_outbox import ScriptedChannel
+from tests.memory.kit import StillClock
+
+LANE = "telegram:5"
+BUTTONS = ((Button(label="Yes", data="ask:1"),),)
+OTHER = "how it ended"
+
+
+class ShowingChannel(ScriptedChannel):
+    """Keeps which messages have buttons; may be held at a point before a send or an edit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.buttons: dict[str, bool] = {}
+        self.lost: list[str] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.waiting = asyncio.Event()
+
+    async def ready(self, address: Address) -> None:
+        self.waiting.set()
+        await self.gate.wait()
+
+    async def send(self, address: Address, part: MessagePart) -> Delivery:
+        done = await super().send(address, part)
+        self.buttons[str(len(self.arrived))] = bool(part.buttons)
+        return done
+
+    async def edit(self, address: Address, message_id: str, part: MessagePart) -> EditOutcome:
+        done = await super().edit(address, message_id, part)
+        if self.messages[message_id] == part.source:
+            self.buttons[message_id] = bool(part.buttons)
+            if part.loses_buttons:
+                self.lost.append(message_id)
+        return done
+
+
+class Asleep(StillClock):
+    """Sleeps until it is woken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.awake = asyncio.Event()
+        self.sleeping = False
+
+    async def sleep(self, seconds: float) -> None:
+        self.sleeping = True
+        await self.awake.wait()
+
+
+@pytest.fixture
+def clock() -> StillClock:
+    return StillClock()
+
+
+@pytest.fixture
+async def database(tmp_path: Path, clock: StillClock) -> AsyncIterator[Database]:
+    async with Database.open(tmp_path / "hearthbot.db", clock=clock) as database:
+        yield database
+
+
+@pytest.fixture
+def store(database: Database) -> SqliteOutbox:
+    return SqliteOutbox(database)
+
+
+@pytest.fixture
+def channel() -> ShowingChannel:
+    return ShowingChannel()
+
+
+@pytest.fixture
+def run(store: SqliteOutbox, channel: ShowingChannel, clock: StillClock) -> Callable[..., Any]:
+    """Opens an outbox, as a process would; leaving it is a stop."""
+
+    @asynccontextmanager
+    async def opened(over: Any = None) -> AsyncIterator[Outbox]:
+        outbox = Outbox(over or store, {channel.name: channel}, clock=clock, chance=lambda: 1.0)
+        async with outbox:
+            await outbox.start()
+            yield outbox
+
+    return opened
+
+
+async def idle(outbox: Outbox) -> None:
+    async with asyncio.timeout(5):
+        await outbox.idle()
+
+
+async def card(outbox: Outbox, text: str = "shall I?") -> OutboxId:
+    outbox_id = await outbox.post(NewMessage(lane=LANE, text=text, buttons=BUTTONS))
+    await idle(outbox)
+    return outbox_id
+
+
+async def left(store: SqliteOutbox, outbox_id: OutboxId) -> tuple[Any, ...]:
+    row = await store.row(outbox_id)
+    assert row is not None
+    return (row.text, row.buttons, row.revision)
+
+
+# --- after it was sent ---------------------------------------------------------------------------
+
+
+async def test_a_sent_message_is_edited_and_loses_its_buttons(
+    run: Any, store: SqliteOutbox, channel: ShowingChannel
+) -> None:
+    async with run() as outbox:
+        outbox_id = await card(outbox)
+        had = dict(channel.buttons)
+        await outbox.revise(outbox_id, OTHER)
+        assert outbox.busy(LANE)
+        assert outbox.lanes() == [LANE]
+        await idle(outbox)
+
+    assert had == {"1": True}
+    assert (channel.messages, channel.buttons) == ({"1": OTHER}, {"1": False})
+    assert channel.lost == ["1"]
+    assert await left(store, outbox_id) == (OTHER, (), None)
+
+
+async def test_what_reads_so_already_is_left_alone(
+    run: Any, store: SqliteOutbox, channel: ShowingChannel
+) -> None:
+    async with run() as outbox:
+        outbox_id = await card(outbox)
+        for _ in range(3):
+            await outbox.revise(outbox_id, OTHER)
+            await idle(outbox)
+        await outbox.revise(OutboxId(77), OTHER)
+        await idle(outbox)
+
+    assert channel.tries == ["shall I?", f"edit {OTHER}"]
+
+
+async def test_an_unchanged_text_still_loses_its_buttons(run: Any, channel: ShowingChannel) -> None:
+    async with run() as outbox:
+        outbox_id = await card(outbox)
+        await outbox.revise(outbox_id, "shall I?")
+        await idle(outbox)
+
+    assert (channel.messages, channel.buttons) == ({"1": "shall I?"}, {"1": False})
+
+
+async def test_with_a_blank_text_the_buttons_alone_go(run: Any, channel: ShowingChannel) -> None:
+    async with run() as outbox:
+        outbox_id = await card(outbox)
+        await outbox.revise(outbox_id, "")
+        await idle(outbox)
+
+    assert (channel.messages, channel.buttons) == ({"1": "shall I?"}, {"1": False})
+
+
+NOT_SENT, DOUBT, NO = NotSent(reason="net"), InDoubt(reason="time"), Refused(reason="blocked")
+
+
+@pytest.mark.parametrize(
+    ("script", "pauses_s"),
+    [
+        ([NOT_SENT] * 3, sum(BACK_OFF_S[:3])),
+        ([DOUBT, DOUBT], sum(BACK_OFF_S[:2])),
+        ([NotSent(reason="flood", retry_after_s=33)], 33),
+    ],
+    ids=["network", "doubt", "flood"],
+)
+async def test_an_edit_is_tried_until_it_went_well(
+    run: Any,
+    store: SqliteOutbox,
+    channel: ShowingChannel,
+    clock: StillClock,
+    script: list[EditOutcome],
+    pauses_s: float,
+) -> None:
+    async with run() as outbox:
+        outbox_id = await card(outbox)
+        channel.script = [*script]
+        await outbox.revise(outbox_id, OTHER)
+        await idle(outbox)
+
+    assert channel.messages == {"1": OTHER}
+    assert clock.monotonic() == pauses_s
+    assert await left(store, outbox_id) == (OTHER, (), None)
+
+
+@pytest.mark.parametrize("outcome", [MessageGone(), NO], ids=["gone", "refused"])
+async def test_a_message_that_is_gone_stays_away(
+    run: Any, store: SqliteOutbox, channel: ShowingChannel, outcome: EditOutcome
+) -> None:
+    async with run() as outbox:
+        outbox_id = await card(outbox)
+        channel.script = [outcome]
+        await outbox.revise(outbox_id, OTHER)
+        await idle(outbox)
+    async with run() as outbox:
+        await idle(outbox)
+
+    assert channel.arrived == ["shall I?"]
+    assert channel.tries == ["shall I?", f"edit {OTHER}"]
+    assert await left(store, outbox_id) == (OTHER, (), None)
+
+
+async def test_while_an_edit_waits_other_messages_go_out_and_the_newest_wish_counts(
+    store: SqliteOutbox, channel: ShowingChannel
+) -> None:
+    clock = Asleep()
+    async with Outbox(store, {channel.name: channel}, clock=clock) as outbox:
+        await outbox.start()
+        outbox_id = await card(outbox)
+        channel.script = [NOT_SENT]
+        await outbox.revise(outbox_id, "first wish")
+        await eventually(lambda: len(channel.tries) == 2)
+        await outbox.say(NewMessage(lane=LANE, text="something else"))
+        await eventually(lambda: "something else" in channel.arrived)
+        await outbox.revise(outbox_id, OTHER)
+        clock.awake.set()
+        await idle(outbox)
+
+    assert channel.messages == {"1": OTHER, "2": "something else"}
+
+
+async def test_of_several_messages_the_last_ones_are_rewritten(
+    run: Any, channel: ShowingChannel
+) -> None:
+    async with run() as outbox:
+        outbox_id = await card(outbox, "a\n\nb\n\nc")
+        assert channel.buttons == {"1": False, "2": False, "3": True}
+        await outbox.revise(outbox_id, "x\n\ny")
+        await idle(outbox)
+
+    assert channel.messages == {"1": "a", "2": "x", "3": "y"}
+    assert not any(channel.buttons.values())
+    assert channel.lost == ["3"]
+
+
+async def test_what_finds_no_place_in_the_message_follows_as_one_of_its_own_and_once(
+    run: Any, channel: ShowingChannel
+) -> None:
+    async with run() as outbox:
+        outbox_id = await card(outbox)
+        await outbox.revise(outbox_id, "x\n\ny\n\nz")
+        await idle(outbox)
+    async with run() as outbox:
+        await idle(outbox)
+
+    assert next(iter(channel.messages.values())) == "x"
+    assert "".join(channel.arrived[1:]) == "yz"
+
+
+# --- before it was sent --------------------------------------------------------------------------
+
+
+async def test_what_waits_for_its_turn_goes_out_as_it_is_to_read(
+    run: Any, store: SqliteOutbox, channel: ShowingChannel
+) -> None:
+    channel.gate.clear()
+    async with run() as outbox:
+        await outbox.say(NewMessage(lane=LANE, text="before it"))
+        outbox_id = await outbox.post(NewMessage(lane=LANE, text="shall I?", buttons=BUTTONS))
+        await outbox.revise(outbox_id, OTHER)
+        channel.gate.set()
+        await idle(outbox)
+
+    assert channel.tries == ["before it", OTHER]
+    assert channel.buttons == {"1": False, "2": False}
+    assert await left(store, outbox_id) == (OTHER, (), None)
+
+
+async def test_what_waits_for_the_platform_goes_out_as_it_is_to_read(
+    run: Any, channel: ShowingChannel
+) -> None:
+    channel.gate.clear()
+    async with run() as outbox:
+        outbox_id = await outbox.post(NewMessage(lane=LANE, text="shall I?", buttons=BUTTONS))
+        await channel.waiting.wait()
+        await outbox.revise(outbox_id, OTHER)
+        channel.gate.set()
+        await idle(outbox)
+
+    assert channel.tries == [OTHER]
+    assert channel.buttons == {"1": False}
+
+
+async def test_what_surely_was_not_sent_goes_out_as_it_is_to_read(
+    store: SqliteOutbox, channel: ShowingChannel
+) -> None:
+    clock = Asleep()
+    channel.script = [NOT_SENT]
+    async with Outbox(store, {channel.name: channel}, clock=clock) as outbox:
+        await outbox.start()
+        outbox_id = await outbox.post(NewMessage(lane=LANE, text="shall I?", buttons=BUTTONS))
+        await eventually(lambda: clock.sleeping)
+        await outbox.revise(outbox_id, OTHER)
+        clock.awake.set()
+        await idle(outbox)
+
+    assert channel.tries == ["shall I?", OTHER]
+    assert (channel.messages, channel.buttons["1"]) == ({"1": OTHER}, False)
+
+
+async def test_a_message_in_doubt_is_settled_first_and_then_edited(
+    run: Any, store: SqliteOutbox, channel: ShowingChannel
+) -> None:
+    outbox_id = await store.add(NewMessage(lane=LANE, text="shall I?", buttons=BUTTONS))
+    part = OutPart(n=0, markup="<shall I?>", source="shall I?", state=PartState.SENDING)
+    await store.plan(outbox_id, [part])
+    await store.revise(outbox_id, OTHER)
+
+    async with run() as outbox:
+        await idle(outbox)
+
+    assert channel.tries == ["shall I?\n\n(may be repeated)", f"edit {OTHER}"]
+    assert channel.buttons == {"1": False}
+
+
+async def test_a_message_in_half_of_its_parts_is_completed_and_then_edited(
+    run: Any, store: SqliteOutbox, channel: ShowingChannel
+) -> None:
+    outbox_id = await store.add(NewMessage(lane=LANE, text="a\n\nb", buttons=BUTTONS))
+    sent = OutPart(n=0, markup="<a>", source="a", state=PartState.SENT, message_id="9")
+    await store.plan(outbox_id, [sent, OutPart(n=1, markup="<b>", source="b")])
+    await store.revise(outbox_id, OTHER)
+
+    async with run() as outbox:
+        await idle(outbox)
+
+    assert channel.messages == {"1": OTHER}
+    assert await left(store, outbox_id) == (OTHER, (), None)
+
+
+# --- a process that ends -------------------------------------------------------------------------
+
+
+class Dying:
+    """A store whose process dies at one of its writes: before it, or right after it."""
+
+    WRITES = ("plan", "mark", "postpone", "revise", "adopt", "revised")
+
+    def __init__(self, store: SqliteOutbox, *, at: int, after: bool) -> None:
+        self._store = store
+        self._left = at
+        self._after = after
+        self.dead = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._store, name)
+        if name not in self.WRITES:
+            return method
+
+        async def write(*arguments: Any, **named: Any) -> Any:
+            self._left -= 1
+            if self._left == 0 and self._after:
+                await method(*arguments, **named)
+            if self._left <= 0:
+                self.dead.set()
+                await asyncio.Event().wait()  # nothing of this process goes on
+            return await method(*arguments, **named)
+
+        return write
+
+
+@pytest.mark.parametrize("script", [[], [NOT_SENT], [None, NOT_SENT], [None, DOUBT]], ids=repr)
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("at", range(1, 8))
+async def test_a_death_at_any_write_ends_with_the_outcome_once_it_was_wished(
+    run: Any,
+    store: SqliteOutbox,
+    channel: ShowingChannel,
+    script: list[Any],
+    after: bool,
+    at: int,
+) -> None:
+    channel.script = [*script]
+    dying = Dying(store, at=at, after=after)
+
+    async def live(outbox: Outbox) -> None:
+        outbox_id = await outbox.post(NewMessage(lane=LANE, text="shall I?", buttons=BUTTONS))
+        await outbox.idle()
+        await outbox.revise(outbox_id, OTHER)
+        await outbox.idle()
+
+    async with run(dying) as outbox:
+        living = asyncio.create_task(live(outbox))
+        died = asyncio.create_task(dying.dead.wait())
+        await asyncio.wait([living, died], return_when=asyncio.FIRST_COMPLETED, timeout=5)
+        for task in (living, died):
+            task.cancel()
+        await asyncio.gather(living, died, return_exceptions=True)
+    async with run() as outbox:
+        await outbox.revise(OutboxId(1), OTHER)  # whoever wished it does so again
+        await idle(outbox)
+
+    row = await store.row(OutboxId(1))
+    assert row is not None
+    newest = str(len(channel.arrived))
+    # Two sends in doubt: nobody knows the id of a message that could be edited.
+    assert row.state is OutboxState.UNKNOWN or (
+        channel.messages[newest],
+        channel.buttons[newest],
+    ) == (
+        OTHER,
+        False,
+    )
+    assert len(channel.arrived) <= 2
+    assert await left(store, OutboxId(1)) == (OTHER, (), None)
+
+
+async def test_a_wished_pause_holds_over_a_restart(
+    run: Any, store: SqliteOutbox, channel: ShowingChannel, clock: StillClock
+) -> None:
+    async with run() as outbox:
+        outbox_id = await card(outbox)
+    await store.revise(outbox_id, OTHER)
+    await store.postpone(
+        outbox_id, not_before_ms=int((clock.now().timestamp() + 90) * 1000), attempts=1
+    )
+
+    async with run() as outbox:
+        await idle(outbox)
+
+    assert channel.messages == {"1": OTHER}
+    assert clock.monotonic() == 90
+
+
+# --- the reply of a turn -------------------------------------------------------------------------
+
+
+async def test_the_edit_that_completes_a_streamed_reply_brings_its_buttons(
+    run: Any, store: SqliteOutbox, channel: ShowingChannel, database: Database
+) -> None:
+    async with run() as outbox:
+        draft = await store.open_draft(RunId("r1"), LANE)
+        channel.messages["7"] = "shall"
+        await store.mark(draft.id, OutPart(n=0, state=PartState.READY, message_id="7"))
+        reply = NewMessage(lane=LANE, text="shall I?", buttons=BUTTONS)
+        await database.write(lambda c: close_reply(c, RunId("r1"), reply, now_ms=1))
+        outbox.deliver([(LANE, draft.id)])
+        await idle(outbox)
+
+    assert (channel.messages, channel.buttons) == ({"7": "shall I?"}, {"7": True})
+    row = await store.row(draft.id)
+    assert row is not None
+    assert (row.buttons, row.state) == (BUTTONS, OutboxState.SENT)
