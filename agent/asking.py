@@ -68,6 +68,15 @@ class AskingOptions:
     """Asked in place of the usual one where a budget has room for no more; empty: there is none."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payment:
+    """What a call has to pass: the budget, and what its provider allows (None: as much as one
+    likes)."""
+
+    budget: Budget
+    rates: RateBuckets | None = None
+
+
 class Asking:
     """Builds the request from what `begin` fixed and the turn's own entries; asks; streams."""
 
@@ -81,10 +90,9 @@ class Asking:
         toolbox: Toolbox,
         library: Library,
         options: AskingOptions,
-        budget: Budget | None = None,
-        rates: RateBuckets | None = None,
+        payment: Payment | None = None,
     ) -> None:
-        """Without `budget` calls are neither counted nor bounded."""
+        """Without `payment` calls are neither counted nor bounded."""
         self._models = models
         self._conversations = conversations
         self._drafts = drafts
@@ -95,8 +103,8 @@ class Asking:
         self._max_output_tokens = options.max_output_tokens
         self._redact = options.redact
         self._cheap_model = options.cheap_model
-        self._budget = budget
-        self._rates = rates
+        self._budget = payment.budget if payment else None
+        self._rates = payment.rates if payment else None
         self._systems: dict[str, str] = {}
         self._encodings = Encodings()
 

@@ -211,6 +211,8 @@ class _Closing:
 
     def failed(self, trouble: Trouble) -> TurnEnd:
         """No answer: one honest message, after what was said before the trouble."""
+        if trouble.kind == "SpendingRefused":
+            return self.told(trouble.text)
         notice = NOTICES.get(trouble.kind, OTHER_NOTICE)
         for_owner = list(self.log.for_owner)
         if self._is_owner_alone():

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, Protocol, Self
 
 import structlog
 
@@ -57,6 +57,17 @@ class EngineLimits:
     queue: QueuePolicy = "steer"
     collect_s: float = 1.5
     turn_s: float = 300.0
+
+
+class Held(Protocol):
+    """The owner's pause; `agent.brake.HandPause` is one."""
+
+    @property
+    def paused(self) -> object | None:
+        """None: there is none."""
+
+    async def over(self) -> None:
+        """Returns once there is none."""
 
 
 @dataclass(slots=True)
@@ -148,12 +159,16 @@ class LocalEngine:
         clock: Clock,
         deliver: Callable[[Sequence[tuple[str, OutboxId]]], None],
         limits: EngineLimits | None = None,
+        held: Held | None = None,
     ) -> None:
+        """While it is `held`, no turn begins; what runs goes on."""
         self._journal = journal
         self._program = program
         self._clock = clock
         self._deliver = deliver
         self._limits = limits or EngineLimits()
+        self._held = held
+        self._stopping = asyncio.Event()
         self._lanes: dict[str, _Lane] = {}
         self._suspended: dict[RunId, StoredRun] = {}
         self._woken: set[RunId] = set()
@@ -236,6 +251,7 @@ class LocalEngine:
     async def stop(self, drain_s: float) -> None:
         """No new turns; waits `drain_s` seconds for running ones, parks the rest."""
         self._accepting = False
+        self._stopping.set()
         workers = self._workers()
         if not workers:
             return
@@ -265,6 +281,7 @@ class LocalEngine:
         """Whether a run in this lane waits for nothing, so that its begin can be stored with it."""
         return (
             self._accepting
+            and (self._held is None or self._held.paused is None)
             and self._limits.queue != "collect"
             and key not in self._lanes
             and key not in self._beginning
@@ -331,6 +348,7 @@ class LocalEngine:
     async def _work(self, lane: _Lane) -> None:
         try:
             while lane.waiting and self._accepting:
+                await self._may_begin(lane.waiting[0])
                 await self._collect(lane.waiting[0])
                 async with self._slots:
                     if lane.waiting and self._accepting:
@@ -339,6 +357,19 @@ class LocalEngine:
             lane.worker = None
             if not lane.waiting:
                 self._lanes.pop(lane.key, None)
+
+    async def _may_begin(self, next_one: Waiting) -> None:
+        """Waits while the owner has paused everything, unless the run is only to be ended."""
+        held = self._held
+        if held is None or held.paused is None or next_one.stored.stopping:
+            return
+        over = asyncio.ensure_future(held.over())
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait([over, stopping], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            over.cancel()
+            stopping.cancel()
 
     async def _collect(self, next_one: Waiting) -> None:
         stored = next_one.stored

@@ -112,6 +112,11 @@ class Access:
         """The person behind an address; None is a stranger."""
         return self._register.who(sender)
 
+    def owner_id(self) -> PersonId | None:
+        """The first owner's id; None before there is one."""
+        people = self.directory.people
+        return next((person.id for person in people if person.role is Role.OWNER), None)
+
     def is_admitted(self, chat: Address) -> bool:
         """Whether the owner admitted this group chat (all its topics)."""
         return self.directory.chats.get(_chat_key(chat)) == ADMITTED

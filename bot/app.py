@@ -15,24 +15,27 @@ from functools import partial
 
 import structlog
 
-from agent.asking import Asking, AskingOptions
+from agent.asking import Asking, AskingOptions, Payment
 from agent.assistant import Assistant
+from agent.buckets import RateBuckets
+from agent.budget import Budget
 from agent.doing import Doing
 from agent.errors import StorageError
 from agent.gate import Gate
 from agent.loop import Loop
-from agent.messages import OutboxId, PersonId
+from agent.messages import OutboxId
 from agent.models.choose import Choice
-from agent.ports import Clock, Models
+from agent.ports import Clock, Drafts, Json, Models
 from agent.skills.installing import sweep
 from agent.snippets import Snippets
-from agent.stored import NewApproval, Outcome
+from agent.subagents import PeopleDrafts
 from agent.tools.files import KeptResults
-from agent.tools.policy import Policy
 from agent.turns import LocalEngine
 from agent.version import VERSION
 from bot import commands
 from bot.access import Access
+from bot.agents import AgentsDesk
+from bot.approvals import ApprovalDesk, ApprovalOptions
 from bot.channels import Channels, opened_channels
 from bot.config import Settings
 from bot.context import ContextTeller
@@ -40,6 +43,7 @@ from bot.control import ControlServer, Operation
 from bot.door import Door
 from bot.home import Home, HomeLock, settings_changed, shipped
 from bot.logs import Redactor, secrets_of
+from bot.mcp import McpDesk, mcp_operations
 from bot.model_desk import ModelDesk
 from bot.model_list import model_operations
 from bot.model_names import Configured, NameFinder, configured
@@ -52,27 +56,34 @@ from bot.options import (
     rules_of,
     tool_limits_of,
 )
+from bot.options_tools import paces_of, policy_of
 from bot.outbox import Outbox
 from bot.parts import (
     Abilities,
     Prompting,
     Stores,
-    Workplace,
     abilities_of,
     access_of,
     library_of,
     prompting_of,
     stores_of,
 )
+from bot.place import Workplace
 from bot.prompts import Prompts, prompt_operations
 from bot.reception import Reception
 from bot.skills import SkillDesk, skill_operations
+from bot.spending import Telling, budget_of, pressed_by
 from bot.status import BotStatus, Watched
+from bot.toolmaking import Doors, opened_servers
+from bot.usage import UsageDesk, usage_operations
+from memory.approvals import SqliteApprovals
 from memory.database import Database
 from memory.inbox import SqliteInbox
 from memory.journal import SqliteJournal
+from memory.mcp_tools import SqliteToolApprovals
 from memory.models import SqliteChosenModels
 from memory.outbox import SqliteOutbox
+from memory.usage import SqliteUsage
 
 log = structlog.get_logger()
 
@@ -101,6 +112,9 @@ class Bot:
     prompts: Prompts
     skills: SkillDesk
     pool: ModelPool
+    usage: SqliteUsage
+    spending: UsageDesk
+    servers: McpDesk | None
 
     def operations(self) -> Mapping[str, Operation]:
         """What the private socket offers."""
@@ -111,6 +125,8 @@ class Bot:
             **prompt_operations(self.prompts),
             **skill_operations(self.skills),
             **model_operations(self.pool),
+            **usage_operations(self.spending),
+            **(mcp_operations(self.servers) if self.servers else {}),
             **terminal_operations(
                 self.channels.console,
                 self.access,
@@ -180,6 +196,8 @@ class Bot:
                 await self.database.backup_if_due(self.home.backups)
                 before = self.clock.now() - timedelta(days=self.settings.trace.keep_days)
                 await self.journal.prune(int(before.timestamp() * 1000))
+                before = self.clock.now() - timedelta(days=self.settings.budget.keep_days)
+                await self.usage.prune(int(before.timestamp() * 1000))
             except StorageError as error:
                 log.error("bot.backup", why=str(error))
             await self.clock.sleep(BACKUP_CHECK_S)
@@ -204,8 +222,8 @@ async def open_bot(
         # Before the database is touched: a broken template is no reason to upgrade anything.
         library_of(place)
         database = await _database(stack, place)
-        journal = SqliteJournal(database)
         stores = stores_of(database)
+        journal = stores.journal
 
         def deliver(rows: Sequence[tuple[str, OutboxId]]) -> None:
             outbox.deliver(rows)  # which needs the channels, which need to know the people
@@ -227,10 +245,42 @@ async def open_bot(
             )
         )
         await asyncio.to_thread(sweep, home.workspace / "skills")
-        abilities = abilities_of(place, stores)
+        doors = Doors(say=outbox.say)
+        servers = await opened_servers(stack, place, SqliteToolApprovals(database))
+        abilities = abilities_of(place, stores, access, doors, servers)
         skills = SkillDesk(abilities.shelf, abilities.workshop, rules_of(settings))
-        prompting = prompting_of(place, stores, abilities, access=access, models=pool)
-        assistant = _assistant(place, pool, outbox, stores, abilities, prompting, redact=redact)
+        usage = SqliteUsage(database)
+        budget = await stack.enter_async_context(
+            budget_of(place, usage, pool, tell=Telling(access, outbox.say)).running()
+        )
+        prompting = prompting_of(
+            place, stores, abilities, access=access, models=pool, budget=budget
+        )
+
+        async def signal(key: str, value: Json) -> bool:
+            return await engine.signal(key, value)
+
+        approvals = await stack.enter_async_context(
+            ApprovalDesk(
+                SqliteApprovals(database),
+                access,
+                outbox,
+                signal,
+                clock=clock,
+                options=ApprovalOptions(
+                    valid_s=settings.tools.approval_minutes * 60, host_zone=host_zone()
+                ),
+            )
+        )
+        assistant = _assistant(
+            place,
+            pool,
+            PeopleDrafts(outbox),
+            stores,
+            abilities,
+            prompting,
+            Checks(approvals=approvals, budget=budget, redact=redact),
+        )
         engine = await stack.enter_async_context(
             LocalEngine(
                 journal,
@@ -238,7 +288,16 @@ async def open_bot(
                 clock=clock,
                 deliver=outbox.deliver,
                 limits=limits_of(settings),
+                held=budget.hand,
             )
+        )
+        doors.submit = engine.submit
+        spending = UsageDesk(
+            usage,
+            budget,
+            lambda: access.directory.people,
+            clock=clock,
+            host_zone=host_zone(),
         )
         inbox = SqliteInbox(database)
         desk = ModelDesk(pool)
@@ -249,8 +308,11 @@ async def open_bot(
             channels=channels.by_name,
             engine=engine,
             outbox=outbox,
+            budget=budget,
+            servers=McpDesk(servers) if servers else None,
+            runner=abilities.tools.runner,
         )
-        status = BotStatus(
+        status = doors.status = BotStatus(
             watched, clock=clock, changed=lambda: settings_changed(home, digest, env)
         )
         tools = commands.Tools(
@@ -260,6 +322,9 @@ async def open_bot(
             context=ContextTeller(prompting.prompts),
             models=desk,
             skills=skills,
+            usage=spending,
+            agents=AgentsDesk(abilities.subagents, engine, clock=clock),
+            approvals=approvals,
             people=Reception(access, clock=clock, host_zone=host_zone()),
             snippets=snippets,
         )
@@ -272,6 +337,7 @@ async def open_bot(
                 outbox,
                 command_tools=tools,
                 clock=clock,
+                presses={"ok": approvals.press, "brake": pressed_by(spending)},
             )
         )
         bot = Bot(
@@ -290,10 +356,14 @@ async def open_bot(
             prompts=prompting.prompts,
             skills=skills,
             pool=pool,
+            usage=usage,
+            spending=spending,
+            servers=watched.servers,
         )
         log.info("bot.started", version=VERSION, model=choice.model, why=choice.why)
         await outbox.start()
         await engine.start()
+        await approvals.start()
         await door.resume(channels.by_name)
         await stack.enter_async_context(ControlServer(home.socket, bot.operations()))
         yield bot
@@ -326,11 +396,12 @@ async def open_prompts(
         _pool(place, await configured(settings, env), database) as pool,
     ):
         stores = stores_of(database)
+        access = await access_of(place, database)
         prompting = prompting_of(
             place,
             stores,
-            abilities_of(place, stores),
-            access=await access_of(place, database),
+            abilities_of(place, stores, access, Doors()),
+            access=access,
             models=pool,
         )
         yield prompt_operations(prompting.prompts)
@@ -346,8 +417,24 @@ async def open_skills(
     """
     place = Workplace(home=home, settings=settings, clock=clock, env=env)
     async with _opened_database(place) as database:
-        abilities = abilities_of(place, stores_of(database))
+        access = await access_of(place, database)
+        abilities = abilities_of(place, stores_of(database), access, Doors())
         yield skill_operations(SkillDesk(abilities.shelf, abilities.workshop, rules_of(settings)))
+
+
+@asynccontextmanager
+async def open_mcp(
+    home: Home, settings: Settings, *, env: Mapping[str, str], clock: Clock
+) -> AsyncIterator[Mapping[str, Operation]]:
+    """What can be asked about MCP servers where no bot runs: they are started for it.
+
+    Raises HomeBusy, StorageError.
+    """
+    place = Workplace(home=home, settings=settings, clock=clock, env=env)
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(_opened_database(place))
+        servers = await opened_servers(stack, place, SqliteToolApprovals(database))
+        yield mcp_operations(McpDesk(servers)) if servers else {}
 
 
 @asynccontextmanager
@@ -379,60 +466,59 @@ def _pool(place: Workplace, models: Configured, database: Database) -> ModelPool
     )
 
 
-class _NobodyAsked:
-    """Until approvals are wired."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checks:
+    """What stands between a model's wish and the world."""
 
-    async def ask(self, approval: NewApproval) -> None:
-        raise AssertionError("nobody can be asked yet")
-
-    async def outcome(self, approval_id: str) -> Outcome | None:
-        return None
-
-    async def is_always(self, person_id: PersonId, agent: str, tool: str) -> bool:
-        return False
+    approvals: ApprovalDesk
+    budget: Budget
+    redact: Callable[[str], str]
 
 
 def _assistant(
     place: Workplace,
     models: Models,
-    outbox: Outbox,
+    drafts: Drafts,
     stores: Stores,
     abilities: Abilities,
     prompting: Prompting,
-    *,
-    redact: Callable[[str], str],
+    checks: Checks,
 ) -> Assistant:
-    settings, toolbox = place.settings, abilities.toolbox
-    gate = Gate(Policy(), _NobodyAsked(), stores.conversations)
+    settings, tools = place.settings, abilities.tools
+    paces = paces_of(settings)
     return Assistant(
         begin=prompting.beginning,
         model=Asking(
             models,
             stores.conversations,
-            outbox,
+            drafts,
             stores.traces,
-            toolbox=toolbox,
+            toolbox=tools.toolbox,
             library=prompting.library,
             options=AskingOptions(
                 temperature=settings.agents.default.temperature,
                 max_output_tokens=settings.llm.max_output_tokens,
-                redact=redact,
+                redact=checks.redact,
+                cheap_model=settings.llm.cheap_model,
+            ),
+            payment=Payment(
+                budget=checks.budget, rates=RateBuckets(paces, place.clock) if paces else None
             ),
         ),
         tool=Doing(
-            toolbox,
-            abilities.reach,
-            outbox,
-            gate,
+            tools.toolbox,
+            tools.reach,
+            drafts,
+            Gate(policy_of(settings), checks.approvals, stores.conversations),
             clock=place.clock,
             keep=KeptResults(abilities.workspace),
             limits=tool_limits_of(settings),
-            redact=redact,
+            redact=checks.redact,
         ),
         loop=Loop(
-            toolbox,
+            tools.toolbox,
             steps_max=settings.agents.default.max_steps,
             claims=prompting.library.texts()["words_claims"],
         ),
-        drafts=outbox,
+        drafts=drafts,
     )

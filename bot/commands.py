@@ -38,6 +38,28 @@ class TellsModels(Protocol):
     async def tell(self, message: IncomingMessage, person: Person, wish: str) -> str: ...
 
 
+class TellsUsage(Protocol):
+    """Says what was used and what is left, pauses and resumes; `bot.usage` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person) -> str: ...
+
+    async def pause(self, person: Person) -> str: ...
+
+    async def resume(self, person: Person) -> str: ...
+
+
+class TellsAgents(Protocol):
+    """Says who works for a chat, and stops one; `bot.agents` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
+
+
+class TellsApprovals(Protocol):
+    """Says what waits for an answer, and takes one; `bot.approvals` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """A command as it came: who, where, and what stands behind the word."""
@@ -57,6 +79,9 @@ class Tools:
     context: TellsContext
     models: TellsModels
     skills: TellsSkills
+    usage: TellsUsage
+    agents: TellsAgents
+    approvals: TellsApprovals
     people: Reception
     snippets: Snippets
 
@@ -112,7 +137,7 @@ async def stop(tools: Tools, asked: Asked) -> str:
         return "Nothing of yours was running." if is_bounded else "Nothing was running here."
     if ended == 1:
         return "Stopped."
-    return f"Stopped, with {ended - 1} more that waited."
+    return f"Stopped, with {ended - 1} more."
 
 
 async def status(tools: Tools, asked: Asked) -> str:
@@ -150,6 +175,31 @@ async def snippets(tools: Tools, asked: Asked) -> str:
     return "\n".join([said, "", "What could not be used:", "", *wrong])
 
 
+async def usage(tools: Tools, asked: Asked) -> str:
+    """What was used, and what is left."""
+    return await tools.usage.tell(asked.message, asked.person)
+
+
+async def pause(tools: Tools, asked: Asked) -> str:
+    """Nothing new is begun until it is resumed."""
+    return await tools.usage.pause(asked.person)
+
+
+async def resume(tools: Tools, asked: Asked) -> str:
+    """Goes on after a pause, the owner's or the brake's."""
+    return await tools.usage.resume(asked.person)
+
+
+async def agents(tools: Tools, asked: Asked) -> str:
+    """Who works for this chat, and how to stop one."""
+    return await tools.agents.tell(asked.message, asked.person, asked.rest)
+
+
+async def approve(tools: Tools, asked: Asked) -> str:
+    """What waits for an answer, and the answer."""
+    return await tools.approvals.tell(asked.message, asked.person, asked.rest)
+
+
 async def pair(tools: Tools, asked: Asked) -> str:
     """Who asked to be let in."""
     return await tools.people.pair(asked.rest)
@@ -179,10 +229,27 @@ COMMANDS: tuple[Command, ...] = (
     Command(name="context", help="what went to the model last, and how large it was", run=context),
     Command(name="skills", help="what I know how to do here", run=skills),
     Command(name="snippets", help="texts to send with one tap", run=snippets, offers=True),
+    Command(name="usage", help="what was used, and what it cost", run=usage),
+    Command(name="agents", help="who works for this chat, and how to stop one", run=agents),
+    Command(name="approve", help="what waits for your yes or no, and how to answer", run=approve),
     Command(name="timezone", help="what time it is for you", run=time_zone),
     Command(name="link", help="use a second address as the same person", run=link, private=True),
     Command(name="pair", help="who asked to be let in", run=pair, roles=OWNER_ALONE, private=True),
     Command(name="access", help="who may talk to me", run=access, roles=OWNER_ALONE, private=True),
+    Command(
+        name="pause",
+        help="begin nothing new; what comes in is kept",
+        run=pause,
+        roles=OWNER_ALONE,
+        private=True,
+    ),
+    Command(
+        name="resume",
+        help="go on after a pause",
+        run=resume,
+        roles=OWNER_ALONE,
+        private=True,
+    ),
 )
 
 ALIASES = {"start": "help"}

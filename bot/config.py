@@ -24,6 +24,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from bot.config_section import Section
 from bot.config_tools import (
+    AgentTasksSettings,
     BudgetSettings,
     ExecSettings,
     McpSettings,
@@ -522,6 +523,7 @@ class Settings(BaseSettings):
     exec: ExecSettings = ExecSettings()
     web: WebSettings = WebSettings()
     mcp: McpSettings = McpSettings()
+    subagents: AgentTasksSettings = AgentTasksSettings()
     budget: BudgetSettings = BudgetSettings()
     history: HistorySettings = HistorySettings()
     trace: TraceSettings = TraceSettings()

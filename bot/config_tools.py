@@ -160,6 +160,21 @@ class McpServerSettings(Section):
         return self
 
 
+class AgentTasksSettings(Section):
+    """Subagents: work that the assistant hands to a turn of its own."""
+
+    at_once: int = Field(default=5, ge=0, le=50, description="At work for one chat at once.")
+    minutes: int = Field(
+        default=5, ge=1, le=30, description="Minutes for one, where its task names none."
+    )
+    max_steps: int = Field(
+        default=10, ge=1, le=50, description="Model calls with tools in one of them."
+    )
+    max_tokens: int = Field(
+        default=200_000, ge=0, description="Tokens that one may use. 0: no bound."
+    )
+
+
 class McpSettings(Section):
     """MCP servers."""
 
@@ -231,6 +246,9 @@ class BudgetSettings(Section):
         default=3.0,
         gt=1,
         description="It pauses too when two minutes use so many times what active minutes do.",
+    )
+    keep_days: int = Field(
+        default=400, ge=1, description="Days that the record of model calls is kept."
     )
     rates: Annotated[tuple[ModelRateSettings, ...], Field(strict=False)] = Field(
         default=(), description="Rate limits of models. In the environment: JSON."

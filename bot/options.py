@@ -17,6 +17,7 @@ from agent.prompt import Placement
 from agent.skills.places import Places
 from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke
+from agent.subagents import SubagentLimits
 from agent.tools.reach import ReachOptions
 from agent.tools.tool import ToolLimits
 from agent.turns import EngineLimits
@@ -86,6 +87,17 @@ def reach_of(settings: Settings) -> ReachOptions:
         allowed=agent.allowed_tools,
         denied=agent.denied_tools,
         members_approve_outside=settings.tools.members_approve_outside,
+    )
+
+
+def subagent_limits_of(settings: Settings) -> SubagentLimits:
+    """Of work that is handed on."""
+    tasks = settings.subagents
+    return SubagentLimits(
+        at_once=tasks.at_once,
+        minutes=tasks.minutes,
+        steps_max=tasks.max_steps,
+        tokens_max=tasks.max_tokens,
     )
 
 

@@ -4,24 +4,22 @@ prompt. Called by `bot.app` alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent.beginning import Beginning
+from agent.budget import Budget
+from agent.choosing import Choosing
 from agent.gathering import Gathering
-from agent.library import Library
+from agent.library import Library, TextFiles
 from agent.models.prices import PriceTable
-from agent.ports import Clock
 from agent.skills.shelf import SkillShelf
 from agent.skills.workshop import Workshop
-from agent.tools.files import file_tools
-from agent.tools.reach import Reach
-from agent.tools.skills import skill_tools
-from agent.tools.toolbox import Toolbox
+from agent.subagents import Subagents
+from agent.tools.routes import RouteFile
+from agent.tools.toolbox import ForeignTools
 from agent.tools.workspace import Workspace
 from bot.access import Access
-from bot.config import Settings
-from bot.home import Home, shipped
+from bot.home import shipped
 from bot.linking import Deliver
 from bot.model_pool import ModelPool
 from bot.options import (
@@ -30,26 +28,20 @@ from bot.options import (
     persona_of,
     places_of,
     prompt_options_of,
-    reach_of,
     rules_of,
+    subagent_limits_of,
 )
+from bot.place import Workplace
 from bot.prompts import Prompts
+from bot.toolmaking import Doors, Made, Materials, tools_of
 from memory.conversations import SqliteConversations
 from memory.database import Database
+from memory.journal import SqliteJournal
 from memory.people import SqlitePeople
 from memory.playbooks import SqliteSkillRecords
+from memory.ranking import ranker_maker
 from memory.recall import SqliteRecall
 from memory.traces import SqliteTraces
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workplace:
-    """What every part may be given: the home, its settings, the time and the environment."""
-
-    home: Home
-    settings: Settings
-    clock: Clock
-    env: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,17 +52,19 @@ class Stores:
     records: SqliteSkillRecords
     recall: SqliteRecall
     traces: SqliteTraces
+    journal: SqliteJournal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abilities:
-    """Skills, and the tools by which they and the files of the workspace are reached."""
+    """Skills, and the tools by which they and all else are reached."""
 
     shelf: SkillShelf
     workshop: Workshop
     workspace: Workspace
-    toolbox: Toolbox
-    reach: Reach
+    subagents: Subagents
+    tools: Made
+    routes: RouteFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +83,7 @@ def stores_of(database: Database) -> Stores:
         records=SqliteSkillRecords(database),
         recall=SqliteRecall(database),
         traces=SqliteTraces(database),
+        journal=SqliteJournal(database),
     )
 
 
@@ -121,9 +116,15 @@ def library_of(place: Workplace) -> Library:
     return library
 
 
-def abilities_of(place: Workplace, stores: Stores) -> Abilities:
-    """What the assistant can do."""
-    settings = place.settings
+def abilities_of(
+    place: Workplace,
+    stores: Stores,
+    access: Access,
+    doors: Doors,
+    servers: ForeignTools | None = None,
+) -> Abilities:
+    """What the assistant can do. Raises SettingsWrong."""
+    settings, workspace = place.settings, Workspace(place.home.workspace)
     shelf = SkillShelf(
         places_of(place.home, settings),
         stores.records,
@@ -132,22 +133,46 @@ def abilities_of(place: Workplace, stores: Stores) -> Abilities:
         given={name: skill.env for name, skill in settings.skills.by_name.items()},
     )
     workshop = Workshop(shelf, stores.records, place.home.workspace / "skills")
-    workspace = Workspace(place.home.workspace)
-    toolbox = Toolbox([*file_tools(workspace), *skill_tools(shelf, workshop)])
+    subagents = Subagents(
+        stores.journal, stores.conversations, doors.begin, limits=subagent_limits_of(settings)
+    )
+    routes = RouteFile(shipped("prompts"), place.home.workspace, read=TextFiles().read)
+    routes.check()
+    tools = tools_of(
+        place,
+        Materials(
+            shelf=shelf,
+            workshop=workshop,
+            workspace=workspace,
+            conversations=stores.conversations,
+            access=access,
+            subagents=subagents,
+            make_ranker=ranker_maker(meanings=settings.tools.embeddings),
+            doors=doors,
+            servers=servers,
+        ),
+    )
     return Abilities(
         shelf=shelf,
         workshop=workshop,
         workspace=workspace,
-        toolbox=toolbox,
-        reach=Reach(toolbox, reach_of(settings)),
+        subagents=subagents,
+        tools=tools,
+        routes=routes,
     )
 
 
 def prompting_of(
-    place: Workplace, stores: Stores, abilities: Abilities, *, access: Access, models: ModelPool
+    place: Workplace,
+    stores: Stores,
+    abilities: Abilities,
+    *,
+    access: Access,
+    models: ModelPool,
+    budget: Budget | None = None,
 ) -> Prompting:
     """What makes a prompt for the model that answers. Raises SettingsWrong."""
-    settings = place.settings
+    settings, tools = place.settings, abilities.tools
     library = library_of(place)
     gathering = Gathering(
         library,
@@ -160,17 +185,24 @@ def prompting_of(
     beginning = Beginning(
         stores.conversations,
         gathering,
-        abilities.toolbox,
-        abilities.reach,
+        tools.toolbox,
+        Choosing(
+            tools.toolbox,
+            tools.reach,
+            stores.traces,
+            ranking=tools.ranking,
+            routes=abilities.routes,
+        ),
         models,
         options=prompt_options_of(settings),
+        budget=budget,
     )
     prompts = Prompts(
         beginning,
         stores.traces,
         stores.conversations,
         access,
-        toolbox=abilities.toolbox,
+        toolbox=tools.toolbox,
         prices=PriceTable(),
         models=models,
     )

@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
+from agent.budget import Budget
 from agent.models.choose import Choice
 from agent.ports import Clock
+from agent.tools.exec import Runner
 from agent.turns import LocalEngine
 from agent.version import VERSION
 from bot.access import Access
 from bot.channel import Channel
+from bot.mcp import McpDesk
 from bot.model_desk import ModelDesk
 from bot.outbox import Outbox
 
@@ -26,6 +29,9 @@ class Watched:
     channels: Mapping[str, Channel]
     engine: LocalEngine
     outbox: Outbox
+    budget: Budget
+    runner: Runner
+    servers: McpDesk | None = None
 
 
 class BotStatus:
@@ -54,6 +60,14 @@ class BotStatus:
             f"Turns running or waiting: {bot.engine.waiting()}",
             f"Replies on their way: {bot.outbox.waiting()}",
         ]
+        if bot.servers is not None:
+            lines += bot.servers.lines()
+        if bot.runner.why_open:
+            lines.append(f"Programs run without a sandbox: {bot.runner.why_open}")
+        if bot.budget.hand.paused is not None:
+            lines.append("Paused: nothing new is begun until /resume.")
+        if bot.budget.brake.paused is not None:
+            lines.append("Stopped asking models, as far more was used than usual: /usage, /resume.")
         unknown = (await bot.outbox.counts()).get("unknown", 0)
         if unknown:
             lines.append(f"Replies whose fate is unknown: {unknown}")

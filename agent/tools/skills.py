@@ -41,7 +41,6 @@ def skill_tools(shelf: SkillShelf, workshop: Workshop) -> tuple[Tool, ...]:
     return (
         ListSkills(shelf),
         ReadSkill(shelf),
-        RunSkill(shelf),
         CreateSkill(shelf, workshop),
         UpdateSkill(shelf, workshop),
     )
@@ -207,45 +206,6 @@ def _file_of(skill: Skill, written: str) -> str:
     if len(data) > FILE_BYTES_READ:
         return f"{text}\n[cut here: the file has more than {FILE_BYTES_READ:,} bytes]"
     return text or "(The file is empty.)"
-
-
-# --- run_skill ---------------------------------------------------------------------------------
-
-
-class RunSkillArguments(Arguments):
-    """Which script of which skill, with its arguments."""
-
-    name: str
-    script: str = ""
-    arguments: tuple[str, ...] = Field(default=())
-
-
-class RunSkill:
-    """Refuses to run scripts: there is no sandbox yet in which they could do no harm."""
-
-    card = ToolCard(
-        name="run_skill",
-        description="Run a script of a skill.",
-        arguments=RunSkillArguments,
-        group="skills",
-        effect=Effect.NONE,
-        redo="repeat",
-        trust=Trust.OURS,
-    )
-
-    def __init__(self, shelf: SkillShelf) -> None:
-        self._shelf = shelf
-
-    async def run(self, arguments: RunSkillArguments, caller: Caller) -> str:
-        """Says what to do instead."""
-        skill = _usable(await self._shelf.current(), arguments.name)
-        files = await asyncio.to_thread(_other_files, skill)
-        if not any(name.startswith("scripts/") for name in files):
-            return f"{skill.name} has no scripts: follow its instructions (read_skill)."
-        raise SkillRefused(
-            "scripts of skills cannot be run here yet, as there is no sandbox for them; "
-            "nothing was run. Follow the instructions by other tools, or say that it is missing"
-        )
 
 
 # --- create_skill, update_skill ----------------------------------------------------------------

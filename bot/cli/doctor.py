@@ -139,13 +139,17 @@ def _texts(home: Home, settings: Settings) -> Iterator[Check]:
     yield blocking("prompts", partial(doctor_texts.prompts, home, settings))
     yield blocking("skills", partial(doctor_texts.skills, home, settings))
     yield blocking("schedule", lambda: [ok("nothing runs by the clock in this version")])
-    yield blocking("MCP", lambda: [ok("this version has no MCP servers")])
 
 
 def _reach(
     home: Home, settings: Settings, env: Mapping[str, str], *, offline: bool
 ) -> Iterator[Check]:
-    from bot import doctor_machine, doctor_reach
+    from agent.mcp.servers import Home as ServersHome
+    from bot import doctor_machine, doctor_mcp, doctor_reach
+    from bot.options_tools import servers_of
+
+    where = ServersHome(workspace=home.workspace, env=env)
+    yield from doctor_mcp.checks(servers_of(settings), where, offline=offline)
     from bot.cli.init import manifest
     from bot.doctor import Check
     from bot.doctor_home import is_held

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from agent.version import VERSION
-from bot.cli import access, chat, doctor, init, lab, model, prompt, run, skills
+from bot.cli import access, chat, doctor, init, lab, mcp, model, prompt, run, skills, usage
 
 app = typer.Typer(
     name="hearthbot",
@@ -44,7 +44,9 @@ app.command("init")(init.init)
 app.command("doctor")(doctor.doctor)
 app.command("status")(run.status)
 app.command("lab")(lab.lab)
+app.command("usage")(usage.usage)
 app.add_typer(access.app, name="access")
+app.add_typer(mcp.app, name="mcp")
 app.add_typer(model.app, name="model")
 app.add_typer(prompt.app, name="prompt")
 app.add_typer(skills.app, name="skills")

@@ -98,13 +98,10 @@ async def _desk(home: Opened) -> AsyncIterator[Ask]:
 
 
 def _here(home: Opened) -> AbstractAsyncContextManager[Mapping[str, Operation]]:
-    from bot.app import open_mcp  # type: ignore[attr-defined]
+    from bot.app import open_mcp
     from bot.clock import SystemClock
 
-    operations: AbstractAsyncContextManager[Mapping[str, Operation]] = open_mcp(
-        home.home, home.settings, env=home.env, clock=SystemClock()
-    )
-    return operations
+    return open_mcp(home.home, home.settings, env=home.env, clock=SystemClock())
 
 
 # --- what is printed -----------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from agent.request import ModelTraits, ToolSpec
 from agent.scene import PromptKind, Scene
 from agent.sent import TASK, WORDS, Known, NotRecorded, sent_by_plan, sent_by_trace
 from agent.stored import PromptTrace
+from agent.tools.selection import Selection
 from agent.transcript import Answered, Context, Entry, Note, Said, Usage
 from bot.home import shipped
 from tests.agent.house import OWNER
@@ -89,6 +90,7 @@ def plan_of(
         sent_from=sent_from,
         shortened_to=0,
         tools=tools,
+        selection=Selection(),
         tokens=Tokens(
             prompt=prompt.tokens,
             tools=tools_part(tools).tokens if tools else 0,

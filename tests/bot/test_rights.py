@@ -24,10 +24,15 @@ model        yes    yes    yes        yes     yes     yes
 context      yes    yes    yes        yes     yes     yes
 skills       yes    yes    yes        yes     yes     yes
 snippets     yes    yes    yes        yes     yes     yes
+usage        yes    yes    yes        yes     yes     yes
+agents       yes    yes    yes        yes     yes     yes
+approve      yes    yes    yes        yes     yes     yes
 timezone     yes    yes    yes        yes     yes     yes
 link         yes    yes    yes        alone   alone   alone
 pair         yes    owner  owner      alone   owner   owner
 access       yes    owner  owner      alone   owner   owner
+pause        yes    owner  owner      alone   owner   owner
+resume       yes    owner  owner      alone   owner   owner
 """
 """yes: it is done. owner: only the owner may. alone: only in a private chat. members: a guest may
 not, because in a group it takes something from everybody: the conversation that all have. SPEC §4

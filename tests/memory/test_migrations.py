@@ -87,7 +87,20 @@ async def test_a_file_of_the_first_light_keeps_everything(path: Path, tmp_path: 
     assert {name: after[name] for name in before} == {
         name: [row | more.get(name, {}) for row in found] for name, found in before.items()
     }
-    new = {"playbooks", "skill_records", "link_codes", "chosen_models", "children"}
+    new = {
+        "approvals",
+        "children",
+        "chosen_models",
+        "link_codes",
+        "mcp_servers",
+        "mcp_tools",
+        "pauses",
+        "playbooks",
+        "skill_records",
+        "spending_notices",
+        "standing_grants",
+        "usage",
+    }
     assert set(after) - set(before) == new
     assert rows(path, "pragma user_version") == [(len(read_migrations(MIGRATIONS)),)]
 

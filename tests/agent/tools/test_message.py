@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from agent.messages import PersonId
-from agent.tools.message import OwnChat, SendMessage
+from agent.tools.message import OwnChat, SendMessage, SendMessageArguments
 from agent.tools.tool import Needs
 from tests.agent.tools.given import GROUP, OWNER, call, run_tool
 
@@ -57,9 +57,9 @@ async def test_in_a_group_without_a_chat_it_goes_to_the_group() -> None:
 
 def test_another_chat_is_a_target_and_this_one_is_none() -> None:
     tool = SendMessage(KeptMessages())
-    arguments = tool.card.arguments
-    assert isinstance(arguments, type)
 
-    assert tool.needs(arguments(text="hi"), OWNER) == Needs()
-    assert tool.needs(arguments(text="hi", chat="telegram:42"), OWNER) == Needs()
-    assert tool.needs(arguments(text="hi", chat="slack:D1"), OWNER) == Needs(target="slack:D1")
+    assert tool.needs(SendMessageArguments(text="hi"), OWNER) == Needs()
+    assert tool.needs(SendMessageArguments(text="hi", chat="telegram:42"), OWNER) == Needs()
+    assert tool.needs(SendMessageArguments(text="hi", chat="slack:D1"), OWNER) == Needs(
+        target="slack:D1"
+    )

@@ -204,34 +204,6 @@ async def test_what_waits_cannot_be_read_by_anybody(desk: Desk) -> None:
         assert STEPS not in told
 
 
-# --- run_skill ---------------------------------------------------------------------------------
-
-
-async def test_no_script_is_run(desk: Desk, tmp_path: Path) -> None:
-    folder = put(desk.bench.folder, "mine")
-    (folder / "scripts").mkdir()
-    (folder / "scripts" / "a.sh").write_text(f"touch {tmp_path}/ran")
-
-    told = await desk.refused("run_skill", name="mine", script="a.sh")
-
-    assert "there is no sandbox" in told
-    assert not (tmp_path / "ran").exists()
-
-
-async def test_a_skill_without_scripts_says_to_follow_its_instructions(desk: Desk) -> None:
-    put(desk.bench.folder, "mine")
-
-    told = await desk.said("run_skill", name="mine", arguments=["--city", "New York"])
-
-    assert told == "mine has no scripts: follow its instructions (read_skill)."
-
-
-async def test_what_waits_is_not_run_either(desk: Desk) -> None:
-    await desk.create()
-
-    assert "waits for its owner's approval" in await desk.refused("run_skill", name="mine")
-
-
 # --- who may write -----------------------------------------------------------------------------
 
 
@@ -266,7 +238,6 @@ def test_writing_tools_may_be_run_again_after_a_kill(desk: Desk) -> None:
     assert {tool.card.name: (tool.card.effect, tool.card.redo) for tool in tools} == {
         "list_skills": (Effect.NONE, "repeat"),
         "read_skill": (Effect.NONE, "repeat"),
-        "run_skill": (Effect.NONE, "repeat"),
         "create_skill": (Effect.WORKSPACE, "idempotent"),
         "update_skill": (Effect.WORKSPACE, "idempotent"),
     }
@@ -512,7 +483,6 @@ async def test_what_a_fooled_model_writes_reaches_no_prompt_until_it_is_approved
         ("read_skill", {"name": "evil-one"}),
         ("read_skill", {"name": "evil-two"}),
         ("read_skill", {"name": "receipts"}),
-        ("run_skill", {"name": "evil-one"}),
     )
     plain = ["Hi.", *tries]
     mind = model(*orders, *plain, *plain)

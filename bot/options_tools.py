@@ -1,0 +1,122 @@
+"""What the parts about tools and cost get of the settings. Called by `bot.app` and `bot.parts`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent.brake import BrakeOptions
+from agent.buckets import Pace
+from agent.budget import BudgetOptions
+from agent.mcp.values import ServerOptions, Start
+from agent.sandbox.running import Limits
+from agent.spending import Limit, Period, Scope, Unit
+from agent.tools.exec import ExecOptions
+from agent.tools.policy import Action, Policy, PolicyRule
+from agent.tools.tool import Effect, Trust
+from agent.web.addresses import AllowedHosts, allowed_hosts
+from agent.web.search import SearchOptions
+from bot.config import Settings
+from bot.config_tools import BudgetLimitSettings, McpServerSettings
+
+MICROS = 1_000_000
+MB = 1024**2
+
+
+def policy_of(settings: Settings) -> Policy:
+    """Who must agree to what."""
+    return Policy(
+        rules=tuple(
+            PolicyRule(
+                action=Action(rule.action),
+                tools=rule.tools,
+                effect=None if rule.effect == "any" else Effect(rule.effect),
+                agent=rule.agent,
+            )
+            for rule in settings.tools.rules
+        ),
+        members_approve_outside=settings.tools.members_approve_outside,
+    )
+
+
+def exec_options_of(settings: Settings) -> ExecOptions:
+    """How programs run."""
+    program = settings.exec
+    return ExecOptions(
+        sandbox=program.sandbox,
+        readable=tuple(Path(folder).expanduser() for folder in program.readable),
+        limits=Limits(memory_bytes=program.memory_mb * MB, file_bytes=program.file_mb * MB),
+    )
+
+
+def allowed_hosts_of(settings: Settings) -> AllowedHosts:
+    """Private places that may be fetched. Raises ValueError on what is no place."""
+    return allowed_hosts(settings.web.allowed_hosts)
+
+
+def search_options_of(settings: Settings) -> SearchOptions | None:
+    """Who searches the web; None: nobody."""
+    web = settings.web
+    if web.search == "off":
+        return None
+    return SearchOptions(service=web.search, base_url=web.search_url, api_key=web.search_key)
+
+
+def servers_of(settings: Settings) -> tuple[ServerOptions, ...]:
+    """The MCP servers."""
+    return tuple(_server(name, server) for name, server in settings.mcp.by_name.items())
+
+
+def _server(name: str, server: McpServerSettings) -> ServerOptions:
+    return ServerOptions(
+        name=name,
+        command=server.command,
+        args=server.args,
+        env={key: value.get_secret_value() for key, value in server.env.items()},
+        url=server.url,
+        headers={key: value.get_secret_value() for key, value in server.headers.items()},
+        about=server.about,
+        tools=server.tools,
+        read_only=server.read_only,
+        outside=server.outside,
+        trust=Trust(server.trust),
+        timeout_s=server.timeout_s,
+        start=Start(server.start),
+    )
+
+
+def budget_options_of(settings: Settings) -> BudgetOptions:
+    """What model calls may cost."""
+    budget = settings.budget
+    return BudgetOptions(
+        limits=tuple(_limit(limit) for limit in budget.limits), warn_share=budget.warn_share
+    )
+
+
+def _limit(limit: BudgetLimitSettings) -> Limit:
+    return Limit(
+        scope=Scope(limit.scope),
+        period=Period(limit.period),
+        unit=Unit.MONEY if limit.usd else Unit.TOKENS,
+        amount=round(limit.usd * MICROS) or limit.tokens,
+        of=limit.of,
+    )
+
+
+def brake_options_of(settings: Settings) -> BrakeOptions:
+    """When something is wrong."""
+    budget = settings.budget
+    return BrakeOptions(
+        enabled=budget.brake,
+        hour_tokens_max=budget.brake_hour_tokens,
+        burst_factor=budget.brake_factor,
+    )
+
+
+def paces_of(settings: Settings) -> dict[str, Pace]:
+    """How often models may be called."""
+    return {
+        rate.model: Pace(
+            requests_per_minute=rate.requests_per_minute, tokens_per_minute=rate.tokens_per_minute
+        )
+        for rate in settings.budget.rates
+    }

@@ -1,0 +1,80 @@
+"""Puts the budget together, and carries what it has to say to people. Called by `bot.app`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from agent.brake import Brake
+from agent.budget import Budget
+from agent.models.prices import Price, PriceTable
+from agent.ports import Clock
+from agent.spending import NOBODY, Notice, UsageLedger
+from agent.stored import Button, NewMessage
+from bot.access import Access
+from bot.channel import Pressed
+from bot.model_pool import ModelPool
+from bot.options import host_zone
+from bot.options_tools import brake_options_of, budget_options_of
+from bot.place import Workplace
+from bot.ports import Person
+from bot.usage import UsageDesk
+
+log = structlog.get_logger()
+
+TOO_OLD = "That was taken care of already."
+
+
+class PricesOfPool:
+    """Implements `agent.spending.FindsPrices`: a model of the pool under its name in the table."""
+
+    def __init__(self, pool: ModelPool) -> None:
+        self._pool = pool
+        self._table = PriceTable()
+
+    async def find(self, model: str) -> Price | None:
+        """None: the table does not know it."""
+        return await self._table.find(self._pool.priced_as(model))
+
+
+class Telling:
+    """Tells a person, or the owner, in a private chat: stored before it is on its way."""
+
+    def __init__(self, access: Access, say: Callable[[NewMessage], Awaitable[None]]) -> None:
+        self._access = access
+        self._say = say
+
+    async def __call__(self, notice: Notice) -> None:
+        """Raises StorageError. Somebody who has no chat that waits is told by /usage alone."""
+        person = self._access.owner_id() if notice.person_id == NOBODY else notice.person_id
+        chats = [] if person is None else await self._access.private_chats(person)
+        if not chats:
+            log.warning("usage.untold", key=notice.key)
+            return
+        row = tuple(Button(label=one.label, data=one.data) for one in notice.buttons)
+        await self._say(NewMessage(lane=chats[0], text=notice.text, buttons=(row,) if row else ()))
+
+
+def budget_of(place: Workplace, ledger: UsageLedger, pool: ModelPool, *, tell: Telling) -> Budget:
+    """Of the settings."""
+    clock: Clock = place.clock
+    return Budget(
+        ledger,
+        PricesOfPool(pool),
+        Brake(brake_options_of(place.settings), clock),
+        options=budget_options_of(place.settings),
+        clock=clock,
+        host_zone=ZoneInfo(host_zone()),
+        tell=tell,
+    )
+
+
+def pressed_by(desk: UsageDesk) -> Callable[[Pressed, Person], Awaitable[str]]:
+    """What the brake's button does: only for those who may resume."""
+
+    async def press(pressed: Pressed, person: Person) -> str:
+        return await desk.pressed(pressed.data, person) or TOO_OLD
+
+    return press
