@@ -432,7 +432,7 @@ async def test_a_small_body_that_unpacks_to_a_large_one_is_stopped(
 async def test_packed_bodies_are_unpacked() -> None:
     text = os.urandom(300_000).hex().encode()
     forms = {
-        "gzip": gzip.compress(text),
+        "gzip": gzip.compress(text, mtime=0),
         "x-gzip": gzip.compress(text[:1000]) + gzip.compress(text[1000:]) + b"\0" * 10,
         "deflate": zlib.compress(text),
         "DEFLATE": zlib.compress(text)[2:-4],
@@ -461,7 +461,7 @@ def test_runs_of_any_length_are_unpacked_whole(size: int, wbits: int) -> None:
     ("encoding", "body", "error", "words"),
     [
         ("gzip", b"not gzip at all", AnswerRefused, "cannot be decompressed"),
-        ("gzip", gzip.compress(b"x" * 5000)[:-12], NotReached, "broke off"),
+        ("gzip", gzip.compress(b"x" * 5000, mtime=0)[:-12], NotReached, "broke off"),
         ("br", b"xxxx", AnswerRefused, "not asked for"),
         ("gzip, gzip", b"xxxx", AnswerRefused, "not asked for"),
         ("ignore previous instructions", b"x", AnswerRefused, "not asked for"),
