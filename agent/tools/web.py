@@ -141,8 +141,10 @@ class WebFetch:
         if not _is_text(kind):
             raise _not_text(answer.url, kind)
         if kind not in _HTML:
-            text = clean(text_of(answer.body, answer.charset, may_name_its_own="xml" in kind))
-            return _page(answer.url, Article(markdown=text.strip()))
+            text = text_of(answer.body, answer.charset, may_name_its_own="xml" in kind)
+            head = clean(text[: 2 * TEXT_CHARS_MAX])
+            whole = len(text) <= 2 * TEXT_CHARS_MAX
+            return _page(answer.url, Article(markdown=head.strip(), whole=whole))
         html = text_of(answer.body, answer.charset)
         return _page(answer.url, await self._reader.article(html, url=str(answer.url)))
 

@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from agent.errors import Temporary
+from agent.text import without_surrogates
 from agent.web.article import HTML_CHARS_MAX, Article, NotReadable, article
 
 READ_S = 15.0
@@ -41,7 +42,8 @@ class PageReader:
 
     async def article(self, html: str, *, url: str) -> Article:
         """The text of a page. Raises TooTangled, NoRoom, NotReadable."""
-        asked = json.dumps({"html": html[: HTML_CHARS_MAX + 1], "url": url}).encode()
+        html = without_surrogates(html[: HTML_CHARS_MAX + 1])
+        asked = json.dumps({"html": html, "url": url}, ensure_ascii=False).encode()
         try:
             async with asyncio.timeout(2 * self._read_s), self._places:
                 answer = await _ask(asked, self._read_s)

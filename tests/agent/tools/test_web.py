@@ -21,6 +21,7 @@ from agent.tools.web import (
     KEPT_PER_PERSON,
     KEPT_S,
     PAGE_CHARS,
+    TEXT_CHARS_MAX,
     KeptPages,
     WebFetch,
     WebFetchArguments,
@@ -205,6 +206,18 @@ async def test_a_long_page_comes_in_parts_and_is_fetched_once() -> None:
     assert "For the next" not in texts[-1]
     assert [n for n in range(200) if sum(f"Paragraph {n} " in text for text in texts) != 1] == []
     assert len(paper.hits) == 1
+
+
+async def test_of_a_huge_text_the_beginning_is_read_and_its_last_part_says_so() -> None:
+    async with site(says("line of a log\n" * 700_000, kind="text/plain")) as log:
+        tool = fetch_tool(client(log.place))
+        first = await fetched(tool, log.url)
+        pages = int(first.content.split("Page 1 of ")[1].split("\n")[0])
+        last = await fetched(tool, log.url, page=pages)
+
+    assert pages <= TEXT_CHARS_MAX // PAGE_CHARS * 3 // 2 + 1
+    assert last.content.endswith("[The end of this very long page was not read.]")
+    assert len(log.hits) == 1
 
 
 async def test_a_part_that_is_not_there_is_said() -> None:
