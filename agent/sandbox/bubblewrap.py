@@ -116,7 +116,8 @@ class Bubblewrap:
 
     def argv(self, command: Sequence[str], options_fd: int, told_fd: int) -> Sequence[str]:
         """The command line of a confined program, whose options come through `options_fd`. Into
-        `told_fd` bubblewrap writes as JSON which process is the first one inside."""
+        `told_fd` bubblewrap writes, a JSON object a line, which process is the first one inside
+        (`child-pid`), and how the program ended (`exit-code`), once all was set up for it."""
         assert self.works(), "asked for before it was known to work"
         # What must never be missing stands here: the pipe could end early.
         return (
@@ -124,7 +125,7 @@ class Bubblewrap:
             *_ALWAYS,
             "--cap-drop",
             "ALL",
-            "--info-fd",
+            "--json-status-fd",
             str(told_fd),
             "--args",
             str(options_fd),

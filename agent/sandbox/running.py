@@ -106,6 +106,8 @@ class Ran:
     stdout: Caught
     stderr: Caught
     stopped: Stopped | None = None
+    told: bytes = b""
+    """What bubblewrap said of it, apart from the program's own words."""
 
 
 async def run_confined(
@@ -238,7 +240,7 @@ async def _run(start: _Start, limits: Limits) -> Ran:
         finally:
             pipes.close("ours")
             try:
-                await _gone(transport, watch, pipes.told, has_warden=start.stays_open)
+                told = await _gone(transport, watch, pipes.told, has_warden=start.stays_open)
             finally:
                 transport.close()
     finally:
@@ -248,6 +250,7 @@ async def _run(start: _Start, limits: Limits) -> Ran:
         stdout=watch.streams[1],
         stderr=watch.streams[2],
         stopped=stopped,
+        told=told,
     )
 
 
@@ -324,9 +327,9 @@ async def _end_of(watch: _Watch, timeout_s: float) -> Stopped | None:
 
 async def _gone(
     transport: asyncio.SubprocessTransport, watch: _Watch, told: int, *, has_warden: bool
-) -> None:
-    """Ends whatever is left of it, and waits until that is so. A second cancellation ends the wait,
-    not the killing."""
+) -> bytes:
+    """Ends whatever is left of it, and waits until that is so; gives what was told of it. A second
+    cancellation ends the wait, not the killing."""
     if not watch.exited.done():
         try:
             if has_warden:  # Its pipe is closed: it ends all by itself, and has a moment to do so.
@@ -334,8 +337,16 @@ async def _gone(
         finally:
             if not watch.exited.done():
                 _kill_group(transport.get_pid())
-                _kill_first_inside(told)
+                _kill_first_inside(_read(told))
     await asyncio.wait({watch.closed}, timeout=LINGER_S if watch.exited.done() else END_S)
+    return _read(told)
+
+
+def _read(told: int) -> bytes:
+    """What is in the pipe by now."""
+    with suppress(BlockingIOError):
+        return os.read(told, 65_536)
+    return b""
 
 
 def _kill_group(process: int) -> None:
@@ -343,11 +354,11 @@ def _kill_group(process: int) -> None:
         os.killpg(process, signal.SIGKILL)
 
 
-def _kill_first_inside(told: int) -> None:
+def _kill_first_inside(told: bytes) -> None:
     """Ends a sandbox by its first process. It asks to die with bubblewrap only after it has left
     bubblewrap's group; ended in between, it would live on."""
     with suppress(OSError, ValueError, KeyError, TypeError):
-        first = int(json.loads(os.read(told, 65_536))["child-pid"])
+        first = int(json.loads(told.partition(b"\n")[0])["child-pid"])
         if os.readlink(f"/proc/{first}/ns/pid") != os.readlink("/proc/self/ns/pid"):  # noqa: PTH115
             os.kill(first, signal.SIGKILL)
 
@@ -411,16 +422,17 @@ def _check(program: Program) -> None:
 
 
 def _setup_failure(ran: Ran, command: str) -> str:
-    """That bubblewrap did not come to run the program, in our words alone: a program could write
-    the same, and what it writes must never pass for ours."""
-    said = bytes(ran.stderr.head[:2000]).decode(errors="replace")
-    if ran.exit_code != 1 or ran.stdout.total or not said.startswith("bwrap: "):
+    """That bubblewrap did not come to run the program, in our words alone. By what bubblewrap tells
+    through its own pipe: on stderr a program could write the same."""
+    if ran.stopped is not None or b'"exit-code"' in ran.told:
         return ""
+    said = bytes(ran.stderr.head[:2000]).decode(errors="replace")
     if not said.startswith("bwrap: execvp "):
-        _log.debug("sandbox_not_set_up", said=said[:300])
+        _log.warning("sandbox_not_set_up", exit_code=ran.exit_code)
+        _log.debug("sandbox_said", said=said[:300])
         return "the sandbox could not be set up for this call; nothing was run"
     for why in map(os.strerror, (errno.EACCES, errno.ENOEXEC, errno.E2BIG)):
-        if why in said:
+        if said.rstrip().endswith(f": {why}"):
             return f"{command[:100]!r} cannot be run: {why}"
     return _missing(command)
 
