@@ -71,12 +71,16 @@ class Choosing:
         situation = Situation(
             candidates=candidates,
             text=text,
-            is_small_talk=gathered.thinking.is_small_talk and not gathered.required_tools,
+            is_small_talk=gathered.thinking.is_small_talk,
             current=await self._current(turn),
             is_step=is_step,
             used=tuple(_used(history)),
             groups=self._routes.routes().match(text).groups if self._routes else (),
-            required=gathered.required_tools,
+            required=(
+                *gathered.required_tools,
+                *(one.tool for one in gathered.auto_invoke),
+                *(card.name for card in candidates if card.server in gathered.plugins),
+            ),
             known=known,
         )
         ranks = self._ranking is not None and not situation.is_small_talk and bool(text.strip())

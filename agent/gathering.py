@@ -85,6 +85,8 @@ class Gathered:
     scene: Scene
     thinking: Thinking
     required_tools: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    """MCP servers whose tools a force-include rule wants offered."""
     auto_invoke: tuple[AutoInvoke, ...] = ()
     picked: tuple[tuple[str, str], ...] = ()
 
@@ -215,6 +217,7 @@ class Gathering:
             scene=scene,
             thinking=thinking,
             required_tools=required_tools(matched.playbooks),
+            plugins=matched.forced.plugins,
             auto_invoke=matched.forced.auto_invokes,
             picked=matched.picked(),
         )

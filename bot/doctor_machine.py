@@ -12,6 +12,7 @@ from pathlib import Path
 from zoneinfo import available_timezones
 
 from agent.errors import ModelRefused, SettingsWrong
+from agent.sandbox.bubblewrap import Bubblewrap
 from agent.models.embedded import weights
 from bot.doctor import Finding, fail, ok, warn
 from bot.home import shipped
@@ -88,6 +89,27 @@ def disk(folder: Path, *, warn_bytes: int = DISK_WARN_BYTES) -> Iterator[Finding
         yield warn(f"only {free // MB} MB are free", fix)
     else:
         yield ok(f"{free / MB / 1024:.1f} GB are free")
+
+
+def sandbox(*, is_wanted: bool, is_used: bool) -> Iterator[Finding]:
+    """Whether programs that the assistant runs are confined."""
+    if not is_used:
+        yield ok("exec is off, so no program is run")
+        return
+    bubblewrap = Bubblewrap(is_wanted=is_wanted)
+    if bubblewrap.works():
+        yield ok("programs run confined, by bubblewrap")
+    elif not is_wanted:
+        yield warn(
+            "switched off: each program is asked about, and none is run after outside text",
+            "Set exec.sandbox = true.",
+        )
+    else:
+        yield warn(
+            f"programs run without one ({bubblewrap.why_not}): each is asked about, and none is "
+            "run after outside text",
+            "On Debian and Ubuntu: apt install bubblewrap.",
+        )
 
 
 def memory(source: Path = Path("/proc/meminfo")) -> Iterator[Finding]:

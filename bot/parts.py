@@ -180,6 +180,10 @@ def prompting_of(
         stores.recall,
         clock=place.clock,
         rules=rules_of(settings),
+        servers=tuple(
+            f"{name}: {server.about}" if server.about else name
+            for name, server in settings.mcp.by_name.items()
+        ),
         options=gathering_options_of(settings),
     )
     beginning = Beginning(

@@ -133,11 +133,19 @@ def _not_without_settings() -> Iterator[Finding]:
 
 
 def _texts(home: Home, settings: Settings) -> Iterator[Check]:
-    from bot import doctor_texts
+    from bot import doctor_machine, doctor_texts
     from bot.doctor import blocking, ok
 
     yield blocking("prompts", partial(doctor_texts.prompts, home, settings))
     yield blocking("skills", partial(doctor_texts.skills, home, settings))
+    yield blocking(
+        "sandbox",
+        partial(
+            doctor_machine.sandbox,
+            is_wanted=settings.exec.sandbox,
+            is_used=settings.exec.enabled,
+        ),
+    )
     yield blocking("schedule", lambda: [ok("nothing runs by the clock in this version")])
 
 

@@ -89,7 +89,7 @@ async def test_the_first_hello_is_small(house: House) -> None:
 
     request = script.asked[0]
     sent = sent_bytes(request, house)
-    assert len(request.tools) == 4
+    assert len(request.tools) == 6
     assert len(sent) <= 10_000
     assert estimate_tokens(sent.decode()) <= 2_500
 
