@@ -50,7 +50,7 @@ BOB = Person(id=PersonId("p2"), role=Role.MEMBER, name="*Bob*", addresses=("tele
 EVE = Person(id=PersonId("p3"), role=Role.GUEST, addresses=("telegram:3",))
 CLEO = Person(id=PersonId("p4"), role=Role.MEMBER, name="Cleo", addresses=("telegram:4",))
 GROUP = "telegram:-100"
-SECRET = "rm -rf /home/ann/diary"
+SECRET = "rm -rf /srv/diary"
 
 
 class Desk:
@@ -148,13 +148,16 @@ class Desk:
         (found,) = [one for one in await self.journal.unfinished() if one.run.run_id == run_id]
         return found.status
 
-    async def settled(self) -> None:
-        """Lets the watcher do what it has woken for."""
-        for _ in range(1000):
-            await asyncio.sleep(0.001)
-            if not await self.store.unsettled():
-                return
-        raise AssertionError("not settled")
+    async def watches(self) -> None:
+        """Returns once the watch sleeps until something is over."""
+        async with asyncio.timeout(10):
+            await self.clock.asleep.wait()
+
+    async def settled(self, *signalled: str) -> None:
+        """Lets the watch do what it has woken for."""
+        async with asyncio.timeout(10):
+            while self.signalled != list(signalled) or await self.store.unsettled():
+                await asyncio.sleep(0.001)
 
 
 @pytest.fixture
@@ -518,12 +521,10 @@ async def test_two_owners_at_the_same_moment_give_one_answer(house: Desk) -> Non
 async def test_nobody_answers_and_the_time_is_over(house: Desk) -> None:
     async with house.opened():
         await house.ask(question())
-        await house.clock.asleep.wait()
+        await house.watches()
         house.clock.move(600)
         house.clock.wake()
-        while not house.signalled:
-            await asyncio.sleep(0.001)
-        await house.settled()
+        await house.settled("approval:3fa9c1d2e4b5a697=expired")
 
         ((_, text, has_buttons),) = house.cards()
         assert text.startswith("**Expired: not run.**")
@@ -558,7 +559,7 @@ async def test_the_watch_sleeps_until_the_first_is_over_and_not_at_all_for_nothi
         assert house.clock.pauses == []
 
         await house.ask(question())
-        await house.clock.asleep.wait()
+        await house.watches()
 
         assert house.clock.pauses == [45.0]
 
@@ -570,7 +571,7 @@ async def test_trouble_with_the_storage_after_an_answer_is_made_up_for(house: De
         with capture_logs() as logs:
             told = await house.press(ANN, data("once"))
         house.clock.wake()
-        await house.settled()
+        await house.settled("approval:3fa9c1d2e4b5a697=once")
 
         assert told == "Allowed once by Ann at 12:00."
         assert house.signalled == ["approval:3fa9c1d2e4b5a697=once"]
