@@ -17,7 +17,7 @@ from agent.doing import Doing
 from agent.errors import TurnStopped
 from agent.guards import is_empty, visible
 from agent.layers import notes
-from agent.loop import INTERRUPTED, Begun, Log, Loop, Trouble
+from agent.loop import Loop
 from agent.messages import Address, ConversationId, Origin, Role, RunId, TurnInput
 from agent.ports import (
     Drafts,
@@ -29,6 +29,7 @@ from agent.ports import (
     TurnContext,
     TurnEnd,
 )
+from agent.rounds import INTERRUPTED, Begun, Log, Trouble
 from agent.subagents import ASKED_BY, PeopleDrafts, reported, unreadable
 from agent.transcript import Answered, Context, Note, Said, ToolResult, Turn, Unpaired
 from agent.turns import BY_PERSON, TIME_LIMIT

@@ -148,7 +148,7 @@ class Beginning:
         self._told_missing: set[str] = set()
 
     async def __call__(self, ctx: TurnContext, payload: Json) -> Json:
-        """The output is read back by `agent.loop.Begun`, and by whoever looks back (`Traces`)."""
+        """The output is read back by `agent.rounds.Begun`, and by whoever looks back (`Traces`)."""
         turn = TurnInput.from_json(payload)
         plan = await self.plan(await self._occasion(turn), is_lean=await self._is_lean(ctx, turn))
         await self._conversations.keep_text(plan.prompt.digest, plan.prompt.system)

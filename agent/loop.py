@@ -7,31 +7,23 @@ that is done stand in the Log, which is what history gets.
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
+from agent.calling import UNKNOWN_FATE, Calling
 from agent.claims import ClaimWords
-from agent.errors import StepUnknown
-from agent.guards import RepeatGuard, is_empty, visible
+from agent.guards import is_empty, visible
 from agent.history import shorten
-from agent.layers import notes
-from agent.messages import RunId, TurnInput
-from agent.ports import Json, TurnContext, waits_on
-from agent.stored import Outcome
-from agent.subagents import waits_for
-from agent.taint import tainted_by
-from agent.tools.agents import SUBAGENT
-from agent.tools.tool import NO_OUTPUT, Effect
+from agent.messages import TurnInput
+from agent.ports import Json, TurnContext
+from agent.rounds import Begun, Log, Now, Rounds, Trouble
+from agent.tools.tool import NO_OUTPUT
 from agent.tools.toolbox import Toolbox
 from agent.transcript import (
     Answered,
     Context,
-    Entry,
     Note,
-    Said,
     ToolCall,
     ToolResult,
     entry_from_json,
@@ -64,8 +56,6 @@ REWORDED_CHARS_MAX = 300
 RESULT_CHARS_IN_NEED = 400
 """Longer results are shortened when not even a request without history fits."""
 
-SKIPPED = "Not run: the person sent a newer message, which follows."
-INTERRUPTED = "Interrupted: the turn was ended before this call finished."
 AUTO_UNKNOWN = (
     "I was stopped while a tool ran for this, so it may or may not have happened. Please check "
     "before you ask for it again."
@@ -75,151 +65,6 @@ AUTO_UNKNOWN = (
 NOT_DONE = "_(To be exact: nothing was sent, saved or changed just now.)_"
 """What a reply gets that still claims what no tool did."""
 
-AGREED_NOT = {
-    Outcome.DENIED: "Not run: the person said no to exactly this call. Do not try it another way; "
-    "tell them what is not done, or ask what they want instead.",
-    Outcome.EXPIRED: "Not run: nobody agreed to it in time. Say so; it can be asked for again.",
-}
-
-UNKNOWN_FATE = (
-    "Unknown: the program stopped while this call ran, so it may or may not have happened. "
-    "It was not run again. Say so, and check before doing it again."
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
-    """What the `begin` step fixed: the rest of the turn builds on exactly this."""
-
-    upto: int
-    sent_from: int | None
-    notes: tuple[tuple[int, str], ...]
-    system: str
-    context: str
-    tools: tuple[str, ...]
-    whole_context: str = ""
-    kind: str = "chat"
-    direct: bool = False
-    shortened_to: int = 0
-    layers: tuple[Json, ...] = ()
-    auto_invoke: tuple[Json, ...] = ()
-    model: str = ""
-    answered_last: str = ""
-    tainted: str = ""
-    cooler: float | None = None
-    claims: bool = False
-
-    @classmethod
-    def from_json(cls, data: Json) -> Begun:
-        """Reads the step's output."""
-        return cls(
-            upto=data["upto"],
-            sent_from=data["sent_from"],
-            notes=tuple((note[0], note[1]) for note in data["notes"]),
-            system=data["system"],
-            context=data["context"],
-            tools=tuple(data["tools"]),
-            whole_context=data.get("whole_context", ""),
-            kind=data.get("kind", "chat"),
-            direct=data.get("direct", False),
-            shortened_to=data.get("shortened_to", 0),
-            layers=tuple(data.get("layers", ())),
-            auto_invoke=tuple(data.get("auto_invoke", ())),
-            model=data.get("model", ""),
-            answered_last=data.get("answered_last", ""),
-            tainted=data.get("tainted", ""),
-            cooler=data.get("cooler"),
-            claims=data.get("claims", False),
-        )
-
-
-@dataclass(slots=True)
-class Log:
-    """What this turn has said and done so far; becomes the Turn that history keeps."""
-
-    entries: list[Entry] = field(default_factory=list)
-    sent_from: int | None = None
-    """Where the history that was sent began, once not all of it fitted."""
-    stand_in: tuple[str, str] | None = None
-    """The model that gave the last answer, and the usual one, where they differ."""
-    for_owner: list[str] = field(default_factory=list)
-    """What the owner has to hear, a sentence each."""
-
-    def hear(self, turn: TurnInput, *, context: str = "") -> None:
-        """The person's words as typed, after a note of what came with them, before the block."""
-        message = turn.message
-        if note := notes.came_along(message):
-            self.add(Note(text=note))
-        sender = message.sender_name if message.is_group else ""
-        by = turn.person_id if message.is_group else ""
-        self.add(Said(text=message.text, sender=sender, quote=message.quote, by=by))
-        if context:
-            self.add(Context(text=context))
-
-    def add(self, *entries: Entry) -> None:
-        """In order."""
-        self.entries.extend(entries)
-
-    def reply(self) -> str:
-        """All the answers' texts that a person may see, in order: what was streamed stands."""
-        texts = (visible(entry.text) for entry in self.entries if isinstance(entry, Answered))
-        return "\n\n".join(text for text in texts if not is_empty(text))
-
-    def close(self, why: str) -> None:
-        """Gives every open call a result, so that each call has exactly one.
-
-        Only calls of the last answer can be open; ids may come again from one answer to another.
-        """
-        calls: tuple[ToolCall, ...] = ()
-        answered: set[str] = set()
-        for entry in self.entries:
-            if isinstance(entry, Answered):
-                calls, answered = entry.calls, set()
-            elif isinstance(entry, ToolResult):
-                answered.add(entry.call_id)
-        for call in calls:
-            if call.id not in answered:
-                self.add(ToolResult(call_id=call.id, content=why, ok=False))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
-    """Why there is no answer. `kind` is an error class, `text` a sentence for the owner."""
-
-    kind: str
-    text: str
-
-
-@dataclass(slots=True)
-class Rounds:
-    """What the rounds of one turn count. All of it follows from the recorded steps."""
-
-    begun: Begun
-    repeats: RepeatGuard = field(default_factory=RepeatGuard)
-    shrinks: int = 0
-    empties: int = 0
-    cuts: int = 0
-    sum_up: bool = False
-    hint: str = ""
-    detail: str = ""
-    unhelpful: bool = False
-    written: int = 0
-    claimed: int = 0
-    malformed: int = 0
-    left: int | None = None
-    """Rounds with tools that are left, where they became fewer on the way."""
-
-    def again(self, hint: str, detail: str = "") -> None:
-        """The same question once more, with what was wrong with the answer."""
-        self.hint, self.detail = hint, detail
-
-    def take(self) -> bool:
-        """Whether this round may still have tools."""
-        if self.left is None:
-            return not self.sum_up
-        self.left -= 1
-        return self.left >= 0 and not self.sum_up
-
 
 class Loop:
     """The rounds of a turn."""
@@ -227,6 +72,7 @@ class Loop:
     def __init__(self, toolbox: Toolbox, *, steps_max: int, claims: str = "") -> None:
         """`claims` is the word list of finished actions (`prompts/words_claims.md`)."""
         self._toolbox = toolbox
+        self._calling = Calling(toolbox)
         self._steps_max = steps_max
         self._claims = ClaimWords(claims)
 
@@ -256,7 +102,8 @@ class Loop:
             if answer.finish == "length":
                 self._refuse_cut(answer, rounds, log)
             else:
-                await self._run_calls(ctx, turn, rounds, log, answer.calls)
+                now = Now(ctx=ctx, turn=turn, rounds=rounds, log=log)
+                await self._calling.run(now, answer.calls)
         return None
 
     # --- asking the model ----------------------------------------------------------------------
@@ -369,7 +216,7 @@ class Loop:
                 name=wish["tool"],
                 arguments=json.dumps(_with_query(wish["args"], turn.message.text)),
             )
-            result = await self._run_call(ctx, turn, rounds, log, call)
+            result = await self._calling.one(Now(ctx=ctx, turn=turn, rounds=rounds, log=log), call)
             is_unknown = result.content == UNKNOWN_FATE
             if not result.ok and not is_unknown:
                 continue
@@ -391,197 +238,6 @@ class Loop:
         rounds.sum_up = rounds.cuts >= CUT_CALLS_MAX
         for call in answer.calls:
             log.add(self._toolbox.cut_off(call))
-
-    async def _run_calls(
-        self,
-        ctx: TurnContext,
-        turn: TurnInput,
-        rounds: Rounds,
-        log: Log,
-        calls: Sequence[ToolCall],
-    ) -> None:
-        if len(calls) > 1 and all(self._toolbox.is_pure(call) for call in calls):
-            await self._in_parallel(ctx, turn, rounds, log, calls)
-            for later in await self._newer(ctx):
-                log.hear(later)
-            return
-        if len(calls) > 1 and all(call.name == SUBAGENT.name for call in calls):
-            await self._together(ctx, turn, rounds, log, calls)
-            return
-        for number, call in enumerate(calls):
-            result = self._refused(rounds, call) or await self._run_call(
-                ctx, turn, rounds, log, call
-            )
-            rounds.repeats.saw(call, result)
-            log.add(result)
-            if newer := await self._newer(ctx):
-                for skipped in calls[number + 1 :]:
-                    log.add(ToolResult(call_id=skipped.id, content=SKIPPED, ok=False))
-                for later in newer:
-                    log.hear(later)
-                return
-
-    async def _together(
-        self,
-        ctx: TurnContext,
-        turn: TurnInput,
-        rounds: Rounds,
-        log: Log,
-        calls: Sequence[ToolCall],
-    ) -> None:
-        """Subagents of one answer work at once: all are begun before the first is waited for."""
-        begun = [
-            self._refused(rounds, call) or await self._begin_call(ctx, turn, rounds, log, call)
-            for call in calls
-        ]
-        for call, pending in zip(calls, begun, strict=True):
-            result = await self._settled(ctx, turn, rounds, log, call, pending)
-            rounds.repeats.saw(call, result)
-            log.add(result)
-
-    async def _in_parallel(
-        self,
-        ctx: TurnContext,
-        turn: TurnInput,
-        rounds: Rounds,
-        log: Log,
-        calls: Sequence[ToolCall],
-    ) -> None:
-        """All at once. Results are logged in the order of the calls, whichever is done first."""
-        refused = {call.id: self._refused(rounds, call) for call in calls}
-        running = [call for call in calls if refused[call.id] is None]
-        outcomes = dict(
-            zip(
-                [call.id for call in running],
-                await asyncio.gather(
-                    *(self._try_call(ctx, turn, rounds, log, call) for call in running),
-                    return_exceptions=True,
-                ),
-                strict=True,
-            )
-        )
-        for call in calls:
-            outcome = refused[call.id] or outcomes[call.id]
-            if isinstance(outcome, _Asked | _Child):
-                outcome = await self._settled(ctx, turn, rounds, log, call, outcome)
-            if isinstance(outcome, ToolResult):
-                rounds.repeats.saw(call, outcome)
-                log.add(outcome)
-        for outcome in outcomes.values():
-            if isinstance(outcome, BaseException):
-                raise outcome
-
-    def _refused(self, rounds: Rounds, call: ToolCall) -> ToolResult | None:
-        refusal = rounds.repeats.refusal(call)
-        if refusal is None:
-            return None
-        rounds.sum_up = rounds.sum_up or rounds.repeats.should_sum_up
-        return ToolResult(call_id=call.id, content=refusal, ok=False)
-
-    async def _run_call(
-        self, ctx: TurnContext, turn: TurnInput, rounds: Rounds, log: Log, call: ToolCall
-    ) -> ToolResult:
-        """One call to its one result, after a person has agreed to it where that is needed.
-
-        Of a call that may not be repeated the gate is a step of its own: a kill while it is only
-        being asked for leaves its fate known.
-        """
-        pending = await self._begin_call(ctx, turn, rounds, log, call)
-        return await self._settled(ctx, turn, rounds, log, call, pending)
-
-    async def _begin_call(
-        self, ctx: TurnContext, turn: TurnInput, rounds: Rounds, log: Log, call: ToolCall
-    ) -> ToolResult | _Asked | _Child:
-        pending = None
-        if self._toolbox.redo(call) == "once":
-            question = self._wish(turn, rounds, log, call)
-            pending = _outcome(call, await ctx.step("gate", question))
-        return pending or await self._try_call(ctx, turn, rounds, log, call)
-
-    async def _settled(
-        self,
-        ctx: TurnContext,
-        turn: TurnInput,
-        rounds: Rounds,
-        log: Log,
-        call: ToolCall,
-        pending: ToolResult | _Asked | _Child,
-    ) -> ToolResult:
-        """The result, after whatever has to be waited for: a person's answer, a subagent's end."""
-        match pending:
-            case _Asked(approval_id=asked):
-                agreed = await self._once_agreed(ctx, turn, rounds, log, call, asked=asked)
-                return await self._settled(ctx, turn, rounds, log, call, agreed)
-            case _Child(run_id=child):
-                return _reported(call, await ctx.wait(waits_for(child)))
-            case result:
-                return result
-
-    async def _once_agreed(
-        self,
-        ctx: TurnContext,
-        turn: TurnInput,
-        rounds: Rounds,
-        log: Log,
-        call: ToolCall,
-        *,
-        asked: str,
-    ) -> ToolResult | _Child:
-        """Waits for a person's answer, for hours if need be, and runs the call if it is a yes."""
-        answer = await ctx.wait(waits_on(asked))
-        outcome = Outcome(answer["outcome"])
-        if outcome in AGREED_NOT:
-            return ToolResult(call_id=call.id, content=AGREED_NOT[outcome], ok=False)
-        result = await self._try_call(ctx, turn, rounds, log, call, agreed=asked)
-        if isinstance(result, _Asked):
-            return ToolResult(call_id=call.id, content=AGREED_NOT[Outcome.EXPIRED], ok=False)
-        return result
-
-    async def _try_call(
-        self,
-        ctx: TurnContext,
-        turn: TurnInput,
-        rounds: Rounds,
-        log: Log,
-        call: ToolCall,
-        *,
-        agreed: str = "",
-    ) -> ToolResult | _Asked | _Child:
-        """A call's result, or what it waits for."""
-        try:
-            output = await ctx.step(
-                "tool",
-                self._wish(turn, rounds, log, call, agreed=agreed),
-                redo=self._toolbox.redo(call),
-                listens=True,
-            )
-        except StepUnknown:
-            return ToolResult(call_id=call.id, content=UNKNOWN_FATE, ok=False)
-        outcome = _outcome(call, output)
-        assert outcome is not None
-        return outcome
-
-    def _wish(
-        self, turn: TurnInput, rounds: Rounds, log: Log, call: ToolCall, *, agreed: str = ""
-    ) -> Json:
-        begun = rounds.begun
-        tainted = begun.tainted or tainted_by(log.entries, person_id=turn.person_id)
-        return {
-            "turn": turn.to_json(),
-            "call": {"id": call.id, "name": call.name, "arguments": call.arguments},
-            "offered": list(begun.tools),
-            "agreed": agreed,
-            "tainted": tainted,
-            "kind": begun.kind,
-            # What was read decides only where the turn is tainted; else nobody looks.
-            "entries": [to_json(entry) for entry in log.entries] if tainted else [],
-            "upto": begun.upto,
-            "sent_from": begun.sent_from,
-            "place": sum(isinstance(entry, Answered) for entry in log.entries),
-        }
-
-    async def _newer(self, ctx: TurnContext) -> list[TurnInput]:
-        return [TurnInput.from_json(payload) for payload in await ctx.receive()]
 
 
 QUERY = "{{query}}"
@@ -628,45 +284,6 @@ def _tell_all(begun: Begun, log: Log) -> None:
     answers = (n for n, entry in enumerate(log.entries) if isinstance(entry, Answered))
     position = next(answers, len(log.entries))
     log.entries.insert(position, Context(text=begun.whole_context))
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A call that waits for a person's answer."""
-
-    approval_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Child:
-    """A call that waits for its subagent."""
-
-    run_id: RunId
-
-
-def _outcome(call: ToolCall, output: Json) -> ToolResult | _Asked | _Child | None:
-    """What a step about a call came to: its result, what it waits for, or None: go on."""
-    if "ask" in output:
-        return _Asked(output["ask"])
-    if "child" in output:
-        return _Child(RunId(output["child"]))
-    if "content" not in output:
-        return None
-    return ToolResult(
-        call_id=call.id,
-        content=output["content"],
-        ok=output["ok"],
-        untrusted=output.get("untrusted", False),
-        effect=output.get("effect", ""),
-    )
-
-
-def _reported(call: ToolCall, value: Json) -> ToolResult:
-    """What a subagent came to. Its words are a model's, about what it has read."""
-    effect = Effect.PERSON.value if value["ok"] else ""
-    return ToolResult(
-        call_id=call.id, content=value["text"], ok=value["ok"], untrusted=True, effect=effect
-    )
 
 
 def _is_spent(turn: TurnInput, log: Log) -> bool:

@@ -15,11 +15,11 @@ from agent.beginning import Plan
 from agent.errors import Permanent
 from agent.headings import CONTEXT_CLOSE, CONTEXT_OPEN
 from agent.history import estimate_tokens, repair
-from agent.loop import Log
 from agent.models.wire import messages
 from agent.ports import Json
 from agent.prefix import Part, entry_parts, part_of, tools_part
 from agent.request import PromptLayer, ToolSpec
+from agent.rounds import Log
 from agent.scene import PromptKind
 from agent.stored import PromptTrace
 from agent.transcript import Context, Entry, Note

@@ -19,6 +19,7 @@ from agent.assistant import (
     STEPS_DONE,
     TIME_NOTICE,
 )
+from agent.calling import SKIPPED, UNKNOWN_FATE
 from agent.errors import (
     AssistantError,
     AuthRefused,
@@ -34,10 +35,11 @@ from agent.errors import (
     StorageFull,
 )
 from agent.history import estimate_tokens, text_of
-from agent.loop import INTERRUPTED, NOT_DONE, SKIPPED, UNKNOWN_FATE
+from agent.loop import NOT_DONE
 from agent.messages import Attachment, PersonId, RunId
 from agent.ports import NewRun
 from agent.request import ModelRequest, ModelTraits
+from agent.rounds import INTERRUPTED
 from agent.tools.tool import CUT_OFF, Effect
 from agent.transcript import Answered, Context, Entry, Note, Said, ToolResult
 from agent.turns import EngineLimits

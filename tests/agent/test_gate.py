@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent.loop import AGREED_NOT, UNKNOWN_FATE
+from agent.calling import AGREED_NOT, UNKNOWN_FATE
 from agent.stored import Outcome
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, Needs, ToolCard, Trust

@@ -1,0 +1,238 @@
+"""Runs the calls of one answer to their results: at once or in order, agreed to where needed.
+
+Plain code over `ctx.step` and `ctx.wait`, so that a turn resumes behind its last recorded step.
+Called by `agent.loop`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.errors import StepUnknown
+from agent.messages import RunId, TurnInput
+from agent.ports import Json, TurnContext, waits_on
+from agent.rounds import Now, Rounds
+from agent.stored import Outcome
+from agent.subagents import waits_for
+from agent.taint import tainted_by
+from agent.tools.agents import SUBAGENT
+from agent.tools.tool import Effect
+from agent.tools.toolbox import Toolbox
+from agent.transcript import Answered, ToolCall, ToolResult, to_json
+
+SKIPPED = "Not run: the person sent a newer message, which follows."
+
+AGREED_NOT = {
+    Outcome.DENIED: "Not run: the person said no to exactly this call. Do not try it another way; "
+    "tell them what is not done, or ask what they want instead.",
+    Outcome.EXPIRED: "Not run: nobody agreed to it in time. Say so; it can be asked for again.",
+}
+
+UNKNOWN_FATE = (
+    "Unknown: the program stopped while this call ran, so it may or may not have happened. "
+    "It was not run again. Say so, and check before doing it again."
+)
+
+
+class Calling:
+    """Runs calls."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+
+    async def run(self, now: Now, calls: Sequence[ToolCall]) -> None:
+        """All calls of one answer: each gets its one result in the log, in the order of the calls.
+
+        Newer words of the person, heard after a call, end the run: the rest is marked skipped.
+        """
+        if len(calls) > 1 and all(self._toolbox.is_pure(call) for call in calls):
+            await self._in_parallel(now, calls)
+            for later in await self._newer(now.ctx):
+                now.log.hear(later)
+            return
+        if len(calls) > 1 and all(call.name == SUBAGENT.name for call in calls):
+            await self._together(now, calls)
+            return
+        for number, call in enumerate(calls):
+            result = self._refused(now.rounds, call) or await self.one(now, call)
+            now.rounds.repeats.saw(call, result)
+            now.log.add(result)
+            if newer := await self._newer(now.ctx):
+                for skipped in calls[number + 1 :]:
+                    now.log.add(ToolResult(call_id=skipped.id, content=SKIPPED, ok=False))
+                for later in newer:
+                    now.log.hear(later)
+                return
+
+    async def _together(self, now: Now, calls: Sequence[ToolCall]) -> None:
+        """Subagents of one answer work at once: all are begun before the first is waited for."""
+        begun = [
+            self._refused(now.rounds, call) or await self._begin_call(now, call) for call in calls
+        ]
+        for call, pending in zip(calls, begun, strict=True):
+            result = await self._settled(now, call, pending)
+            now.rounds.repeats.saw(call, result)
+            now.log.add(result)
+
+    async def _in_parallel(self, now: Now, calls: Sequence[ToolCall]) -> None:
+        """All at once. Results are logged in the order of the calls, whichever is done first."""
+        refused = {call.id: self._refused(now.rounds, call) for call in calls}
+        running = [call for call in calls if refused[call.id] is None]
+        outcomes = dict(
+            zip(
+                [call.id for call in running],
+                await asyncio.gather(
+                    *(self._try_call(now, call) for call in running),
+                    return_exceptions=True,
+                ),
+                strict=True,
+            )
+        )
+        for call in calls:
+            outcome = refused[call.id] or outcomes[call.id]
+            if isinstance(outcome, _Asked | _Child):
+                outcome = await self._settled(now, call, outcome)
+            if isinstance(outcome, ToolResult):
+                now.rounds.repeats.saw(call, outcome)
+                now.log.add(outcome)
+        for outcome in outcomes.values():
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    def _refused(self, rounds: Rounds, call: ToolCall) -> ToolResult | None:
+        refusal = rounds.repeats.refusal(call)
+        if refusal is None:
+            return None
+        rounds.sum_up = rounds.sum_up or rounds.repeats.should_sum_up
+        return ToolResult(call_id=call.id, content=refusal, ok=False)
+
+    async def one(self, now: Now, call: ToolCall) -> ToolResult:
+        """One call to its one result, after a person has agreed to it where that is needed.
+
+        Of a call that may not be repeated the gate is a step of its own: a kill while it is only
+        being asked for leaves its fate known.
+        """
+        pending = await self._begin_call(now, call)
+        return await self._settled(now, call, pending)
+
+    async def _begin_call(self, now: Now, call: ToolCall) -> ToolResult | _Asked | _Child:
+        pending = None
+        if self._toolbox.redo(call) == "once":
+            question = self._wish(now, call)
+            pending = _outcome(call, await now.ctx.step("gate", question))
+        return pending or await self._try_call(now, call)
+
+    async def _settled(
+        self,
+        now: Now,
+        call: ToolCall,
+        pending: ToolResult | _Asked | _Child,
+    ) -> ToolResult:
+        """The result, after whatever has to be waited for: a person's answer, a subagent's end."""
+        match pending:
+            case _Asked(approval_id=asked):
+                agreed = await self._once_agreed(now, call, asked=asked)
+                return await self._settled(now, call, agreed)
+            case _Child(run_id=child):
+                return _reported(call, await now.ctx.wait(waits_for(child)))
+            case result:
+                return result
+
+    async def _once_agreed(
+        self,
+        now: Now,
+        call: ToolCall,
+        *,
+        asked: str,
+    ) -> ToolResult | _Child:
+        """Waits for a person's answer, for hours if need be, and runs the call if it is a yes."""
+        answer = await now.ctx.wait(waits_on(asked))
+        outcome = Outcome(answer["outcome"])
+        if outcome in AGREED_NOT:
+            return ToolResult(call_id=call.id, content=AGREED_NOT[outcome], ok=False)
+        result = await self._try_call(now, call, agreed=asked)
+        if isinstance(result, _Asked):
+            return ToolResult(call_id=call.id, content=AGREED_NOT[Outcome.EXPIRED], ok=False)
+        return result
+
+    async def _try_call(
+        self,
+        now: Now,
+        call: ToolCall,
+        *,
+        agreed: str = "",
+    ) -> ToolResult | _Asked | _Child:
+        """A call's result, or what it waits for."""
+        try:
+            output = await now.ctx.step(
+                "tool",
+                self._wish(now, call, agreed=agreed),
+                redo=self._toolbox.redo(call),
+                listens=True,
+            )
+        except StepUnknown:
+            return ToolResult(call_id=call.id, content=UNKNOWN_FATE, ok=False)
+        outcome = _outcome(call, output)
+        assert outcome is not None
+        return outcome
+
+    def _wish(self, now: Now, call: ToolCall, *, agreed: str = "") -> Json:
+        begun = now.rounds.begun
+        tainted = begun.tainted or tainted_by(now.log.entries, person_id=now.turn.person_id)
+        return {
+            "turn": now.turn.to_json(),
+            "call": {"id": call.id, "name": call.name, "arguments": call.arguments},
+            "offered": list(begun.tools),
+            "agreed": agreed,
+            "tainted": tainted,
+            "kind": begun.kind,
+            # What was read decides only where the turn is tainted; else nobody looks.
+            "entries": [to_json(entry) for entry in now.log.entries] if tainted else [],
+            "upto": begun.upto,
+            "sent_from": begun.sent_from,
+            "place": sum(isinstance(entry, Answered) for entry in now.log.entries),
+        }
+
+    async def _newer(self, ctx: TurnContext) -> list[TurnInput]:
+        return [TurnInput.from_json(payload) for payload in await ctx.receive()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A call that waits for a person's answer."""
+
+    approval_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """A call that waits for its subagent."""
+
+    run_id: RunId
+
+
+def _outcome(call: ToolCall, output: Json) -> ToolResult | _Asked | _Child | None:
+    """What a step about a call came to: its result, what it waits for, or None: go on."""
+    if "ask" in output:
+        return _Asked(output["ask"])
+    if "child" in output:
+        return _Child(RunId(output["child"]))
+    if "content" not in output:
+        return None
+    return ToolResult(
+        call_id=call.id,
+        content=output["content"],
+        ok=output["ok"],
+        untrusted=output.get("untrusted", False),
+        effect=output.get("effect", ""),
+    )
+
+
+def _reported(call: ToolCall, value: Json) -> ToolResult:
+    """What a subagent came to. Its words are a model's, about what it has read."""
+    effect = Effect.PERSON.value if value["ok"] else ""
+    return ToolResult(
+        call_id=call.id, content=value["text"], ok=value["ok"], untrusted=True, effect=effect
+    )

@@ -1,0 +1,169 @@
+"""One turn's rounds as values: what was fixed, what was said and done, what is counted.
+
+Made by `agent.loop`, which runs the rounds; `agent.calling` runs the calls of one answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from agent.guards import RepeatGuard, is_empty, visible
+from agent.layers import notes
+from agent.messages import TurnInput
+from agent.ports import Json, TurnContext
+from agent.transcript import (
+    Answered,
+    Context,
+    Entry,
+    Note,
+    Said,
+    ToolCall,
+    ToolResult,
+)
+
+INTERRUPTED = "Interrupted: the turn was ended before this call finished."
+"""The result of a call whose turn ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """What the `begin` step fixed: the rest of the turn builds on exactly this."""
+
+    upto: int
+    sent_from: int | None
+    notes: tuple[tuple[int, str], ...]
+    system: str
+    context: str
+    tools: tuple[str, ...]
+    whole_context: str = ""
+    kind: str = "chat"
+    direct: bool = False
+    shortened_to: int = 0
+    layers: tuple[Json, ...] = ()
+    auto_invoke: tuple[Json, ...] = ()
+    model: str = ""
+    answered_last: str = ""
+    tainted: str = ""
+    cooler: float | None = None
+    claims: bool = False
+
+    @classmethod
+    def from_json(cls, data: Json) -> Begun:
+        """Reads the step's output."""
+        return cls(
+            upto=data["upto"],
+            sent_from=data["sent_from"],
+            notes=tuple((note[0], note[1]) for note in data["notes"]),
+            system=data["system"],
+            context=data["context"],
+            tools=tuple(data["tools"]),
+            whole_context=data.get("whole_context", ""),
+            kind=data.get("kind", "chat"),
+            direct=data.get("direct", False),
+            shortened_to=data.get("shortened_to", 0),
+            layers=tuple(data.get("layers", ())),
+            auto_invoke=tuple(data.get("auto_invoke", ())),
+            model=data.get("model", ""),
+            answered_last=data.get("answered_last", ""),
+            tainted=data.get("tainted", ""),
+            cooler=data.get("cooler"),
+            claims=data.get("claims", False),
+        )
+
+
+@dataclass(slots=True)
+class Log:
+    """What this turn has said and done so far; becomes the Turn that history keeps."""
+
+    entries: list[Entry] = field(default_factory=list)
+    sent_from: int | None = None
+    """Where the history that was sent began, once not all of it fitted."""
+    stand_in: tuple[str, str] | None = None
+    """The model that gave the last answer, and the usual one, where they differ."""
+    for_owner: list[str] = field(default_factory=list)
+    """What the owner has to hear, a sentence each."""
+
+    def hear(self, turn: TurnInput, *, context: str = "") -> None:
+        """The person's words as typed, after a note of what came with them, before the block."""
+        message = turn.message
+        if note := notes.came_along(message):
+            self.add(Note(text=note))
+        sender = message.sender_name if message.is_group else ""
+        by = turn.person_id if message.is_group else ""
+        self.add(Said(text=message.text, sender=sender, quote=message.quote, by=by))
+        if context:
+            self.add(Context(text=context))
+
+    def add(self, *entries: Entry) -> None:
+        """In order."""
+        self.entries.extend(entries)
+
+    def reply(self) -> str:
+        """All the answers' texts that a person may see, in order: what was streamed stands."""
+        texts = (visible(entry.text) for entry in self.entries if isinstance(entry, Answered))
+        return "\n\n".join(text for text in texts if not is_empty(text))
+
+    def close(self, why: str) -> None:
+        """Gives every open call a result, so that each call has exactly one.
+
+        Only calls of the last answer can be open; ids may come again from one answer to another.
+        """
+        calls: tuple[ToolCall, ...] = ()
+        answered: set[str] = set()
+        for entry in self.entries:
+            if isinstance(entry, Answered):
+                calls, answered = entry.calls, set()
+            elif isinstance(entry, ToolResult):
+                answered.add(entry.call_id)
+        for call in calls:
+            if call.id not in answered:
+                self.add(ToolResult(call_id=call.id, content=why, ok=False))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Why there is no answer. `kind` is an error class, `text` a sentence for the owner."""
+
+    kind: str
+    text: str
+
+
+@dataclass(slots=True)
+class Rounds:
+    """What the rounds of one turn count. All of it follows from the recorded steps."""
+
+    begun: Begun
+    repeats: RepeatGuard = field(default_factory=RepeatGuard)
+    shrinks: int = 0
+    empties: int = 0
+    cuts: int = 0
+    sum_up: bool = False
+    hint: str = ""
+    detail: str = ""
+    unhelpful: bool = False
+    written: int = 0
+    claimed: int = 0
+    malformed: int = 0
+    left: int | None = None
+    """Rounds with tools that are left, where they became fewer on the way."""
+
+    def again(self, hint: str, detail: str = "") -> None:
+        """The same question once more, with what was wrong with the answer."""
+        self.hint, self.detail = hint, detail
+
+    def take(self) -> bool:
+        """Whether this round may still have tools."""
+        if self.left is None:
+            return not self.sum_up
+        self.left -= 1
+        return self.left >= 0 and not self.sum_up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Now:
+    """Where a turn is: what its steps are made of."""
+
+    ctx: TurnContext
+    turn: TurnInput
+    rounds: Rounds
+    log: Log
