@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.messages import Address
@@ -395,6 +396,54 @@ async def test_a_press_is_understood_wherever_its_message_stands(telegram: FakeT
     assert in_old.address.key == f"telegram:{GROUP}"
     assert (in_topic.press_id, in_topic.sender) == ("77", f"telegram:{MEMBER}")
     assert nowhere.sender is None, "of a message that is not ours nothing is known"
+
+
+ODD = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from([OWNER, 2**63, 0, 1.5])
+    | st.text(st.characters(), max_size=70),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["id", "from", "chat", "type", "message", "data", "date", "is_bot"]),
+            inner,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=300)
+@given(
+    sender=ODD,
+    message=ODD,
+    data=ODD,
+    whole=st.fixed_dictionaries(
+        {}, optional={"message_id": ODD, "date": ODD, "is_topic_message": ODD, "text": ODD}
+    ),
+)
+def test_an_odd_press_is_somebodys_or_cannot_be_read(
+    sender: Any, message: Any, data: Any, whole: dict[str, Any]
+) -> None:
+    channel = TelegramChannel(
+        TelegramOptions(token=TOKEN, base_url="http://127.0.0.1:1"), clock=SystemClock()
+    )
+    people = ({"id": OWNER, "is_bot": False, "first_name": "Ann"}, sender)
+    places = ({**whole, "chat": {"id": GROUP, "type": "supergroup"}}, message)
+    for person, place in itertools.product(people, places):
+        query = {"id": "7", "from": person, "message": place, "chat_instance": "1", "data": data}
+        knock = channel._knock({"update_id": 1, "callback_query": query})
+
+        try:
+            found = channel.understand(knock.payload)
+        except ValueError:
+            continue
+        if isinstance(found, Pressed) and knock.sender is not None:
+            assert found.sender == knock.sender
+            assert found.address == knock.address
+            assert found.data.encode()
 
 
 LABELS = st.text(min_size=1, max_size=50).filter(str.strip)
