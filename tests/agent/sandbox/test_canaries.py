@@ -22,9 +22,10 @@ SECRETS = ("canary-beside", "canary-config", "canary-soul", "canary-other", "sk-
 """Content of files outside or covered, and what stands in the environment of the bot. The keys
 are asked for by name and value: a program that prints one has got hold of it."""
 
-BATCHED = """
-import os, signal, subprocess, sys
-for text in sys.stdin.read().split("\\0"):
+BATCHED = r"""
+import os, re, signal, subprocess, sys
+texts = sys.stdin.read().split("\0")
+for text in texts:
     child = subprocess.Popen(
         ["bash", "-c", text], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, start_new_session=True, errors="replace",
@@ -34,12 +35,13 @@ for text in sys.stdin.read().split("\\0"):
     except subprocess.TimeoutExpired:
         os.killpg(child.pid, signal.SIGKILL)
         said = child.communicate()[0]
-    sys.stdout.write(said[-20_000:])
+    for line in re.findall("^.*(?:canary-|-test[12]).*$", said, re.MULTILINE):
+        print("heard:", line[:2000])
 print("batch done")
 """
 """Runs many commands in one sandbox: each sees what the earlier ones did to it, which makes it only
-harder to hold. `kill -9 -1` ends a batch early; those commands are counted as not run and are run
-singly."""
+harder to hold. Of what they say, all lines that could hold a canary come out, so that nothing is
+lost by cutting. A batch that does not come to its end is run singly."""
 
 
 def _stamp(path: Path) -> tuple[object, ...]:
@@ -119,24 +121,31 @@ async def test_five_thousand_changed_commands_leave_the_canaries_as_they_are(
     texts = [command(chance, grounds.places) for _ in range(SINGLY)]
     texts += [command(chance, grounds.places, ALONG) for _ in range(COMMANDS - SINGLY)]
 
-    unfinished: list[str] = []
-    for start in range(SINGLY, COMMANDS, BATCH):
-        batch = texts[start : start + BATCH]
-        said = await _said(grounds, "python3", "-c", BATCHED, stdin="\0".join(batch), timeout_s=60)
-        grounds.check(said, batch)
-        if not said.rstrip().endswith("batch done"):
-            unfinished += batch
     gate = asyncio.Semaphore(4)
+    unfinished: list[str] = []
+
+    async def together(batch: list[str]) -> None:
+        async with gate:
+            said = await _batch(grounds, batch)
+        grounds.check(said, batch)
+        if not said.endswith("batch done"):
+            unfinished.extend(batch)
 
     async def alone(text: str) -> None:
         async with gate:
             said = await _said(grounds, "bash", "-c", text, timeout_s=1.5)
-            grounds.check(said, text)
+        grounds.check(said, text)
 
-    for start in range(0, SINGLY + len(unfinished), 50):
-        await asyncio.gather(*map(alone, (texts[:SINGLY] + unfinished)[start : start + 50]))
+    assert "canary-soul" in await _batch(grounds, ["true", "cat SOUL.md"]), "nothing is overheard"
+    batches = [texts[start : start + BATCH] for start in range(SINGLY, COMMANDS, BATCH)]
+    await asyncio.gather(*map(together, batches))
+    await asyncio.gather(*map(alone, texts[:SINGLY] + unfinished))
 
-    assert len(unfinished) < COMMANDS // 4
+    assert len(unfinished) < COMMANDS // 10
+
+
+async def _batch(grounds: Grounds, texts: list[str]) -> str:
+    return await _said(grounds, "python3", "-c", BATCHED, stdin="\0".join(texts), timeout_s=60)
 
 
 @needs_sandbox
