@@ -167,10 +167,10 @@ class AgentTasksSettings(Section):
     minutes: int = Field(
         default=5, ge=1, le=30, description="Minutes for one, where its task names none."
     )
-    max_steps: int = Field(
+    steps: int = Field(
         default=10, ge=1, le=50, description="Model calls with tools in one of them."
     )
-    max_tokens: int = Field(
+    tokens: int = Field(
         default=200_000, ge=0, description="Tokens that one may use. 0: no bound."
     )
 

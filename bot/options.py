@@ -96,8 +96,8 @@ def subagent_limits_of(settings: Settings) -> SubagentLimits:
     return SubagentLimits(
         at_once=tasks.at_once,
         minutes=tasks.minutes,
-        steps_max=tasks.max_steps,
-        tokens_max=tasks.max_tokens,
+        steps_max=tasks.steps,
+        tokens_max=tasks.tokens,
     )
 
 

@@ -262,7 +262,7 @@ class SlowTool:
         name="wait_here",
         description="Waits.",
         arguments=Nothing,
-        group="test",
+        group="memory",
         effect=Effect.NONE,
         redo="repeat",
         trust=Trust.OURS,

@@ -99,7 +99,7 @@ async def test_stop_ends_a_model_call_and_what_waits_behind_it(rig: Rig) -> None
         await eventually(partial(rig.took, 3))
         began = time.monotonic()
         rig.says("/stop")
-        await rig.reads("Stopped, with 2 more that waited.")
+        await rig.reads("Stopped, with 2 more.")
         assert time.monotonic() - began < 2
         rig.says("four")
         await eventually(partial(rig.wrote, 2))
