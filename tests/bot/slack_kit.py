@@ -50,6 +50,7 @@ class SlackRig(TelegramRig):
             "HEARTHBOT_SLACK__RATE_PER_CHAT": "0",
             "HEARTHBOT_SLACK__RATE_TOTAL": "0",
             "HEARTHBOT_SLACK__RATE_EDITS_MINUTE": "0",
+            "HEARTHBOT_BUDGET__BRAKE": "false",
             "HEARTHBOT_LLM__API_BASE": model.api_base,
             "HEARTHBOT_LLM__MODEL": "openai/lab-model",
             "HEARTHBOT_LLM__API_KEY": "lab-key-of-the-test",
