@@ -233,7 +233,14 @@ async def test_no_command_reaches_a_folder_beside_the_workspace(home: Home, comm
 @needs_sandbox
 async def test_the_workspace_can_be_written_and_nothing_else(home: Home) -> None:
     runner = home.runner()
-    places = ["/x", "/usr/x", "/etc/x", "/dev/x", "/proc/sys/kernel/core_pattern", str(Path("/root") / "x")]
+    places = [
+        "/x",
+        "/usr/x",
+        "/etc/x",
+        "/dev/x",
+        "/proc/sys/kernel/core_pattern",
+        str(Path("/root") / "x"),
+    ]
     places += [str(home.home / "x"), str(home.beside / "x"), "../x"]
     script = 'for f in "$@"; do (echo x > "$f") 2>/dev/null && echo "wrote $f"; done; echo x > made'
 
