@@ -9,6 +9,7 @@ import os
 import sqlite3
 from contextlib import closing
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from agent.errors import StorageCorrupt
@@ -145,7 +146,13 @@ def _not_verified(file: Path, why: str) -> StorageCorrupt:
 
 def problems(connection: sqlite3.Connection, check: str) -> str:
     """The first finding of `quick_check` or `integrity_check`; empty when all is well."""
-    found = str(connection.execute(f"pragma {check}(1)").fetchone()[0])
+    texts = connection.text_factory
+    # It quotes what it finds damaged, and that need not be text.
+    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+    try:
+        found = str(connection.execute(f"pragma {check}(1)").fetchone()[0])
+    finally:
+        connection.text_factory = texts
     return "" if found == "ok" else found
 
 

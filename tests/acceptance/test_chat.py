@@ -158,7 +158,7 @@ def test_the_running_tool_is_named_while_there_is_no_text(alone: Home, model: Mo
     with Terminal(alone, "chat") as terminal:
         terminal.expect("you>")
         model.ask("call", name="list_dir", arguments={"path": "."})
-        terminal.type("look" + ENTER)
+        terminal.type("look through the files" + ENTER)
         terminal.expect("looking through the files")
         terminal.expect("done:")
         terminal.expect("you>")

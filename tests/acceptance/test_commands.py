@@ -136,7 +136,7 @@ def test_the_lab_rehearses_without_touching_the_home(bare_home: Home) -> None:
 
     assert done.returncode == 0, done.stderr
     assert "You said: hello" in done.stdout
-    assert "done: HEARTBEAT.md" in done.stdout
+    assert "HEARTBEAT.md (" in done.stdout
     assert "Channels: console, telegram" in done.stdout
     assert not bare_home.database.exists()
 
