@@ -9,7 +9,6 @@ import os
 import sqlite3
 from contextlib import closing
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 
 from agent.errors import StorageCorrupt
@@ -146,13 +145,11 @@ def _not_verified(file: Path, why: str) -> StorageCorrupt:
 
 def problems(connection: sqlite3.Connection, check: str) -> str:
     """The first finding of `quick_check` or `integrity_check`; empty when all is well."""
-    texts = connection.text_factory
-    # It quotes what it finds damaged, and that need not be text.
-    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     try:
         found = str(connection.execute(f"pragma {check}(1)").fetchone()[0])
-    finally:
-        connection.text_factory = texts
+    except UnicodeDecodeError:
+        # What it says quotes what is damaged, and that is no text any more.
+        return "malformed database schema"
     return "" if found == "ok" else found
 
 
