@@ -145,17 +145,26 @@ def named_fault(kind: str, *, chunks: int = 1) -> Action:
 
 
 def last_user_text(messages: list[Json]) -> str:
-    """What the person said last: the first text part, without the context that follows it."""
+    """What the person said last: the first text part that is no note in brackets, without the
+    context that follows it."""
     for message in reversed(messages):
         if message.get("role") == "user":
             return _person_text(message.get("content"))
     return ""
 
 
+_NOTE = re.compile(r"\[[^\[\]\n]*\]")
+
+
+def _is_text(part: Json) -> bool:
+    return part.get("type") == "text"
+
+
 def _person_text(content: Any) -> str:
     if isinstance(content, list):
-        parts = [p for p in content if isinstance(p, dict) and p.get("type") == "text"]
-        content = parts[0].get("text", "") if parts else ""
+        texts = [p.get("text", "") for p in content if isinstance(p, dict) and _is_text(p)]
+        said = (text for text in texts if not _NOTE.fullmatch(text))
+        content = next(said, texts[0] if texts else "")
     text = content if isinstance(content, str) else ""
     lines = []
     for line in text.split("\n"):

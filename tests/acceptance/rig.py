@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,25 @@ def until(what: Callable[[], T], *, timeout_s: float = LONG_S, about: Callable[[
         assert time.monotonic() < ends, f"waited in vain: {about()}"
         time.sleep(0.01)
     return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """A message with buttons; `buttons` are what the platform sends back, by what they read."""
+
+    place: str
+    text: str
+    buttons: Mapping[str, str]
+
+
+def _inline(markup: Mapping[str, Any] | None) -> dict[str, str]:
+    rows = (markup or {}).get("inline_keyboard", ())
+    return {button["text"]: button["callback_data"] for row in rows for button in row}
+
+
+def _actions(blocks: Sequence[Mapping[str, Any]] | None) -> dict[str, str]:
+    rows = [block["elements"] for block in blocks or () if block["type"] == "actions"]
+    return {button["text"]["text"]: button["action_id"] for row in rows for button in row}
 
 
 class StandIn:
@@ -94,6 +113,28 @@ class Telegram(StandIn):
         """What the bot's messages in this chat read now, in order."""
         return [message["text"] for message in self.ask("chat", chat_id=chat) if message["is_bot"]]
 
+    def cards(self, chat: int) -> list[Card]:
+        """The bot's messages with buttons, in order."""
+        return [
+            Card(place=str(message["message_id"]), text=message["text"], buttons=buttons)
+            for message in self.ask("chat", chat_id=chat)
+            if message["is_bot"] and (buttons := _inline(message["markup"]))
+        ]
+
+    def press(self, chat: int, card: Card, label: str, *, by: int = 0) -> None:
+        """A person taps a button that they see, or saw; in private it is the chat's own."""
+        self.ask(
+            "callback",
+            chat_id=chat,
+            message_id=int(card.place),
+            data=card.buttons[label],
+            user_id=by or chat,
+        )
+
+    def popped_up(self) -> list[str]:
+        """What was said to those who tapped, in order."""
+        return [answer["text"] for answer in self.ask("answers")]
+
 
 SLACK_TEAM, SLACK_BOT = "T0LAB", "U0LABBOT"
 
@@ -115,6 +156,18 @@ class Slack(StandIn):
         """What the bot's messages in this thread read now, in order."""
         posts = self.ask("thread", channel=channel, ts=thread)
         return [post["text"] for post in posts if post["is_bot"]]
+
+    def cards(self, channel: str) -> list[Card]:
+        """The bot's posts with buttons, in order, those in threads included."""
+        return [
+            Card(place=post["ts"], text=post["text"], buttons=buttons)
+            for post in self.ask("chat", channel=channel)
+            if post["is_bot"] and (buttons := _actions(post["blocks"]))
+        ]
+
+    def press(self, channel: str, card: Card, label: str, *, by: str) -> None:
+        """A person presses a button that they see."""
+        self.ask("press", channel=channel, ts=card.place, action_id=card.buttons[label], user=by)
 
 
 class Model(StandIn):

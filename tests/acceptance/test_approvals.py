@@ -1,0 +1,516 @@
+"""What acts outside runs after exactly one tap of the right person, whatever is killed meanwhile:
+the real program, its cards in Telegram, Slack and the terminal (SPEC §4, §6)."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from random import Random
+
+import pytest
+
+from tests.acceptance.rig import SLACK_TEAM, Card, Home, Model, Slack, Telegram, until
+from tests.acceptance.terminal import ENTER, Terminal
+from tests.acceptance.test_kills import settled
+from tests.acceptance.tool_words import (
+    ALWAYS,
+    DENY,
+    ONCE,
+    UNKNOWN,
+    alive_with,
+    calling,
+    effects,
+    leaves_a_mark,
+    only_card,
+    reads,
+    running,
+    slack_card,
+    told,
+)
+
+ANN, BOB, STRANGER, GROUP = 7, 8, 99, -100
+SLACK_ANN = "U0ANN"
+
+
+# --- one question ------------------------------------------------------------------------------
+
+
+def test_a_tap_runs_the_program_and_the_card_becomes_the_outcome(
+    home: Home, telegram: Telegram, model: Model
+) -> None:
+    home.approve(ANN)
+    home.start()
+    telegram.says(ANN, running(leaves_a_mark("one"), say="first"))
+
+    card = only_card(telegram, ANN)
+    before = effects(home)
+    telegram.press(ANN, card, ONCE)
+    answer = reads(telegram, ANN, "| first")
+    outcome = reads(telegram, ANN, "Allowed once")
+
+    assert "May I run a program?" in card.text
+    assert f"sh -c '{leaves_a_mark('one')}'" in card.text
+    assert before == []
+    assert effects(home) == ["one"]
+    assert "exit code 0" in answer
+    assert leaves_a_mark("one") in outcome
+    assert telegram.shown(ANN) == [outcome, answer]
+    assert telegram.cards(ANN) == []
+    assert len(model.user_texts()) == 2
+
+
+def test_a_no_runs_nothing_and_is_told(home: Home, telegram: Telegram) -> None:
+    home.approve(ANN)
+    home.start()
+    telegram.says(ANN, running(leaves_a_mark("one"), say="first"))
+
+    telegram.press(ANN, only_card(telegram, ANN), DENY)
+    answer = reads(telegram, ANN, "| first")
+    outcome = reads(telegram, ANN, "Denied")
+
+    assert "the person said no" in answer
+    assert "not run" in outcome
+    assert telegram.cards(ANN) == []
+    assert effects(home) == []
+
+
+def test_without_an_answer_in_time_nothing_runs_and_a_late_tap_is_told_so(
+    home: Home, telegram: Telegram
+) -> None:
+    home.env["HEARTHBOT_TOOLS__APPROVAL_MINUTES"] = "0.02"
+    home.approve(ANN)
+    home.start()
+    telegram.says(ANN, running(leaves_a_mark("one"), say="first"))
+    card = only_card(telegram, ANN)
+
+    reads(telegram, ANN, "Expired: not run.")
+    answer = reads(telegram, ANN, "| first")
+    telegram.press(ANN, card, ONCE)
+    until(telegram.popped_up)
+
+    assert "nobody agreed to it in time" in answer
+    assert telegram.popped_up() == ["Expired: not run. If you still want it, ask me for it again."]
+    assert effects(home) == []
+
+
+def test_always_is_good_for_the_next_call_but_not_once_text_of_others_is_there(
+    home: Home, telegram: Telegram
+) -> None:
+    home.approve(ANN)
+    home.start()
+    telegram.says(ANN, running(leaves_a_mark("one"), say="first"))
+    telegram.press(ANN, only_card(telegram, ANN), ALWAYS)
+    reads(telegram, ANN, "| first")
+
+    telegram.says(ANN, running(leaves_a_mark("two"), say="second"))
+    tainted = only_card(telegram, ANN)
+    telegram.press(ANN, tainted, DENY)
+    reads(telegram, ANN, "| second")
+    telegram.says(ANN, "/new")
+    telegram.says(ANN, running(leaves_a_mark("three"), say="third"))
+    answer = reads(telegram, ANN, "| third")
+    telegram.says(ANN, "/approve revoke exec")
+    reads(telegram, ANN, "Taken back")
+    telegram.says(ANN, "/new")
+    telegram.says(ANN, running(leaves_a_mark("four"), say="fourth"))
+    asked = only_card(telegram, ANN)
+
+    assert "text from others is in this conversation" in tainted.text
+    assert ALWAYS not in tainted.buttons
+    assert "exit code 0" in answer
+    assert effects(home) == ["one", "three"]
+    assert leaves_a_mark("four") in asked.text
+
+
+def test_two_taps_at_once_run_it_once_and_the_first_stands(
+    home: Home, telegram: Telegram, model: Model
+) -> None:
+    home.approve(ANN)
+    home.start()
+    telegram.says(ANN, running(leaves_a_mark("one"), say="first"))
+    card = only_card(telegram, ANN)
+
+    for label in (ONCE, ONCE, DENY, ONCE):
+        telegram.press(ANN, card, label)
+    reads(telegram, ANN, "| first")
+    until(lambda: len(telegram.popped_up()) == 4)
+
+    assert effects(home) == ["one"]
+    assert all("Allowed once" in said for said in telegram.popped_up())
+    assert len(told(model)) == 1
+
+
+def test_words_answer_as_taps_do(home: Home, telegram: Telegram) -> None:
+    home.approve(ANN)
+    home.start()
+    telegram.says(ANN, running(leaves_a_mark("one"), say="first"))
+    card = only_card(telegram, ANN)
+
+    telegram.says(ANN, "/approve")
+    listed = reads(telegram, ANN, "Waiting for your answer")
+    code = re.findall(r"/approve ([0-9a-f]{6}) shows", listed)[0]
+    telegram.says(ANN, f"/approve {code}")
+    until(lambda: sum(leaves_a_mark("one") in text for text in telegram.shown(ANN)) == 2)
+    telegram.says(ANN, f"/approve {code} once")
+    reads(telegram, ANN, "| first")
+    until(lambda: not telegram.cards(ANN))
+    telegram.says(ANN, f"/approve {code} deny")
+    again = reads(telegram, ANN, "not known here")
+
+    assert card.buttons[ONCE].split(":")[1].startswith(code)
+    assert effects(home) == ["one"]
+    assert "any more" in again
+
+
+def test_a_stop_while_it_waits_ends_the_turn_and_a_later_tap_does_nothing(
+    home: Home, telegram: Telegram, model: Model
+) -> None:
+    home.approve(ANN)
+    home.start()
+    telegram.says(ANN, running(leaves_a_mark("one"), say="first"))
+    card = only_card(telegram, ANN)
+
+    telegram.says(ANN, "/stop")
+    reads(telegram, ANN, "Stopped")
+    telegram.press(ANN, card, ONCE)
+    until(telegram.popped_up)
+    telegram.says(ANN, "hello")
+    reads(telegram, ANN, "You said: hello")
+    until(lambda: not telegram.cards(ANN))
+
+    assert "stopped before anybody answered" in telegram.popped_up()[0]
+    assert effects(home) == []
+    assert settled(home)
+    assert model.user_texts()[-1].startswith("hello")
+
+
+# --- whose answer counts -----------------------------------------------------------------------
+
+
+def test_in_a_group_only_the_person_whose_turn_it_is_can_agree(
+    home: Home, telegram: Telegram
+) -> None:
+    home.env["HEARTHBOT_TOOLS__RULES"] = json.dumps([{"action": "ask", "tools": ["write_file"]}])
+    home.approve(ANN)
+    home.approve(BOB, role="member")
+    home.approve(GROUP)
+    home.start()
+    asked = calling("write_file", say="@hearth_lab_bot note", path="a.txt", content="x")
+    telegram.ask("message", chat_id=GROUP, user_id=ANN, text=asked)
+    card = only_card(telegram, GROUP)
+
+    telegram.press(GROUP, card, ONCE, by=BOB)
+    telegram.press(GROUP, card, ONCE, by=STRANGER)
+    until(lambda: telegram.popped_up() and not telegram.ask("pending"))
+    by_others = telegram.cards(GROUP)
+    written = (home.path / "workspace" / "a.txt").exists()
+    telegram.press(GROUP, card, ONCE, by=ANN)
+    reads(telegram, GROUP, "note")
+    until(lambda: not telegram.cards(GROUP))
+
+    assert by_others == [card]
+    assert not written
+    assert any("can answer this" in said for said in telegram.popped_up())
+    assert (home.path / "workspace" / "a.txt").read_text() == "x"
+
+
+def test_what_the_owner_alone_can_agree_to_is_asked_in_private(
+    home: Home, telegram: Telegram
+) -> None:
+    home.approve(ANN)
+    home.approve(GROUP)
+    home.start()
+    telegram.says(ANN, "hello")
+    reads(telegram, ANN, "You said: hello")
+    asked = running(leaves_a_mark("one"), say="@hearth_lab_bot go")
+    telegram.ask("message", chat_id=GROUP, user_id=ANN, text=asked)
+
+    card = only_card(telegram, ANN)
+    notice = reads(telegram, GROUP, "in private")
+    telegram.press(ANN, card, ONCE)
+    reads(telegram, GROUP, "exit code 0")
+
+    assert leaves_a_mark("one") not in notice
+    assert effects(home) == ["one"]
+
+
+def test_in_slack_it_is_asked_by_blocks_and_pressed_once(
+    home: Home, slack: Slack, model: Model
+) -> None:
+    home.serve_slack(slack)
+    admitted = home.run("access", "approve", f"slack:{SLACK_TEAM}:{SLACK_ANN}")
+    assert admitted.returncode == 0, admitted.stderr
+    home.start()
+    until(lambda: slack.ask("sockets"))
+    slack.ask("post", text=running(leaves_a_mark("one"), say="first"), user=SLACK_ANN)
+    direct = slack.ask("direct", user=SLACK_ANN)
+    card = slack_card(slack, direct)
+
+    slack.press(direct, card, ONCE, by=SLACK_ANN)
+    slack.press(direct, card, ONCE, by=SLACK_ANN)
+    until(lambda: [p for p in slack.ask("chat", channel=direct) if "| first" in p["text"]])
+    until(lambda: not slack.cards(direct))
+
+    shown = [post["text"] for post in slack.ask("chat", channel=direct) if post["is_bot"]]
+    assert set(card.buttons) == {ONCE, DENY, ALWAYS}
+    assert any("Allowed once" in text and leaves_a_mark("one") in _plain(text) for text in shown)
+    assert effects(home) == ["one"]
+    assert len(told(model)) == 1
+
+
+def _plain(text: str) -> str:
+    return text.replace("&gt;", ">")
+
+
+def test_in_the_terminal_it_is_asked_by_numbers(home: Home) -> None:
+    script = json.dumps({"command": ["sh", "-c", leaves_a_mark("one")]})
+    home.env.pop("HEARTHBOT_TELEGRAM__TOKEN")
+    with Terminal(home, "chat") as terminal:
+        terminal.expect("you>")
+        terminal.type(f"!call exec {script}{ENTER}")
+        terminal.expect("May I run a program?")
+        terminal.expect("[1]")
+        before = effects(home)
+        terminal.type(f"1{ENTER}")
+        terminal.expect("exit code 0")
+        terminal.type(f"/quit{ENTER}")
+
+        assert terminal.ends() == 0
+    assert before == []
+    assert effects(home) == ["one"]
+
+
+# --- killed meanwhile --------------------------------------------------------------------------
+
+
+def asks_for_one(home: Home, telegram: Telegram, script: str) -> None:
+    home.approve(ANN)
+    telegram.says(ANN, running(script, say="first"))
+
+
+@pytest.mark.parametrize(("stand_in", "method"), [("model", "chat"), ("telegram", "sendMessage")])
+@pytest.mark.parametrize("after", [False, True])
+def test_killed_before_the_card_is_known_to_be_sent_it_is_asked_and_runs_once(
+    home: Home, telegram: Telegram, model: Model, stand_in: str, method: str, *, after: bool
+) -> None:
+    held = model if stand_in == "model" else telegram
+    held.ask("fault", method=method, action={"kind": "hold", "after": after})
+    asks_for_one(home, telegram, leaves_a_mark("one"))
+
+    killed = home.start()
+    until(lambda: held.received(method))
+    killed.kill()
+    held.behave()
+    home.start()
+    until(lambda: settled_but_for_questions(home) and telegram.cards(ANN))
+    for card in telegram.cards(ANN):
+        telegram.press(ANN, card, ONCE)
+    reads(telegram, ANN, "| first")
+
+    assert effects(home) == ["one"]
+    assert len(telegram.cards(ANN)) <= 1
+    assert all(len(said) == 1 for said in told(model).values())
+
+
+def settled_but_for_questions(home: Home) -> bool:
+    return home.ask_database("select count(*) from outbox where ended_ms is null") == [(0,)]
+
+
+def test_a_tap_while_it_is_down_is_good_after_the_start(home: Home, telegram: Telegram) -> None:
+    asks_for_one(home, telegram, leaves_a_mark("one"))
+    killed = home.start()
+    card = only_card(telegram, ANN)
+
+    killed.kill()
+    telegram.press(ANN, card, ONCE)
+    before = effects(home)
+    home.start()
+    reads(telegram, ANN, "| first")
+    until(lambda: not telegram.cards(ANN))
+
+    assert before == []
+    assert effects(home) == ["one"]
+
+
+def test_a_question_outlives_a_kill_and_expires_while_it_is_down(
+    home: Home, telegram: Telegram
+) -> None:
+    home.env["HEARTHBOT_TOOLS__APPROVAL_MINUTES"] = "0.02"
+    asks_for_one(home, telegram, leaves_a_mark("one"))
+    killed = home.start()
+    card = only_card(telegram, ANN)
+
+    killed.kill()
+    time.sleep(1.3)
+    telegram.press(ANN, card, ONCE)
+    home.start()
+    answer = reads(telegram, ANN, "| first")
+    reads(telegram, ANN, "Expired: not run.")
+
+    assert "nobody agreed to it in time" in answer
+    assert effects(home) == []
+
+
+@pytest.mark.slow
+def test_killed_soon_after_the_tap_it_ran_once_or_nobody_says_that_it_did(
+    home: Home, telegram: Telegram, model: Model
+) -> None:
+    home.approve(ANN)
+    running_bot = home.start()
+    until(running_bot.serving)
+    fates = []
+    for number in range(12):
+        name = f"m-{number:02d}"
+        telegram.says(ANN, running(leaves_a_mark(name), say=name))
+        card = only_card(telegram, ANN)
+        telegram.press(ANN, card, ONCE)
+        time.sleep(number * 0.01)
+        running_bot.kill()
+        running_bot = home.start()
+        answer = reads(telegram, ANN, f"| {name}")
+        until(lambda: settled(home), about=lambda: str(telegram.shown(ANN)))
+        until(
+            lambda: not telegram.cards(ANN),
+            about=lambda: str(telegram.ask("chat", chat_id=ANN)[-8:]),
+        )
+        fates.append("unknown" if UNKNOWN in answer else "ran")
+        runs = effects(home).count(name)
+        assert runs == 1 if "exit code 0" in answer else (UNKNOWN in answer and runs <= 1)
+
+    print(f"\n12 kills within 0.11 s of the tap: {fates}")
+    assert all(len(said) == 1 for said in told(model).values())
+
+
+def test_killed_in_the_middle_it_is_not_run_again_and_both_hear_that_its_fate_is_unknown(
+    home: Home, telegram: Telegram, model: Model
+) -> None:
+    asks_for_one(home, telegram, leaves_a_mark("one", then="sleep 3141"))
+    killed = home.start()
+    telegram.press(ANN, only_card(telegram, ANN), ONCE)
+
+    until(lambda: effects(home))
+    killed.kill()
+    until(lambda: not alive_with("sleep 3141"))
+    home.start()
+    answer = reads(telegram, ANN, "| first")
+    telegram.says(ANN, "hello")
+    reads(telegram, ANN, "You said: hello")
+
+    assert effects(home) == ["one"]
+    assert UNKNOWN in answer
+    ((result,),) = told(model).values()
+    assert result.startswith(UNKNOWN)
+
+
+def test_killed_after_the_run_the_reply_still_comes_and_nothing_runs_again(
+    home: Home, telegram: Telegram, model: Model
+) -> None:
+    asks_for_one(home, telegram, leaves_a_mark("one"))
+    model.ask("fault", method="chat", action={"kind": "hold", "after": False}, skip=1)
+    killed = home.start()
+    telegram.press(ANN, only_card(telegram, ANN), ONCE)
+
+    until(lambda: model.received("chat") == 2)
+    killed.kill()
+    model.behave()
+    home.start()
+    answer = reads(telegram, ANN, "| first")
+
+    assert "exit code 0" in answer
+    assert effects(home) == ["one"]
+    assert telegram.cards(ANN) == []
+
+
+OWNERS = range(1, 6)
+ROUNDS = 20
+TAPS_MAX = 3
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_no_call_runs_twice_and_none_without_a_tap_whatever_is_killed(
+    home: Home, telegram: Telegram, model: Model
+) -> None:
+    chance = Random(4711)
+    home.env |= {"HEARTHBOT_TURNS__QUEUE": "followup", "HEARTHBOT_BUDGET__BRAKE": "false"}
+    home.approve(*OWNERS, role="owner")
+    taps: dict[str, list[str]] = {}
+
+    running_bot = home.start()
+    for number in range(ROUNDS):
+        for chat in OWNERS:
+            name = f"m-{chat:02d}-{number:02d}"
+            is_plain = chance.random() < 0.3
+            asked = name if is_plain else running(leaves_a_mark(name), say=name)
+            telegram.says(chat, asked)
+        ends = time.monotonic() + chance.uniform(0.3, 1.5)
+        while time.monotonic() < ends:
+            press_some(telegram, chance, taps)
+        running_bot.kill()
+        press_some(telegram, chance, taps)
+        running_bot = home.start()
+    ends = time.monotonic() + 120
+    while not all_answered(telegram) or telegram.ask("pending") or not settled(home):
+        assert time.monotonic() < ends, {chat: telegram.shown(chat)[-3:] for chat in OWNERS}
+        press_some(telegram, chance, taps)
+    code = running_bot.end()
+
+    ran = effects(home)
+    results = told(model)
+    unknown = [call for call, said in results.items() if said[0].startswith(UNKNOWN)]
+    allowed = {name for name, labels in taps.items() if ONCE in labels}
+    for chat in OWNERS:
+        for name in (f"m-{chat:02d}-{number:02d}" for number in range(ROUNDS)):
+            check_fate(telegram.shown(chat), name, runs=ran.count(name), taps=taps.get(name, []))
+    print(
+        f"\n{ROUNDS} kills over {len(OWNERS) * ROUNDS} messages and {len(taps)} questions: "
+        f"{len(allowed)} allowed, {len(ran)} ran, {len(unknown)} of unknown fate"
+    )
+    assert code == 0
+    assert set(ran) <= allowed
+    assert all(len(said) == 1 for said in results.values())
+    assert home.ask_database("pragma integrity_check") == [("ok",)]
+
+
+def press_some(telegram: Telegram, chance: Random, taps: dict[str, list[str]]) -> None:
+    """People look at their cards and tap, now and then twice, or both."""
+    for chat in OWNERS:
+        for card in telegram.cards(chat):
+            tapped = taps.setdefault(_asked_in(card), [])
+            if len(tapped) < TAPS_MAX and chance.random() < 0.5:
+                label = ONCE if chance.random() < 0.75 else DENY
+                telegram.press(chat, card, label)
+                tapped.append(label)
+
+
+def _asked_in(card: Card) -> str:
+    return str(re.findall(r"m-\d\d-\d\d", card.text)[0])
+
+
+def answers_to(shown: list[str], name: str) -> list[str]:
+    """The replies to one message: not the card, nor its outcome."""
+    return [text for text in shown if f"| {name}" in text or f"You said: {name}" in text]
+
+
+def all_answered(telegram: Telegram) -> bool:
+    return all(
+        answers_to(shown, f"m-{chat:02d}-{number:02d}")
+        for chat in OWNERS
+        for shown in [telegram.shown(chat)]
+        for number in range(ROUNDS)
+    )
+
+
+def check_fate(shown: list[str], name: str, *, runs: int, taps: list[str]) -> None:
+    """One message: answered, and run exactly as often as its answer says."""
+    answers = answers_to(shown, name)
+    assert answers, name
+    assert runs <= 1, name
+    if ONCE not in taps:
+        assert runs == 0, name
+    for answer in answers:
+        if "exit code 0" in answer:
+            assert runs == 1, answer
+        elif UNKNOWN not in answer:
+            assert runs == 0, answer
