@@ -26,9 +26,11 @@ from agent.loop import Loop
 from agent.messages import OutboxId
 from agent.models.choose import Choice
 from agent.ports import Clock, Drafts, Json, Models
+from agent.sandbox.environment import close_to_others
 from agent.skills.installing import sweep
 from agent.snippets import Snippets
 from agent.subagents import PeopleDrafts
+from agent.tools.exec import Runner
 from agent.tools.files import KeptResults
 from agent.turns import LocalEngine
 from agent.version import VERSION
@@ -115,6 +117,7 @@ class Bot:
     usage: SqliteUsage
     spending: UsageDesk
     servers: McpDesk | None
+    runner: Runner
 
     def operations(self) -> Mapping[str, Operation]:
         """What the private socket offers."""
@@ -191,6 +194,8 @@ class Bot:
 
     async def _keep_house(self) -> None:
         """A daily backup, and the steps of old turns go. Trouble is told and tried again."""
+        # Found out before somebody waits for it.
+        await asyncio.to_thread(self.runner.is_confined)
         while True:
             try:
                 await self.database.backup_if_due(self.home.backups)
@@ -245,6 +250,7 @@ async def open_bot(
             )
         )
         await asyncio.to_thread(sweep, home.workspace / "skills")
+        close_to_others()
         doors = Doors(say=outbox.say)
         servers = await opened_servers(stack, place, SqliteToolApprovals(database))
         abilities = abilities_of(place, stores, access, doors, servers)
@@ -359,6 +365,7 @@ async def open_bot(
             usage=usage,
             spending=spending,
             servers=watched.servers,
+            runner=watched.runner,
         )
         log.info("bot.started", version=VERSION, model=choice.model, why=choice.why)
         await outbox.start()
