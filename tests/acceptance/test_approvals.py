@@ -363,23 +363,28 @@ def test_killed_soon_after_the_tap_it_ran_once_or_nobody_says_that_it_did(
     for number in range(12):
         name = f"m-{number:02d}"
         telegram.says(ANN, running(leaves_a_mark(name), say=name))
-        card = only_card(telegram, ANN)
+        card = card_about(telegram, name)
         telegram.press(ANN, card, ONCE)
         time.sleep(number * 0.01)
         running_bot.kill()
         running_bot = home.start()
         answer = reads(telegram, ANN, f"| {name}")
         until(lambda: settled(home), about=lambda: str(telegram.shown(ANN)))
-        until(
-            lambda: not telegram.cards(ANN),
-            about=lambda: str(telegram.ask("chat", chat_id=ANN)[-8:]),
-        )
         fates.append("unknown" if UNKNOWN in answer else "ran")
         runs = effects(home).count(name)
         assert runs == 1 if "exit code 0" in answer else (UNKNOWN in answer and runs <= 1)
 
     print(f"\n12 kills within 0.11 s of the tap: {fates}")
     assert all(len(said) == 1 for said in told(model).values())
+
+
+def card_about(telegram: Telegram, name: str) -> Card:
+    """The question of one message. An older one whose sending was cut off may still stand."""
+
+    def found() -> list[Card]:
+        return [card for card in telegram.cards(ANN) if name in card.text]
+
+    return until(found)[0]
 
 
 def test_killed_in_the_middle_it_is_not_run_again_and_both_hear_that_its_fate_is_unknown(
