@@ -145,7 +145,7 @@ class Asking:
             cached_tokens=answer.usage.cached,
         )
         facts["owner"] = list(self._models.untold())
-        if answer.model and answer.model != model.name:
+        if answer.model and answer.model not in {model.name, facts.get("cheaper")}:
             facts["stand_in"] = [answer.model, model.name]
         if question["auto_invoke"] and not answer.calls:
             facts["unhelpful"] = self._is_unhelpful(answer.text, turn.message.text)
@@ -175,6 +175,7 @@ class Asking:
         if allowed.verdict is Verdict.REFUSE or reservation is None:
             raise SpendingRefused(allowed.words)
         if allowed.model != model.name:
+            facts["cheaper"] = allowed.model
             model = await self._models.named(allowed.model)
         bounded = replace(
             request, max_output_tokens=min(request.max_output_tokens, allowed.tokens_out)

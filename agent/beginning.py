@@ -39,6 +39,10 @@ WINDOW_SHARE_MAX = 0.6
 
 FITTING_TRIES = 3
 
+RESULT_WINDOW_SHARE = 2
+"""A tool result has at most half as many characters as the model's window has tokens, so that one
+alone never fills a small window."""
+
 LEAN_PROMPT_TOKENS = 1_500
 """Of all layers together, where a budget is near its end (SPEC §13)."""
 
@@ -317,6 +321,7 @@ def _as_json(plan: Plan) -> Json:
             [one.name, one.reason.value, round(one.cosine, 3)] for one in plan.selection.picked
         ],
         "left_out": list(plan.selection.left_out),
+        "result_chars": plan.model.traits.window // RESULT_WINDOW_SHARE,
         "cooler": temperature(plan.selection, None),
         "kind": plan.gathered.scene.kind.value,
         "direct": plan.gathered.scene.direct,

@@ -192,6 +192,7 @@ class Calling:
             "entries": [to_json(entry) for entry in now.log.entries] if tainted else [],
             "upto": begun.upto,
             "sent_from": begun.sent_from,
+            "result_chars": begun.result_chars,
             "place": sum(isinstance(entry, Answered) for entry in now.log.entries),
         }
 

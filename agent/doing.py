@@ -6,6 +6,7 @@ A running tool is shown to the person in plain words.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from agent.gate import Gate, Passed, Stopped, Waits, Wish
@@ -73,7 +74,7 @@ class Doing:
                 judged.call,
                 judged.caller,
                 clock=self._clock,
-                limits=self._limits,
+                limits=self._limits_of(arguments),
                 keep=self._keep,
                 redact=self._redact,
             )
@@ -89,7 +90,7 @@ class Doing:
         call = self._toolbox.resolved(ToolCall(**arguments["call"]))
         if isinstance(call, ToolResult):
             return _as_json(call)
-        caller = _caller(ctx, turn, arguments)
+        caller = _caller(ctx, turn, arguments, described=self._toolbox.is_described_by_others)
         tool = self._reached(call, caller, arguments)
         if tool is None:
             return _as_json(self._toolbox.unknown(call, arguments["offered"]))
@@ -105,6 +106,13 @@ class Doing:
             case Waits(approval_id=approval_id):
                 return {"ask": approval_id}
 
+    def _limits_of(self, arguments: Json) -> ToolLimits:
+        """Those of the settings; of a small window a result may take no more than its share."""
+        fits = arguments["result_chars"]
+        if not fits or fits >= self._limits.result_chars_max:
+            return self._limits
+        return replace(self._limits, result_chars_max=fits)
+
     def _reached(self, call: ToolCall, caller: Caller, arguments: Json) -> Tool | None:
         """The tool, if it was offered; by tool_call also any other that this run may have."""
         offered = arguments["offered"]
@@ -115,7 +123,7 @@ class Doing:
         return None
 
 
-def _caller(ctx: TurnContext, turn: TurnInput, arguments: Json) -> Caller:
+def _caller(ctx: TurnContext, turn: TurnInput, arguments: Json, *, described: bool) -> Caller:
     return Caller(
         person_id=turn.person_id,
         role=turn.role,
@@ -124,6 +132,7 @@ def _caller(ctx: TurnContext, turn: TurnInput, arguments: Json) -> Caller:
         run_id=ctx.run_id,
         is_group=turn.message.is_group,
         tainted=bool(arguments["tainted"]),
+        described=described,
         unattended=PromptKind(arguments["kind"]) in _UNATTENDED or _is_unattended(turn),
     )
 

@@ -46,6 +46,7 @@ class Begun:
     tainted: str = ""
     cooler: float | None = None
     claims: bool = False
+    result_chars: int = 0
 
     @classmethod
     def from_json(cls, data: Json) -> Begun:
@@ -68,6 +69,7 @@ class Begun:
             tainted=data.get("tainted", ""),
             cooler=data.get("cooler"),
             claims=data.get("claims", False),
+            result_chars=data.get("result_chars", 0),
         )
 
 

@@ -81,6 +81,8 @@ class _Lane:
     waiting: list[Waiting] = field(default_factory=list)
     active: RunningTurn | None = None
     worker: asyncio.Task[None] | None = None
+    is_held: bool = False
+    """Its next turn waits for the end of the owner's pause."""
 
     def add(self, stored: StoredRun) -> None:
         """In order of submission. A run that was begun before is never steering another."""
@@ -169,6 +171,7 @@ class LocalEngine:
         self._limits = limits or EngineLimits()
         self._held = held
         self._stopping = asyncio.Event()
+        self._went_held = asyncio.Event()
         self._lanes: dict[str, _Lane] = {}
         self._suspended: dict[RunId, StoredRun] = {}
         self._woken: set[RunId] = set()
@@ -267,13 +270,20 @@ class LocalEngine:
         return sum(len(lane.waiting) + (lane.active is not None) for lane in self._lanes.values())
 
     def busy(self, lane: str | None = None) -> bool:
-        """Whether a turn runs or waits (in this lane, or for a turn of it)."""
-        return bool(self._workers(lane))
+        """Whether a turn runs or waits (in this lane, or for a turn of it); what the owner's pause
+        holds back does not count."""
+        return bool(self._workers(lane, held=False))
 
     async def idle(self, lane: str | None = None) -> None:
-        """Returns once nothing (in this lane, or for a turn of it) runs or waits."""
-        while workers := self._workers(lane):
-            await asyncio.wait(workers)
+        """Returns once nothing (in this lane, or for a turn of it) runs or waits; what the owner's
+        pause holds back does not count."""
+        while workers := self._workers(lane, held=False):
+            self._went_held.clear()
+            held = asyncio.ensure_future(self._went_held.wait())
+            try:
+                await asyncio.wait([*workers, held], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                held.cancel()
 
     # --- lanes --------------------------------------------------------------------------------
 
@@ -336,19 +346,20 @@ class LocalEngine:
         if lane.waiting and lane.worker is None and self._accepting:
             lane.worker = self._group.create_task(self._work(lane), name=f"lane {lane.key}")
 
-    def _workers(self, key: str | None = None) -> list[asyncio.Task[None]]:
+    def _workers(self, key: str | None = None, *, held: bool = True) -> list[asyncio.Task[None]]:
         return [
             lane.worker
             for lane in self._lanes.values()
             if lane.worker is not None
             and not lane.worker.done()
+            and (held or not lane.is_held)
             and key in {None, lane.key, lane.parent}
         ]
 
     async def _work(self, lane: _Lane) -> None:
         try:
             while lane.waiting and self._accepting:
-                await self._may_begin(lane.waiting[0])
+                await self._may_begin(lane, lane.waiting[0])
                 await self._collect(lane.waiting[0])
                 async with self._slots:
                     if lane.waiting and self._accepting:
@@ -358,16 +369,19 @@ class LocalEngine:
             if not lane.waiting:
                 self._lanes.pop(lane.key, None)
 
-    async def _may_begin(self, next_one: Waiting) -> None:
+    async def _may_begin(self, lane: _Lane, next_one: Waiting) -> None:
         """Waits while the owner has paused everything, unless the run is only to be ended."""
         held = self._held
         if held is None or held.paused is None or next_one.stored.stopping:
             return
+        lane.is_held = True
+        self._went_held.set()
         over = asyncio.ensure_future(held.over())
         stopping = asyncio.ensure_future(self._stopping.wait())
         try:
             await asyncio.wait([over, stopping], return_when=asyncio.FIRST_COMPLETED)
         finally:
+            lane.is_held = False
             over.cancel()
             stopping.cancel()
 

@@ -112,6 +112,14 @@ class Access:
         """The person behind an address; None is a stranger."""
         return self._register.who(sender)
 
+    def is_at_terminal(self, person_id: PersonId) -> bool:
+        """Whether this person talks in the terminal of this machine."""
+        return any(
+            CONSOLE_ADDRESS in person.addresses
+            for person in self.directory.people
+            if person.id == person_id
+        )
+
     def owner_id(self) -> PersonId | None:
         """The first owner's id; None before there is one."""
         people = self.directory.people

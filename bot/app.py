@@ -116,7 +116,7 @@ class Bot:
     pool: ModelPool
     usage: SqliteUsage
     spending: UsageDesk
-    servers: McpDesk | None
+    servers: McpDesk
     runner: Runner
 
     def operations(self) -> Mapping[str, Operation]:
@@ -129,7 +129,7 @@ class Bot:
             **skill_operations(self.skills),
             **model_operations(self.pool),
             **usage_operations(self.spending),
-            **(mcp_operations(self.servers) if self.servers else {}),
+            **mcp_operations(self.servers),
             **terminal_operations(
                 self.channels.console,
                 self.access,
@@ -315,7 +315,7 @@ async def open_bot(
             engine=engine,
             outbox=outbox,
             budget=budget,
-            servers=McpDesk(servers) if servers else None,
+            servers=McpDesk(servers),
             runner=abilities.tools.runner,
         )
         status = doors.status = BotStatus(
@@ -441,7 +441,7 @@ async def open_mcp(
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(_opened_database(place))
         servers = await opened_servers(stack, place, SqliteToolApprovals(database))
-        yield mcp_operations(McpDesk(servers)) if servers else {}
+        yield mcp_operations(McpDesk(servers))
 
 
 @asynccontextmanager

@@ -41,6 +41,10 @@ class TellsModels(Protocol):
 class TellsUsage(Protocol):
     """Says what was used and what is left, pauses and resumes; `bot.usage` is one."""
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether the owner has paused everything."""
+
     async def tell(self, message: IncomingMessage, person: Person) -> str: ...
 
     async def pause(self, person: Person) -> str: ...

@@ -39,6 +39,9 @@ ALBUM_PARTS_MAX = 10
 NO_LONGER = "This button no longer does anything."
 """To whoever presses one that nobody knows (any more)."""
 
+PAUSED = "I am paused: your message is kept, and answered once the owner lets me go on."
+PAUSED_OWNER = "Paused: your message is kept, and answered after /resume."
+
 Press = Callable[[Pressed, Person], Awaitable[str]]
 """Acts on a button, and says what the person who pressed it is told; empty: nothing.
 
@@ -103,6 +106,7 @@ class Door:
         self._command_tools = command_tools
         self._clock = clock
         self._presses = presses
+        self._told_of_pause: set[str] = set()
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
         self._albums: dict[tuple[str, str, str], _Album] = {}
@@ -322,6 +326,15 @@ class Door:
         )
         return NewMessage(lane=message.address.key, text=text)
 
+    async def _tell_of_pause(self, lane: str, person: Person) -> None:
+        """Once a pause and chat: what was written is kept, and when it is answered."""
+        if not self._command_tools.usage.is_paused:
+            self._told_of_pause.clear()
+        elif lane not in self._told_of_pause:
+            self._told_of_pause.add(lane)
+            text = PAUSED_OWNER if person.role is Role.OWNER else PAUSED
+            await self._outbox.say(NewMessage(lane=lane, text=text))
+
     async def _submit(
         self, events: Sequence[StoredEvent], message: IncomingMessage, person: Person
     ) -> None:
@@ -337,6 +350,7 @@ class Door:
             inbox_joined=tuple(event.id for event in events[1:]),
         )
         await self._engine.submit(run)
+        await self._tell_of_pause(lane, person)
         log.info("door.message", inbox=events[0].id, lane=lane, chars=len(message.text))
 
     async def _turn(self, message: IncomingMessage, person: Person) -> TurnInput:

@@ -7,12 +7,15 @@ Answers are JSON objects; what each holds stands at the method that makes it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from agent.mcp.servers import McpServers, ServerState, ToolState
+from agent.errors import Permanent
 from bot.control import Emit, Operation
 from bot.mcp_words import APPROVING, health_words, server_line, tool_words, tools_words
+
+if TYPE_CHECKING:
+    from agent.mcp.servers import McpServers, ServerState, ToolState
 
 Json = dict[str, Any]
 
@@ -20,17 +23,25 @@ SETTLED_S = 30.0
 """How long somebody who asks waits for servers that are just starting."""
 
 
+class NoServers(Permanent):
+    """No server is set up."""
+
+
 class McpDesk:
     """Answers what the owner asks about MCP servers, and does what the owner decides."""
 
-    def __init__(self, servers: McpServers) -> None:
+    def __init__(self, servers: McpServers | None) -> None:
+        """None: there are none, and nothing of them is loaded."""
         self._servers = servers
+
+    def _states(self) -> Sequence[ServerState]:
+        return () if self._servers is None else self._servers.states()
 
     async def listed(self) -> Json:
         """`servers` by name, each with its `tools`, and `waiting`: how many need approval. Starts
         what was not started yet."""
         await self._ready()
-        states = self._servers.states()
+        states = self._states()
         return {
             "servers": [_server_row(one) for one in states],
             "waiting": sum(len(one.waiting) for one in states),
@@ -41,7 +52,7 @@ class McpDesk:
         await self._ready()
         rows = [
             _tool_row(one, state.options.name)
-            for state in self._servers.states()
+            for state in self._states()
             for one in state.waiting
             if state.options.name == server and (not tool or tool in {one.tool, one.name})
         ]
@@ -50,6 +61,8 @@ class McpDesk:
     async def approve(self, server: str, tool: str, digests: Mapping[str, str] | None) -> Json:
         """`tools` that were approved, and `text`. Raises McpRefused, StorageError."""
         await self._ready()
+        if self._servers is None:
+            raise NoServers(f"There is no MCP server {server[:64]!r}: none is set up.")
         names = await self._servers.approve(server, tool, digests=digests)
         if names:
             text = f"{tools_words(len(names))} of {server} approved: {', '.join(names)}"
@@ -61,9 +74,11 @@ class McpDesk:
 
     def lines(self) -> list[str]:
         """One line for each server, for the owner's `/status`."""
-        return [server_line(one) for one in self._servers.states()]
+        return [server_line(one) for one in self._states()]
 
     async def _ready(self) -> None:
+        if self._servers is None:
+            return
         self._servers.wake()
         await self._servers.settled(limit_s=SETTLED_S)
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from agent.mcp.servers import ServerState, ToolState
+from typing import TYPE_CHECKING
+
 from agent.mcp.values import Decision, Health, ServerHealth
 from agent.tools.tool import Effect
+
+if TYPE_CHECKING:
+    from agent.mcp.servers import ServerState, ToolState
 
 DECISIONS = {
     Decision.APPROVED: "offered",

@@ -31,7 +31,7 @@ class Watched:
     outbox: Outbox
     budget: Budget
     runner: Runner
-    servers: McpDesk | None = None
+    servers: McpDesk
 
 
 class BotStatus:
@@ -60,8 +60,7 @@ class BotStatus:
             f"Turns running or waiting: {bot.engine.waiting()}",
             f"Replies on their way: {bot.outbox.waiting()}",
         ]
-        if bot.servers is not None:
-            lines += bot.servers.lines()
+        lines += bot.servers.lines()
         if bot.runner.why_open:
             lines.append(f"Programs run without a sandbox: {bot.runner.why_open}")
         if bot.budget.hand.paused is not None:

@@ -99,6 +99,11 @@ class UsageDesk:
         self._clock = clock
         self._host_zone: tzinfo = ZoneInfo(host_zone)
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether the owner has paused everything."""
+        return self._budget is not None and self._budget.hand.paused is not None
+
     # --- in a chat -----------------------------------------------------------------------------
 
     async def tell(self, message: IncomingMessage, person: Person) -> str:

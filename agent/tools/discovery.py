@@ -142,8 +142,8 @@ class ToolCategories:
 
     async def run(self, arguments: NoArguments, caller: Caller) -> str:
         cards = self._available.cards(caller)
-        counts = Counter(card.group for card in cards)
-        about = {card.group: card.server_about for card in cards if card.server_about}
+        counts = Counter(_group(card) for card in cards)
+        about = {_group(card): card.server_about for card in cards if card.server_about}
         lines = [
             f"{group} ({count}){_after(': ', _line(about.get(group, '')))}"
             for group, count in sorted(counts.items())
@@ -168,9 +168,9 @@ class ToolList:
         """Raises NotFound."""
         cards = self._available.cards(caller)
         wanted = arguments.group.strip().casefold()
-        found = [card for card in cards if card.group.casefold() == wanted]
+        found = [card for card in cards if _group(card).casefold() == wanted]
         if not found:
-            groups = sorted({card.group for card in cards})
+            groups = sorted({_group(card) for card in cards})
             raise NotFound(
                 f"There is no group {arguments.group[:64]!r} here. There are: {', '.join(groups)}."
             )
@@ -202,7 +202,7 @@ class ToolSearch:
         found = [by_name[one.id] for one in ranked if one.id in by_name][:FOUND_MAX]
         if not found:
             return "No tool fits these words. tool_categories shows which groups there are."
-        lines = [f"{_summary(card)} [{card.group}]" for card in found]
+        lines = [f"{_summary(card)} [{_group(card)}]" for card in found]
         return "\n".join([*lines, _HOW])
 
 
@@ -229,7 +229,8 @@ class ToolDescribe:
             advice = f"Nearest: {', '.join(near)}." if near else "Look for it by tool_search."
             raise NotFound(f"There is no tool {name[:64]!r} here. {advice}")
         schema = json.dumps(card.spec().parameters, ensure_ascii=False)
-        return f"{card.name} [{card.group}]\n{clean(card.description)}\nArguments: {schema}\n{_HOW}"
+        head = f"{card.name} [{_group(card)}]\n{clean(card.description)}"
+        return f"{head}\nArguments: {schema}\n{_HOW}"
 
 
 class ToolCallTool:
@@ -257,6 +258,11 @@ def discovery_tools(available: Available, ranking: Ranking) -> tuple[Tool, ...]:
         ToolDescribe(available),
         ToolCallTool(),
     )
+
+
+def _group(card: ToolCard) -> str:
+    """Tools of a server stand together, under its name."""
+    return card.server if card.server and card.group == "mcp" else card.group
 
 
 def _summary(card: ToolCard) -> str:

@@ -242,7 +242,7 @@ class Exec:
     card = ToolCard(
         name="exec",
         description="Run a program in the workspace folder, without a shell: words are passed as "
-        "they are. It has no network, and sees nothing but the workspace.",
+        "they are. As a rule it has no network, and sees nothing but the workspace.",
         arguments=ExecArguments,
         group="exec",
         effect=Effect.OUTSIDE,

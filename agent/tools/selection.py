@@ -220,7 +220,7 @@ def _wanted(
         return wanted
     fitting = _fitting(ranking, options, core=options.core)
     for card in situation.candidates:
-        if card.group in situation.groups:
+        if card.group in situation.groups or (card.server and card.server in situation.groups):
             fitting.setdefault(card.name, Reason.ROUTE)
     for name in sorted(fitting, key=lambda name: (-ranking.score(name), name)):
         wanted.setdefault(name, fitting[name])
