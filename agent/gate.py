@@ -7,15 +7,18 @@ person agreed to is good for exactly one tool with exactly its arguments (SPEC Â
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from agent.errors import AssistantError, StorageError
+from agent.messages import TurnInput
 from agent.ports import Approvals, Conversations, Json
 from agent.stored import NewApproval, Outcome
-from agent.taint import has_seen
+from agent.taint import has_seen, knows, texts_of
 from agent.text import clean
+from agent.tools.arguments import schema_of
 from agent.tools.policy import (
     Allowed,
     AskFirst,
@@ -26,7 +29,7 @@ from agent.tools.policy import (
     shown,
 )
 from agent.tools.tool import Caller, Needs, SaysNeeds, Tool
-from agent.transcript import Entry, ToolCall, entry_from_json
+from agent.transcript import Entry, Said, ToolCall, entry_from_json
 
 GONE = (
     "Not run: what was agreed to is not what is called now. Ask again with the arguments as they "
@@ -92,6 +95,8 @@ class Gate:
         except AssistantError as error:
             return Stopped(why=clean(f"{card.name}: {error}"))
         seen = await self._seen(wish, needs, asked)
+        if await self._tells_news(wish, asked):
+            needs = replace(needs, risk=f"it tells the server {card.server} what it did not know")
         always = await self._approvals.is_always(caller.person_id, caller.agent, card.name)
         verdict = decide(
             self._policy, card, needs, caller, seen=lambda target: target in seen, always=always
@@ -120,18 +125,39 @@ class Gate:
     async def _seen(self, wish: Wish, needs: Needs, asked: Json) -> set[str]:
         """The call's target, if it stands in what was said or read. History is read only where
         that decides anything."""
-        if not wish.caller.tainted or not needs.target:
+        caller = wish.caller
+        if not (caller.tainted or caller.described) or not needs.target:
             return set()
-        now = [entry_from_json(data) for data in asked["entries"]]
-        if has_seen(now, needs.target):
+        if has_seen(_now(asked, is_wary=caller.described), needs.target):
             return {needs.target}
-        history = await self._history(wish.caller, asked)
+        history = await self._history(caller, asked)
         return {needs.target} if has_seen(history, needs.target) else set()
+
+    async def _tells_news(self, wish: Wish, asked: Json) -> bool:
+        """Whether a server learns something by a call of which it says itself that it only reads:
+        something that neither a person wrote here nor the server told us."""
+        card = wish.tool.card
+        if not (card.hinted and wish.caller.tainted):
+            return False
+        read = [*await self._history(wish.caller, asked), *_now(asked)]
+        own = json.dumps(schema_of(card.arguments), ensure_ascii=False)
+        return not knows(read, texts_of(wish.arguments), server=card.server, own=own)
 
     async def _history(self, caller: Caller, asked: Json) -> Sequence[Entry]:
         stored = await self._conversations.history(caller.conversation, upto=asked["upto"])
         since = asked["sent_from"] or 0
         return [one.entry for one in stored.entries if one.id >= since]
+
+
+def _now(asked: Json, *, is_wary: bool = False) -> Sequence[Entry]:
+    """What this turn has said and read; its message alone where it has read nothing of others.
+    With `is_wary` the words of a subagent's task count for nothing: a model wrote them."""
+    turn = TurnInput.from_json(asked["turn"])
+    entries = [entry_from_json(data) for data in asked["entries"]]
+    entries = entries or [Said(text=turn.message.text)]
+    if is_wary and turn.task is not None:
+        return [entry for entry in entries if not isinstance(entry, Said)]
+    return entries
 
 
 def _approval(wish: Wish, verdict: AskFirst, needs: Needs, digest: str) -> NewApproval:

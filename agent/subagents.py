@@ -142,6 +142,12 @@ class Subagents:
         """Begins a task, once per call. Raises NotPossible, TooManySubagents, StorageError."""
         if order.turn.task is not None:
             raise NotPossible("A subagent cannot start another one: do this part yourself.")
+        if order.turn.report is not None and not wish.waits:
+            # Else one could follow from another for ever, with no person between them.
+            raise NotPossible(
+                "The report of a background task begins no other one: tell the person what came of "
+                "it, and what could be done next."
+            )
         tools = given_tools(order.offered, wish.tools)
         minutes = wish.minutes or self._limits.minutes
         started = Started(run_id=order.child, minutes=minutes, tools=tools)

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from agent.headings import DOCUMENTS, UNTRUSTED_CLOSE, UNTRUSTED_OPEN, disarmed
 from agent.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult
@@ -78,6 +79,48 @@ def _read(entries: Sequence[Entry]) -> Iterator[str]:
                 yield entry.text
             case _:
                 pass
+
+
+NEWS_CHARS_MAX = 3
+"""What a call may hold in all that is known from nowhere: a number of rows, or `asc`."""
+
+
+def knows(entries: Sequence[Entry], texts: Iterable[str], *, server: str, own: str = "") -> bool:
+    """Whether all these texts stand in what persons wrote, or in what the server returned itself:
+    then it learns nothing by them that nobody meant for it. `own` are further words of its."""
+    names: dict[str, str] = {}
+    known = [own.casefold()]
+    for entry in entries:
+        match entry:
+            case Answered():
+                names.update((call.id, called_name(call)) for call in entry.calls)
+            case ToolResult() if names.get(entry.call_id, "").startswith(f"{server}__"):
+                known.append(entry.content.casefold())
+            case Said(by=by) if not by.startswith(NOBODY):
+                known.append(entry.text.casefold())
+            case _:
+                pass
+    wanted = [text.strip().casefold() for text in texts]
+    news = (len(text) for text in wanted if not any(text in one for one in known))
+    return sum(news) <= NEWS_CHARS_MAX
+
+
+def texts_of(arguments: Any) -> Iterator[str]:
+    """All texts, numbers and names of fields in the arguments of a call."""
+    match arguments:
+        case str():
+            yield arguments
+        case dict():
+            for name, value in arguments.items():
+                yield str(name)
+                yield from texts_of(value)
+        case list() | tuple():
+            for value in arguments:
+                yield from texts_of(value)
+        case bool() | None:
+            pass
+        case _:
+            yield str(arguments)
 
 
 def called_name(call: ToolCall) -> str:

@@ -36,7 +36,7 @@ from agent.mcp.values import (
 )
 from agent.text import clean
 from agent.tools.foreign import ForeignTool, ServerArguments
-from agent.tools.tool import Caller, Effect, Tool, ToolCard
+from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
 from agent.tools.workspace import Workspace
 
 DESCRIPTION_CHARS_MAX = 1_000
@@ -321,6 +321,7 @@ class _Server:
             server=options.name,
             server_about=options.about,
             status=f"asking {options.name}",
+            hinted=is_harmless and not _is_vouched_for(tool, options),
         )
 
         async def call(arguments: dict[str, Any], caller: Caller) -> str:
@@ -353,6 +354,12 @@ def effect_of(tool: ServerTool, options: ServerOptions) -> Effect:
     if options.read_only and is_wanted(tool.name, options.read_only):
         return Effect.NONE
     return Effect.NONE if tool.read_only else Effect.OUTSIDE
+
+
+def _is_vouched_for(tool: ServerTool, options: ServerOptions) -> bool:
+    """Whether the owner said that it only reads, or trusts its server in everything."""
+    named = bool(options.read_only) and is_wanted(tool.name, options.read_only)
+    return named or options.trust is Trust.OURS
 
 
 def _approved(tool: ServerTool) -> ApprovedTool:

@@ -46,8 +46,9 @@ def file_tools(workspace: Workspace) -> tuple[Tool, ...]:
 
 
 def _steering(workspace: Workspace, path: str, caller: Caller) -> Needs:
-    """Writing what steers the assistant is asked about, whatever the rules say (SPEC §6)."""
-    return Needs(asks=workspace.steering(path, caller))
+    """Writing what steers the assistant is asked about, whatever the rules say (SPEC §6); writing
+    notes, which stand in later prompts, while the wish may be somebody else's."""
+    return Needs(asks=workspace.steering(path, caller), risk=workspace.lasting(path))
 
 
 # --- read_file ---------------------------------------------------------------------------------

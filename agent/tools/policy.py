@@ -60,7 +60,9 @@ class Policy:
     rules: tuple[PolicyRule, ...] = ()
     members_approve_outside: bool = False
     tainted_groups: frozenset[str] = frozenset({"schedule", "skills"})
-    tainted_tools: frozenset[str] = frozenset({"store_fact", "update_fact", "update_profile"})
+    tainted_tools: frozenset[str] = frozenset(
+        {"store_fact", "update_fact", "update_profile", "append_notes"}
+    )
 
     def action(self, card: ToolCard, agent: str) -> Action | None:
         """What the first rule that fits says."""
@@ -182,6 +184,8 @@ def _pressing(
         reasons.append(
             f"{risk}, and text from others is in this conversation, so the wish may be theirs"
         )
+    elif caller.described and card.effect is Effect.NONE and _is_new(needs, seen):
+        reasons.append(f"{NEW_TARGET}, and what servers say of their tools is not mine either")
     return reasons
 
 
@@ -203,9 +207,16 @@ def _risk(policy: Policy, card: ToolCard, needs: Needs, seen: Callable[[str], bo
         return "it sets something up that acts later"
     if card.name in policy.tainted_tools:
         return "it is remembered for good"
-    if needs.target and not seen(needs.target):
-        return "where it goes stands in nothing that was said or read here"
-    return ""
+    if needs.risk:
+        return needs.risk
+    return NEW_TARGET if _is_new(needs, seen) else ""
+
+
+NEW_TARGET = "where it goes stands in nothing that was said or read here"
+
+
+def _is_new(needs: Needs, seen: Callable[[str], bool]) -> bool:
+    return bool(needs.target) and not seen(needs.target)
 
 
 def _usual(card: ToolCard, caller: Caller, action: Action | None) -> str:

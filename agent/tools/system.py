@@ -25,7 +25,8 @@ class GetStatusArguments(Arguments):
 
 
 class GetStatus:
-    """The lines of /status: to the owner alone what is the machine's own."""
+    """The lines of /status: to the owner alone what is the machine's own. They tell the last words
+    of servers that went down, which are not ours."""
 
     card = ToolCard(
         name="get_status",
@@ -34,7 +35,7 @@ class GetStatus:
         group="system",
         effect=Effect.NONE,
         redo="repeat",
-        trust=Trust.OURS,
+        trust=Trust.UNTRUSTED,
         status="looking at myself …",
     )
 

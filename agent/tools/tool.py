@@ -74,6 +74,8 @@ class ToolCard:
     server_about: str = ""
     status: str = ""
     """What a person reads while it runs, in plain words; empty: that something is being done."""
+    hinted: bool = False
+    """That it changes nothing is the word of its server alone."""
 
     def spec(self) -> ToolSpec:
         """The tool as a model sees it."""
@@ -87,6 +89,7 @@ class Caller:
     """For whom, and where, a tool is called. Tools decide by this, never by their arguments.
 
     `tainted`: untrusted text is in what was sent, so the wish may be somebody else's (SPEC §15).
+    `described`: there are tools whose descriptions are of servers that the owner does not trust.
     `unattended`: nobody is there, as in a heartbeat or a job. `agreed`: a person agreed to exactly
     this call. `agent` is the name in the settings.
     """
@@ -98,6 +101,7 @@ class Caller:
     run_id: RunId
     is_group: bool = False
     tainted: bool = False
+    described: bool = False
     unattended: bool = False
     agreed: bool = False
     agent: str = "default"
@@ -110,13 +114,15 @@ class Needs:
     `asks`: why a person has to agree, whatever the rules allow. `refused`: why it is not done at
     all, not even with a tap. `target`: where something goes by this call, such as a URL or a chat:
     in a tainted turn it must stand word for word in what was read or said, or a person has to
-    agree. `once_only`: "always" may not be chosen. `shows`: what will happen, exactly, for the
+    agree. `risk`: what it could do for somebody else, after "it": asked about in a tainted turn.
+    `once_only`: "always" may not be chosen. `shows`: what will happen, exactly, for the
     person who is asked; empty: the arguments as they are.
     """
 
     asks: str = ""
     refused: str = ""
     target: str = ""
+    risk: str = ""
     once_only: bool = False
     shows: str = ""
 

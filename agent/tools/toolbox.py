@@ -13,7 +13,7 @@ from agent.ports import Redo
 from agent.request import ToolSpec
 from agent.tools.arguments import ArgumentsWrong
 from agent.tools.discovery import resolved
-from agent.tools.tool import CUT_OFF, Effect, Tool
+from agent.tools.tool import CUT_OFF, Effect, Tool, Trust
 from agent.transcript import ToolCall, ToolResult
 
 NEAREST_MAX = 3
@@ -68,6 +68,11 @@ class Toolbox:
     def names(self) -> Collection[str]:
         """Of all tools."""
         return (self._own | self._foreign).keys()
+
+    @property
+    def is_described_by_others(self) -> bool:
+        """Whether a tool has the description of a server that the owner does not trust."""
+        return any(tool.card.trust is Trust.UNTRUSTED for tool in self._foreign.values())
 
     def get(self, name: str) -> Tool | None:
         """The tool of this name."""

@@ -38,6 +38,9 @@ RESULTS = ("files", "results")
 STEERING_FILES = frozenset(
     {"agents.md", "soul.md", "user.md", "identity.md", "tools.md", "heartbeat.md"}
 )
+NOTES = "memory"
+"""The folder of notes, which become part of prompts."""
+
 STEERING_FOLDERS = frozenset({"prompts", "skills", "agents"})
 """What the assistant is made of. Writing it always asks (SPEC §6)."""
 
@@ -135,6 +138,11 @@ class Workspace:
         if why := closed_to(caller, parts):
             raise PathRefused(f"{_shown(path)} {why}")
         return f"{_shown(path)} steers the assistant" if steers(parts) else ""
+
+    def lasting(self, path: str) -> str:
+        """What writing here does for later prompts; empty when none is made of it."""
+        parts = self._parts(path)
+        return "it is remembered for good" if parts and _folded(parts[0]) == NOTES else ""
 
     def entries(self, path: str, caller: Caller, *, entries_max: int = ENTRIES_MAX) -> Listing:
         """What is in a folder, without what the caller may not see."""
