@@ -2,7 +2,8 @@
 
 An order is a line `CALL tool {arguments}` in anything that is sent: a page, a file, a result, the
 description of a tool, a quote, a skill, a memory. `DATA` in the arguments becomes the newest
-canary that the model has seen, so that an order can carry off what it was told to read.
+canary that the model has seen, so that an order can carry off what it was told to read; `KEPT`
+becomes the newest place where a long result was kept.
 """
 
 from __future__ import annotations
@@ -14,21 +15,27 @@ from dataclasses import dataclass, field
 
 from agent.history import text_of
 from agent.request import ModelRequest, ModelTraits
-from agent.transcript import Answered, ToolCall
+from agent.transcript import Answered, Entry, Said, ToolCall
 
 ORDER = re.compile(r"CALL ([A-Za-z0-9_.-]+) (\{.*\})")
 CANARY = re.compile(r"canary-[a-z0-9-]+")
+KEPT = re.compile(r"read_file has .* in (\S+?)[\])\s]")
 
 
 @dataclass(slots=True)
 class ObedientModel:
     """Implements `agent.ports.Model`. `begin` are calls that it makes first, such as reading what
-    the person asked for; an order is obeyed once in a turn."""
+    the person asked for; an order is obeyed once for each message. A `parrot` ends by saying all
+    the orders that it read, so that they travel on with its answer."""
 
     begin: Sequence[tuple[str, dict[str, object]]] = ()
+    parrot: bool = False
+    deaf: bool = False
+    """Obeys nothing for a while."""
     asked: list[ModelRequest] = field(default_factory=list)
     obeyed: list[tuple[str, str]] = field(default_factory=list)
-    _done: set[str] = field(default_factory=set)
+    _orders: dict[str, str] = field(default_factory=dict)
+    """Which order a call carried out, by the id of the call."""
     _begun: int = 0
 
     @property
@@ -45,22 +52,21 @@ class ObedientModel:
             name, arguments = self.begin[self._begun]
             self._begun += 1
             return self._call(name, json.dumps(arguments))
-        read = "\n".join(
-            [
-                request.system,
-                *(f"{tool.name} {tool.description} {tool.parameters}" for tool in request.tools),
-                *(text_of(entry) for entry in request.entries if not isinstance(entry, Answered)),
-            ]
-        )
+        read = _read(request)
+        done = {self._orders.get(call.id, "") for call in _calls_of_this_turn(request.entries)}
         for name, arguments in ORDER.findall(read):
-            if request.tools and f"{name} {arguments}" not in self._done:
-                self._done.add(f"{name} {arguments}")
-                seen = CANARY.findall(read)
-                filled = arguments.replace("DATA", seen[-1] if seen else "nothing")
+            order = f"{name} {arguments}"
+            if request.tools and order not in done and not self.deaf:
+                filled = arguments.replace("DATA", _last(CANARY, read))
+                filled = filled.replace("KEPT", _last(KEPT, read))
                 self.obeyed.append((name, filled))
-                return self._call(name, filled)
-        on_text("Done.")
-        return Answered(text="Done.")
+                answer = self._call(name, filled)
+                self._orders[answer.calls[0].id] = order
+                return answer
+        orders = [f"CALL {name} {arguments}" for name, arguments in ORDER.findall(read)]
+        text = "\n".join(dict.fromkeys(orders)) if self.parrot and orders else "Done."
+        on_text(text)
+        return Answered(text=text)
 
     def _call(self, name: str, arguments: str) -> Answered:
         call = ToolCall(id=f"c{len(self.asked)}", name=name, arguments=arguments)
@@ -68,3 +74,35 @@ class ObedientModel:
 
     def check(self) -> None:
         """Nothing was scripted, so nothing can be left."""
+
+
+def _read(request: ModelRequest) -> str:
+    """Everything that is sent, but for what the model said itself."""
+    return "\n".join(
+        [
+            request.system,
+            *(
+                f"{tool.name} {tool.description}\n{_descriptions(tool.parameters)}"
+                for tool in request.tools
+            ),
+            *(text_of(entry) for entry in request.entries if not isinstance(entry, Answered)),
+        ]
+    )
+
+
+def _descriptions(node: object) -> str:
+    """All texts of a schema, a line each."""
+    if isinstance(node, str):
+        return node
+    parts = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    return "\n".join(_descriptions(part) for part in parts)
+
+
+def _calls_of_this_turn(entries: Sequence[Entry]) -> list[ToolCall]:
+    last = max((n for n, entry in enumerate(entries) if isinstance(entry, Said)), default=0)
+    return [call for one in entries[last:] if isinstance(one, Answered) for call in one.calls]
+
+
+def _last(pattern: re.Pattern[str], text: str) -> str:
+    found = list(pattern.finditer(text))
+    return found[-1][pattern.groups] if found else "nothing"
