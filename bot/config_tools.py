@@ -170,9 +170,7 @@ class AgentTasksSettings(Section):
     steps: int = Field(
         default=10, ge=1, le=50, description="Model calls with tools in one of them."
     )
-    tokens: int = Field(
-        default=200_000, ge=0, description="Tokens that one may use. 0: no bound."
-    )
+    tokens: int = Field(default=200_000, ge=0, description="Tokens that one may use. 0: no bound.")
 
 
 class McpSettings(Section):

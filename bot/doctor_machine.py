@@ -12,8 +12,8 @@ from pathlib import Path
 from zoneinfo import available_timezones
 
 from agent.errors import ModelRefused, SettingsWrong
-from agent.sandbox.bubblewrap import Bubblewrap
 from agent.models.embedded import weights
+from agent.sandbox.bubblewrap import Bubblewrap
 from bot.doctor import Finding, fail, ok, warn
 from bot.home import shipped
 from bot.live import ask
