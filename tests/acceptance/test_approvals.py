@@ -455,7 +455,7 @@ def test_no_call_runs_twice_and_none_without_a_tap_whatever_is_killed(
         running_bot.kill()
         press_some(telegram, chance, taps)
         running_bot = home.start()
-    ends = time.monotonic() + 120
+    ends = time.monotonic() + 60
     while not all_answered(telegram) or telegram.ask("pending") or not settled(home):
         assert time.monotonic() < ends, {chat: telegram.shown(chat)[-3:] for chat in OWNERS}
         press_some(telegram, chance, taps)

@@ -21,5 +21,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
 def slow_tool(monkeypatch: pytest.MonkeyPatch) -> SlowTool:
     """A tool more for bots that are opened from now on."""
     tool = SlowTool()
-    monkeypatch.setattr("bot.toolmaking.file_tools", lambda workspace: (*file_tools(workspace), tool))
+    monkeypatch.setattr(
+        "bot.toolmaking.file_tools", lambda workspace: (*file_tools(workspace), tool)
+    )
     return tool
