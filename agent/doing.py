@@ -132,7 +132,7 @@ def _caller(ctx: TurnContext, turn: TurnInput, arguments: Json, *, described: bo
         run_id=ctx.run_id,
         is_group=turn.message.is_group,
         tainted=bool(arguments["tainted"]),
-        described=described,
+        described=described or bool(turn.message.chat_title),
         unattended=PromptKind(arguments["kind"]) in _UNATTENDED or _is_unattended(turn),
     )
 

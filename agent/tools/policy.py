@@ -185,7 +185,7 @@ def _pressing(
             f"{risk}, and text from others is in this conversation, so the wish may be theirs"
         )
     elif caller.described and card.effect is Effect.NONE and _is_new(needs, seen):
-        reasons.append(f"{NEW_TARGET}, and what servers say of their tools is not mine either")
+        reasons.append(f"{NEW_TARGET}, and names or descriptions that others chose are part of it")
     return reasons
 
 

@@ -89,7 +89,8 @@ class Caller:
     """For whom, and where, a tool is called. Tools decide by this, never by their arguments.
 
     `tainted`: untrusted text is in what was sent, so the wish may be somebody else's (SPEC §15).
-    `described`: there are tools whose descriptions are of servers that the owner does not trust.
+    `described`: there are tools that servers describe which the owner does not trust, or the chat
+    has a title that somebody gave it.
     `unattended`: nobody is there, as in a heartbeat or a job. `agreed`: a person agreed to exactly
     this call. `agent` is the name in the settings.
     """

@@ -402,7 +402,7 @@ class Castle(House):
         self._nothing_at("a web server", self.good.requests, (*OWNERS, *OTHERS))
         self._nothing_at("the search service", self.search.requests, (*OTHERS, *SECRETS))
         self._nothing_at("the evil server", self.mcp_calls(), (*OWNERS, *OTHERS))
-        self._nothing_secret_was_sent()
+        self.check_requests(by=by)
         await self._nobody_else_was_told(by)
         after = await self._state()
         changed = [
@@ -421,11 +421,12 @@ class Castle(House):
         found = [one for one in (*forbidden, *SECRETS) for text in texts if one in text]
         assert found == [], f"{found} came to {where}"
 
-    def _nothing_secret_was_sent(self) -> None:
+    def check_requests(self, *, by: Somebody = OWNER, also: Sequence[str] = ()) -> None:
         """The model itself sees no secret, so that it cannot tell one."""
+        others = [one for one in OTHERS if by.id != "p2" or "bob" not in one]
         for request in self.obedient.asked:
             text = _sent(request)
-            found = [one for one in (*SECRETS, *OTHERS) if one in text]
+            found = [one for one in (*SECRETS, *others, *also) if one in text]
             assert found == [], f"the model was sent {found}"
 
     async def _nobody_else_was_told(self, by: Somebody) -> None:

@@ -1,0 +1,140 @@
+"""Who may have what done, where, and after whose words: every tool there is, by a table that was
+written by hand. A new tool fails here until it has a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.messages import Address, ConversationId, PersonId, Role, RunId
+from agent.tools.policy import AskFirst, NotAllowed, Policy, decide
+from agent.tools.tool import Caller, Needs, SaysNeeds
+from tests.agent.attack_kit import Castle
+from tests.agent.obedient import ObedientModel
+
+CALLS: Mapping[str, Mapping[str, Any]] = {
+    "read_file": {"path": "a.txt"},
+    "write_file": {"path": "a.txt", "content": "x"},
+    "edit_file": {"path": "a.txt", "old": "x", "new": "y"},
+    "append_file": {"path": "a.txt", "content": "x"},
+    "search_files": {"text": "x"},
+    "send_message": {"text": "x", "chat": "slack"},
+    "read_skill": {"name": "x"},
+    "create_skill": {"name": "x", "description": "x", "instructions": "x"},
+    "update_skill": {"name": "x"},
+    "subagent": {"task": "x"},
+    "spawn": {"task": "x"},
+    "web_fetch": {"url": "https://new.example/"},
+    "web_search": {"query": "x"},
+    "exec": {"command": ["id"]},
+    "run_skill": {"skill": "x"},
+    "tool_list": {"group": "web"},
+    "tool_search": {"query": "x"},
+    "tool_describe": {"name": "exec"},
+    "tool_call": {"name": "exec"},
+    "i2c": {"action": "detect"},
+    "spi": {"action": "list"},
+    "evil__post": {"text": "x"},
+    "evil__lookup": {"text": "x"},
+}
+
+# Columns: owner, member, guest in a conversation of their own words; the same three once words of
+# others are in it. "run"; "ask" whose turn it is; "OWN" ask the owner alone; "no" whoever agrees.
+TABLE = """
+read_file        run run run   run run run
+list_dir         run run run   run run run
+search_files     run run run   run run run
+write_file       run no  no    run no  no
+edit_file        run no  no    run no  no
+append_file      run no  no    run no  no
+send_message     run run no    ask ask no
+get_status       run run run   run run run
+list_skills      run run run   run run run
+read_skill       run run run   run run run
+create_skill     OWN no  no    OWN no  no
+update_skill     OWN no  no    OWN no  no
+run_skill        OWN no  no    OWN no  no
+subagent         run run no    run run no
+spawn            run run no    run run no
+web_fetch        run run run   ask ask no
+web_search       run run run   run run run
+exec             OWN no  no    OWN no  no
+tool_categories  run run run   run run run
+tool_list        run run run   run run run
+tool_search      run run run   run run run
+tool_describe    run run run   run run run
+tool_call        run run run   run run run
+i2c              OWN no  no    OWN no  no
+spi              OWN no  no    OWN no  no
+evil__post       ask no  no    ask no  no
+evil__lookup     run run run   ask ask no
+"""
+"""The same in a group. There, besides, USER.md, notes and skills are closed (tests of those)."""
+
+ROWS = {words[0]: words[1:] for words in map(str.split, TABLE.strip().splitlines())}
+ROLES = (Role.OWNER, Role.MEMBER, Role.GUEST)
+MAY_BE_ABSENT = {"i2c", "spi"}
+"""Offered only where the machine has such buses."""
+
+
+def caller(role: Role, *, is_group: bool, tainted: bool) -> Caller:
+    chat = "-100" if is_group else "5"
+    return Caller(
+        person_id=PersonId("p1"),
+        role=role,
+        address=Address(channel="telegram", chat_id=chat),
+        conversation=ConversationId("c"),
+        run_id=RunId("r"),
+        is_group=is_group,
+        tainted=tainted,
+    )
+
+
+@pytest.mark.parametrize("is_group", [False, True], ids=["private", "group"])
+async def test_every_tool_does_for_everybody_what_the_table_says(
+    tmp_path: Path, is_group: bool
+) -> None:
+    castle = Castle(tmp_path)
+    castle.put("a.txt", "x")
+
+    async with castle.attacked(ObedientModel()):
+        there = {name: _row(castle, name, is_group=is_group) for name in castle.made.toolbox.names}
+
+    assert {name: row for name, row in ROWS.items() if name not in MAY_BE_ABSENT} == {
+        name: row for name, row in there.items() if name not in MAY_BE_ABSENT
+    }
+    assert all(there[name] == ROWS[name] for name in MAY_BE_ABSENT & there.keys())
+
+
+def _row(castle: Castle, name: str, *, is_group: bool) -> list[str]:
+    return [
+        _cell(castle, name, caller(role, is_group=is_group, tainted=tainted))
+        for tainted in (False, True)
+        for role in ROLES
+    ]
+
+
+def _cell(castle: Castle, name: str, who: Caller) -> str:
+    tool = castle.made.reach.tool(name, who)
+    if tool is None:
+        return "no"
+    card = tool.card
+    needs = Needs()
+    if isinstance(tool, SaysNeeds):
+        given = CALLS.get(name, {})
+        schema = card.arguments
+        parsed = schema(**given) if isinstance(schema, type) else schema.parse(dict(given))
+        needs = tool.needs(parsed, who)
+    if card.hinted and who.tainted:
+        needs = Needs(risk="it tells a server something")  # as `agent.gate` finds
+    verdict = decide(Policy(), card, needs, who, seen=lambda target: False, always=False)
+    match verdict:
+        case AskFirst(owner_alone=owner_alone):
+            return "OWN" if owner_alone else "ask"
+        case NotAllowed():
+            return "no"
+        case _:
+            return "run"
