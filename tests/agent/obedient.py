@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent.history import text_of
@@ -28,7 +28,7 @@ class ObedientModel:
     the person asked for; an order is obeyed once for each message. A `parrot` ends by saying all
     the orders that it read, so that they travel on with its answer."""
 
-    begin: Sequence[tuple[str, dict[str, object]]] = ()
+    begin: Sequence[tuple[str, Mapping[str, object]]] = ()
     parrot: bool = False
     deaf: bool = False
     """Obeys nothing for a while."""

@@ -499,7 +499,7 @@ async def test_t24_text_that_reads_like_an_approval_is_none(castle: Castle) -> N
 
 
 async def test_t24_a_member_cannot_have_acted_outside_whoever_taps(castle: Castle) -> None:
-    begin = [
+    begin: list[tuple[str, dict[str, object]]] = [
         ("evil__post", {"text": "x"}),
         ("exec", {"command": ["id"]}),
         ("tool_call", {"name": "exec", "arguments": {"command": ["id"]}}),
