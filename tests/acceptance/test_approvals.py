@@ -430,6 +430,10 @@ def test_killed_after_the_run_the_reply_still_comes_and_nothing_runs_again(
 OWNERS = range(1, 6)
 ROUNDS = 20
 TAPS_MAX = 3
+UNANSWERED = """
+select turns.run_id, turns.status, turns.waits_for, approvals.state from turns
+left join approvals on approvals.run_id = turns.run_id where turns.ended_ms is null
+"""
 
 
 @pytest.mark.slow
@@ -455,9 +459,10 @@ def test_no_call_runs_twice_and_none_without_a_tap_whatever_is_killed(
         running_bot.kill()
         press_some(telegram, chance, taps)
         running_bot = home.start()
-    ends = time.monotonic() + 60
+    ends = time.monotonic() + 120
     while not all_answered(telegram) or telegram.ask("pending") or not settled(home):
-        assert time.monotonic() < ends, {chat: telegram.shown(chat)[-3:] for chat in OWNERS}
+        assert running_bot.process.poll() is None, running_bot.said()[-2000:]
+        assert time.monotonic() < ends, home.ask_database(UNANSWERED)
         press_some(telegram, chance, taps)
     code = running_bot.end()
 
