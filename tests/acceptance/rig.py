@@ -253,6 +253,8 @@ class Home:
             "HEARTHBOT_LLM__MODEL": "openai/lab-model",
             "HEARTHBOT_LLM__API_BASE": f"{model.url}/v1",
             "HEARTHBOT_LLM__API_KEY": "lab-key",
+            # Many messages at once are what it is there for; it has tests of its own.
+            "HEARTHBOT_BUDGET__BRAKE": "false",
             **settings,
         }
 

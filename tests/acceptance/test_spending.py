@@ -89,6 +89,7 @@ def test_usage_is_the_same_beside_the_bot_and_without_it(home: Home, telegram: T
 def test_the_brake_holds_over_a_restart_until_the_owner_says_so(
     home: Home, telegram: Telegram, model: Model, how: str
 ) -> None:
+    home.env["HEARTHBOT_BUDGET__BRAKE"] = "true"
     home.env["HEARTHBOT_BUDGET__BRAKE_HOUR_TOKENS"] = "1000"
     home.approve(ANN, BOB)
     bot = home.start()

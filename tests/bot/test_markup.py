@@ -265,7 +265,7 @@ def test_hostile_texts_are_quick(piece: str) -> None:
 
     parts = telegram_parts(text)
 
-    assert time.perf_counter() - began < 4  # 2 s on a quiet machine
+    assert time.perf_counter() - began < 30  # 2 s on a quiet machine; it must not be minutes
     assert "".join(part.source for part in parts) == text
 
 

@@ -111,6 +111,7 @@ async def test_a_turn_is_shown_as_the_model_got_it(rig: Rig) -> None:
 async def test_the_record_says_what_a_cache_could_serve_and_what_the_provider_counted(
     rig: Rig,
 ) -> None:
+    rig.set(agents__default__allowed_tools="read_file,write_file,edit_file,list_dir")
     async with rig.running(OWNER) as bot:
         await talks(rig, bot, "one", "two")
         first = await shown(bot, turn="2")
@@ -289,6 +290,7 @@ async def test_what_cannot_be_shown_reaches_another_process_as_a_sentence(rig: R
 async def test_a_diff_says_what_came_between_two_turns(rig: Rig) -> None:
     agents = rig.home.workspace / "AGENTS.md"
     agents.write_text("Speak plainly.\n")
+    rig.set(agents__default__allowed_tools="read_file,write_file,edit_file,list_dir")
     async with rig.running(OWNER) as bot:
         await talks(rig, bot, "please draft an email to Tom")
         agents.write_text("Speak in rhymes.\n")
@@ -312,6 +314,7 @@ async def test_a_diff_says_what_came_between_two_turns(rig: Rig) -> None:
 
 
 async def test_context_says_what_went_to_the_model(rig: Rig) -> None:
+    rig.set(agents__default__allowed_tools="read_file,write_file,edit_file,list_dir")
     async with rig.running(OWNER) as bot:
         await talks(rig, bot, "please draft an email to Tom", "thank you for that")
         answer = await shown(bot, turn="1")

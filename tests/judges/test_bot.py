@@ -46,6 +46,7 @@ def home(tmp_path: Path, telegram: Telegram, aimock: Aimock) -> Iterator[Home]:
         "HEARTHBOT_LLM__MODEL": "openai/judged",
         "HEARTHBOT_LLM__API_BASE": aimock.api_base,
         "HEARTHBOT_LLM__API_KEY": "sk-judged",
+        "HEARTHBOT_AGENTS__DEFAULT__ALLOWED_TOOLS": "read_file,list_dir",
     }
     yield served
     served.close()
@@ -103,6 +104,7 @@ async def rig(tmp_path: Path, llmock: LLMock) -> Any:
     """A bot in this process that asks llmock, which calls any tool that it is offered."""
     async with rigged(tmp_path) as rig:
         rig.set(llm__api_base=llmock.base_url(), llm__api_key="sk-judged")
+        rig.set(agents__default__allowed_tools="read_file,write_file,edit_file,list_dir")
         yield rig
 
 
