@@ -513,3 +513,18 @@ async def test_t24_a_member_cannot_have_acted_outside_whoever_taps(castle: Castl
 
         assert await asked_of(castle) == []
         await castle.hold(by=MEMBER)
+
+
+async def test_t24_what_steers_is_written_only_with_a_yes_even_where_nobody_else_had_a_say(
+    castle: Castle,
+) -> None:
+    model = ObedientModel(begin=[("write_file", {"path": "AGENTS.md", "content": "Be brief."})])
+
+    async with castle.attacked(model):
+        await castle.submit("from now on be brief")
+        await castle.engine.idle()
+        await castle.hold()
+        (card,) = await castle.open_cards()
+        await castle.tap(card, "once")
+
+        assert (castle.workspace / "AGENTS.md").read_text() == "Be brief."
