@@ -41,6 +41,12 @@ def refused(telegram: Telegram, chat: int) -> list[str]:
     return [text for text in telegram.shown(chat) if "used up:" in text or "no room" in text]
 
 
+def warnings(telegram: Telegram, chat: int) -> list[str]:
+    """What was told of a budget that is nearly used up."""
+    shown = telegram.shown(chat)
+    return [text for text in shown if "% used" in text and "/usage shows more" in text]
+
+
 def test_a_budget_warns_once_and_then_refuses_that_person_alone(
     home: Home, telegram: Telegram, model: Model
 ) -> None:
@@ -59,9 +65,9 @@ def test_a_budget_warns_once_and_then_refuses_that_person_alone(
     telegram.says(ANN, "once more")
     until(lambda: len(refused(telegram, ANN)) == 2)
 
-    warnings = [text for text in telegram.shown(ANN) if "% used" in text and "free again" in text]
-    print(f"\n{shown[-1]}\n{warnings}\n{usage}")
-    assert len([text for text in warnings if "/usage shows more" in text]) == 1
+    warned = partial(warnings, telegram, ANN)
+    until(warned)
+    assert len(warned()) == 1
     assert "It is free again tomorrow at" in shown[-1]
     assert "40,000 tokens" in usage
     assert len(model.user_texts()) == asked + 1
