@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from agent.choosing import UNATTENDED
 from agent.gate import Gate, Passed, Stopped, Waits, Wish
 from agent.messages import TurnInput
 from agent.ports import Clock, Drafts, Json, TurnContext
@@ -22,8 +23,6 @@ from agent.transcript import ToolCall, ToolResult
 
 OTHER_WORDS = "working …"
 """A status line in plain words: a tool's name means nothing to a person (case PR-05)."""
-
-_UNATTENDED = frozenset({PromptKind.HEARTBEAT, PromptKind.PROACTIVE})
 
 
 class Doing:
@@ -133,7 +132,7 @@ def _caller(ctx: TurnContext, turn: TurnInput, arguments: Json, *, described: bo
         is_group=turn.message.is_group,
         tainted=bool(arguments["tainted"]),
         described=described or bool(turn.message.chat_title),
-        unattended=PromptKind(arguments["kind"]) in _UNATTENDED or _is_unattended(turn),
+        unattended=PromptKind(arguments["kind"]) in UNATTENDED or _is_unattended(turn),
     )
 
 
