@@ -139,6 +139,7 @@ class ApprovalDesk:
         self._clock = clock
         self._options = options or ApprovalOptions()
         self._changed = asyncio.Event()
+        self._settling = asyncio.Lock()
         self._group = asyncio.TaskGroup()
         self._watcher: asyncio.Task[None] | None = None
 
@@ -331,9 +332,12 @@ class ApprovalDesk:
     # --- what follows -------------------------------------------------------------------------
 
     async def _settle_now(self, approval: StoredApproval) -> None:
-        """The answer is stored: trouble with what follows from it is no failure of the answer."""
+        """The answer is stored: trouble with what follows from it is no failure of the answer.
+        Nothing is left to do where the watch has seen it first."""
         try:
-            await self._settle(approval)
+            async with self._settling:
+                if any(one.id == approval.id for one in await self._store.unsettled()):
+                    await self._settle(approval)
         except StorageError as trouble:
             log.error("approval.unsettled", id=approval.id, why=str(trouble))
             self._changed.set()
@@ -352,8 +356,9 @@ class ApprovalDesk:
         expired = await self._store.expire()
         if expired:
             log.info("approval.expired", count=expired)
-        for approval in await self._store.unsettled():
-            await self._settle(approval)
+        async with self._settling:
+            for approval in await self._store.unsettled():
+                await self._settle(approval)
 
     async def _watch(self) -> None:
         """Closes what is over, for as long as the bot runs. All open ones have the same time, so

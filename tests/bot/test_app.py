@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,12 @@ def held() -> list[str]:
     ]
 
 
+def beyond(before: list[str]) -> list[str]:
+    """What is held now and was not then. Less is no fault: what a former bot told to end may have
+    been ending still."""
+    return list((Counter(held()) - Counter(before)).elements())
+
+
 def is_free(rig: Rig) -> bool:
     """Whether another bot could be opened on the home now."""
     with HomeLock(rig.home, started_at=rig.clock.now()):
@@ -53,7 +60,7 @@ async def test_many_bots_one_after_the_other_leave_nothing_behind(rig: Rig, onli
         async with rig.running(OWNER) as bot, asyncio.timeout(10):
             await bot.settled()
 
-    await eventually(lambda: held() == before)
+    await eventually(lambda: not beyond(before))
     assert is_free(rig)
 
 
@@ -89,7 +96,7 @@ async def test_an_opening_that_fails_closes_what_it_had_opened(
             async with rig.opened():
                 pass
 
-    await eventually(lambda: held() == before)
+    await eventually(lambda: not beyond(before))
     assert is_free(rig)
 
 
@@ -114,7 +121,7 @@ async def test_a_fault_in_a_background_task_ends_the_bot_and_closes_everything(
             await serve()
 
     assert found.group_contains(ZeroDivisionError)
-    await eventually(lambda: held() == before)
+    await eventually(lambda: not beyond(before))
     assert is_free(rig)
     async with rig.running():
         await rig.reads("You said: hello\n\n(may be repeated)")
