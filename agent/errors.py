@@ -113,3 +113,14 @@ class StepUnknown(AssistantError):
 
 class TurnChanged(Permanent):
     """The recorded steps do not fit the program: it was changed in a way that cannot resume."""
+
+
+# --- what is remembered ----------------------------------------------------------------------
+
+
+class ProfileWrong(Permanent):
+    """A profile cannot hold this path or value."""
+
+
+class DocumentWrong(Permanent):
+    """A document cannot be saved: nothing can be read in it, or too much."""

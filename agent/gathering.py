@@ -20,6 +20,7 @@ from agent.messages import TurnInput
 from agent.ports import Clock, History, Recall
 from agent.reasoning import ReasoningControl, Thinking
 from agent.recalled import Recalled, RecallWanted
+from agent.remembering import place_of
 from agent.scene import Instruction, PromptKind, Scene
 from agent.skills.matching import Matcher, PlaybookMatch, required_tools
 from agent.skills.relevance import Relevance, SkillScore
@@ -262,8 +263,10 @@ class Gathering:
                 conversation=turn.conversation,
                 text=occasion.text,
                 now=now,
-                scope=turn.message.address.key if turn.message.is_group else "",
+                scope=place_of(turn.message.address) if turn.message.is_group else "",
+                place=place_of(turn.message.address),
                 history_from=history.entries[0].id if history.entries else 0,
+                memory_off=history.is_private,
             )
         )
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 
 from agent.messages import Address, ConversationId, InboxId, OutboxId, PersonId, RunId
 from agent.recalled import Recalled, RecallWanted
+from agent.remembering import Compaction
 from agent.request import ModelRequest, ModelTraits
 from agent.stored import NewApproval, Outcome, PromptTrace, SkillRecord, StoredPlaybook
 from agent.transcript import Answered, Entry, Turn
@@ -180,7 +181,8 @@ class TurnEnd:
     sent (a step, SPEC §5): an id of the message store; `shortened_to` is the one before which old
     tool results are sent shortened, and never moves back. `owner_notice` goes to the owner.
     `signals` are keys with their values, for turns that wait; `follow` is a run that begins because
-    of this end; `notes_left` are told to the model at those conversations' next turns.
+    of this end; `notes_left` are told to the model at those conversations' next turns. `used` are
+    the ids of facts that the prompt showed.
     """
 
     status: RunStatus
@@ -196,6 +198,7 @@ class TurnEnd:
     signals: tuple[tuple[str, Json], ...] = ()
     follow: NewRun | None = None
     notes_left: tuple[tuple[ConversationId, str], ...] = ()
+    used: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,6 +351,10 @@ class History:
     """How many turns the conversation has had, also those that are not sent any more."""
     shortened_to: int = 0
     """Old tool results before this message id are sent shortened; a step moves it (SPEC §5)."""
+    compaction: Compaction | None = None
+    """What was summed up last, whether or not the history that is sent begins there already."""
+    is_private: bool = False
+    """Memory is off in this conversation."""
 
 
 class Conversations(Protocol):

@@ -15,8 +15,9 @@ from agent.messages import ConversationId, PersonId, Role
 class RecallWanted:
     """For whom, where and about what. `text` is the message, the list or the task.
 
-    In a group only what belongs to this group may be found (SPEC §9): `scope` is then its address
-    key, and empty in a private chat. `history_from` is the first message id that is sent anyway.
+    In a group only what belongs to this group may be found (SPEC §9): `scope` is then its chat
+    without a topic, and empty in a private chat. `place` is the chat in any case. `history_from` is
+    the first message id that is sent anyway. With `memory_off` nothing is found (/private).
     """
 
     person_id: PersonId
@@ -25,7 +26,9 @@ class RecallWanted:
     text: str
     now: datetime
     scope: str = ""
+    place: str = ""
     history_from: int = 0
+    memory_off: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from agent.errors import Permanent
 from agent.messages import ConversationId, PersonId, RunId
 from agent.models.prices import Price
+from agent.request import ModelTraits
 from agent.transcript import Usage
 
 MICROS = 1_000_000
@@ -370,6 +371,17 @@ class FindsPrices(Protocol):
     """Finds what a model costs, by the name it is asked under. Never raises."""
 
     async def find(self, model: str) -> Price | None: ...
+
+
+class CheapModel(Protocol):
+    """The model for work behind the scenes: extraction, compaction, insights (SPEC §1)."""
+
+    async def traits(self, lane: str) -> ModelTraits:
+        """Of the model that would be asked: its window bounds what a prompt may hold."""
+
+    async def ask(self, prompt: str, charge: Charge, *, tokens_max: int) -> str:
+        """The text of one answer of at most `tokens_max` tokens to one message, on the account of
+        `charge`. Raises the model errors, SpendingRefused and StorageError."""
 
 
 def as_estimated(call: ModelCall) -> ModelCall:

@@ -162,14 +162,17 @@ class LocalEngine:
         deliver: Callable[[Sequence[tuple[str, OutboxId]]], None],
         limits: EngineLimits | None = None,
         held: Held | None = None,
+        ended: Callable[[NewRun, TurnEnd], None] | None = None,
     ) -> None:
-        """While it is `held`, no turn begins; what runs goes on."""
+        """While it is `held`, no turn begins; what runs goes on. `ended` hears of each turn whose
+        end is stored; it returns at once and raises nothing."""
         self._journal = journal
         self._program = program
         self._clock = clock
         self._deliver = deliver
         self._limits = limits or EngineLimits()
         self._held = held
+        self._ended = ended
         self._stopping = asyncio.Event()
         self._went_held = asyncio.Event()
         self._lanes: dict[str, _Lane] = {}
@@ -419,6 +422,8 @@ class LocalEngine:
                 return
             finished = await self._journal.finish(turn.run_id, end, steps=turn.unwritten)
             self._deliver(finished.ready)
+            if self._ended is not None:
+                self._ended(turn.stored.run, end)
             await self._go_on_from(turn.run_id, finished)
 
     async def _go_on_from(self, run_id: RunId, finished: Finished) -> None:

@@ -22,6 +22,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from bot.config_memory import HistorySettings, MemorySettings
 from bot.config_section import Section
 from bot.config_tools import (
     AgentTasksSettings,
@@ -473,13 +474,6 @@ class SkillsSettings(Section):
         return MappingProxyType(self.__pydantic_extra__)
 
 
-class HistorySettings(Section):
-    """How much of a conversation is sent to the model."""
-
-    messages_max: int = Field(default=50, ge=1, description="Messages at most.")
-    tokens_max: int = Field(default=24_000, ge=1, description="Tokens at most.")
-
-
 class TraceSettings(Section):
     """What is kept of a turn, so that one can see why it went as it did."""
 
@@ -525,6 +519,7 @@ class Settings(BaseSettings):
     mcp: McpSettings = McpSettings()
     subagents: AgentTasksSettings = AgentTasksSettings()
     budget: BudgetSettings = BudgetSettings()
+    memory: MemorySettings = MemorySettings()
     history: HistorySettings = HistorySettings()
     trace: TraceSettings = TraceSettings()
     logging: LoggingSettings = LoggingSettings()

@@ -7,10 +7,12 @@ import secrets
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from agent.messages import ConversationId, RunId
 from agent.ports import History, StoredEntry
+from agent.remembering import Compaction
 from agent.transcript import entry_from_json
 from memory.database import Database
 from memory.stored_text import storable
@@ -18,7 +20,11 @@ from memory.stored_text import storable
 _CURRENT = "select id from conversations where lane = ? and closed_ms is null"
 _OPEN = "insert into conversations (id, lane, created_ms) values (?, ?, ?)"
 _CLOSE = "update conversations set closed_ms = ? where lane = ? and closed_ms is null"
-_SENT = "select sent_from, shortened_to from conversations where id = ?"
+_SENT = "select sent_from, shortened_to, is_private from conversations where id = ?"
+_COMPACTION = """
+select id, kind, from_id, sent_from, summary, reason, messages, tokens_before, tokens_after, made_ms
+from compactions where conversation_id = ? and undone_ms is null order by id desc limit 1
+"""
 _ENTRIES = """
 select id, run_id, body from messages where conversation_id = ? and id >= ? order by id
 """
@@ -106,6 +112,8 @@ class SqliteConversations:
             notes=found.notes,
             turns=found.count.turns,
             shortened_to=found.shortened_to,
+            compaction=found.compaction,
+            is_private=found.is_private,
         )
 
     async def note(self, conversation: ConversationId, text: str) -> None:
@@ -178,6 +186,8 @@ class _Found:
     notes: tuple[tuple[int, str], ...]
     count: _Count
     shortened_to: int
+    compaction: Compaction | None
+    is_private: bool
 
 
 def _read_on(
@@ -187,18 +197,27 @@ def _read_on(
     count: _Count,
 ) -> _Found:
     row = connection.execute(_SENT, (conversation,)).fetchone()
-    first, shortened_to = (0, 0) if row is None else row
+    first, shortened_to, is_private = (0, 0, 0) if row is None else row
     # Where the start was moved (seldom, and mostly to near the end) all is read again.
     had = known if known is not None and known.first == first else _Entries(first=first)
     next_id = had.entries[-1].id + 1 if had.entries else first
     rows = connection.execute(_ENTRIES, (conversation, next_id)).fetchall()
     notes = connection.execute(_NOTES, (conversation,)).fetchall()
+    compacted = connection.execute(_COMPACTION, (conversation,)).fetchone()
     return _Found(
         entries=_extended(had, rows) if rows else had,
         notes=tuple(notes),
         count=_counted_on(connection, conversation, count),
         shortened_to=shortened_to,
+        compaction=None if compacted is None else compaction_of(compacted),
+        is_private=bool(is_private),
     )
+
+
+def compaction_of(row: tuple[Any, ...]) -> Compaction:
+    """Of a row of `compactions`, in the order of its fields."""
+    names = (field.name for field in fields(Compaction))
+    return Compaction(**dict(zip(names, row, strict=True)))
 
 
 def _counted_on(

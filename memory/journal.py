@@ -114,6 +114,15 @@ _MOVE_START = "update conversations set sent_from = ? where id = ?"
 _SHORTEN_TO = """
 update conversations set shortened_to = ? where id = ? and shortened_to < ?
 """
+_USED = "update facts set uses = uses + 1, last_used_ms = ? where id = ?"
+# A conversation in which somebody spoke is looked at once it is idle; its message store has no
+# say in when: what counts is the end of its last turn.
+_TOUCH = """
+insert into idle_timers (conversation_id, lane, touched_ms, is_open)
+select id, lane, ?, 1 from conversations where id = ? and not is_private
+on conflict (conversation_id) do update
+set touched_ms = excluded.touched_ms, is_open = 1, tries = 0, not_before_ms = 0
+"""
 _END_TURN = """
 update turns set status = ?, ended_ms = ?, waits_for = null where run_id = ?
 """
@@ -247,6 +256,7 @@ class SqliteJournal:
         done = [(run_id, step.n, step.name, dump(step.output), now_ms, now_ms) for step in steps]
         signals = [(key, dump(value), now_ms) for key, value in end.signals]
         notes = [(storable(text), now_ms, place) for place, text in end.notes_left]
+        used = [(now_ms, fact_id) for fact_id in end.used]
         follow = None
         if end.follow is not None:
             follow = _Submission(end.follow, begins=False, now_ms=now_ms)
@@ -261,6 +271,9 @@ class SqliteJournal:
             connection.executemany(_RECORD, done)
             connection.executemany(_ADD_ENTRY, entries)
             _keep_conversation(connection, run_id, end)
+            connection.executemany(_USED, used)
+            if entries:
+                connection.execute(_TOUCH, (now_ms, end.conversation))
             ready = _put_out(connection, run_id, end, now_ms=now_ms)
             connection.execute(_END_INBOX, (end.inbox, now_ms, inbox_id))
             connection.execute(_END_TURN, (end.status, now_ms, run_id))

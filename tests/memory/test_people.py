@@ -212,8 +212,8 @@ async def test_a_table_that_comes_later_keeps_a_person_whole_too(
 ) -> None:
     await people.add_person(ANN)
     await people.add_person(BOB)
-    await database.write(lambda c: c.execute("create table facts (id integer, person_id text)"))
-    await database.write(lambda c: c.execute("insert into facts values (1, 'p2')"))
+    await database.write(lambda c: c.execute("create table later (id integer, person_id text)"))
+    await database.write(lambda c: c.execute("insert into later values (1, 'p2')"))
 
     assert await people.link(ANN.id, "telegram:6") is None
 
