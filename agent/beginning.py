@@ -105,8 +105,9 @@ class Plan:
         if turn.task is not None and turn.task.tainted:
             return "what was read before this task was given"
         documents = any(layer.name == "knowledge" for layer in self.prompt.layers)
-        quote = [Said(text="", quote=turn.message.quote)]
-        return tainted_by([*self.entries(), *quote], person_id=turn.person_id) or (
+        message = turn.message
+        brought = Said(text="", quote=message.quote, forwarded=bool(message.forwarded))
+        return tainted_by([*self.entries(), brought], person_id=turn.person_id) or (
             "a saved document" if documents else ""
         )
 

@@ -15,6 +15,23 @@ OutboxId = NewType("OutboxId", int)
 QUOTE_CHARS_MAX = 500
 """Characters of a replied-to text that are shown to the model (SPEC §3)."""
 
+FORWARDED_CHARS_MAX = 60
+SOMEBODY_ELSE = "somebody else"
+
+
+def forwarded_from(name: str) -> str:
+    """From whom a message was forwarded, as `IncomingMessage.forwarded` holds it: one short line.
+
+    The name is whatever its bearer typed: nothing that ends a note or a quote of ours is left in
+    it, and nothing that is not seen (threat model T13).
+    """
+    seen = "".join(char if char.isprintable() else " " for char in name)
+    flat = " ".join(seen.translate(_HARMLESS).split())
+    return flat[:FORWARDED_CHARS_MAX].rstrip() or SOMEBODY_ELSE
+
+
+_HARMLESS = str.maketrans("<>[]«»＜＞", "‹›()‹›‹›")
+
 
 class Role(StrEnum):
     """What a person may do (SPEC §4)."""
@@ -76,7 +93,9 @@ class IncomingMessage:
     """One message of one person, as a channel understood it.
 
     `sent_at_ms` is epoch milliseconds by the platform's clock. `quote` is the text replied to,
-    at most QUOTE_CHARS_MAX characters; `text` is exactly what the person wrote.
+    at most QUOTE_CHARS_MAX characters; `text` is exactly what the person wrote. `forwarded` says
+    from whom it was forwarded (`forwarded_from`), empty if it was not: then neither text nor quote
+    is taken for the person's own words, wherever that matters, nor for a command.
     """
 
     address: Address
@@ -91,6 +110,7 @@ class IncomingMessage:
     mentions_bot: bool = False
     edited: bool = False
     chat_title: str = ""
+    forwarded: str = ""
 
     @property
     def sender(self) -> str:

@@ -92,7 +92,14 @@ class Log:
             self.add(Note(text=note))
         sender = message.sender_name if message.is_group else ""
         by = turn.person_id if message.is_group else ""
-        self.add(Said(text=message.text, sender=sender, quote=message.quote, by=by))
+        said = Said(
+            text=message.text,
+            sender=sender,
+            quote=message.quote,
+            by=by,
+            forwarded=bool(message.forwarded),
+        )
+        self.add(said)
         if context:
             self.add(Context(text=context))
 

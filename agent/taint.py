@@ -28,12 +28,15 @@ def fenced(entry: Entry) -> Entry:
 def tainted_by(entries: Iterable[Entry], *, person_id: str) -> str:
     """What untrusted text there is among the entries, in words for a person; empty for none.
 
-    Results of tools that read the outside, quoted text, and in a group what others said.
+    Results of tools that read the outside, what was forwarded, quoted text, and in a group what
+    others said.
     """
     for entry in entries:
         match entry:
             case ToolResult(untrusted=True):
                 return "text from outside (a page, a file or another tool's result)"
+            case Said(forwarded=True):
+                return "forwarded text"
             case Said(quote=quote) if quote:
                 return "quoted text"
             case Context(text=text) if DOCUMENTS in text:
@@ -55,6 +58,7 @@ NOBODY = ("agent:", "task-")
 
 def has_seen(entries: Sequence[Entry], target: str) -> bool:
     """Whether a URL or an address stands in what a person said or a page named, word for word.
+    What they only forwarded, they did not say.
 
     A longer one in which it is a part does not count: else a page that lists beginnings could have
     the rest filled in. What a model wrote never counts, by whichever way it came back.
@@ -67,7 +71,7 @@ def has_seen(entries: Sequence[Entry], target: str) -> bool:
 
 
 def _read(entries: Sequence[Entry]) -> Iterator[str]:
-    """Texts that no model wrote."""
+    """Texts that no model wrote, and nobody forwarded."""
     names: dict[str, str] = {}
     for entry in entries:
         match entry:
@@ -75,10 +79,15 @@ def _read(entries: Sequence[Entry]) -> Iterator[str]:
                 names.update((call.id, called_name(call)) for call in entry.calls)
             case ToolResult(ok=True, untrusted=True) if names.get(entry.call_id) in LINKS_FROM:
                 yield entry.content
-            case Said(by=by) if not by.startswith(NOBODY):
+            case Said() if _is_own(entry):
                 yield entry.text
             case _:
                 pass
+
+
+def _is_own(said: Said) -> bool:
+    """Whether a person wrote it here themselves."""
+    return not said.forwarded and not said.by.startswith(NOBODY)
 
 
 NEWS_CHARS_MAX = 3
@@ -96,7 +105,7 @@ def knows(entries: Sequence[Entry], texts: Iterable[str], *, server: str, own: s
                 names.update((call.id, called_name(call)) for call in entry.calls)
             case ToolResult() if names.get(entry.call_id, "").startswith(f"{server}__"):
                 known.append(entry.content.casefold())
-            case Said(by=by) if not by.startswith(NOBODY):
+            case Said() if _is_own(entry):
                 known.append(entry.text.casefold())
             case _:
                 pass

@@ -15,12 +15,14 @@ from agent.messages import RunId
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
     """The person's words, clean. `quote` is what they replied to; in groups `sender` is the name
-    that is shown, and `by` the person's id."""
+    that is shown, and `by` the person's id. With `forwarded` the words are somebody else's, which
+    the person passed on."""
 
     text: str
     sender: str = ""
     quote: str = ""
     by: str = ""
+    forwarded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +151,7 @@ def entry_from_json(data: dict[str, Any]) -> Entry:
                 sender=data.get("sender", ""),
                 quote=data.get("quote", ""),
                 by=data.get("by", ""),
+                forwarded=data.get("forwarded", False),
             )
         case "context":
             return Context(text=data["text"])

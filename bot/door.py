@@ -275,6 +275,7 @@ class Door:
             messages[0],
             text="\n".join(message.text for message in messages if message.text),
             quote=next((message.quote for message in messages if message.quote), ""),
+            forwarded=next((message.forwarded for message in messages if message.forwarded), ""),
             attachments=tuple(one for message in messages for one in message.attachments),
             mentions_bot=any(message.mentions_bot for message in messages),
         )
@@ -293,7 +294,8 @@ class Door:
         if message.edited:
             await self._edited(event, message, person, alone=alone)
             return
-        asked = commands.find(message.text)
+        # Who forwards a command does not give it.
+        asked = None if message.forwarded else commands.find(message.text)
         if asked is not None:
             await self._command(event, message, person, asked)
             return
@@ -375,9 +377,7 @@ class Door:
         if alone and await self._engine.edit(lane, message.message_id, turn.to_json()):
             await self._end(event, InboxState.SILENT, reason="edit: text replaced")
             return
-        await self._conversations.note(
-            turn.conversation, f"The person edited an earlier message. It now reads: {message.text}"
-        )
+        await self._conversations.note(turn.conversation, _of_edit(message))
         await self._end(event, InboxState.SILENT, reason="edit: noted")
 
     async def _command(
@@ -463,3 +463,10 @@ class Door:
         row: OutboxId | None = await self._inbox.end(event.id, state, reason=reason, reply=reply)
         if row is not None and reply is not None:
             self._outbox.deliver([(reply.lane, row)])
+
+
+def _of_edit(message: IncomingMessage) -> str:
+    """A note is ours: what is not the person's own cannot stand in one."""
+    if message.forwarded:
+        return "The person edited an earlier message, which they had forwarded."
+    return f"The person edited an earlier message. It now reads: {message.text}"

@@ -10,7 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agent.messages import QUOTE_CHARS_MAX, Address, Attachment, IncomingMessage
+from agent.messages import (
+    QUOTE_CHARS_MAX,
+    Address,
+    Attachment,
+    IncomingMessage,
+    forwarded_from,
+)
 from bot import commands
 from bot.channel import Ignored, Pressed, Understood
 from bot.slack_raw import (
@@ -21,6 +27,7 @@ from bot.slack_raw import (
     mentions,
     needed_id,
     needed_ts,
+    shared_with,
     text_of,
     thread_of,
 )
@@ -32,6 +39,7 @@ FILES_MAX = 20
 
 _CODED = re.compile(r"<([^<>]*)>")
 _ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
+_USER = re.compile(r"[UW][A-Z0-9]{1,30}")
 _KINDS = {"image": "photo", "audio": "audio", "video": "video"}
 
 
@@ -157,7 +165,8 @@ class Reading:
     ) -> Understood:
         text = self._said(text_of(message, "text"), stored)
         attachments = _attachments(message)
-        if not text and not attachments:
+        quote = self._quote(message, stored)
+        if not text and not attachments and not quote:
             return Ignored(reason="nothing to read in it")
         user, ts = needed_id(message, "user"), needed_ts(message, "ts")
         return IncomingMessage(
@@ -167,11 +176,12 @@ class Reading:
             sender_name=self.name_of(stored.team, user),
             text=text,
             attachments=attachments,
-            quote=self._quote(message, stored),
+            quote=quote,
             sent_at_ms=int(float(ts) * 1000),
             is_group=not is_direct(channel),
             mentions_bot=addressed,
             edited=edited,
+            forwarded=self._forwarded(message, stored),
         )
 
     def _said(self, text: str, stored: Stored) -> str:
@@ -213,11 +223,17 @@ class Reading:
         return self.name_of(stored.team, user) or user
 
     def _quote(self, message: Json, stored: Stored) -> str:
-        """The message that was shared with this one."""
-        shared = message.get("attachments")
-        for one in shared if isinstance(shared, list) else ():
-            if isinstance(one, dict) and (one.get("is_share") or one.get("is_msg_unfurl")):
-                return self.plain(text_of(one, "text"), stored)[:QUOTE_CHARS_MAX]
+        """The messages that were shared with this one."""
+        texts = (text_of(one, "text") or text_of(one, "fallback") for one in shared_with(message))
+        return "\n".join(self.plain(text, stored) for text in texts if text)[:QUOTE_CHARS_MAX]
+
+    def _forwarded(self, message: Json, stored: Stored) -> str:
+        """Whose the message is that was shared with this one; empty when none was."""
+        for one in shared_with(message):
+            name = text_of(one, "author_name") or text_of(one, "author_subname")
+            if not name and _USER.fullmatch(text_of(one, "author_id")):
+                name = self.name_of(stored.team, text_of(one, "author_id"))
+            return forwarded_from(name or text_of(one, "channel_name"))
         return ""
 
 

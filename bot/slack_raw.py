@@ -25,6 +25,9 @@ SPOKEN = frozenset({"", "file_share", "thread_broadcast", "me_message"})
 TEXT_CHARS_MAX = 200_000
 """Slack cuts a message at 40,000; whatever is much longer did not come from there."""
 
+SHARED_MAX = 100
+"""Attachments that are looked at: Slack allows no more."""
+
 VALUE_CHARS_MAX = 2_000
 """Slack lets a button carry no more."""
 
@@ -194,7 +197,7 @@ def _post(event: dict[str, Any], team: str, us: str) -> Sketch | None:
         sender=needed_id(event, "user"),
         us=us,
         body=event,
-        link=link_code(event.get("text")),
+        link="" if shared_with(event) else link_code(event.get("text")),
     )
 
 
@@ -272,6 +275,16 @@ def thread_of(message: Json, channel: str) -> str | None:
     if thread and thread != ts:
         return needed_ts(message, "thread_ts")
     return None if is_direct(channel) else needed_ts(message, "ts")
+
+
+def shared_with(message: Json) -> list[Json]:
+    """The messages that were shared (forwarded) with this one, or that it shows by their link."""
+    listed = message.get("attachments")
+    return [
+        one
+        for one in (listed[:SHARED_MAX] if isinstance(listed, list) else ())
+        if isinstance(one, dict) and (one.get("is_share") or one.get("is_msg_unfurl"))
+    ]
 
 
 def mentions(text: str, us: str) -> bool:

@@ -34,7 +34,14 @@ from telegram.request import HTTPXRequest
 from telegram.warnings import PTBUserWarning
 
 from agent.errors import SettingsWrong, StorageError, Temporary
-from agent.messages import QUOTE_CHARS_MAX, Address, Attachment, IncomingMessage
+from agent.messages import (
+    QUOTE_CHARS_MAX,
+    SOMEBODY_ELSE,
+    Address,
+    Attachment,
+    IncomingMessage,
+    forwarded_from,
+)
 from agent.ports import Clock
 from bot.channel import (
     AlbumPart,
@@ -284,7 +291,8 @@ class TelegramChannel:
             return Ignored(reason="nothing to read in it")
         is_group = message.chat.type != "private"
         mentions = self._mentions(message, us)
-        reason = self._not_for_us(mentions, text, us) if is_group else ""
+        forwarded = _forwarded(message)
+        reason = self._not_for_us(mentions, "" if forwarded else text, us) if is_group else ""
         album = _text(message.media_group_id)
         if reason and not (album and self._options.group_policy == "mention"):
             return Ignored(reason=reason)
@@ -305,6 +313,7 @@ class TelegramChannel:
             mentions_bot=mentions,
             edited=edited,
             chat_title=_text(message.chat.title),
+            forwarded=forwarded,
         )
         return AlbumPart(message=read, album=album, addressed=not reason) if album else read
 
@@ -696,6 +705,23 @@ def _quote(message: telegram.Message) -> str:
     if reply is None or _is_topic_start(reply):
         return ""
     return _text(reply.text or reply.caption)[:QUOTE_CHARS_MAX]
+
+
+def _forwarded(message: telegram.Message) -> str:
+    """From whom a message was forwarded; empty when it was not."""
+    match message.forward_origin:
+        case None:
+            return ""
+        case telegram.MessageOriginUser(sender_user=user):
+            return forwarded_from(_text(user.full_name))
+        case telegram.MessageOriginHiddenUser(sender_user_name=name):
+            return forwarded_from(_text(name))
+        case telegram.MessageOriginChat(sender_chat=chat):
+            return forwarded_from(_text(chat.effective_name))
+        case telegram.MessageOriginChannel(chat=chat):
+            return forwarded_from(_text(chat.effective_name))
+        case _:  # a kind that the library does not know yet
+            return SOMEBODY_ELSE
 
 
 def _attachments(message: telegram.Message) -> tuple[Attachment, ...]:

@@ -84,7 +84,7 @@ class Sketch:
                 chat=str(chat["id"]),
                 thread=topic(body.get("is_topic_message"), body.get("message_thread_id")),
                 is_group=chat.get("type") != "private",
-                link=link_code(body.get("text")) if kind == "message" else "",
+                link=link_code(_own_text(body)) if kind == "message" else "",
                 is_press=is_press,
             )
         return cls()
@@ -140,6 +140,11 @@ def _button(button: Button) -> dict[str, Any]:
 
 
 # --- careful reading -------------------------------------------------------------------------
+
+
+def _own_text(body: dict[str, Any]) -> object:
+    """The text, unless it was forwarded: the code of another proves nothing of who passes it on."""
+    return body.get("text") if body.get("forward_origin") is None else None
 
 
 def topic(is_topic: object, thread: object) -> str | None:

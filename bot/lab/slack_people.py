@@ -111,11 +111,13 @@ class PeopledSlack(LabServer):
         broadcast: bool = False,
         files: Mapping[str, bytes | str] | None = None,
         subtype: str | None = None,
+        shares: Mapping[str, str] | None = None,
     ) -> str:
         """A person writes; returns the message's ts. Without a channel: to the bot directly.
 
         The text is as Slack writes it: `&`, `<`, `>` escaped, mentions as `<@U…>` (see `as_typed`).
-        Files are bytes by name, or base64 over HTTP.
+        Files are bytes by name, or base64 over HTTP. `shares` names the `channel` and `ts` of a
+        message that is forwarded with it.
         """
         place = self._place(channel, user)
         self._workspace.user(user)
@@ -128,6 +130,8 @@ class PeopledSlack(LabServer):
             message["subtype"] = "thread_broadcast"
         if subtype is not None:
             message["subtype"] = subtype
+        if shares is not None:
+            message["attachments"] = [self._shared(self._kept(**shares))]
         shared = [
             self._api.files.add(name, _bytes(data), user=user)
             for name, data in (files or {}).items()
@@ -457,6 +461,30 @@ class PeopledSlack(LabServer):
         if kept is None:
             raise LookupError(f"no message {ts} in {channel}")
         return kept
+
+    def _shared(self, kept: Kept) -> Json:
+        """A message as it stands in another one with which it was shared."""
+        author, place = (
+            str(kept.message.get("user", "")),
+            self._workspace.conversations[kept.channel],
+        )
+        name, text = self._workspace.user(author).real_name, str(kept.message.get("text", ""))
+        return {
+            "id": 1,
+            "ts": kept.ts,
+            "channel_id": kept.channel,
+            "channel_team": self.identity.team,
+            "channel_name": place.name,
+            "author_id": author,
+            "author_name": name,
+            "author_subname": name,
+            "text": text,
+            "fallback": f"{name}: {text}",
+            "footer": f"Posted in #{place.name}",
+            "is_share": True,
+            "is_msg_unfurl": True,
+            "mrkdwn_in": ["text"],
+        }
 
     def _view(self, view_id: str | None, user: str) -> Json:
         home = self._workspace.homes.get(user)

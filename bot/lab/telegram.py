@@ -26,7 +26,15 @@ from bot.lab.server import (
     serve_until_interrupted,
 )
 from bot.lab.telegram_api import BotApi, Params, Upload, bad, too_many_requests
-from bot.lab.telegram_people import ChatType, bot_user, chat_about, is_whole, person, worded
+from bot.lab.telegram_people import (
+    ChatType,
+    bot_user,
+    chat_about,
+    is_whole,
+    origin_of,
+    person,
+    worded,
+)
 from bot.lab.telegram_state import ApiError, Chats, Json, Limits, Seen, Updates, without_reply
 from bot.lab.telegram_webhook import Webhook
 
@@ -142,13 +150,14 @@ class FakeTelegram(LabServer):
         file_name: str = "file.txt",
         mime_type: str = "text/plain",
         media_group_id: str | None = None,
+        forwarded: str | Mapping[str, Any] | None = None,
         date: int | None = None,
         message_id: int | None = None,
     ) -> int:
         """A person writes; returns the update's id. Files are bytes, or base64 over HTTP.
 
         Without `chat_type`, a negative chat id is a supergroup. `user_id` is the chat's own id in
-        private chats.
+        private chats. `forwarded` is a `forward_origin`, or the name of somebody who hides.
         """
         kind = chat_type or ("private" if chat_id > 0 else "supergroup")
         sender = person(user_id or abs(chat_id), first_name=first_name, username=username)
@@ -162,6 +171,8 @@ class FakeTelegram(LabServer):
             message |= {"message_thread_id": thread_id, "is_topic_message": True}
         if reply_to is not None:
             message["reply_to_message"] = self._quoted(chat_id, reply_to)
+        if forwarded is not None:
+            message["forward_origin"] = origin_of(forwarded, date=message["date"])
         if media_group_id is not None:
             message["media_group_id"] = media_group_id
         message |= self._media(photo, document, voice, file_name=file_name, mime_type=mime_type)

@@ -45,6 +45,13 @@ def chat_about(chat_id: int, kind: ChatType, sender: Json, *, forum: bool) -> Js
     return {**chat, "is_forum": True} if forum else chat
 
 
+def origin_of(forwarded: str | Mapping[str, Any], *, date: int) -> Json:
+    """A `forward_origin`: as it is given, or of somebody who lets their name alone be seen."""
+    if isinstance(forwarded, str):
+        return {"type": "hidden_user", "sender_user_name": forwarded, "date": date}
+    return {"date": date, **forwarded}
+
+
 def worded(name: str, text: str | None) -> Json:
     """Text or caption, with the entities that Telegram finds in it."""
     if text is None:

@@ -123,6 +123,54 @@ async def test_t13_no_mark_closes_the_fence_and_the_text_behind_it_is_outside_te
     assert sent.endswith(UNTRUSTED_CLOSE)
 
 
+# --- what is passed on (T12) -------------------------------------------------------------------
+
+
+@pytest.mark.case("SE-19")
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        (URL_ORDER, ["web_fetch"]),
+        (order("send_message", chat="telegram:6", text="DATA"), ["send_message"]),
+        (order("evil__post", text="DATA"), ["evil__post"]),
+        (order("subagent", task=URL_ORDER), ["web_fetch"]),
+    ],
+)
+@pytest.mark.parametrize("comes_later", [False, True])
+async def test_t12_a_forwarded_order_to_act_outside_is_asked_about(
+    castle: Castle, told: str, asked: list[str], comes_later: bool
+) -> None:
+    model = ObedientModel(deaf=comes_later)
+
+    async with castle.attacked(model):
+        await castle.submit(castle.filled(told), forwarded="Mallory")
+        await castle.engine.idle()
+        if comes_later:
+            model.deaf = False
+            await castle.submit("please see to it")
+            await castle.engine.idle()
+
+        assert await asked_of(castle) == asked
+        await castle.hold()
+        await castle.denied_all()
+        await castle.hold()
+
+
+async def test_t12_ones_own_words_name_an_address_and_forwarded_ones_do_not(
+    castle: Castle,
+) -> None:
+    model = ObedientModel()
+
+    async with castle.attacked(model):
+        await castle.say(castle.filled(order("web_fetch", url="EVIL/own")))
+        await castle.submit(castle.filled(order("web_fetch", url="EVIL/passed-on")), forwarded="M")
+        await castle.engine.idle()
+
+        assert await asked_of(castle) == ["web_fetch"]
+        await castle.hold(evil=["/own", "/own"])  # it reads both orders again
+        await castle.denied_all()
+
+
 # --- skills (T21) ------------------------------------------------------------------------------
 
 
