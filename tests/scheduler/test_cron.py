@@ -1,0 +1,250 @@
+"""Cron text: what is refused and where, and due times against a count minute by minute."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from scheduler.cron import NICKNAMES, CronWrong, cron_slots, next_times, read_cron
+
+BERLIN = ZoneInfo("Europe/Berlin")
+DAY = timedelta(days=1)
+MINUTE = timedelta(minutes=1)
+
+ZONES = (
+    *("Europe/Berlin", "Europe/London", "Europe/Dublin", "Europe/Chisinau", "Atlantic/Azores"),
+    *("America/New_York", "America/St_Johns", "America/Santiago", "America/Havana"),
+    *("America/Nuuk", "America/Asuncion", "Africa/Cairo", "Africa/Casablanca", "Asia/Beirut"),
+    *("Asia/Jerusalem", "Australia/Lord_Howe", "Australia/Sydney", "Pacific/Auckland"),
+    *("Pacific/Chatham", "Antarctica/Troll"),
+)
+"""Of all kinds: both hemispheres, half hours, a change by half an hour and by two, at midnight."""
+
+
+def due(expression: str, start: str, end: str, zone: ZoneInfo = BERLIN) -> list[str]:
+    """What falls between two moments, in UTC, to the minute."""
+    until = datetime.fromisoformat(end)
+    found = []
+    for slot in cron_slots(expression, zone=zone, after=datetime.fromisoformat(start)):
+        if slot.at > until:
+            break
+        found.append(f"{slot.at.astimezone(UTC):%m-%dT%H:%MZ}")
+    return found
+
+
+# --- what is read ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NICKNAMES)
+def test_a_nickname_is_its_five_fields(name: str) -> None:
+    assert read_cron(name.upper()) == NICKNAMES[name]
+
+
+def test_text_is_kept_in_one_form() -> None:
+    assert read_cron("  0 9\t* jan,jul  mon-fri ") == "0 9 * JAN,JUL MON-FRI"
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "said"),
+    [
+        ("60 * * * *", 0, "minute is 0 to 59"),
+        ("0 24 * * *", 2, "hour is 0 to 23"),
+        ("0 9 0 * *", 4, "day of the month is 1 to 31"),
+        ("0 9 * 13 *", 6, "month is 1 to 12 or JAN to DEC"),
+        ("0 9 * * 8", 8, "0 and 7 are Sunday"),
+        ("0 9 * * MONN", 8, "'MONN'"),
+        ("0 9 * * -1", 8, "'-1'"),
+        ("0 9 * * 1,,3", 10, "''"),
+        ("0 9 * * 1,9", 10, "'9'"),
+        ("0 9,25 * * *", 4, "'25'"),
+        ("5-1 * * * *", 0, "a range goes upwards"),
+        ("0 9 * * SAT-MON", 8, "a range goes upwards"),
+        ("0-70 * * * *", 2, "'70'"),
+        ("*/0 * * * *", 2, "no step"),
+        ("*/90 * * * *", 2, "from 1 to 59"),
+        ("*/x * * * *", 2, "no step"),
+        ("* * * *", 7, "Here are 4"),
+        ("* * * * * *", 10, "Here are 6"),
+        ("", 0, "Here are 0"),
+        ("@fortnightly", 0, "@weekly"),
+        ("٣ * * * *", 0, "minute"),
+        ("0 9 * * 5#6", 8, "5#2"),
+        ("*-5 * * * *", 0, "minute"),
+        ("1-2-3 * * * *", 0, "minute"),
+        ("0 9 31 2 *", 4, "never comes"),
+        ("0 9 30 FEB *", 4, "never comes"),
+        ("0 9 31 4,6,9,11 *", 4, "never comes"),
+        ("0 9 * 2 5#5,5#5" + " " * 300, 256, "at most 256"),
+    ],
+)
+def test_wrong_text_is_refused_with_the_place_and_what_is_allowed(
+    text: str, position: int, said: str
+) -> None:
+    with pytest.raises(CronWrong) as refused:
+        read_cron(text)
+
+    assert refused.value.position == position
+    assert said.replace("''", "nothing") in str(refused.value)
+
+
+def test_a_leap_day_comes_and_a_day_or_a_weekday_is_met() -> None:
+    leap = next_times("0 9 29 2 *", datetime(2026, 1, 1, tzinfo=UTC), 2)
+    either = next_times("0 9 13 * 5", datetime(2026, 2, 1, tzinfo=UTC), 3)
+
+    assert [slot.local for slot in leap] == ["2028-02-29T09:00", "2032-02-29T09:00"]
+    assert [slot.local[:10] for slot in either] == ["2026-02-06", "2026-02-13", "2026-02-20"]
+
+
+@pytest.mark.case("SC-05")
+def test_weekdays_are_numbered_from_sunday() -> None:
+    friday = datetime(2026, 6, 5, 12, tzinfo=UTC)
+
+    days = [f"{slot.at:%a %m-%d %H}" for slot in next_times("0 9 * * 1-5", friday, 2)]
+
+    assert days == ["Mon 06-08 09", "Tue 06-09 09"]
+    assert next_times("0 9 * * 0", friday, 5) == next_times("0 9 * * 7", friday, 5)
+    assert next_times("0 9 * * 0", friday, 5) == next_times("0 9 * * sun", friday, 5)
+
+
+# --- where clocks are changed ------------------------------------------------------------------
+
+
+@pytest.mark.case("SC-01")
+def test_a_time_that_comes_twice_is_due_once() -> None:
+    assert due("30 2 * * *", "2026-10-24T12:00+00:00", "2026-10-26T12:00+00:00") == [
+        "10-25T00:30Z",
+        "10-26T01:30Z",
+    ]
+    # Also seen from the first and from the second of the two.
+    assert due("30 2 * * *", "2026-10-25T00:30+00:00", "2026-10-25T12:00+00:00") == []
+    assert due("30 2 * * *", "2026-10-25T01:10+00:00", "2026-10-25T12:00+00:00") == []
+
+
+@pytest.mark.case("SC-03")
+def test_a_time_that_is_left_out_is_due_right_after_the_gap() -> None:
+    start, end = "2026-03-28T12:00+00:00", "2026-03-30T12:00+00:00"
+
+    assert due("30 2 * * *", start, end) == ["03-29T01:00Z", "03-30T00:30Z"]
+    assert due("15,45 2 * * *", start, end) == ["03-29T01:00Z", "03-30T00:15Z", "03-30T00:45Z"]
+    assert due("0 2,3 * * *", start, end) == ["03-29T01:00Z", "03-30T00:00Z", "03-30T01:00Z"]
+    gap = next_times("30 2 * * *", datetime.fromisoformat(start), 1, zone=BERLIN)
+    assert [slot.local for slot in gap] == ["2026-03-29T03:00"]
+
+
+def test_a_midnight_that_is_left_out_does_not_lose_the_day() -> None:
+    santiago = ZoneInfo("America/Santiago")
+
+    assert due("0 0 * * *", "2026-09-05T12:00Z", "2026-09-06T12:00Z", santiago) == ["09-06T04:00Z"]
+
+
+def test_a_job_in_steps_follows_time_and_each_of_its_slots_has_a_name_of_its_own() -> None:
+    start = datetime(2026, 10, 24, 23, 45, tzinfo=UTC)
+
+    found = next_times("*/30 * * * *", start, 5, zone=BERLIN)
+
+    assert [slot.at - found[0].at for slot in found] == [30 * MINUTE * n for n in range(5)]
+    assert [slot.local[11:] for slot in found] == ["02:00", "02:30", "02:00/2", "02:30/2", "03:00"]
+
+
+@pytest.mark.case("SC-13")
+def test_whenever_one_asks_the_next_slot_of_a_day_is_the_same() -> None:
+    midnight = datetime(2026, 6, 1, tzinfo=UTC)
+
+    asked = {
+        next_times("0 9 * * *", midnight + timedelta(minutes=27 * n), 1)[0].at for n in range(20)
+    }
+
+    assert asked == {midnight.replace(hour=9)}
+
+
+# --- an oracle: every minute of the world's clock, one by one ------------------------------------
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a cron job of plain numbers is due at, found without any arithmetic on local times."""
+
+    text: str
+    minutes: frozenset[int]
+    hours: frozenset[int]
+    in_steps: bool = False
+
+    def fits(self, wall: datetime) -> bool:
+        return wall.minute in self.minutes and wall.hour in self.hours
+
+    def due(self, walls: Sequence[tuple[datetime, datetime]]) -> Iterator[datetime]:
+        """`walls`: each minute, and what the clock shows then; the first is only looked back at."""
+        shown = set()
+        for (_, before), (moment, wall) in pairwise(walls):
+            new = wall not in shown
+            shown.add(wall)
+            if self.fits(wall) and (new or self.in_steps):
+                yield moment
+            elif not self.in_steps and wall - before > MINUTE:
+                left_out = int((wall - before) / MINUTE) - 1
+                if any(self.fits(before + MINUTE * (n + 1)) for n in range(left_out)):
+                    yield moment
+
+
+JOBS = (
+    Counted("30 2 * * *", frozenset({30}), frozenset({2})),
+    Counted("0 0 * * *", frozenset({0}), frozenset({0})),
+    Counted("15,45 1-3 * * *", frozenset({15, 45}), frozenset({1, 2, 3})),
+    Counted("20 */2 * * *", frozenset({20}), frozenset(range(0, 24, 2)), in_steps=True),
+    Counted("*/15 * * * *", frozenset({0, 15, 30, 45}), frozenset(range(24)), in_steps=True),
+)
+
+
+def changes(zone: ZoneInfo) -> Iterator[datetime]:
+    """The days of 2026 to 2028 on which the zone changes its clocks."""
+    day, last = datetime(2026, 1, 1, tzinfo=UTC), datetime(2028, 12, 31, tzinfo=UTC)
+    while day < last:
+        if day.astimezone(zone).utcoffset() != (day + DAY).astimezone(zone).utcoffset():
+            yield day
+        day += DAY
+
+
+def minutes_around(day: datetime, zone: ZoneInfo, days: int) -> list[tuple[datetime, datetime]]:
+    start = day - days * DAY
+    moments = [start + MINUTE * n for n in range(int((2 * days + 1) * DAY / MINUTE) + 1)]
+    return [(one, one.astimezone(zone).replace(tzinfo=None, fold=0)) for one in moments]
+
+
+@pytest.mark.parametrize("name", ZONES)
+def test_around_every_change_of_clocks_the_due_times_are_those_of_a_count_by_minutes(
+    name: str,
+) -> None:
+    zone = ZoneInfo(name)
+    for day in changes(zone):
+        walls = minutes_around(day, zone, 1)
+        for job in JOBS:
+            counted = list(job.due(walls))
+
+            found = next_times(job.text, walls[0][0], len(counted) + 1, zone=zone)
+
+            assert [slot.at for slot in found[:-1]] == counted, (name, day, job.text)
+            assert found[-1].at > walls[-1][0]
+            assert len({slot.local for slot in found}) == len(found)
+
+
+def test_the_zone_of_the_machine_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = datetime(2026, 3, 28, 12, tzinfo=UTC)
+    before = next_times("30 2 * * *", start, 3, zone=BERLIN)
+
+    monkeypatch.setenv("TZ", "Pacific/Auckland")
+    time.tzset()
+    try:
+        assert next_times("30 2 * * *", start, 3, zone=BERLIN) == before
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_the_end_of_the_calendar_is_an_end() -> None:
+    assert next_times("0 0 1 1 *", datetime(9998, 12, 31, tzinfo=UTC), 5)[1:] == []
