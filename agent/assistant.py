@@ -261,6 +261,7 @@ class _Closing:
             sent_from=self._sent_from(),
             shortened_to=begun.shortened_to if begun else 0,
             owner_notice=owner_notice,
+            used=begun.facts() if begun else (),
         )
 
     def _close_log(self) -> None:

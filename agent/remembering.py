@@ -25,6 +25,9 @@ CATEGORIES: tuple[Category, ...] = (
     "decision",
 )
 
+FACT_SOURCE = "fact:"
+"""How the source of a remembered fact begins in a prompt's record."""
+
 FACT_CHARS_MAX = 500
 """Of a fact's text: one sentence."""
 

@@ -11,6 +11,7 @@ from agent.guards import RepeatGuard, is_empty, visible
 from agent.layers import notes
 from agent.messages import TurnInput
 from agent.ports import Json, TurnContext
+from agent.remembering import FACT_SOURCE, fact_id_of
 from agent.transcript import (
     Answered,
     Context,
@@ -71,6 +72,12 @@ class Begun:
             claims=data.get("claims", False),
             result_chars=data.get("result_chars", 0),
         )
+
+    def facts(self) -> tuple[int, ...]:
+        """The ids of the facts that the prompt shows."""
+        sources = [source for layer in self.layers for source in layer.get("sources", ())]
+        keys = (one.removeprefix(FACT_SOURCE) for one in sources if one.startswith(FACT_SOURCE))
+        return tuple(found for key in keys if (found := fact_id_of(key)) is not None)
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent import headings
+from agent.remembering import FACT_SOURCE
 from agent.request import Piece, PromptLayer, Repeat, Stability
 from agent.scene import Scene, one_line
 
@@ -83,7 +84,7 @@ def memories(scene: Scene) -> PromptLayer | None:
         text = one_line(fact.text, chars_max=FACT_CHARS_MAX)
         said_by = f"{one_line(fact.speaker)}: " if fact.speaker else ""
         category = f" ({one_line(fact.category)})" if fact.category else ""
-        lines.append(Piece(text=f"- {said_by}{text}{category}", source=f"fact:{fact.id}"))
+        lines.append(Piece(text=f"- {said_by}{text}{category}", source=f"{FACT_SOURCE}{fact.id}"))
     return PromptLayer(
         name="memories",
         pieces=tuple(lines),
