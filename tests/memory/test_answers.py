@@ -1,0 +1,145 @@
+"""A model's JSON is read where its meaning is plain, and refused with words where it is not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.answers import ANSWER_CHARS_MAX, Answer, AnswerUnreadable, PlainText, read_answer
+
+
+class Summary(Answer):
+    summary: PlainText
+    at: int = 0
+
+
+WHOLE = '{"summary": "Ana moved", "at": 3}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        WHOLE,
+        f"  {WHOLE}\n",
+        f"```json\n{WHOLE}\n```",
+        f"Here it is:\n{WHOLE}\nAnything else?",
+        json.dumps(WHOLE),
+        f'Like {{"summary": "an example"}}, so: {WHOLE}',
+        f"I looked at {{line}} 3 [of 5]. {WHOLE}",
+        '{"summary": "Ana moved", "at": "3"}',
+        '{"summary": "Ana moved", "at": 3, "mood": "fine"}',
+        '{"summary": "Ana moved", "at": 3,}',
+        "{'summary': 'Ana moved', 'at': 3}",
+        '{summary: "Ana moved", at: 3}',
+        '{"summary": "Ana moved", "at": 3',
+        '```json\n{"summary": "Ana moved", "at": 3,\n```',
+    ],
+)
+def test_an_answer_is_read_whatever_is_around_it_and_whatever_is_forgotten(text: str) -> None:
+    answer = read_answer(text, Summary)
+
+    assert answer == Summary(summary="Ana moved", at=3)
+
+
+@pytest.mark.case("ME-03")
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"timestamp": "2026-02-14", "summary": "asked about X"}, "asked about X"),
+        ({"text": "asked about X"}, "asked about X"),
+        (["asked about X"], "asked about X"),
+        ([{"text": "asked about X"}], "asked about X"),
+        (7, "7"),
+    ],
+)
+def test_an_object_in_place_of_a_text_is_taken_for_the_text_in_it(value: Any, text: str) -> None:
+    assert read_answer(json.dumps({"summary": value}), Summary).summary == text
+
+
+@pytest.mark.case("ME-03")
+@pytest.mark.parametrize(
+    "value",
+    [{"facts": ["a", "b"]}, {"text": "a", "summary": "b"}, ["a", "b"], {}, [], None, {"text": 1}],
+)
+def test_an_object_that_may_mean_many_things_is_refused_with_words_for_the_model(
+    value: Any,
+) -> None:
+    with pytest.raises(AnswerUnreadable, match="summary: input should be a valid string"):
+        read_answer(json.dumps({"summary": value}), Summary)
+
+
+def test_a_line_break_in_a_string_is_taken_for_one() -> None:
+    assert read_answer('{"summary": "one\ntwo"}', Summary).summary == "one\ntwo"
+
+
+def test_quotes_within_a_string_are_taken_for_part_of_it() -> None:
+    answer = read_answer('{"summary": "She said "no" to him", "at": 1}', Summary)
+
+    assert answer.summary == 'She said "no" to him'
+
+
+def test_the_last_object_that_fits_counts() -> None:
+    text = 'First {"summary": "draft"} then {"summary": "final"} {"other": 1}'
+
+    assert read_answer(text, Summary).summary == "final"
+
+
+@pytest.mark.parametrize("text", ['{"at": 3, "summary": "Ana mov', '{"at": 3, "summary": "A\\"'])
+def test_what_was_cut_within_a_string_is_not_completed(text: str) -> None:
+    with pytest.raises(AnswerUnreadable, match="no JSON object"):
+        read_answer(text, Summary)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "   ", "I would rather not.", "null", "3", '"words"', "[]", "{}", "[1, 2]", "}{", "{[("],
+)
+def test_what_is_no_answer_is_refused(text: str) -> None:
+    with pytest.raises(AnswerUnreadable):
+        read_answer(text, Summary)
+
+
+def test_a_refusal_names_the_field_and_quotes_nothing() -> None:
+    with pytest.raises(AnswerUnreadable) as refused:
+        read_answer('{"at": "my secret"}', Summary)
+
+    assert "summary: is missing" in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" * ANSWER_CHARS_MAX,
+        '{"a":' * (ANSWER_CHARS_MAX // 5),
+        '{"summary":' + "[" * 20_000,
+        "[" * 20_000 + "]" * 20_000,
+        '{"summary": "a"}' * (ANSWER_CHARS_MAX // 16 + 1),
+        '{"at": ' + "9" * 10_000 + "}",
+    ],
+)
+def test_an_answer_made_to_be_hard_is_refused_at_once(text: str) -> None:
+    with pytest.raises(AnswerUnreadable):
+        read_answer(text, Summary)
+
+
+@settings(max_examples=150)
+@given(st.text(alphabet='{}[]",:\\ ab1nul\n', max_size=60))
+def test_whatever_comes_is_read_or_refused(text: str) -> None:
+    try:
+        answer = read_answer(text, Summary)
+    except AnswerUnreadable:
+        return
+    assert isinstance(answer, Summary)
+
+
+@settings(max_examples=60)
+@given(st.text(max_size=80), st.integers(0, 99), st.text(alphabet="Sure, here: ok.\n", max_size=20))
+def test_what_is_written_as_json_reads_back_equal(summary: str, at: int, before: str) -> None:
+    text = before + json.dumps({"summary": summary, "at": at})
+
+    assert read_answer(text, Summary) == Summary(summary=summary, at=at)
