@@ -20,7 +20,7 @@ from agent.taint import tainted_by
 from agent.tools.agents import SUBAGENT
 from agent.tools.tool import Effect
 from agent.tools.toolbox import Toolbox
-from agent.transcript import Answered, ToolCall, ToolResult, to_json
+from agent.transcript import Answered, Entry, ToolCall, ToolResult, to_json
 
 SKIPPED = "Not run: the person sent a newer message, which follows."
 
@@ -180,7 +180,7 @@ class Calling:
 
     def _wish(self, now: Now, call: ToolCall, *, agreed: str = "") -> Json:
         begun = now.rounds.begun
-        tainted = begun.tainted or tainted_by(now.log.entries, person_id=now.turn.person_id)
+        tainted = begun.tainted or tainted_by(_read(now.log.entries), person_id=now.turn.person_id)
         return {
             "turn": now.turn.to_json(),
             "call": {"id": call.id, "name": call.name, "arguments": call.arguments},
@@ -212,6 +212,15 @@ class _Child:
     """A call that waits for its subagent."""
 
     run_id: RunId
+
+
+def _read(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """What the model had read when it wished for its calls: results of the same answer came later,
+    and moved it to none of them."""
+    answers = (
+        place for place in reversed(range(len(entries))) if isinstance(entries[place], Answered)
+    )
+    return entries[: next(answers, len(entries))]
 
 
 def _outcome(call: ToolCall, output: Json) -> ToolResult | _Asked | _Child | None:

@@ -12,6 +12,7 @@ from agent.gathering import Gathered
 from agent.messages import ConversationId, TurnInput
 from agent.ports import History, Traces
 from agent.scene import PromptKind
+from agent.taint import called_name
 from agent.tools.ranking import ToolRanking
 from agent.tools.reach import Reach
 from agent.tools.routes import RouteFile
@@ -115,4 +116,4 @@ def _used(history: History) -> Iterable[str]:
         if stored.run_id not in runs:
             return
         if isinstance(stored.entry, Answered):
-            yield from (call.name for call in reversed(stored.entry.calls))
+            yield from (called_name(call) for call in reversed(stored.entry.calls))
