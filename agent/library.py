@@ -66,19 +66,24 @@ class PersonaSettings:
 
 @dataclass(slots=True)
 class _Cached:
-    stamp: tuple[int, int]
+    stamp: tuple[int, int, int]
     text: str
 
 
 @dataclass(slots=True)
 class TextFiles:
-    """Reads small text files, each again only when its time or size has changed.
+    """Reads small text files, each again only when its time, size or identity has changed.
+
+    What lies `within` is read only where it does so after links are followed: a link in the
+    workspace may be a program's work, and lead to the settings with their keys.
 
     A stat takes microseconds on a local disk, which is where the home has to be (SQLite needs
     that too), so this is called on the event loop.
     """
 
+    within: Path | None = None
     _cache: dict[Path, _Cached] = field(default_factory=dict)
+    _told: set[Path] = field(default_factory=set)
 
     def read(self, path: Path) -> str | None:
         """The text, or None where there is no such file. Undecodable bytes are replaced."""
@@ -86,14 +91,29 @@ class TextFiles:
             stat = path.stat()
             if not S_ISREG(stat.st_mode):
                 return None  # a pipe would be waited for
-            stamp = (stat.st_mtime_ns, stat.st_size)
+            stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
             cached = self._cache.get(path)
             if cached is None or cached.stamp != stamp:
+                if self._leads_out(path):
+                    self._tell(path)
+                    return None
                 text = _head_of(path)
                 cached = self._cache[path] = _Cached(stamp, text)
         except (OSError, ValueError):  # gone, closed, a loop of links, a name that cannot be
             return None
         return cached.text
+
+    def _tell(self, path: Path) -> None:
+        """Once: prompts are made all the time."""
+        if path not in self._told:
+            self._told.add(path)
+            log.warning("prompt.link_refused", file=path.name, why="it leads out of the workspace")
+
+    def _leads_out(self, path: Path) -> bool:
+        within = self.within
+        if within is None or not path.is_relative_to(within):
+            return False
+        return not path.resolve().is_relative_to(within.resolve())
 
 
 FILE_BYTES_MAX = 1_000_000
@@ -113,7 +133,7 @@ class Library:
         self._workspace = workspace
         self._own = workspace / "prompts"
         self._persona = persona
-        self._files = TextFiles()
+        self._files = TextFiles(within=workspace)
         self._told_broken: set[str] = set()
         # The shipped templates are part of the program: they change with a restart.
         self._shipped_texts = {

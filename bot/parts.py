@@ -136,7 +136,9 @@ def abilities_of(
     subagents = Subagents(
         stores.journal, stores.conversations, doors.begin, limits=subagent_limits_of(settings)
     )
-    routes = RouteFile(shipped("prompts"), place.home.workspace, read=TextFiles().read)
+    routes = RouteFile(
+        shipped("prompts"), place.home.workspace, read=TextFiles(within=place.home.workspace).read
+    )
     routes.check()
     tools = tools_of(
         place,
