@@ -1,8 +1,8 @@
 """Makes a page into text in a process of its own, which is ended when it takes too long.
 
-A thread could not be ended, and some pages keep the library busy for minutes (200,000 attributes on
-one tag were six seconds, and cost grows with the square). The process has an empty environment and
-bounds on time and memory, so that a page can harm neither the bot nor what it holds.
+Some pages keep the library busy for minutes (200,000 attributes on one tag were six seconds, and
+cost grows with the square). The process of `agent.apart` has an empty environment and bounds on
+time and memory, so that a page can harm neither the bot nor what it holds.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import asyncio
 import json
 import sys
 from dataclasses import asdict
-from pathlib import Path
 
+from agent.apart import Bounds, answer_of, bound_itself
 from agent.errors import Temporary
 from agent.text import without_surrogates
 from agent.web.article import HTML_CHARS_MAX, Article, NotReadable, article
@@ -21,8 +21,7 @@ READ_S = 15.0
 CPU_S = 12
 MEMORY_BYTES = 2_000_000_000
 AT_ONCE = 2
-_CODE = f"import {__name__}; {__name__}.main()"
-_ROOT = Path(__file__).parents[2]
+ANSWER_BYTES_MAX = 64_000_000
 
 
 class TooTangled(Temporary):
@@ -38,6 +37,7 @@ class PageReader:
 
     def __init__(self, *, read_s: float = READ_S) -> None:
         self._read_s = read_s
+        self._bounds = Bounds(read_s=read_s, answer_bytes_max=ANSWER_BYTES_MAX)
         self._places = asyncio.Semaphore(AT_ONCE)
 
     async def article(self, html: str, *, url: str) -> Article:
@@ -46,7 +46,7 @@ class PageReader:
         asked = json.dumps({"html": html, "url": url}, ensure_ascii=False).encode()
         try:
             async with asyncio.timeout(2 * self._read_s), self._places:
-                answer = await _ask(asked, self._read_s)
+                answer = await answer_of(__name__, asked, self._bounds)
         except TimeoutError as error:
             raise TooTangled(
                 "The page is so tangled that its text could not be read in time; look for another "
@@ -63,40 +63,9 @@ class PageReader:
             raise NotReadable("The page could not be made into text.") from error
 
 
-async def _ask(asked: bytes, read_s: float) -> bytes:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-P", "-s", "-B", "-c", _CODE),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={"PYTHONPATH": str(_ROOT), "PYTHONUTF8": "1"},
-        cwd=_ROOT,
-    )
-    try:
-        async with asyncio.timeout(read_s):
-            answer, _ = await process.communicate(asked)
-        return answer
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-
-
 def main() -> None:
     """The process: a page on standard input, its text on standard output, both as JSON."""
-    _bound_itself()
+    bound_itself(cpu_s=CPU_S, memory_bytes=MEMORY_BYTES)
     asked = json.loads(sys.stdin.buffer.read())
     found = article(asked["html"], url=asked["url"])
     sys.stdout.buffer.write(json.dumps(asdict(found)).encode())
-
-
-def _bound_itself() -> None:
-    """Where the system has such limits: they hold even if nobody is left to end the process."""
-    try:
-        import resource
-    except ImportError:
-        return
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
