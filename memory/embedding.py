@@ -32,6 +32,8 @@ TEXT_CHARS_MAX = 4_000
 IDF_POWER = 0.8
 """How strongly rare tokens outweigh common ones. A little under 1, because in a list of a few
 dozen texts nearly every token is rare by accident."""
+_MORE_MIN = 64
+"""Texts that room is made for when one is added."""
 _AT_ONCE = 512
 """Texts that are worked on together: what lies between is several times as large as they are."""
 
@@ -110,7 +112,7 @@ class Embedding:
 
 
 class Meanings:
-    """The vectors of a fixed list of texts, weighted by how rare each token is among them."""
+    """The vectors of a list of texts, weighted by how rare each token is among those at first."""
 
     def __init__(
         self, table: Table, texts: Sequence[str], *, before: Sequence[int], context: float
@@ -128,13 +130,39 @@ class Meanings:
         self._table = table
         self._weights = (np.log(1 + (len(texts) - seen + 0.5) / (seen + 0.5))) ** IDF_POWER
         self._vectors = _pooled(table, self._weights, documents)
+        self._size = len(texts)
+        self._context = context
         if context > 0:
             self._vectors = _with_neighbours(self._vectors, before, context)
 
     def of(self, query: str) -> Cosines:
         """How close each text comes to the query."""
-        vector = _pooled(self._table, self._weights, self._table.tokens([query]))[0]
-        return Cosines(self._vectors @ vector)
+        return Cosines(self._vectors[: self._size] @ self._of(query))
+
+    def add(self, text: str, *, before: int) -> None:
+        """One more text, at the next place."""
+        import numpy as np
+
+        if self._size == len(self._vectors):
+            room = np.zeros((_MORE_MIN + self._size // 8, DIMENSIONS), dtype=np.float32)
+            self._vectors = np.concatenate([self._vectors, room])
+        place, vector = self._size, self._of(text)
+        self._vectors[place] = vector
+        if self._context > 0 and before >= 0:
+            earlier = self._vectors[before].copy()
+            self._vectors[place] += np.float32(self._context) * earlier
+            self._vectors[before] += np.float32(self._context) * vector
+            for changed in (place, before):
+                self._vectors[changed : changed + 1] = _unit(self._vectors[changed : changed + 1])
+        self._size += 1
+
+    def clear(self, place: int) -> None:
+        """Takes the meaning of a text away; the places of the others stay."""
+        self._vectors[place] = 0
+
+    def _of(self, text: str) -> Floats:
+        vector: Floats = _pooled(self._table, self._weights, self._table.tokens([text]))[0]
+        return vector
 
 
 class Cosines:

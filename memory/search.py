@@ -8,25 +8,20 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
-import weakref
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import date
-from itertools import pairwise
 
 from agent.ports import Ranked
-from agent.words import fold, is_unbordered, unbordered_runs, words
+from agent.words import fold
 from memory.embedding import Cosines, Embedding, Meanings
-from memory.stop_words import STOP_WORDS
-from memory.stored_text import storable
+from memory.word_index import Words
 
 CANDIDATES_MIN = 200
 """How many of the best by words, and of the best by meaning, are looked at closely."""
-QUERY_WORDS_MAX = 48
-"""Of one query: more come only with pasted text, and each costs a pass over the index."""
-ROWS_MAX = 12_000
-"""Of an index of words that one query looks at, a microsecond each. In a large index its most
-common words are left out; they tell the least."""
+OUTGROWN_SHARE = 0.25
+"""Of an index that came or went since it was built."""
 SPREAD_MIN = 0.01
 """Between the lowest and the highest cosine; less is chance, and would be blown up."""
 _MONTHS = (
@@ -72,10 +67,13 @@ FOR_TOOLS = Weights(meaning=0.7, subject=0.0, neighbours=0.0, context=0.0)
 
 
 class Search:
-    """A fixed list of items, indexed for search. Implements `agent.ports.Ranker`.
+    """Items, indexed for search. Implements `agent.ports.Ranker`. Safe to use from any thread.
 
     Building it tokenises every text: some 15,000 sentences a second, so large lists are for a
     thread. Without a connection the index of words lives in memory, and ends with the object.
+
+    Items may come and go. How rare a word is stays as it was when all was built, so whoever
+    changes much builds it anew (`is_outgrown`).
     """
 
     def __init__(
@@ -90,7 +88,11 @@ class Search:
         places = {item.id: place for place, item in enumerate(items)}
         if len(places) != len(items):
             raise ValueError("two items have the same id")
+        self._lock = threading.Lock()
         self._weights = weights
+        self._built = len(items)
+        self._places = places
+        self._gone: set[int] = set()
         self._ids = [item.id for item in items]
         self._names = _Names(item.subject for item in items)
         self._subjects = [fold(item.subject) for item in items]
@@ -99,14 +101,70 @@ class Search:
         self._words = Words([(item.title, _dated(item)) for item in items], connection=connection)
         self._meanings = self._meant(items, embedding)
 
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, id: str) -> bool:
+        return id in self._places
+
     @property
     def has_meaning(self) -> bool:
         """Whether there are embeddings; without them, words decide alone."""
         return self._meanings is not None
 
+    @property
+    def is_outgrown(self) -> bool:
+        """Whether more than a quarter came or went since it was built: time to build it anew."""
+        came = len(self._ids) - self._built
+        return max(came, len(self._gone)) > self._built * OUTGROWN_SHARE
+
+    def add(self, items: Sequence[Item]) -> None:
+        """Takes more items in. Raises ValueError when an id is there already, and adds none."""
+        with self._lock:
+            ids = {item.id for item in items}
+            if len(ids) != len(items) or not ids.isdisjoint(self._places):
+                raise ValueError("two items have the same id")
+            self._names = self._names.and_of(item.subject for item in items)
+            for item in items:
+                self._add(item)
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Takes items out; unknown ids are passed over. Their words stay until all is built anew,
+        and are found by nobody."""
+        with self._lock:
+            for place in [self._places.pop(id) for id in set(ids) if id in self._places]:
+                self._gone.add(place)
+                self._unlink(place)
+                if self._meanings is not None:
+                    self._meanings.clear(place)
+
     def rank(self, query: str, *, k: int) -> Sequence[Ranked]:
         """The best `k`, best first; ties by id. By words alone only what shares a word."""
-        if k <= 0 or not self._ids:
+        with self._lock:
+            return self._rank(query, k=k)
+
+    def _add(self, item: Item) -> None:
+        place, before = len(self._ids), self._places.get(item.after, -1)
+        self._words.add(place, item.title, _dated(item))
+        if self._meanings is not None:
+            self._meanings.add(self._names.cut_from(_dated(item)), before=before)
+        self._ids.append(item.id)
+        self._subjects.append(fold(item.subject))
+        self._before.append(before)
+        if before >= 0:
+            self._behind[before] = place
+        self._places[item.id] = place
+
+    def _unlink(self, place: int) -> None:
+        before, behind = self._before[place], self._behind.pop(place, -1)
+        self._before[place] = -1
+        if self._behind.get(before) == place:
+            del self._behind[before]
+        if behind >= 0:
+            self._before[behind] = -1
+
+    def _rank(self, query: str, *, k: int) -> Sequence[Ranked]:
+        if k <= 0 or not self._places:
             return []
         scores = self._scored(query, count=max(k, CANDIDATES_MIN))
         places = sorted(
@@ -128,7 +186,8 @@ class Search:
         by_meaning = None
         if self._meanings is not None and query.strip():
             by_meaning = self._meanings.of(self._names.cut_from(query))
-        by_words = self._words.matches(query, limit=count)
+        found = self._words.matches(query, limit=count + len(self._gone))
+        by_words = {place: score for place, score in found.items() if place not in self._gone}
         return _Scores(
             weights=self._weights,
             by_words=by_words,
@@ -138,6 +197,7 @@ class Search:
             before=self._before,
             behind=self._behind,
             of_subject=self._of_subject(query),
+            gone=self._gone,
         )
 
     def _of_subject(self, query: str) -> _OfSubject:
@@ -168,12 +228,14 @@ class _Scores:
     behind: Mapping[int, int]
     of_subject: _OfSubject
     best_by_words: float
+    gone: AbstractSet[int]
 
     def places(self) -> set[int]:
         """Where a good score can be: the best of either kind, and what stands beside them."""
         near = set(self.by_words)
         if self.by_meaning is not None:
             near.update(self.by_meaning.top(self.count))
+            near -= self.gone
         if not self.weights.neighbours:
             return near
         return near | {beside for place in near for beside in self._beside(place)}
@@ -204,128 +266,6 @@ class _Scores:
             yield self.behind[place]
 
 
-class Words:
-    """The words of a fixed list of texts, in an FTS5 table: accents off, English endings off."""
-
-    def __init__(
-        self,
-        texts: Sequence[tuple[str, str]],
-        *,
-        connection: sqlite3.Connection | None = None,
-    ) -> None:
-        """Takes titles and texts. On a given connection the table is one of its temporary ones
-        and replaces a former one; the caller sees to it that nobody else uses it meanwhile."""
-        self._lock = threading.Lock()
-        self._size = len(texts)
-        self._counts: dict[str, int] = {}
-        self._connection = connection or sqlite3.connect(":memory:", check_same_thread=False)
-        if connection is None:
-            weakref.finalize(self, self._connection.close)
-        with self._lock:
-            self._connection.executescript(_TABLE)
-            self._connection.executemany(
-                "insert into temp.searched (rowid, title, body) values (?, ?, ?)",
-                ((place, spaced(title), spaced(text)) for place, (title, text) in enumerate(texts)),
-            )
-            self._connection.commit()
-
-    def matches(self, query: str, *, limit: int) -> dict[int, float]:
-        """The texts that share a word with the query, by place, with scores above 0."""
-        terms = query_terms(query)
-        with self._lock:
-            if self._size > ROWS_MAX:
-                terms = self._rarest(terms)
-            if not terms:
-                return {}
-            rows = self._connection.execute(
-                "select rowid, -rank from temp.searched where searched match ?"
-                " order by rank limit ?",
-                (expression(terms), limit),
-            ).fetchall()
-        return {place: max(score, _LEAST) for place, score in rows}
-
-    def _rarest(self, terms: Sequence[str]) -> list[str]:
-        """As many terms as rows may be looked at, the rarest first; one at least."""
-        counted = sorted((count, term) for term in terms if (count := self._count(term)))
-        kept: list[str] = []
-        rows = 0
-        for count, term in counted:
-            rows += count
-            if kept and rows > ROWS_MAX:
-                break
-            kept.append(term)
-        return kept
-
-    def _count(self, term: str) -> int:
-        """In how many texts a term stands; remembered, since the texts stay the same."""
-        if term not in self._counts:
-            if len(self._counts) >= _COUNTS_MAX:
-                self._counts.clear()
-            row = self._connection.execute(
-                "select count(*) from temp.searched where searched match ?", (expression([term]),)
-            ).fetchone()
-            self._counts[term] = row[0]
-        return self._counts[term]
-
-
-_COUNTS_MAX = 10_000
-_LEAST = 1e-6
-_TABLE = """
-drop table if exists temp.searched;
-create virtual table temp.searched using fts5(
-  title, body, content='', tokenize='porter unicode61 remove_diacritics 2'
-);
-insert into temp.searched (searched, rank) values ('rank', 'bm25(0.5, 1.0)');
-"""
-
-
-def expression(terms: Iterable[str]) -> str:
-    """What FTS5 is asked: each term quoted, any of them may hit."""
-    return " OR ".join(f'"{term}"' for term in terms)
-
-
-def query_terms(query: str) -> list[str]:
-    """What a query is looked up by in an index of `spaced` texts; none for one without a word.
-
-    Stop words are left out unless there is nothing else.
-    """
-    folded = fold(storable(query)).replace("'", " ").replace("_", " ")
-    folded = _HYPHENED.sub(_joined_too, folded)
-    found = list(dict.fromkeys(word.text for word in words(folded)))
-    telling = [word for word in found if word not in STOP_WORDS] or found
-    pairs = [pair for run in unbordered_runs(folded) for pair in _pairs(run)]
-    return [*telling, *dict.fromkeys(pairs)][:QUERY_WORDS_MAX]
-
-
-def spaced(text: str) -> str:
-    """A text as it is indexed: characters of scripts without blanks stand alone, so that any
-    two of them can be looked for."""
-    text = _HYPHENED.sub(_joined_too, storable(text).replace("_", " "))
-    folded = fold(text)  # as queries are: `Straße` is `strasse` in both
-    if not is_unbordered(folded):
-        return folded
-    pieces, end = [], 0
-    for run in unbordered_runs(folded):
-        start = folded.index(run, end)
-        pieces += [folded[end:start], *run]
-        end = start + len(run)
-    return " ".join([*pieces, folded[end:]])
-
-
-_HYPHENED = re.compile(r"\b[^\W\d_]+-[^\W\d_]+\b")
-
-
-def _joined_too(match: re.Match[str]) -> str:
-    """`e-mail` is `email` too."""
-    return f"{match[0]} {match[0].replace('-', '')}"
-
-
-def _pairs(run: str) -> Iterable[str]:
-    if len(run) == 1:
-        return [run]
-    return (f"{one} {other}" for one, other in pairwise(run))
-
-
 def _dated(item: Item) -> str:
     """The text with its date before it, so that a question for a day or month finds it."""
     if item.day is None:
@@ -339,12 +279,18 @@ class _Names:
     makes far too much of a name."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        known = sorted({name.strip() for name in names if name.strip()}, key=lambda n: (-len(n), n))
+        self._known = frozenset(name.strip() for name in names if name.strip())
+        known = sorted(self._known, key=lambda name: (-len(name), name))
         joined = "|".join(re.escape(name) for name in known)
         self._pattern = (
             re.compile(rf"\b(?:{joined})(?:['’]s)?\b:?", re.IGNORECASE) if known else None
         )
         self._found = re.compile(rf"\b(?:{joined})\b", re.IGNORECASE) if known else None
+
+    def and_of(self, names: Iterable[str]) -> _Names:
+        """These and those."""
+        more = {name.strip() for name in names if name.strip()}
+        return self if more <= self._known else _Names(self._known | more)
 
     def cut_from(self, text: str) -> str:
         """The text without the names; as it is, where nothing else would be left."""

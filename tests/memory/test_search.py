@@ -19,12 +19,11 @@ from memory.embedding import Embedding, Table
 from memory.search import (
     FOR_MEMORY,
     FOR_TOOLS,
-    ROWS_MAX,
     Item,
     Search,
     Weights,
-    query_terms,
 )
+from memory.word_index import ROWS_MAX, query_terms
 
 EMBEDDING = Embedding()
 PLAIN = Weights(subject=0.0, neighbours=0.0, context=0.0)
@@ -152,6 +151,87 @@ def test_an_id_that_is_doubled_is_refused() -> None:
 
 def test_a_list_without_items_finds_nothing() -> None:
     assert Search([], embedding=EMBEDDING).rank("anything", k=5) == []
+
+
+@pytest.mark.parametrize("embedding", [None, EMBEDDING])
+def test_what_is_added_is_found_and_what_is_removed_is_not(embedding: Embedding | None) -> None:
+    search = Search(FACTS[:2], embedding=embedding)
+    search.add(FACTS[2:])
+    search.remove(["cat", "unknown"])
+
+    assert found(search, "Which peanuts must Bob avoid?")[0] == "food"
+    assert "cat" not in found(search, "Anna's cat named Miso", k=9)
+    assert len(search) == 4
+    assert "food" in search
+    assert "cat" not in search
+
+
+def test_what_was_removed_may_be_added_again() -> None:
+    search = Search(FACTS, embedding=EMBEDDING)
+    search.remove(["food"])
+    search.add([Item(id="food", text="Bob is allergic to walnuts.", subject="Bob")])
+
+    assert found(search, "walnuts")[0] == "food"
+    assert [one.cosine for one in search.rank("peanuts", k=9) if one.id == "food"] != []
+
+
+def test_an_id_that_is_there_already_is_not_added() -> None:
+    search = Search(FACTS)
+
+    with pytest.raises(ValueError, match="same id"):
+        search.add([Item(id="new", text="one"), Item(id="cat", text="two")])
+    assert "new" not in search
+
+
+def test_what_follows_an_added_item_is_found_beside_it() -> None:
+    search = Search([Item(id="1", text="Where shall we meet for the concert?")], weights=FOR_MEMORY)
+    search.add([Item(id="2", text="At the fountain.", after="1"), Item(id="3", text="A bridge.")])
+
+    assert found(search, "concert") == ["1", "2"]
+
+    search.remove(["1"])
+
+    assert found(search, "concert") == []
+
+
+def test_it_is_outgrown_once_a_quarter_came_or_went() -> None:
+    items = [Item(id=str(number), text=f"number {number}") for number in range(100)]
+    search = Search(items[:40])
+    search.add(items[40:50])
+
+    assert not search.is_outgrown
+
+    search.add(items[50:51])
+
+    assert search.is_outgrown
+
+    shrunk = Search(items[:40])
+    shrunk.remove(item.id for item in items[:10])
+
+    assert not shrunk.is_outgrown
+
+    shrunk.remove(["10"])
+
+    assert shrunk.is_outgrown
+
+
+WORD = st.sampled_from(["tea", "rain", "harbour", "violin", "copper", "bread", "winter", "map"])
+SOME_TEXTS = st.lists(st.lists(WORD, min_size=1, max_size=4).map(" ".join), max_size=12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(texts=SOME_TEXTS, cut=st.integers(0, 12), gone=st.sets(st.integers(0, 11)), query=WORD)
+def test_whatever_comes_and_goes_words_find_the_same_as_in_an_index_built_at_once(
+    texts: list[str], cut: int, gone: set[int], query: str
+) -> None:
+    items = [Item(id=str(number), text=text) for number, text in enumerate(texts)]
+    grown = Search(items[:cut])
+    grown.add(items[cut:])
+    grown.remove(str(number) for number in gone)
+
+    whole = Search([item for number, item in enumerate(items) if number not in gone])
+
+    assert set(found(grown, query, k=20)) == set(found(whole, query, k=20))
 
 
 def test_stop_words_are_left_out_unless_there_is_nothing_else() -> None:
