@@ -57,6 +57,10 @@ class PathRefused(Permanent):
     """A path that may not, or cannot, be used; the text says why, for the model."""
 
 
+class PathMissing(PathRefused):
+    """There is nothing under this path."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderEntry:
     """One name in a folder. `kind` is file, folder, link or other."""
@@ -366,7 +370,8 @@ def _refuse(error: OSError, path: str) -> NoReturn:
     if error.errno == errno.EROFS:
         raise StorageReadOnly("the workspace cannot be written; nothing was changed") from error
     sentence = _SENTENCES.get(error.errno or 0, f"cannot be used ({error.strerror})")
-    raise PathRefused(f"{_shown(path)} {sentence}") from error
+    refused = PathMissing if error.errno == errno.ENOENT else PathRefused
+    raise refused(f"{_shown(path)} {sentence}") from error
 
 
 def _shown(path: str) -> str:
