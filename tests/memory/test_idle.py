@@ -1,0 +1,209 @@
+"""Timers of silent conversations: opened by turns, closed by work, kept through everything else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.errors import StorageError
+from agent.messages import ConversationId
+from memory.conversations import SqliteConversations
+from memory.database import Database
+from memory.idle import SqliteIdle
+from memory.journal import SqliteJournal
+from tests.memory.kit import LANE, START_MS, StillClock, opened, run, turn_end
+
+IDLE_MS = 300_000
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def idle(database: Database) -> SqliteIdle:
+    return SqliteIdle(database)
+
+
+class Talk:
+    """Turns that end, in one conversation or another."""
+
+    def __init__(self, database: Database) -> None:
+        self.conversations = SqliteConversations(database)
+        self._journal = SqliteJournal(database)
+        self._n = 0
+
+    async def turn(self, lane: str = LANE) -> ConversationId:
+        self._n += 1
+        conversation = await self.conversations.current(lane)
+        await self._journal.submit(run(f"r{self._n}", lane=lane))
+        await self._journal.finish(run(f"r{self._n}").run_id, turn_end(f"r{self._n}", conversation))
+        return conversation
+
+
+@pytest.fixture
+def talk(database: Database) -> Talk:
+    return Talk(database)
+
+
+async def due(idle: SqliteIdle, now_ms: int, *, limit: int = 10) -> list[ConversationId]:
+    found = await idle.due(now_ms=now_ms, idle_ms=IDLE_MS, limit=limit)
+    return [timer.conversation for timer in found]
+
+
+async def test_a_conversation_is_due_once_it_was_silent_for_long_enough(
+    idle: SqliteIdle, talk: Talk
+) -> None:
+    conversation = await talk.turn()
+
+    assert await due(idle, START_MS + IDLE_MS - 1) == []
+    assert await due(idle, START_MS + IDLE_MS) == [conversation]
+    (timer,) = await idle.due(now_ms=START_MS + IDLE_MS, idle_ms=IDLE_MS, limit=1)
+    assert (timer.lane, timer.touched_ms, timer.tries) == (LANE, START_MS, 0)
+
+
+async def test_each_turn_begins_the_wait_anew(
+    idle: SqliteIdle, talk: Talk, clock: StillClock
+) -> None:
+    await talk.turn()
+    clock.move(200)
+
+    conversation = await talk.turn()
+
+    assert await due(idle, START_MS + IDLE_MS) == []
+    assert await due(idle, START_MS + 200_000 + IDLE_MS) == [conversation]
+
+
+async def test_a_closed_conversation_is_due_at_once(idle: SqliteIdle, talk: Talk) -> None:
+    conversation = await talk.turn()
+
+    await talk.conversations.start_new(LANE)
+
+    assert await due(idle, START_MS) == [conversation]
+
+
+async def test_the_longest_silent_come_first_and_no_more_than_wanted(
+    idle: SqliteIdle, talk: Talk, clock: StillClock
+) -> None:
+    first = await talk.turn("telegram:1")
+    clock.move(1)
+    second = await talk.turn("telegram:2")
+
+    assert await due(idle, START_MS + 2 * IDLE_MS) == [first, second]
+    assert await due(idle, START_MS + 2 * IDLE_MS, limit=1) == [first]
+    assert await due(idle, START_MS + 2 * IDLE_MS, limit=-1) == []
+
+
+async def test_where_memory_is_off_nothing_is_due(
+    idle: SqliteIdle, talk: Talk, database: Database
+) -> None:
+    await talk.turn()
+    await database.write(lambda c: c.execute("update conversations set is_private = 1"))
+
+    assert await due(idle, START_MS + IDLE_MS) == []
+    assert await idle.last_touched(LANE) is None
+
+
+async def test_what_is_closed_rests_until_somebody_speaks(
+    idle: SqliteIdle, talk: Talk, clock: StillClock
+) -> None:
+    conversation = await talk.turn()
+
+    assert await idle.close(conversation, touched_ms=START_MS)
+
+    assert await due(idle, START_MS + DAY_MS) == []
+    assert not await idle.close(conversation, touched_ms=START_MS)
+    clock.move(10)
+    await talk.turn()
+    assert await due(idle, START_MS + DAY_MS) == [conversation]
+
+
+async def test_a_turn_that_came_meanwhile_keeps_it_open(
+    idle: SqliteIdle, talk: Talk, clock: StillClock
+) -> None:
+    conversation = await talk.turn()
+    clock.move(400)
+    await talk.turn()
+
+    closed = await idle.close(conversation, touched_ms=START_MS)
+    put_off = await idle.put_off(conversation, touched_ms=START_MS, until_ms=START_MS + DAY_MS)
+
+    assert (closed, put_off) == (False, False)
+    assert await due(idle, START_MS + 400_000 + IDLE_MS) == [conversation]
+
+
+async def test_what_was_put_off_waits_and_counts_its_failures_until_a_turn_comes(
+    idle: SqliteIdle, talk: Talk, clock: StillClock
+) -> None:
+    conversation = await talk.turn()
+    until_ms = START_MS + 2 * IDLE_MS
+
+    for _ in range(2):
+        await idle.put_off(conversation, touched_ms=START_MS, until_ms=until_ms)
+
+    assert await due(idle, until_ms - 1) == []
+    (timer,) = await idle.due(now_ms=until_ms, idle_ms=IDLE_MS, limit=1)
+    assert timer.tries == 2
+    clock.move(1)
+    await talk.turn()
+    (timer,) = await idle.due(now_ms=START_MS + 1_000 + IDLE_MS, idle_ms=IDLE_MS, limit=1)
+    assert timer.tries == 0
+
+
+async def test_times_ahead_of_a_clock_that_was_set_back_are_taken_for_now(
+    idle: SqliteIdle, talk: Talk
+) -> None:
+    conversation = await talk.turn()
+    year_ago_ms = START_MS - 365 * DAY_MS
+
+    moved = await idle.steady(now_ms=year_ago_ms, ahead_ms=DAY_MS)
+
+    assert moved == 1
+    assert await idle.steady(now_ms=year_ago_ms, ahead_ms=DAY_MS) == 0
+    assert await due(idle, year_ago_ms) == []
+    assert await due(idle, year_ago_ms + IDLE_MS) == [conversation]
+
+
+async def test_a_long_pause_ends_when_the_clock_was_set_back(idle: SqliteIdle, talk: Talk) -> None:
+    conversation = await talk.turn()
+    until_ms = START_MS + DAY_MS
+    await idle.put_off(conversation, touched_ms=START_MS, until_ms=until_ms)
+
+    assert await idle.steady(now_ms=START_MS, ahead_ms=DAY_MS) == 0
+    assert await idle.steady(now_ms=START_MS - DAY_MS, ahead_ms=DAY_MS) == 1
+
+    assert await due(idle, START_MS - DAY_MS + IDLE_MS) == [conversation]
+
+
+async def test_a_small_correction_of_the_clock_changes_nothing(
+    idle: SqliteIdle, talk: Talk
+) -> None:
+    await talk.turn()
+
+    assert await idle.steady(now_ms=START_MS - 5_000, ahead_ms=DAY_MS) == 0
+
+
+async def test_the_last_turn_of_an_address_is_that_of_its_open_conversation(
+    idle: SqliteIdle, talk: Talk
+) -> None:
+    assert await idle.last_touched(LANE) is None
+    await talk.turn()
+
+    assert await idle.last_touched(LANE) == START_MS
+    assert await idle.last_touched("telegram:9") is None
+    await talk.conversations.start_new(LANE)
+    assert await idle.last_touched(LANE) is None
+
+
+async def test_timers_outlive_the_process(path: Path) -> None:
+    async with opened(path) as database:
+        conversation = await Talk(database).turn()
+
+    async with opened(path) as database:
+        assert await due(SqliteIdle(database), START_MS + IDLE_MS) == [conversation]
+
+
+async def test_a_database_that_is_closed_is_said_so(path: Path) -> None:
+    async with opened(path) as database:
+        idle = SqliteIdle(database)
+
+    with pytest.raises(StorageError):
+        await due(idle, START_MS)
