@@ -341,6 +341,11 @@ class _Submission:
         return StoredRun(run=run, seq=row[0], status=self._status, resumes=self._resumes)
 
 
+def submission(run: NewRun, *, now_ms: int) -> _Submission:
+    """A queued run, to be stored inside the caller's transaction by `store(connection)`."""
+    return _Submission(run, begins=False, now_ms=now_ms)
+
+
 def _signal(connection: sqlite3.Connection, signals: Sequence[tuple[str, str, int]]) -> list[RunId]:
     """Keeps values for their keys; returns the runs that they wake."""
     connection.executemany(_SIGNAL, signals)

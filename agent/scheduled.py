@@ -1,0 +1,238 @@
+"""Jobs as they are kept, and the port by which the scheduler reaches them.
+
+`memory` implements it; `scheduler` decides what is due, and `bot` shows it. A slot is a due time as
+the clock on the wall of the job's zone shows it: it is run at most once, whatever happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from agent.jobs import When
+from agent.messages import OutboxId, PersonId, RunId
+from agent.ports import NewRun, StoredRun
+from agent.stored import NewMessage
+
+
+class JobKind(StrEnum):
+    """What a job does: send a fixed text, follow instructions, use a skill, call a tool, or look
+    after the list of things to see to."""
+
+    MESSAGE = "message"
+    AGENT = "agent"
+    SKILL = "skill"
+    TOOL = "tool"
+    HEARTBEAT = "heartbeat"
+
+
+class Missed(StrEnum):
+    """What becomes of due times that passed while nothing ran."""
+
+    SKIP = "skip"
+    ONCE = "once"
+    ALL = "all"
+    ASK = "ask"
+
+
+class WhenQuiet(StrEnum):
+    """What becomes of a result that falls into a person's quiet hours."""
+
+    DEFER = "defer"
+    DROP = "drop"
+    IGNORE = "ignore"
+
+
+class SetBy(StrEnum):
+    """Who made a job. What a person set up itself counts toward no daily cap."""
+
+    PERSON = "person"
+    SKILL = "skill"
+    BOT = "bot"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class What:
+    """What a job does, by its kind: a text or instructions, a skill, or a tool with the JSON text
+    of its arguments."""
+
+    text: str = ""
+    skill: str = ""
+    tool: str = ""
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """One due time: its slot, and the moment in epoch milliseconds."""
+
+    slot: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """A job that is to be kept. `deliver_to` is an address key, bound when it is made.
+
+    `missed_within_s` bounds how late a missed run may be made up for; None: always. `urgent`
+    passes quiet hours. `nag_s` repeats a reminder every so many seconds until it is done. `run_id`
+    is the turn that made it.
+    """
+
+    name: str
+    person_id: PersonId
+    kind: JobKind
+    what: What
+    when: When
+    deliver_to: str
+    agent: str = "default"
+    missed: Missed = Missed.ONCE
+    missed_within_s: int | None = None
+    quiet: WhenQuiet = WhenQuiet.DEFER
+    urgent: bool = False
+    set_by: SetBy = SetBy.PERSON
+    nag_s: int | None = None
+    max_runs: int | None = None
+    expires_ms: int | None = None
+    enabled: bool = True
+    run_id: RunId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job as it stands. `next` None: it is over. `paused` says why it stands still; after a
+    failure it is not begun before `not_before_ms`."""
+
+    id: int
+    new: NewJob
+    next: Due | None
+    enabled: bool
+    paused: str = ""
+    not_before_ms: int = 0
+    failures: int = 0
+    runs: int = 0
+    created_ms: int = 0
+
+    @property
+    def key(self) -> str:
+        """How people and models name it: `j12`."""
+        return f"j{self.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenJob:
+    """A row that cannot be read: shown by its name, never run, never dropped."""
+
+    id: int
+    name: str
+    person_id: PersonId
+    why: str
+
+
+class SlotState(StrEnum):
+    """What became of a due time that was taken.
+
+    taken: its turn runs; found: it has a result that is not told yet; waiting: told once quiet
+    hours end, or with a digest; asked: its person is asked whether to make up for it.
+    """
+
+    TAKEN = "taken"
+    FOUND = "found"
+    TOLD = "told"
+    SILENT = "silent"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    WAITING = "waiting"
+    ASKED = "asked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRun:
+    """One row of the ledger. Times are epoch milliseconds."""
+
+    job_id: int
+    due: Due
+    state: SlotState
+    taken_ms: int
+    run_id: RunId | None = None
+    result: str | None = None
+    note: str = ""
+    late_s: int = 0
+    ended_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taking:
+    """How a due time is taken, in one transaction: the row of the ledger, what it sets going (a
+    message, a turn, or nothing), and the job's next due time.
+
+    `state` is what the slot is at once; a `message` makes it TOLD, a `run` TAKEN.
+    """
+
+    job_id: int
+    due: Due
+    next: Due | None
+    state: SlotState
+    message: NewMessage | None = None
+    run: NewRun | None = None
+    late_s: int = 0
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What a taking set going: an outbox row that is ready, or a queued run."""
+
+    outbox_id: OutboxId | None = None
+    run: StoredRun | None = None
+
+
+class JobStore(Protocol):
+    """Jobs and their ledger. Each method is one transaction. Raises StorageError."""
+
+    async def add(self, job: NewJob, first: Due | None) -> Job | None:
+        """Keeps one; None when this person has one of this name."""
+
+    async def get(self, job_id: int) -> Job | None:
+        """One, whoever it belongs to; None also for one that cannot be read."""
+
+    async def kept(self, person_id: PersonId | None = None) -> Sequence[Job]:
+        """All (of a person), by their next due time, those that are over last."""
+
+    async def broken(self) -> Sequence[BrokenJob]:
+        """Rows that cannot be read."""
+
+    async def put(self, job: Job) -> bool:
+        """Replaces what a job is and when; False when it is gone."""
+
+    async def remove(self, job_id: int) -> bool:
+        """Drops one with its ledger; False when it is gone."""
+
+    async def due(self, now_ms: int, *, limit: int) -> Sequence[Job]:
+        """Enabled jobs whose next due time has come, the earliest first."""
+
+    async def next_ms(self) -> int | None:
+        """When the next one is due; None when none is."""
+
+    async def take(self, taking: Taking) -> Taken | None:
+        """Takes a due time; None when it was taken before: the job's next due time is set all the
+        same."""
+
+    async def end(
+        self, job_id: int, slot: str, state: SlotState, *, result: str | None = None, note: str = ""
+    ) -> bool:
+        """Writes what became of a slot that is not over; False when it is over, or unknown."""
+
+    async def failed(self, job_id: int, *, failures: int, not_before_ms: int, paused: str) -> None:
+        """Writes that it failed so many times in a row; `paused` stops it."""
+
+    async def worked(self, job_id: int) -> None:
+        """Its failures are over."""
+
+    async def open_runs(self) -> Sequence[JobRun]:
+        """Slots that were taken and are not over, the oldest first."""
+
+    async def runs(self, job_id: int, *, limit: int) -> Sequence[JobRun]:
+        """The newest slots of a job first."""

@@ -1,0 +1,314 @@
+"""Jobs and the ledger of their runs: the `JobStore` that the scheduler needs."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+
+from agent import jobs
+from agent.messages import PersonId, RunId
+from agent.scheduled import (
+    BrokenJob,
+    Due,
+    Job,
+    JobKind,
+    JobRun,
+    Missed,
+    NewJob,
+    SetBy,
+    SlotState,
+    Taken,
+    Taking,
+    What,
+    WhenQuiet,
+)
+from memory.database import Database
+from memory.journal import submission
+from memory.outbox import add_message
+from memory.stored_text import dump, storable
+
+log = structlog.get_logger()
+
+_JOBS = """
+select id, name, person_id, agent, kind, what, runs_when, deliver_to, missed, missed_within_s,
+quiet, urgent, set_by, nag_s, max_runs, expires_ms, enabled, paused, next_slot, next_ms,
+not_before_ms, failures, runs, run_id, created_ms
+from jobs
+"""
+_ADD = """
+insert into jobs (name, person_id, agent, kind, what, runs_when, deliver_to, missed,
+    missed_within_s, quiet, urgent, set_by, nag_s, max_runs, expires_ms, enabled, next_slot,
+    next_ms, run_id, created_ms, updated_ms)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (person_id, name) do nothing
+returning id
+"""
+_PUT = """
+update jobs set name = ?, person_id = ?, agent = ?, kind = ?, what = ?, runs_when = ?,
+    deliver_to = ?, missed = ?, missed_within_s = ?, quiet = ?, urgent = ?, set_by = ?, nag_s = ?,
+    max_runs = ?, expires_ms = ?, enabled = ?, next_slot = ?, next_ms = ?, run_id = ?, paused = ?,
+    not_before_ms = ?, failures = ?, updated_ms = ?
+where id = ?
+"""
+_ONE = f"{_JOBS} where id = ?"
+_ALL = f"{_JOBS} order by next_ms is null, next_ms, id"
+_OF = f"{_JOBS} where person_id = ? order by next_ms is null, next_ms, id"
+_DUE = f"""
+{_JOBS} where enabled and next_ms <= ? and not_before_ms <= ? order by next_ms, id limit ?
+"""
+_NEXT = """
+select min(max(next_ms, not_before_ms)) from jobs where enabled and next_ms is not null
+"""
+_REMOVE = "delete from jobs where id = ?"
+_TAKE = """
+insert into job_runs (job_id, slot, due_ms, state, run_id, note, late_s, taken_ms, ended_ms)
+select id, ?, ?, ?, ?, ?, ?, ?, ? from jobs where id = ?
+on conflict (job_id, slot) do nothing
+returning 1
+"""
+_SENT = "update job_runs set outbox_id = ? where job_id = ? and slot = ?"
+_ADVANCE = (
+    "update jobs set next_slot = ?, next_ms = ?, runs = runs + ?, updated_ms = ? where id = ?"
+)
+_END = """
+update job_runs set state = ?, result = coalesce(?, result),
+    note = case when ? <> '' then ? else note end, ended_ms = ?
+where job_id = ? and slot = ? and ended_ms is null
+"""
+_FAILED = """
+update jobs set failures = ?, not_before_ms = ?, paused = ?,
+    enabled = case when ? <> '' then 0 else enabled end, updated_ms = ?
+where id = ?
+"""
+_WORKED = "update jobs set failures = 0, not_before_ms = 0 where id = ? and failures > 0"
+_RUNS = """
+select job_id, slot, due_ms, state, taken_ms, run_id, result, note, late_s, ended_ms from job_runs
+"""
+_OPEN_RUNS = f"{_RUNS} where ended_ms is null order by taken_ms, job_id"
+_RUNS_OF = f"{_RUNS} where job_id = ? order by taken_ms desc, due_ms desc limit ?"
+
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""What a row that no version of ours wrote can lead to."""
+
+_OVER = frozenset({SlotState.TOLD, SlotState.SILENT, SlotState.FAILED, SlotState.SKIPPED})
+"""States in which nothing more comes of a slot."""
+
+
+class SqliteJobs:
+    """Implements `agent.scheduled.JobStore`. A row that cannot be read is never run, never dropped,
+    and takes no other with it (case SC-15)."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, job: NewJob, first: Due | None) -> Job | None:
+        """Keeps one; None when this person has one of this name."""
+        now_ms = self._database.now_ms()
+        values = (*_values(job), *_due_values(first), job.run_id or "", now_ms, now_ms)
+
+        def work(connection: sqlite3.Connection) -> tuple[Any, ...] | None:
+            made = connection.execute(_ADD, values).fetchone()
+            row: tuple[Any, ...] | None = made and connection.execute(_ONE, made).fetchone()
+            return row
+
+        row = await self._database.write(work)
+        return None if row is None else _job(row)
+
+    async def get(self, job_id: int) -> Job | None:
+        """One, whoever it belongs to; None also for one that cannot be read."""
+        row = await self._database.read(lambda c: c.execute(_ONE, (job_id,)).fetchone())
+        return None if row is None else _readable(row)
+
+    async def kept(self, person_id: PersonId | None = None) -> Sequence[Job]:
+        """All (of a person), by their next due time, those that are over last."""
+        rows = await self._rows(person_id)
+        return [job for row in rows if (job := _readable(row)) is not None]
+
+    async def broken(self) -> Sequence[BrokenJob]:
+        """Rows that cannot be read."""
+        return [one for row in await self._rows(None) if (one := _broken(row)) is not None]
+
+    async def put(self, job: Job) -> bool:
+        """Replaces what a job is and when; False when it is gone."""
+        values = (
+            *_values(job.new, enabled=job.enabled),
+            *_due_values(job.next),
+            *(job.new.run_id or "", job.paused, job.not_before_ms, job.failures),
+            *(self._database.now_ms(), job.id),
+        )
+        return await self._database.write(lambda c: c.execute(_PUT, values).rowcount > 0)
+
+    async def remove(self, job_id: int) -> bool:
+        """Drops one with its ledger; False when it is gone."""
+        return await self._database.write(lambda c: c.execute(_REMOVE, (job_id,)).rowcount > 0)
+
+    async def due(self, now_ms: int, *, limit: int) -> Sequence[Job]:
+        """Enabled jobs whose next due time has come, the earliest first."""
+        values = (now_ms, now_ms, max(limit, 0))
+        rows = await self._database.read(lambda c: c.execute(_DUE, values).fetchall())
+        return [job for row in rows if (job := _readable(row)) is not None]
+
+    async def next_ms(self) -> int | None:
+        """When the next one is due; None when none is."""
+        (found,) = await self._database.read(lambda c: c.execute(_NEXT).fetchone())
+        return None if found is None else int(found)
+
+    async def take(self, taking: Taking) -> Taken | None:
+        """Takes a due time; None when it was taken before: the job's next due time is set all the
+        same, so that a slot whose taker died does not come again for ever."""
+        now_ms = self._database.now_ms()
+        is_over = taking.state in _OVER
+        row = (
+            *(taking.due.slot, taking.due.at_ms, taking.state),
+            *("" if taking.run is None else taking.run.run_id, storable(taking.note)),
+            *(taking.late_s, now_ms, now_ms if is_over else None, taking.job_id),
+        )
+        submitted = None if taking.run is None else submission(taking.run, now_ms=now_ms)
+
+        def work(connection: sqlite3.Connection) -> Taken | None:
+            is_ours = connection.execute(_TAKE, row).fetchone() is not None
+            ran = int(is_ours and taking.state is not SlotState.SKIPPED)
+            next_one = _due_values(taking.next)
+            connection.execute(_ADVANCE, (*next_one, ran, now_ms, taking.job_id))
+            if not is_ours:
+                return None
+            outbox_id = None
+            if taking.message is not None:
+                outbox_id = add_message(connection, taking.message, now_ms=now_ms)
+                connection.execute(_SENT, (outbox_id, taking.job_id, taking.due.slot))
+            run = submitted.store(connection) if submitted is not None else None
+            return Taken(outbox_id=outbox_id, run=run)
+
+        return await self._database.write(work)
+
+    async def end(
+        self, job_id: int, slot: str, state: SlotState, *, result: str | None = None, note: str = ""
+    ) -> bool:
+        """Writes what became of a slot that is not over; False when it is over, or unknown."""
+        told = storable(note)
+        ended_ms = self._database.now_ms() if state in _OVER else None
+        text = None if result is None else storable(result)
+        values = (state, text, told, told, ended_ms, job_id, slot)
+        return await self._database.write(lambda c: c.execute(_END, values).rowcount > 0)
+
+    async def failed(self, job_id: int, *, failures: int, not_before_ms: int, paused: str) -> None:
+        """Writes that it failed so many times in a row; `paused` stops it."""
+        why = storable(paused)
+        values = (failures, not_before_ms, why, why, self._database.now_ms(), job_id)
+        await self._database.write(lambda c: c.execute(_FAILED, values).rowcount)
+
+    async def worked(self, job_id: int) -> None:
+        """Its failures are over."""
+        await self._database.write(lambda c: c.execute(_WORKED, (job_id,)).rowcount)
+
+    async def open_runs(self) -> Sequence[JobRun]:
+        """Slots that were taken and are not over, the oldest first."""
+        rows = await self._database.read(lambda c: c.execute(_OPEN_RUNS).fetchall())
+        return [_job_run(row) for row in rows]
+
+    async def runs(self, job_id: int, *, limit: int) -> Sequence[JobRun]:
+        """The newest slots of a job first."""
+        values = (job_id, max(limit, 0))
+        rows = await self._database.read(lambda c: c.execute(_RUNS_OF, values).fetchall())
+        return [_job_run(row) for row in rows]
+
+    async def _rows(self, person_id: PersonId | None) -> list[tuple[Any, ...]]:
+        if person_id is None:
+            return await self._database.read(lambda c: c.execute(_ALL).fetchall())
+        return await self._database.read(lambda c: c.execute(_OF, (person_id,)).fetchall())
+
+
+# --- rows --------------------------------------------------------------------------------------
+
+
+def _values(job: NewJob, *, enabled: bool | None = None) -> tuple[object, ...]:
+    """From the name to `enabled`, in the order of the table."""
+    what = {
+        "text": job.what.text,
+        "skill": job.what.skill,
+        "tool": job.what.tool,
+        "arguments": job.what.arguments,
+    }
+    return (
+        *(storable(job.name), job.person_id, job.agent, job.kind, dump(what)),
+        *(dump(jobs.to_json(job.when)), job.deliver_to, job.missed, job.missed_within_s),
+        *(job.quiet, job.urgent, job.set_by, job.nag_s, job.max_runs, job.expires_ms),
+        job.enabled if enabled is None else enabled,
+    )
+
+
+def _due_values(due: Due | None) -> tuple[str | None, int | None]:
+    return (None, None) if due is None else (due.slot, due.at_ms)
+
+
+def _readable(row: tuple[Any, ...]) -> Job | None:
+    try:
+        return _job(row)
+    except _UNREADABLE as error:
+        log.error("job.unreadable", job=row[0], why=str(error)[:200])
+        return None
+
+
+def _broken(row: tuple[Any, ...]) -> BrokenJob | None:
+    try:
+        _job(row)
+    except _UNREADABLE as error:
+        why = f"{type(error).__name__}: {error}"[:200]
+        return BrokenJob(id=row[0], name=row[1], person_id=PersonId(row[2]), why=why)
+    return None
+
+
+def _job(row: tuple[Any, ...]) -> Job:
+    """Raises ValueError, KeyError and TypeError for a row that no version of ours wrote."""
+    job_id, name, person_id, agent, kind, what, when, deliver_to, missed, within = row[:10]
+    quiet, urgent, set_by, nag_s, max_runs, expires_ms, enabled, paused, slot, next_ms = row[10:20]
+    not_before_ms, failures, runs, run_id, created_ms = row[20:]
+    new = NewJob(
+        name=name,
+        person_id=PersonId(person_id),
+        kind=JobKind(kind),
+        what=What(**json.loads(what)),
+        when=jobs.from_json(json.loads(when)),
+        deliver_to=deliver_to,
+        agent=agent,
+        missed=Missed(missed),
+        missed_within_s=within,
+        quiet=WhenQuiet(quiet),
+        urgent=bool(urgent),
+        set_by=SetBy(set_by),
+        nag_s=nag_s,
+        max_runs=max_runs,
+        expires_ms=expires_ms,
+        enabled=bool(enabled),
+        run_id=RunId(run_id) if run_id else None,
+    )
+    return Job(
+        id=job_id,
+        new=new,
+        next=None if slot is None else Due(slot=slot, at_ms=next_ms),
+        enabled=bool(enabled),
+        paused=paused,
+        not_before_ms=not_before_ms,
+        failures=failures,
+        runs=runs,
+        created_ms=created_ms,
+    )
+
+
+def _job_run(row: tuple[Any, ...]) -> JobRun:
+    job_id, slot, due_ms, state, taken_ms, run_id, result, note, late_s, ended_ms = row
+    return JobRun(
+        job_id=job_id,
+        due=Due(slot=slot, at_ms=due_ms),
+        state=SlotState(state),
+        taken_ms=taken_ms,
+        run_id=RunId(run_id) if run_id else None,
+        result=result,
+        note=note,
+        late_s=late_s,
+        ended_ms=ended_ms,
+    )

@@ -1,0 +1,131 @@
+"""What the tests of jobs share: a real store, kinds that keep what they are asked."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from agent.errors import AssistantError
+from agent.jobs import At, Cron, When
+from agent.messages import PersonId, RunId
+from agent.ports import NewRun
+from agent.scheduled import Due, Job, JobKind, NewJob, SlotState, Taken, Taking, What
+from agent.stored import NewMessage
+from memory.database import Database
+from memory.jobs import SqliteJobs
+from scheduler.timetable import Hears, MissedRun, Timetable, first_due
+from tests.fakes import FixedClock
+
+LANE = "telegram:5"
+
+
+def job(
+    name: str = "tea",
+    *,
+    when: When | None = None,
+    kind: JobKind = JobKind.MESSAGE,
+    person: str = "p1",
+    **more: object,
+) -> NewJob:
+    made = NewJob(
+        name=name,
+        person_id=PersonId(person),
+        kind=kind,
+        what=What(text=name),
+        when=when or Cron(expression="0 9 * * *", zone="UTC"),
+        deliver_to=LANE,
+    )
+    return _with(made, more)
+
+
+def _with(made: NewJob, more: dict[str, object]) -> NewJob:
+    for name, value in more.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+def at(moment: datetime) -> At:
+    return At(moment=moment, zone="UTC")
+
+
+@dataclass(slots=True)
+class KeptKind:
+    """Implements Kind: makes a message (or a turn), and fails for jobs in `broken`."""
+
+    makes_turn: bool = False
+    broken: dict[str, Exception] = field(default_factory=dict)
+    asked: list[tuple[str, str, int]] = field(default_factory=list)
+
+    async def __call__(self, job: Job, due: Due, *, late_s: int) -> Taking:
+        self.asked.append((job.new.name, due.slot, late_s))
+        if (error := self.broken.get(job.new.name)) is not None:
+            raise error
+        if self.makes_turn:
+            run_id = RunId(f"{job.key}:{due.slot}")
+            run = NewRun(run_id=run_id, lane=f"job:{job.id}", by=job.new.person_id, payload={})
+            return Taking(job_id=job.id, due=due, next=None, state=SlotState.TAKEN, run=run)
+        late = f" (late by {late_s} s)" if late_s > 60 else ""
+        message = NewMessage(lane=job.new.deliver_to, text=f"{job.new.what.text}{late}")
+        return Taking(job_id=job.id, due=due, next=None, state=SlotState.TOLD, message=message)
+
+
+class Office:
+    """A timetable over a real store. May be opened again, as after a restart."""
+
+    store: SqliteJobs
+    timetable: Timetable
+
+    def __init__(self, path: Path, *, start: datetime | None = None) -> None:
+        self.path = path / "hearthbot.db"
+        self.clock = FixedClock(start) if start is not None else FixedClock()
+        self.kind = KeptKind()
+        self.taken: list[str] = []
+        self.missed: list[tuple[str, tuple[MissedRun, ...]]] = []
+        self.failed: list[tuple[str, str]] = []
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Office]:
+        async with Database.open(self.path, clock=self.clock) as database:
+            self.store = SqliteJobs(database)
+            hears = Hears(taken=self._taken, missed=self._missed, failed=self._failed)
+            kinds = dict.fromkeys(JobKind, self.kind)
+            self.timetable = Timetable(self.store, kinds, hears, clock=self.clock)
+            yield self
+
+    async def add(self, new: NewJob) -> Job:
+        made = await self.store.add(new, first_due(new.when, after=self.clock.now()))
+        assert made is not None
+        return made
+
+    async def to(self, moment: datetime) -> int:
+        """Moves the clock there, and looks."""
+        self.clock.move((moment - self.clock.now()).total_seconds())
+        return await self.timetable.look()
+
+    def texts(self) -> list[str]:
+        """What was sent, in order."""
+        with closing(sqlite3.connect(self.path)) as connection:
+            return [row[0] for row in connection.execute("select text from outbox order by id")]
+
+    def slots(self) -> list[tuple[str, str]]:
+        """The ledger, in order of its rows: slot and state."""
+        with closing(sqlite3.connect(self.path)) as connection:
+            sql = "select slot, state from job_runs order by rowid"
+            return [tuple(row) for row in connection.execute(sql)]
+
+    def _taken(self, job: Job, taken: Taken) -> None:
+        self.taken.append(job.new.name)
+
+    async def _missed(self, person_id: PersonId, runs: tuple[MissedRun, ...]) -> None:
+        self.missed.append((person_id, runs))
+
+    async def _failed(self, job: Job, due: Due, why: str) -> None:
+        self.failed.append((job.new.name, why))
+
+
+class Broken(AssistantError):
+    """A job that cannot be prepared."""

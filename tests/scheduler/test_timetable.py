@@ -1,0 +1,354 @@
+"""Each due time is taken once, at its time or by its rule, whatever restarts and clocks do."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from agent.errors import StorageFull
+from agent.jobs import Cron, Every, Unit
+from agent.scheduled import Due, JobKind, Missed, SlotState, Taken, Taking
+from bot.clock import SystemClock
+from memory.database import Database
+from memory.jobs import SqliteJobs
+from scheduler.timetable import Hears, Timetable, first_due
+from tests.scheduler.jobs_kit import Broken, KeptKind, Office, at, job
+
+MORNING = datetime(2026, 6, 1, 6, 0, tzinfo=UTC)
+NINE = MORNING.replace(hour=9)
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Office:
+    return Office(tmp_path, start=MORNING)
+
+
+async def test_a_due_time_is_taken_once_and_the_next_one_is_set(office: Office) -> None:
+    async with office.opened():
+        made = await office.add(job("tea"))
+
+        assert await office.to(NINE - timedelta(seconds=1)) == 0
+        assert await office.to(NINE) == 1
+        assert await office.to(NINE + timedelta(seconds=30)) == 0
+
+        stands = await office.store.get(made.id)
+        assert stands is not None
+        assert stands.next == Due(slot="2026-06-02T09:00", at_ms=_ms(NINE + DAY))
+        assert (stands.runs, office.taken, office.texts()) == (1, ["tea"], ["tea"])
+
+
+async def test_a_job_that_runs_once_is_over_then(office: Office) -> None:
+    async with office.opened():
+        made = await office.add(job("call", when=at(NINE)))
+        await office.to(NINE)
+
+        stands = await office.store.get(made.id)
+        assert stands is not None
+        assert stands.next is None
+        assert await office.store.next_ms() is None
+        assert await office.to(NINE + 30 * DAY) == 0
+
+
+@pytest.mark.case("SC-13")
+async def test_a_restart_neither_runs_a_job_early_nor_again(office: Office) -> None:
+    chance = random.Random(13)
+    moments = sorted(MORNING + timedelta(seconds=chance.randrange(86_400)) for _ in range(20))
+    async with office.opened():
+        await office.add(job("tea"))
+    for moment in [*moments, NINE + timedelta(seconds=20)]:
+        async with office.opened():
+            if moment > office.clock.now():
+                await office.to(moment)
+            else:
+                await office.timetable.look()
+
+    assert office.slots() == [("2026-06-01T09:00", "told")]
+
+
+@pytest.mark.case("SC-07")
+async def test_a_reminder_that_was_late_for_two_seconds_is_on_time(office: Office) -> None:
+    async with office.opened():
+        await office.add(job("tea", when=at(NINE)))
+        await office.to(NINE + timedelta(seconds=2.5))
+        await office.add(job("bread", when=at(NINE + timedelta(seconds=10))))
+        await office.to(NINE + timedelta(seconds=100))
+
+    assert office.texts() == ["tea", "bread (late by 90 s)"]
+    assert office.missed[0][1][0].done is SlotState.TAKEN
+
+
+@pytest.mark.parametrize(
+    ("rule", "slots"),
+    [
+        (Missed.SKIP, [("2026-06-04T09:00", "skipped")]),
+        (Missed.ONCE, [("2026-06-04T09:00", "told")]),
+        (Missed.ASK, [("2026-06-04T09:00", "asked")]),
+        (
+            Missed.ALL,
+            [(f"2026-06-0{day}T09:00", "told") for day in (1, 2, 3, 4)],
+        ),
+    ],
+)
+async def test_what_was_missed_is_made_up_for_by_the_rule_of_the_job(
+    office: Office, rule: Missed, slots: list[tuple[str, str]]
+) -> None:
+    async with office.opened():
+        await office.add(job("tea", missed=rule))
+    async with office.opened():
+        await office.to(NINE + 3 * DAY + timedelta(hours=2))
+        await office.to(NINE + 4 * DAY)
+
+        ((person, (missed,)),) = office.missed
+        assert (person, missed.count, missed.first.slot, missed.last.slot) == (
+            "p1",
+            4,
+            "2026-06-01T09:00",
+            "2026-06-04T09:00",
+        )
+    assert office.slots() == [*slots, ("2026-06-05T09:00", "told")]
+
+
+async def test_what_is_too_old_is_not_made_up_for(office: Office) -> None:
+    async with office.opened():
+        await office.add(job("tea", missed_within_s=12 * 3600))
+        await office.to(NINE + timedelta(hours=11))
+        await office.to(NINE + DAY + timedelta(hours=13))
+
+    assert office.slots() == [("2026-06-01T09:00", "told"), ("2026-06-02T09:00", "skipped")]
+
+
+@pytest.mark.parametrize("jump", [timedelta(hours=-2), timedelta(hours=2), timedelta(days=3)])
+async def test_a_clock_that_jumps_runs_no_slot_twice_and_loses_none(
+    office: Office, jump: timedelta
+) -> None:
+    async with office.opened():
+        await office.add(
+            job("tick", when=Cron(expression="*/30 * * * *", zone="UTC"), missed=Missed.ALL)
+        )
+        await office.to(NINE)
+        office.clock.move(jump.total_seconds())
+        await office.timetable.look()
+        end = NINE + timedelta(hours=5)
+        while office.clock.now() < end:
+            await office.to(office.clock.now() + timedelta(minutes=10))
+
+    slots = [slot for slot, _ in office.slots()]
+    assert len(slots) == len(set(slots))
+    if jump < timedelta(days=1):
+        wanted = [NINE + timedelta(minutes=30 * n) for n in range(-5, 11)]
+        assert [f"{one:%Y-%m-%dT%H:%M}" for one in wanted] == sorted(slots)
+
+
+@pytest.mark.case("SC-01")
+async def test_the_night_the_clocks_go_back_has_one_run(tmp_path: Path) -> None:
+    office = Office(tmp_path, start=datetime(2026, 10, 24, 12, 0, tzinfo=UTC))
+    async with office.opened():
+        await office.add(job("x", when=Cron(expression="30 2 * * *", zone="Europe/Berlin")))
+        ran = await _ran(office, until=datetime(2026, 10, 26, 12, 0, tzinfo=UTC))
+
+    assert ran == ["2026-10-25T00:30", "2026-10-26T01:30"]
+
+
+@pytest.mark.case("SC-03")
+async def test_the_night_the_clocks_go_forward_has_one_run_right_after_the_gap(
+    tmp_path: Path,
+) -> None:
+    office = Office(tmp_path, start=datetime(2026, 3, 28, 12, 0, tzinfo=UTC))
+    async with office.opened():
+        await office.add(job("x", when=Cron(expression="30 2 * * *", zone="Europe/Berlin")))
+        ran = await _ran(office, until=datetime(2026, 3, 30, 12, 0, tzinfo=UTC))
+
+    assert ran == ["2026-03-29T01:00", "2026-03-30T00:30"]
+
+
+@pytest.mark.case("SC-05")
+async def test_monday_to_friday_begins_on_monday(tmp_path: Path) -> None:
+    office = Office(tmp_path, start=datetime(2026, 6, 5, 12, 0, tzinfo=UTC))
+    async with office.opened():
+        await office.add(job("x", when=Cron(expression="0 9 * * 1-5", zone="UTC")))
+        ran = await _ran(office, until=datetime(2026, 6, 9, 12, 0, tzinfo=UTC), step_min=60)
+
+    assert ran == ["2026-06-08T09:00", "2026-06-09T09:00"]
+
+
+async def test_a_job_has_so_many_runs_and_an_end(office: Office) -> None:
+    hourly = Every(count=1, unit=Unit.HOUR, start=NINE, zone="UTC")
+    async with office.opened():
+        await office.add(job("three", when=hourly, max_runs=3))
+        await office.add(job("noon", when=hourly, expires_ms=_ms(MORNING.replace(hour=12))))
+        for hour in range(9, 16):
+            await office.to(MORNING.replace(hour=hour))
+
+    assert office.texts() == ["three", "noon"] * 3
+
+
+@pytest.mark.case("SC-15")
+async def test_a_broken_row_is_listed_and_takes_no_other_with_it(office: Office) -> None:
+    async with office.opened():
+        for name in ("null", "of later", "no zone", "good"):
+            await office.add(job(name))
+    with closing(sqlite3.connect(office.path)) as connection, connection:
+        connection.execute("update jobs set runs_when = 'null' where name = 'null'")
+        newer = '{"text": "x", "colour": "red"}'
+        connection.execute("update jobs set what = ? where name = 'of later'", (newer,))
+        gone = '{"kind": "cron", "cron": "0 9 * * *", "zone": "Mars/Olympus"}'
+        connection.execute("update jobs set runs_when = ? where name = 'no zone'", (gone,))
+
+    async with office.opened():
+        await office.to(NINE)
+        await office.to(NINE + DAY)
+
+        broken = await office.store.broken()
+        stopped = [one for one in await office.store.kept() if one.paused]
+
+    assert [one.name for one in broken] == ["null", "of later"]
+    assert [one.new.name for one in stopped] == ["no zone"]
+    assert "Mars/Olympus" in stopped[0].paused
+    assert office.texts() == ["good", "good"]
+
+
+@pytest.mark.parametrize("error", [Broken("the skill is gone"), ZeroDivisionError("odd")])
+async def test_a_job_that_cannot_be_prepared_is_told_and_comes_again_at_its_next_time(
+    office: Office, error: Exception
+) -> None:
+    office.kind.broken["bad"] = error
+    async with office.opened():
+        await office.add(job("bad"))
+        await office.add(job("good"))
+        await office.to(NINE)
+
+        assert [name for name, _ in office.failed] == ["bad"]
+        assert "odd" not in office.failed[0][1]
+        office.kind.broken.clear()
+        await office.to(NINE + DAY)
+
+    assert office.texts() == ["good", "bad", "good"]
+
+
+async def test_two_timetables_on_one_file_by_mistake_run_no_slot_twice(office: Office) -> None:
+    async with office.opened():
+        for number in range(30):
+            await office.add(job(f"j{number}"))
+        async with Database.open(office.path, clock=office.clock) as other:
+            hears = Hears(taken=office._taken, missed=office._missed, failed=office._failed)
+            kinds = dict.fromkeys(office.timetable._kinds, KeptKind())
+            twin = Timetable(SqliteJobs(other), kinds, hears, clock=office.clock)
+            office.clock.move((NINE - office.clock.now()).total_seconds())
+
+            await asyncio.gather(office.timetable.look(), twin.look())
+
+    assert sorted(office.texts()) == sorted(f"j{number}" for number in range(30))
+
+
+async def test_a_turn_is_submitted_with_its_slot(office: Office) -> None:
+    office.kind.makes_turn = True
+    async with office.opened():
+        made = await office.add(job("look"))
+        await office.to(NINE)
+
+        (run,) = await office.store.open_runs()
+        assert (run.run_id, run.state) == ("j1:2026-06-01T09:00", SlotState.TAKEN)
+        assert await office.store.end(made.id, run.due.slot, SlotState.SILENT, note="nothing")
+        assert not await office.store.end(made.id, run.due.slot, SlotState.TOLD)
+        assert await office.store.open_runs() == []
+
+
+async def test_a_job_is_run_now_beside_its_times(office: Office) -> None:
+    async with office.opened():
+        made = await office.add(job("tea"))
+        await office.timetable.run_now(made)
+        await office.to(NINE)
+
+    assert office.texts() == ["tea", "tea"]
+
+
+async def test_after_failures_a_job_waits_and_in_the_end_stands_still(office: Office) -> None:
+    async with office.opened():
+        made = await office.add(job("x", when=Cron(expression="* * * * *", zone="UTC")))
+        await office.to(MORNING + timedelta(minutes=1))
+        until = MORNING + timedelta(minutes=10)
+        await office.store.failed(made.id, failures=1, not_before_ms=_ms(until), paused="")
+
+        assert await office.to(until - timedelta(seconds=1)) == 0
+        assert await office.store.next_ms() == _ms(until)
+        assert await office.to(until) == 1
+        await office.store.failed(made.id, failures=5, not_before_ms=0, paused="failed 5 times")
+        assert await office.to(until + DAY) == 0
+
+
+class _FullOnce(SqliteJobs):
+    """Its disk is full at the first taking."""
+
+    is_full = True
+
+    async def take(self, taking: Taking) -> Taken | None:
+        if self.is_full:
+            self.is_full = False
+            raise StorageFull("the disk is full")
+        return await super().take(taking)
+
+
+async def test_trouble_with_the_storage_leaves_a_due_time_for_the_next_look(
+    office: Office,
+) -> None:
+    async with office.opened(), Database.open(office.path, clock=office.clock) as database:
+        await office.add(job("tea", when=at(NINE)))
+        hears = Hears(taken=office._taken, missed=office._missed, failed=office._failed)
+        timetable = Timetable(
+            _FullOnce(database), office.timetable._kinds, hears, clock=office.clock
+        )
+        office.clock.move((NINE - office.clock.now()).total_seconds())
+        with pytest.raises(StorageFull):
+            await timetable.look()
+        await timetable.look()
+
+    assert office.texts() == ["tea"]
+
+
+async def test_the_alarm_rings_by_itself_also_for_what_was_added_later(tmp_path: Path) -> None:
+    clock = SystemClock()
+    rang = asyncio.Event()
+    async with Database.open(tmp_path / "hearthbot.db", clock=clock) as database:
+        store = SqliteJobs(database)
+
+        async def nobody(*args: object) -> None:
+            pass
+
+        hears = Hears(taken=lambda job, taken: rang.set(), missed=nobody, failed=nobody)
+        kinds = dict.fromkeys(JobKind, KeptKind())
+        async with Timetable(store, kinds, hears, clock=clock) as timetable:
+            soon = job("tea", when=at(clock.now() + timedelta(milliseconds=50)))
+            await store.add(soon, first_due(soon.when, after=clock.now()))
+            await timetable.changed()
+            async with asyncio.timeout(20):
+                await rang.wait()
+
+
+async def _ran(office: Office, *, until: datetime, step_min: int = 10) -> list[str]:
+    """The moments in UTC at which something ran."""
+    ran: list[str] = []
+    while office.clock.now() < until:
+        for _ in range(await office.to(office.clock.now() + timedelta(minutes=step_min))):
+            ran.append(f"{office.clock.now():%Y-%m-%dT%H:%M}")
+    return ran
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
+def test_the_first_due_time_is_found_in_the_zone_of_the_job() -> None:
+    when = Cron(expression="0 9 * * *", zone="America/New_York")
+    noon = datetime(2026, 6, 1, 12, 0, tzinfo=ZoneInfo("America/New_York"))
+
+    assert first_due(when, after=noon) == Due(
+        slot="2026-06-02T09:00", at_ms=_ms(datetime(2026, 6, 2, 13, 0, tzinfo=UTC))
+    )
