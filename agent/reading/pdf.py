@@ -53,7 +53,7 @@ def pdf_text(content: bytes, *, chars_max: int) -> Decoded:
 
 def _pages(content: bytes) -> Sequence[PageObject]:
     from pypdf import PdfReader
-    from pypdf.errors import DependencyError, PyPdfError
+    from pypdf.errors import DependencyError, LimitReachedError, PyPdfError
 
     try:
         reader = PdfReader(BytesIO(content))
@@ -62,6 +62,8 @@ def _pages(content: bytes) -> Sequence[PageObject]:
         pages = [] if locked else list(islice(reader.pages, PAGES_MAX + 1))
     except DependencyError as error:
         raise DocumentWrong("is encrypted in a way that cannot be read here") from error
+    except LimitReachedError as error:
+        raise DocumentWrong("holds more than is read of one file: save a part of it") from error
     except PyPdfError as error:
         raise DocumentWrong("is damaged, and cannot be read as a PDF") from error
     if locked:

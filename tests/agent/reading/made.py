@@ -11,11 +11,12 @@ W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 MC = "http://schemas.openxmlformats.org/markup-compatibility/2006"
 
 
-def pdf(*pages: str, packed: bytes | None = None) -> bytes:
-    """A PDF whose pages hold these lines of text; or one page with a stream packed already."""
+def pdf(*pages: str, packed: bytes | None = None, times: int = 1) -> bytes:
+    """A PDF whose pages hold these lines of text, named so many times; or one page with a stream
+    packed already."""
     streams = [_drawn(page) for page in pages] if packed is None else [packed]
     filter_ = b"" if packed is None else b" /Filter /FlateDecode"
-    kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(len(streams)))
+    kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(len(streams)) for _ in range(times))
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
         f"<< /Type /Pages /Kids [{kids}] /Count {len(streams)} >>".encode(),

@@ -13,8 +13,6 @@ from agent.errors import DocumentWrong
 from agent.reading.files import BYTES_MAX, FileReader, FileText, NoRoom, file_text
 from tests.agent.reading import made
 
-NESTED_PAGES = 1_000_000
-
 
 def children() -> set[str]:
     me = os.getpid()
@@ -76,10 +74,9 @@ async def test_a_process_that_dies_or_answers_too_much_is_said_as_a_damaged_file
 
 async def test_a_pdf_of_a_million_pages_ends_in_a_sentence() -> None:
     """All of them are one page, named again and again: 6 MB."""
-    kids = b"4 0 R " * NESTED_PAGES
-    many = made.pdf("x").replace(b"/Kids [4 0 R]", b"/Kids [" + kids + b"]")
+    many = made.pdf("x", times=1_000_000)
 
-    with pytest.raises(DocumentWrong, match=r"pages|too much time or memory"):
+    with pytest.raises(DocumentWrong, match="save a part of it"):
         await FileReader().read("many.pdf", many)
 
 
