@@ -229,8 +229,11 @@ class Asking:
         return looks_unhelpful(visible(reply), *lists, message=message)
 
     async def _history(self, turn: TurnInput, question: Json) -> tuple[list[Entry], Json]:
-        """The newest whole turns of the history, in the share that is asked for."""
-        upto, since = question["upto"], question["sent_from"] or 0
+        """The newest whole turns of the history, in the share that is asked for.
+
+        It begins where the turn's `begin` said, also when a compaction moved its start meanwhile.
+        """
+        upto, since = question["upto"], question["since"]
         history = await self._conversations.history(turn.conversation, upto=upto)
         stored = [one for one in history.entries if one.id >= since]
         short = question["shortened_to"]

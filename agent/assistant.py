@@ -259,7 +259,7 @@ class _Closing:
             reply=reply,
             notes_taken=tuple(number for number, _ in begun.notes) if begun else (),
             sent_from=self._sent_from(),
-            shortened_to=begun.shortened_to if begun else 0,
+            shortened_to=max(self.log.shortened_to, begun.shortened_to if begun else 0),
             owner_notice=owner_notice,
             used=begun.facts() if begun else (),
         )

@@ -10,8 +10,14 @@ from agent.budget import Budget
 from agent.charging import charge_of
 from agent.choosing import Choosing
 from agent.gathering import Gathered, Gathering, Occasion
-from agent.history import estimate_tokens, shorten_before, shortening_step, window
-from agent.messages import TurnInput
+from agent.history import (
+    estimate_tokens,
+    shorten_before,
+    shortening_step,
+    since_compaction,
+    window,
+)
+from agent.messages import Role, TurnInput
 from agent.models.counting import TokenCounter
 from agent.ports import (
     Conversations,
@@ -24,6 +30,7 @@ from agent.ports import (
 )
 from agent.prefix import Part, entry_parts, part_of, tools_part
 from agent.prompt import Placement, Prompt, assemble, demo_prompt
+from agent.remembering import Compaction, CompactionWanted, Compactor
 from agent.request import ModelTraits, PromptLayer, Stability, ToolSpec
 from agent.scene import PromptKind
 from agent.spending import Level
@@ -38,6 +45,9 @@ WINDOW_SHARE_MAX = 0.6
 """Share of a model's window that history may take, and as much for the prompt (SPEC §5)."""
 
 FITTING_TRIES = 3
+
+OVERFLOW_TOKENS_MIN = 1_000
+"""Of a history that is summed up because a request was too large: a smaller one is not to blame."""
 
 RESULT_WINDOW_SHARE = 2
 """A tool result has at most half as many characters as the model's window has tokens, so that one
@@ -64,8 +74,9 @@ class Plan:
     """What would be sent for an occasion, and of what it is made. Nothing is stored by making one.
 
     `model` is whom it is made for. `sent` is the history that goes along, `parts` those of the
-    system message for the guard; `sent_from` is set when the window moves, `shortened_to` says
-    from where old results are whole.
+    system message for the guard; `sent_from` is set when its start moves, `shortened_to` says
+    from where old results are whole. `history_max` is how many tokens of history there was room
+    for, where not all of it was.
     """
 
     model: InUse
@@ -78,6 +89,12 @@ class Plan:
     tools: tuple[ToolSpec, ...]
     selection: Selection
     tokens: Tokens
+    history_max: int | None = None
+
+    @property
+    def since(self) -> int:
+        """The id of the first entry that goes along; past the last one where none does."""
+        return self.sent[0].id if self.sent else (self.sent_from or 0)
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -142,7 +159,10 @@ class Beginning:
         *,
         options: PromptOptions,
         budget: Budget | None = None,
+        compactor: Compactor | None = None,
     ) -> None:
+        """Without a `compactor` nobody else keeps the history small: then it is cut here at the
+        limits of messages and tokens too, and not only where it does not fit the model."""
         self._conversations = conversations
         self._gathering = gathering
         self._toolbox = toolbox
@@ -150,16 +170,47 @@ class Beginning:
         self._models = models
         self._options = options
         self._budget = budget
+        self._compactor = compactor
         self._told_missing: set[str] = set()
 
     async def __call__(self, ctx: TurnContext, payload: Json) -> Json:
-        """The output is read back by `agent.rounds.Begun`, and by whoever looks back (`Traces`)."""
+        """The output is read back by `agent.rounds.Begun`, and by whoever looks back (`Traces`).
+
+        With `overflow` in the payload what was sent turned out to be too large. What does not fit
+        is summed up before any of it is cut off.
+        """
         turn = TurnInput.from_json(payload)
-        plan = await self.plan(await self._occasion(turn), is_lean=await self._is_lean(ctx, turn))
+        occasion, is_lean = await self._occasion(turn), await self._is_lean(ctx, turn)
+        plan = await self.plan(occasion, is_lean=is_lean)
+        tokens_max = plan.history_max
+        if payload.get("overflow") and plan.tokens.history >= OVERFLOW_TOKENS_MIN:
+            tokens_max = plan.tokens.history // 2
+        compacted = None
+        if tokens_max is not None:
+            compacted = await self._compacted(occasion.turn, max(1, tokens_max))
+        if compacted is not None:
+            plan = await self.plan(occasion, is_lean=is_lean)
         await self._conversations.keep_text(plan.prompt.digest, plan.prompt.system)
         self._choosing.remember(plan.gathered.scene.turn, plan.selection)
         self._warn_of_missing(plan)
-        return _as_json(plan)
+        can_compact = self._compactor is not None and compacted is None and bool(plan.sent)
+        return _as_json(plan) | {"compacts": can_compact and not plan.model.traits.demo}
+
+    async def _compacted(self, turn: TurnInput, tokens_max: int) -> Compaction | None:
+        """Sums up the history now, so that no more than so many tokens of it are sent."""
+        if self._compactor is None:
+            return None
+        return await self._compactor.compact(
+            CompactionWanted(
+                conversation=turn.conversation,
+                lane=turn.message.address.key,
+                person_id=turn.person_id,
+                is_owner=turn.role is Role.OWNER,
+                time_zone=turn.time_zone,
+                forced=True,
+                tokens_max=tokens_max,
+            )
+        )
 
     async def _is_lean(self, ctx: TurnContext, turn: TurnInput) -> bool:
         """Whether a budget is so near its end that the prompt has to be a small one."""
@@ -179,12 +230,15 @@ class Beginning:
     async def plan(self, occasion: Occasion, *, is_lean: bool = False) -> Plan:
         """What would be sent now. Raises StorageError."""
         model = await self._models.at(occasion.turn.message.address.key)
-        history = await self._conversations.history(occasion.turn.conversation)
-        gathered = await self._gathering.gather(occasion, history)
+        known = await self._conversations.history(occasion.turn.conversation)
+        history, start = since_compaction(known)
+        gathered = _told(await self._gathering.gather(occasion, history), history.compaction)
         if model.traits.demo:
-            return self._demo(model, gathered, history)
+            return self._demo(model, gathered, history, start)
         traits = model.traits
-        sent_from = self._window(history.entries, self._options.tokens_max, traits)
+        cut = self._window(history.entries, self._tokens_max(traits), traits)
+        history_max = None if cut is None else self._tokens_max(traits)
+        sent_from = start if cut is None else cut
         is_step = not history.entries or self._sent(history, sent_from)[1] != history.shortened_to
         selection = Selection()
         if traits.tools:
@@ -214,6 +268,7 @@ class Beginning:
             if not sent or prompt.tokens <= fits - around - history_tokens:
                 break
             left = fits - around - prompt.tokens
+            history_max = left if history_max is None else min(left, history_max)
             moved = self._window(history.entries, left, traits) if attempt == 0 else None
             # What does not even fit without layers gives way whole: the turn's words stay.
             past_all = history.entries[-1].id + 1
@@ -236,12 +291,14 @@ class Beginning:
                 room=room,
                 window=traits.window,
             ),
+            history_max=history_max,
         )
 
-    def _demo(self, model: InUse, gathered: Gathered, history: History) -> Plan:
-        """A demo model: a tiny prompt, and as much history as it bears."""
+    def _demo(self, model: InUse, gathered: Gathered, history: History, start: int | None) -> Plan:
+        """A demo model: a tiny prompt without a summary, and as much history as it bears."""
         prompt = demo_prompt(gathered.scene)
-        sent_from = self._window(history.entries, self._options.tokens_max, model.traits)
+        cut = self._window(history.entries, self._options.tokens_max, model.traits)
+        sent_from = start if cut is None else cut
         sent = tuple(one for one in history.entries if one.id >= (sent_from or 0))
         return Plan(
             model=model,
@@ -277,10 +334,15 @@ class Beginning:
     ) -> int | None:
         return window(
             entries,
-            messages_max=self._options.messages_max,
+            messages_max=2 * len(entries) if self._compactor else self._options.messages_max,
             tokens_max=min(tokens_max, int(traits.window * WINDOW_SHARE_MAX)),
             count=estimate_tokens,
         )
+
+    def _tokens_max(self, traits: ModelTraits) -> int:
+        """Of history. Where it is summed up behind the scenes, what fits is never cut here."""
+        share = int(traits.window * WINDOW_SHARE_MAX)
+        return share if self._compactor else min(self._options.tokens_max, share)
 
     def _room(self, traits: ModelTraits, free: int, said: int) -> int:
         """Tokens that system message and block may have, of what answer and tools leave `free`.
@@ -304,6 +366,15 @@ class Beginning:
             log.warning("prompt.tools_missing", tools=news)
 
 
+def _told(gathered: Gathered, compaction: Compaction | None) -> Gathered:
+    """With the summary of what is not sent any more."""
+    if compaction is None or not compaction.summary:
+        return gathered
+    scene = gathered.scene
+    recalled = replace(scene.recalled, summary=compaction.summary)
+    return replace(gathered, scene=replace(scene, recalled=recalled))
+
+
 def _as_json(plan: Plan) -> Json:
     prompt = plan.prompt
     return {
@@ -311,6 +382,7 @@ def _as_json(plan: Plan) -> Json:
         "model": plan.model.name,
         "answered_last": _answered_last(plan.history),
         "upto": plan.history.entries[-1].id if plan.history.entries else 0,
+        "since": plan.since,
         "sent_from": plan.sent_from,
         "shortened_to": plan.shortened_to,
         "notes": [list(note) for note in plan.history.notes],

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from agent.ports import StoredEntry
+from agent.ports import History, StoredEntry
 from agent.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
 
 MISSING = "No result was recorded for this call: it was interrupted, and may not have happened."
@@ -138,6 +138,56 @@ def window(
         first -= 1
     start = turns[first][0].id
     return start if start != stored[0].id else None
+
+
+def since_compaction(history: History) -> tuple[History, int | None]:
+    """What is left of a history since it was summed up, and the id from which on it is sent where
+    that is later than before: what was summed up counts from the next turn on (SPEC §10)."""
+    compaction = history.compaction
+    if compaction is None or not history.entries:
+        return history, None
+    start = compaction.sent_from
+    if history.entries[0].id >= start:
+        return history, None
+    return replace(history, entries=tuple(one for one in history.entries if one.id >= start)), start
+
+
+def tail_start(
+    stored: Sequence[StoredEntry],
+    *,
+    messages_max: int,
+    tokens_max: int,
+    exchanges_min: int,
+    count: Callable[[str], int],
+) -> int | None:
+    """The id from which on the newest turns stay word for word where what is before them is summed
+    up; one past the last if none stays, None without any.
+
+    As many whole turns as both limits allow, and `exchanges_min` turns in which somebody spoke
+    whatever their size.
+    """
+    if not stored:
+        return None
+    start = stored[-1].id + 1
+    messages = tokens = exchanges = 0
+    for turn in reversed(_turns(stored)):
+        size = _size(turn, count)
+        messages += size[0]
+        tokens += size[1]
+        if (messages > messages_max or tokens > tokens_max) and exchanges >= exchanges_min:
+            break
+        start = turn[0].id
+        exchanges += any(isinstance(one.entry, Said) for one in turn)
+    return start
+
+
+def sent_size(
+    stored: Sequence[StoredEntry], shortened_to: int, count: Callable[[str], int]
+) -> tuple[int, int]:
+    """Messages and tokens of what is sent, the tool results before this id shortened."""
+    entries = shorten_before(stored, shortened_to)
+    messages = sum(isinstance(entry, Said | Answered | ToolResult) for entry in entries)
+    return messages, sum(count(text_of(entry)) for entry in entries)
 
 
 def _turns(stored: Sequence[StoredEntry]) -> list[list[StoredEntry]]:

@@ -119,7 +119,9 @@ class Loop:
             stand_in = output.get("stand_in")
             log.stand_in = (stand_in[0], stand_in[1]) if stand_in else None
             if (error := output.get("error")) is not None:
-                if error["kind"] == "ContextTooLong" and _made_smaller(rounds, log, output):
+                if error["kind"] == "ContextTooLong" and await _made_smaller(
+                    Now(ctx=ctx, turn=turn, rounds=rounds, log=log), output
+                ):
                     continue
                 if error["kind"] == "MalformedCall" and (step := _down_the_ladder(rounds, log)):
                     offered = offered and step != "text"
@@ -177,7 +179,7 @@ class Loop:
             "turn": turn.to_json(),
             "system": begun.system,
             "upto": begun.upto,
-            "sent_from": begun.sent_from,
+            "since": begun.since,
             "entries": [to_json(entry) for entry in log.entries],
             "shown": log.reply(),
             "shortened_to": begun.shortened_to,
@@ -256,11 +258,37 @@ def _with_query(value: Any, query: str) -> Any:
             return value
 
 
-def _made_smaller(rounds: Rounds, log: Log, output: Json) -> bool:
+async def _summed_up(now: Now, output: Json) -> bool:
+    """Sums up the older history, once in a turn, before any of it is dropped (SPEC §8.5); False
+    when that makes nothing smaller.
+
+    The turn then begins anew on what is left: the block after its first words tells the summary.
+    """
+    rounds, log = now.rounds, now.log
+    begun = rounds.begun
+    if not begun.compacts or not output["turns_sent"]:
+        return False
+    rounds.begun = replace(begun, compacts=False)
+    payload = {**now.turn.to_json(), "overflow": True}
+    again = Begun.from_json(await now.ctx.step("begin", payload))
+    if again.since <= begun.since:
+        return False
+    # What was read on the way stays read: a summary may rest on it.
+    rounds.begun = replace(again, compacts=False, tainted=again.tainted or begun.tainted)
+    log.sent_from, log.shortened_to = again.since, again.shortened_to
+    if again.context:
+        _tell(log, again.context)
+    return True
+
+
+async def _made_smaller(now: Now, output: Json) -> bool:
     """Sees to it that the next request is smaller; False when nothing more may go.
 
     What is shortened here stays short: history keeps the turn as it was sent.
     """
+    if await _summed_up(now, output):
+        return True
+    rounds, log = now.rounds, now.log
     if output["turns_sent"] > 0 and rounds.shrinks + 1 < len(HISTORY_SHARES):
         rounds.shrinks += 1
         _tell_all(rounds.begun, log)
@@ -274,16 +302,20 @@ def _made_smaller(rounds: Rounds, log: Log, output: Json) -> bool:
 
 def _tell_all(begun: Begun, log: Log) -> None:
     """What the block spared stood in history that is gone now: it is told with all its layers."""
-    if not begun.whole_context:
-        return
+    if begun.whole_context:
+        _tell(log, begun.whole_context)
+
+
+def _tell(log: Log, context: str) -> None:
+    """This is the block of the turn from now on."""
     for position, entry in enumerate(log.entries):
         if isinstance(entry, Context):
-            log.entries[position] = Context(text=begun.whole_context)
+            log.entries[position] = Context(text=context)
             return
     # All of it was spared, so there was no block: it follows the words that began the turn.
     answers = (n for n, entry in enumerate(log.entries) if isinstance(entry, Answered))
     position = next(answers, len(log.entries))
-    log.entries.insert(position, Context(text=begun.whole_context))
+    log.entries.insert(position, Context(text=context))
 
 
 def _is_spent(turn: TurnInput, log: Log) -> bool:

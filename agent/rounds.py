@@ -28,7 +28,11 @@ INTERRUPTED = "Interrupted: the turn was ended before this call finished."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """What the `begin` step fixed: the rest of the turn builds on exactly this."""
+    """What the `begin` step fixed: the rest of the turn builds on exactly this.
+
+    History is sent from the id `since` up to `upto`, wherever its start moves meanwhile; `compacts`
+    says that it can be summed up where it turns out to be too large.
+    """
 
     upto: int
     sent_from: int | None
@@ -48,6 +52,8 @@ class Begun:
     cooler: float | None = None
     claims: bool = False
     result_chars: int = 0
+    since: int = 0
+    compacts: bool = False
 
     @classmethod
     def from_json(cls, data: Json) -> Begun:
@@ -71,6 +77,8 @@ class Begun:
             cooler=data.get("cooler"),
             claims=data.get("claims", False),
             result_chars=data.get("result_chars", 0),
+            since=data["since"] if "since" in data else data["sent_from"] or 0,
+            compacts=data.get("compacts", False),
         )
 
     def facts(self) -> tuple[int, ...]:
@@ -87,6 +95,8 @@ class Log:
     entries: list[Entry] = field(default_factory=list)
     sent_from: int | None = None
     """Where the history that was sent began, once not all of it fitted."""
+    shortened_to: int = 0
+    """Up to where its old tool results were sent shortened, once it was summed up on the way."""
     stand_in: tuple[str, str] | None = None
     """The model that gave the last answer, and the usual one, where they differ."""
     for_owner: list[str] = field(default_factory=list)
