@@ -1,0 +1,182 @@
+"""On which days a repetition is due: of a week, a month or a year."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agent.jobs import Unit
+from scheduler.words.answers import Answer, Question, Refusal
+from scheduler.words.pieces import (
+    Clock,
+    Clocks,
+    Date,
+    Day,
+    Edge,
+    Except,
+    From,
+    Nth,
+    OfMonth,
+    Part,
+    Piece,
+    Scope,
+    Step,
+    Times,
+    Until,
+    Weekday,
+    Weekdays,
+)
+from scheduler.words.repeats import WEEKEND, WORKDAYS
+from scheduler.words.saying import DAY_NAMES, MONTH_NAMES, listed, ordinal_words
+
+EXAMPLE = "Say it as in 'every weekday at 8', 'every second Friday' or 'on the 15th of each month'."
+
+_BESIDE = (Clock, Clocks, Part, From, Until, Times, Except, Step, OfMonth)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """Every `count`-th `unit`, on these days. `days` count within a month, -1 is its last one;
+    `places` are (n, weekday) within a month, -1 is the last one. Monday is 0.
+    """
+
+    count: int = 1
+    unit: Unit = Unit.DAY
+    weekdays: tuple[int, ...] = ()
+    days: tuple[int, ...] = ()
+    places: tuple[tuple[int, int], ...] = ()
+    months: tuple[int, ...] = ()
+
+    def fields(self) -> str:
+        """The last three fields of cron text."""
+        days = ",".join("L" if day < 0 else str(day) for day in self.days) or "*"
+        months = ",".join(str(month) for month in self.months) or "*"
+        places = [
+            f"{(day + 1) % 7}L" if place < 0 else f"{(day + 1) % 7}#{place}"
+            for place, day in self.places
+        ]
+        weekdays = [str(day) for day in sorted((day + 1) % 7 for day in self.weekdays)]
+        if self.weekdays == WORKDAYS:
+            weekdays = ["1-5"]
+        return f"{days} {months} {','.join([*weekdays, *places]) or '*'}"
+
+    def words(self) -> str:
+        """Every second week on Friday."""
+        step = f"every {self.unit}" if self.count == 1 else f"every {self.count} {self.unit}s"
+        days = self._days()
+        plain = self.count == 1 and self.unit in {Unit.DAY, Unit.WEEK}
+        if self.weekdays and plain:
+            step = f"every {days}"
+        elif days:
+            step += f" on {days}"
+        if self.months:
+            step += f" in {listed([MONTH_NAMES[month - 1] for month in self.months])}"
+        if any(day > 28 for day in self.days) and len(self.months) != 1:
+            step += " (left out where a month has no such day)"
+        return step
+
+    def _days(self) -> str:
+        if self.weekdays == WORKDAYS:
+            return "weekday, Monday to Friday," if self.count == 1 else "Monday to Friday"
+        if self.weekdays == WEEKEND:
+            return "Saturday and Sunday"
+        days = [DAY_NAMES[day] for day in self.weekdays]
+        days += [f"the {ordinal_words(day)}{' day' if day < 0 else ''}" for day in self.days]
+        days += [f"the {ordinal_words(place)} {DAY_NAMES[day]}" for place, day in self.places]
+        return listed(days) if days else ""
+
+
+def chosen(step: Step | None, pieces: Sequence[Piece], scope: Scope) -> Chosen | Answer | None:
+    """The days; a question or a refusal where they are left open; None where they make no sense."""
+    selecting = [one for one in pieces if not isinstance(one, _BESIDE)]
+    lists = [one for one in selecting if isinstance(one, Weekdays)]
+    others = [one for one in selecting if not isinstance(one, Weekdays)]
+    if any(isinstance(one, Day) for one in others) and len(others) == 1:
+        return _of_day(others[0])
+    # "Once a week on Sunday": one weekday, in the singular.
+    if step and step.unit is Unit.WEEK and len(others) == 1 and not lists:
+        found = others[0]
+        if isinstance(found, Weekday) and not found.which:
+            return Chosen(count=step.count, unit=Unit.WEEK, weekdays=(found.weekday,))
+    if len(lists) > 1 or (lists and others):
+        return None
+    if lists and any(isinstance(one, OfMonth) for one in pieces):
+        return None
+    if lists:
+        return _of_weekdays(lists[0], step)
+    assert step is not None
+    return _of_step(step, others, scope)
+
+
+def _of_day(piece: Piece) -> Answer | None:
+    assert isinstance(piece, Day)
+    if piece.period:
+        return None
+    return Refusal(why=f"A day that is not the same each time cannot be repeated. {EXAMPLE}")
+
+
+def _of_weekdays(days: Weekdays, step: Step | None) -> Chosen | Answer | None:
+    if step is None:
+        if not days.sure:
+            names = listed([DAY_NAMES[day] for day in days.weekdays])
+            return Question(text=f"Every {names}, or only the next time?")
+        return Chosen(count=days.weeks, unit=Unit.WEEK, weekdays=days.weekdays)
+    if step.unit is Unit.WEEK and 1 in {step.count, days.weeks}:
+        count = max(step.count, days.weeks)
+        return Chosen(count=count, unit=Unit.WEEK, weekdays=days.weekdays)
+    if step.unit is Unit.DAY and step.count == days.weeks == 1:
+        return Chosen(unit=Unit.WEEK, weekdays=days.weekdays)
+    if step.unit is Unit.MONTH:
+        name = DAY_NAMES[days.weekdays[0]]
+        return Question(
+            text=f"Which {name} of the month? Say it as in 'the first {name} of each month', or "
+            f"'every {name}' for all."
+        )
+    return None
+
+
+def _of_step(step: Step, others: Sequence[Piece], scope: Scope) -> Chosen | Answer | None:
+    start = Chosen(count=step.count, unit=step.unit)
+    if not others:
+        return start if step.unit is Unit.DAY else _which_day(step, scope)
+    if step.unit not in {Unit.MONTH, Unit.YEAR}:
+        return None
+    found = _merged(start, others)
+    if found is None:
+        return None
+    if step.unit is Unit.YEAR and not found.months:
+        return Question(text=f"In which month? {EXAMPLE}")
+    if step.unit is Unit.MONTH and found.months and step.count > 1:
+        return None
+    if step.unit is Unit.MONTH and found.months:
+        found = replace(found, unit=Unit.YEAR)
+    return found
+
+
+def _merged(start: Chosen, pieces: Sequence[Piece]) -> Chosen | None:
+    """Days of one kind from several pieces."""
+    found = start
+    for one in pieces:
+        match one:
+            case Date() if not one.year and not one.orders:
+                months = (one.month,) if one.month else ()
+                found = replace(found, days=(*found.days, *one.days), months=found.months or months)
+            case Edge():
+                found = replace(found, days=(*found.days, one.day))
+            case Nth() if not one.year and all(-1 <= place <= 5 for place, _ in one.pairs):
+                months = (one.month,) if one.month else ()
+                places = (*found.places, *one.pairs)
+                found = replace(found, places=places, months=found.months or months)
+            case _:
+                return None
+    return None if found.days and found.places else found
+
+
+def _which_day(step: Step, scope: Scope) -> Answer:
+    """Weekly, monthly: on which day is left open."""
+    name = DAY_NAMES[scope.today.weekday()]
+    example = {
+        Unit.WEEK: f"every {name}" if step.count == 1 else f"every {step.count} weeks on {name}",
+        Unit.MONTH: f"on the {ordinal_words(min(scope.today.day, 28))} of each month",
+    }.get(step.unit, f"every year on {scope.today.day} {MONTH_NAMES[scope.today.month - 1]}")
+    return Question(text=f"On which day? Say it as in '{example}'.")

@@ -1,0 +1,180 @@
+"""Times of day: 5pm, 17:30, half past six, noon, in the evening."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import time
+
+from scheduler.words.numbers import ONES, TENS, WORD, compiled, number
+from scheduler.words.pieces import Clock, Clocks, Found, Part, Refuse, Scope, Span, Zone
+
+CLOCKS_MAX = 8
+
+PARTS = {
+    "early morning": time(7),
+    "morning": time(9),
+    "lunch": time(12),
+    "lunchtime": time(12),
+    "afternoon": time(15),
+    "evening": time(19),
+    "night": time(21),
+    "tonight": time(21),
+    "late evening": time(22),
+    "late tonight": time(23),
+    "late night": time(23),
+}
+"""The time that stands for a part of the day."""
+
+_AT = r"(?:(?:at|@|around|about|approximately|for)\s*)*(?:the )?"
+_HALF = r"(?P<half>(?:in the )?[ap]\.?\s?m\b\.?|p\b\.?)"
+_HOUR_WORD = rf"(?:{'|'.join(ONES[1:13])})"
+_MINUTE_WORD = (
+    rf"(?:{'|'.join(ONES[10:])}|(?:{'|'.join(TENS[:4])})(?:[- ](?:{'|'.join(ONES[1:10])}))?)"
+)
+
+_DIGITS = compiled(
+    _AT + r"(?P<hour>\d{1,2})(?:\s?(?::|(?P<h>h))\s?(?P<minute>\d{2})(?::(?P<second>\d{2}))?)"
+    rf"(?:\s*(?:{_HALF}|(?P<short>a)))?(?P<hours>h)?"
+)
+_POINT = compiled(_AT + rf"(?P<hour>\d{{1,2}})\.(?P<minute>\d{{2}})\s*{_HALF}")
+_AT_POINT = compiled(r"(?:at|@)\s*(?P<hour>\d{1,2})\.(?P<minute>\d{2})(?!\.)")
+_FULL = compiled(
+    _AT + rf"(?P<hour>\d{{1,2}}|{_HOUR_WORD})(?:ish)?(?:\s*o['’ ]?clock)?(?:ish)?\s*{_HALF}"
+)
+_HOURS = compiled(_AT + r"(?P<hour>\d{1,2})\s?(?P<h>h)")
+_OCLOCK = compiled(_AT + rf"(?P<hour>\d{{1,2}}|{_HOUR_WORD})\s*o['’ ]?clock")
+_WORDS = compiled(_AT + rf"(?P<hour>{_HOUR_WORD})[ -](?P<minute>{_MINUTE_WORD})(?:\s*{_HALF})")
+_AT_ONLY = compiled(
+    rf"(?:(?:at|@|around|about)\s*)+(?P<hour>\d{{1,2}}|{_HOUR_WORD})(?:ish)?"
+    rf"(?: (?P<minute>[0-5]\d|{_MINUTE_WORD}))?(?!\s*[:./%$€£]?\d)"
+)
+_AT_FOUR = compiled(r"(?:at|@)\s*(?P<hour>[01]\d|2[0-3])(?P<minute>[0-5]\d)(?P<hours>h(?:rs?)?)?")
+_BARE = compiled(rf"(?P<hour>\d{{1,2}}|{_HOUR_WORD})")
+_NAMED = compiled(_AT + r"(?P<name>noon|mid\s?day|midnight)")
+_PAST = compiled(
+    _AT + rf"(?:(?P<half>half)(?: (?:past|after))?|(?P<count>(?:a )?quarter|{WORD}|\d{{1,2}})"
+    r"(?:\s+min(?:ute)?s?)?\s+(?P<way>past|after|to|before|till|til|of|from))(?=\s)"
+)
+_PART = compiled(
+    r"(?:(?:in|during|at|on) )?(?P<the>the |this )?(?P<name>(?:early |late )?"
+    r"(?:morning|afternoon|evening|night|tonight)|lunch(?:time)?)(?:ish|s)?(?: of)?"
+)
+_AND = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+|\s*&\s*")
+_TO = re.compile(r"\s*-\s*|\s+(?:to|till?|until+|thru|through)\s+")
+_BETWEEN = re.compile(r"\s+(?:and|to)\s+|\s*-\s*|\s+but\s+before\s+")
+_SPANS = compiled(r"(?P<prefix>from|between|later than)")
+_ZONE = compiled(r"\(?(?P<name>utc|gmt|z|[a-z]+/[a-z_]+(?:/[a-z_]+)?)(?: time)?\)?")
+_SHORT_ZONE = compiled(
+    r"(?P<name>[ecmp][sd]t|cest|cet|bst|ist|eest|eet|jst|kst|aest|aedt|msk|sgt|wet|west)"
+)
+
+
+def clocks(text: str, start: int, scope: Scope) -> Found:
+    """Every way to read a time of day here: one, several, or a span."""
+    for end, clock in _clocks(text, start):
+        yield end, clock
+        yield from _more(text, end, (clock,))
+        yield from _span(text, _TO.match(text, end), clock)
+    if match := _SPANS.match(text, start):
+        for end, clock in _clocks(text, _skipped(text, match.end())):
+            joined = (_TO if match["prefix"] == "from" else _BETWEEN).match(text, end)
+            yield from _span(text, joined, clock)
+
+
+def parts(text: str, start: int, scope: Scope) -> Found:
+    """In the morning, this evening, tonight."""
+    if match := _PART.match(text, start):
+        name = " ".join(match["name"].split())
+        today = "tonight" in name or (match["the"] or "").strip() == "this"
+        # "early evening" is an evening.
+        clock = PARTS.get(name) or PARTS[name.split()[-1]]
+        yield match.end(), Part(name=name, clock=clock, today=today)
+
+
+def zones(text: str, start: int, scope: Scope) -> Found:
+    """UTC and IANA names; an abbreviation means several zones and is refused."""
+    if match := _ZONE.match(text, start):
+        name = "UTC" if match["name"] in {"utc", "gmt", "z"} else match["name"]
+        yield match.end(), Zone(name=name)
+    if match := _SHORT_ZONE.match(text, start):
+        why = (
+            f"{match['name'].upper()} is short for more than one time zone. Leave it out to use "
+            "your own, or write a name such as Europe/Berlin."
+        )
+        yield match.end(), Refuse(why=why)
+
+
+def _clocks(text: str, start: int) -> Iterator[tuple[int, Clock]]:
+    if match := _PAST.match(text, start):
+        yield from _moved(text, match)
+    if match := _NAMED.match(text, start):
+        ends = match["name"] == "midnight"
+        yield match.end(), Clock(hour=0 if ends else 12, exact=True, ends=ends)
+    for pattern in (_DIGITS, _POINT, _WORDS, _FULL, _HOURS, _OCLOCK, _AT_POINT, _AT_FOUR, _AT_ONLY):
+        if (match := pattern.match(text, start)) and (clock := _clock(match)):
+            yield match.end(), clock
+            return
+    if (match := _BARE.match(text, start)) and (clock := _clock(match, bare=True)):
+        yield match.end(), clock
+
+
+def _clock(match: re.Match[str], *, bare: bool = False) -> Clock | None:
+    """None where no clock shows it."""
+    given = match.groupdict()
+    hour, minute = number(given["hour"]), number(given.get("minute") or "0")
+    second = int(given.get("second") or 0)
+    half = (given.get("half") or given.get("short") or "").replace("in the", "").strip()
+    if half:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + (12 if half.startswith("p") else 0)
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    of_24 = (
+        hour == 0
+        or hour > 12
+        or given["hour"].startswith("0")
+        or bool(given.get("hours") or given.get("h"))
+    )
+    return Clock(hour=hour, minute=minute, second=second, exact=bool(half) or of_24, bare=bare)
+
+
+def _moved(text: str, match: re.Match[str]) -> Iterator[tuple[int, Clock]]:
+    """Half past six, ten to noon: of whole hours only."""
+    minutes = 30 if match["half"] else _minutes(match["count"])
+    back = match["way"] in {"to", "before", "till", "til", "of"}
+    for end, clock in _clocks(text, _skipped(text, match.end())):
+        if clock.minute == clock.second == 0 and 1 <= minutes < 60:
+            total = (clock.hour * 60 + (-minutes if back else minutes)) % (24 * 60)
+            exact = clock.exact
+            if not exact:
+                total = total % (12 * 60) or 12 * 60
+            hour = total // 60 if exact or total >= 60 else 12
+            yield end, Clock(hour=hour, minute=total % 60, exact=exact)
+
+
+def _minutes(text: str) -> int:
+    return 15 if text.endswith("quarter") else number(text)
+
+
+def _more(text: str, end: int, before: tuple[Clock, ...]) -> Found:
+    """8am, 12 and 6pm: every further one makes another way to read it."""
+    if len(before) >= CLOCKS_MAX or (match := _AND.match(text, end)) is None:
+        return
+    for last, clock in _clocks(text, match.end()):
+        several = (*before, clock)
+        yield last, Clocks(clocks=several)
+        yield from _more(text, last, several)
+
+
+def _span(text: str, joined: re.Match[str] | None, first: Clock) -> Found:
+    if joined is not None:
+        for last, clock in _clocks(text, joined.end()):
+            yield last, Span(first=first, last=clock)
+
+
+def _skipped(text: str, at: int) -> int:
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at

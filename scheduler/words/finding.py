@@ -1,0 +1,150 @@
+"""Finds the time in a sentence: "remind me to call Bob tomorrow at 5". Called by `/remind`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from scheduler.words.answers import Answer, Question, Reading, Refusal
+from scheduler.words.grammar import Cover, Text, plain
+from scheduler.words.pieces import Scope
+from scheduler.words.reading import CHARS_MAX, NEXT_SHOWN, best, with_next
+
+SENTENCE_CHARS_MAX = 2_000
+WORDS_MAX = 60
+"""A time stands in the first or the last of so many words; between them none is looked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phrase:
+    """A time in a sentence: how it is read, its own words, and what else the sentence says."""
+
+    answer: Answer
+    words: str
+    rest: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    start: int
+    end: int
+    answer: Answer
+
+
+_LEAD = re.compile(
+    r"\s*(?:please[\s,]+)?(?:(?:can|could|would|will)\s+you\s+)?(?:please\s+)?"
+    r"(?:remind\s+me|tell\s+me|wake\s+me(?:\s+up)?|ping\s+me|let\s+me\s+know|set\s+(?:me\s+)?an?\s+"
+    r"(?:reminder|alarm))?[\s,:]*",
+)
+_JOIN = re.compile(r"\s*(?:to|that|about|of|for|[,:-])(?=\s|$)[\s,:]*")
+_WEAK = re.compile(
+    r"(?:may|march|mar|sun|sat|wed|mon|fri|now|second|dec|jan|soon|later|new year|on|the last"
+    r"|twice|once|some ?day|one day|weekly|monthly|yearly|daily|hourly|lunch(?:time)?)"
+)
+"""Words that are something else more often than a time, when they stand alone."""
+
+_LOOSE = re.compile(
+    r"\b\d{1,2}(?::\d\d)?\s*(?:[ap]\.?m\b|o'?clock\b)|\b\d{1,2}:\d\d\b|\b(?:every|each|tomorrow|"
+    r"tonight|yesterday|until|till|except|ago|hence)\b|\bin\s+\d+\s+(?:min|hour|day|week|month)"
+    r"|\b(?:weekdays?|weekends?|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|mon|tue|thu|fri)\b"
+)
+"""What looks like a time; left over, it says that not all was understood."""
+
+
+def find(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -> Phrase | None:
+    """The time that a sentence names, and the rest of it without the words that only lead to it.
+
+    None where it names none. Several that may be meant, or words beside it that look like a time,
+    make a question. Never raises for any text.
+    """
+    if len(text) > SENTENCE_CHARS_MAX:
+        return None
+    scope = Scope(now=now.astimezone(zone))
+    said = Text(text, scope)
+    lead = _LEAD.match(said.text)
+    head = lead.end() if lead else 0
+    places = _strong(said, _places(said, scope, zone))
+    if not places:
+        return None
+    chosen = _chosen(said, places, head)
+    if chosen is None:
+        return _several(text, places, now=now, count=count)
+    rest = _without(text, chosen, head)
+    answer = with_next(chosen.answer, after=now, count=count)
+    at_head = chosen.start <= head and _JOIN.match(said.text, chosen.end)
+    if not at_head and isinstance(answer, Reading) and _LOOSE.search(plain(rest)):
+        why = "Part of that looks like a time and was not understood. Is this meant?"
+        answer = Question(text=why, options=[answer])
+    return Phrase(answer=answer, words=text[chosen.start : chosen.end], rest=rest)
+
+
+def _places(said: Text, scope: Scope, zone: ZoneInfo) -> list[_Place]:
+    """From left to right, at each place the longest words that mean a time."""
+    starts = [match.start() for match in re.finditer(r"(?<![\w'])[\w@(]", said.text)]
+    if len(starts) > 2 * WORDS_MAX:
+        starts = [*starts[:WORDS_MAX], *starts[-WORDS_MAX:]]
+    found: list[_Place] = []
+    for start in starts:
+        if found and start < found[-1].end:
+            continue
+        if place := _at(said, start, scope, zone):
+            found.append(place)
+    return found
+
+
+def _at(said: Text, start: int, scope: Scope, zone: ZoneInfo) -> _Place | None:
+    by_end: dict[int, list[Cover]] = {}
+    for cover in said.covers(start):
+        if cover[1] - start <= CHARS_MAX:
+            by_end.setdefault(cover[1], []).append(cover)
+    for end in sorted(by_end, reverse=True):
+        answer = best(by_end[end], scope, zone)
+        if answer is not None:
+            return _Place(start, end, answer)
+    return None
+
+
+def _strong(said: Text, places: Sequence[_Place]) -> list[_Place]:
+    """Without words that hardly ever are a time by themselves, and refusals beside readings."""
+    strong = [one for one in places if not _WEAK.fullmatch(said.text[one.start : one.end])]
+    readable = [one for one in strong if not isinstance(one.answer, Refusal)]
+    return readable or strong
+
+
+def _chosen(said: Text, places: Sequence[_Place], head: int) -> _Place | None:
+    """The only one; else the one right behind "remind me" that goes on with "to …"."""
+    if len(places) == 1:
+        return places[0]
+    first = places[0]
+    if first.start <= head and _JOIN.match(said.text, first.end):
+        return first
+    return None
+
+
+def _several(text: str, places: Sequence[_Place], *, now: datetime, count: int) -> Phrase:
+    named = " or ".join(repr(text[one.start : one.end]) for one in places)
+    options = [one.answer for one in places if isinstance(one.answer, Reading)]
+    question = Question(text=f"Which time is meant: {named}?", options=options[::-1])
+    return Phrase(
+        answer=with_next(question, after=now, count=count), words="", rest=_cleaned(text, 0)
+    )
+
+
+def _without(text: str, place: _Place, head: int) -> str:
+    """The sentence without its time, and without the words that lead to what is to be done."""
+    before, after = text[: place.start].rstrip(" ,"), text[place.end :].lstrip(" ,")
+    if place.start <= head:
+        return _cleaned(after, 0)
+    kept = before[head:]
+    return _cleaned(f"{kept} {after}" if after.strip(" .!?") else f"{kept}{after}", 0)
+
+
+def _cleaned(text: str, start: int) -> str:
+    lead = _LEAD.match(plain(text), start)
+    body = text[lead.end() if lead else start :]
+    if join := _JOIN.match(plain(body)):
+        body = body[join.end() :]
+    return " ".join(body.split()).strip(" ,;")

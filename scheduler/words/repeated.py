@@ -1,0 +1,274 @@
+"""From pieces to a repetition: cron text where that can say it, else steps with a pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from agent.jobs import Cron, Every, Unit, When
+from scheduler.cron import CronWrong, wall_moment
+from scheduler.firing import next_slots
+from scheduler.words.answers import Answer, Question, Reading, Refusal
+from scheduler.words.chosen import EXAMPLE, Chosen, chosen
+from scheduler.words.hours import USUAL, hours
+from scheduler.words.pieces import (
+    Ask,
+    Clock,
+    Clocks,
+    Except,
+    From,
+    Moment,
+    Part,
+    Piece,
+    Refuse,
+    Scope,
+    Span,
+    Step,
+    Times,
+    Until,
+    Weekdays,
+)
+from scheduler.words.saying import MONTH_NAMES, day_words, listed, time_words
+
+_ALL_MONTHS = tuple(range(1, 13))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Between which moments, how often, and in which months it may be due."""
+
+    start: datetime | None
+    until: datetime | None
+    runs_max: int | None
+    months: tuple[int, ...]
+
+    @property
+    def left_out(self) -> tuple[int, ...]:
+        """The other months."""
+        return tuple(month for month in _ALL_MONTHS if month not in self.months)
+
+
+def settle_repeated(pieces: Sequence[Piece], scope: Scope) -> Answer | None:
+    """None where no repetition was said."""
+    steps = list(dict.fromkeys(one for one in pieces if isinstance(one, Step)))
+    listed_days = [one for one in pieces if isinstance(one, Weekdays)]
+    asks = [one for one in pieces if isinstance(one, Ask)]
+    if not steps and not listed_days:
+        return _only_asked(pieces, asks)
+    if len(steps) > 1 or any(isinstance(one, Moment) for one in pieces):
+        return None
+    for one in pieces:
+        if isinstance(one, Refuse):
+            return Refusal(why=one.why)
+    if asks:
+        return Question(text=asks[0].why)
+    step = steps[0] if steps else None
+    limits = _limits(pieces, scope)
+    if step is not None and step.unit.passes:
+        return _passing(step, pieces, limits, scope)
+    times = _times(pieces)
+    if not isinstance(times, tuple):
+        return times
+    picked = chosen(step, pieces, scope)
+    if not isinstance(picked, Chosen):
+        return picked
+    return _on_days(picked, times, limits, scope)
+
+
+def _only_asked(pieces: Sequence[Piece], asks: Sequence[Ask]) -> Answer | None:
+    """Twice a day, bimonthly: a repetition, but which?"""
+    others = [one for one in pieces if not isinstance(one, Ask | Clock | Clocks | Part)]
+    if asks and not others and any("every" in one.why.lower() for one in asks):
+        return Question(text=asks[0].why)
+    return None
+
+
+# --- when it may be due ---------------------------------------------------------------------------
+
+
+def _limits(pieces: Sequence[Piece], scope: Scope) -> Limits:
+    begins = next((one.day for one in pieces if isinstance(one, From)), None)
+    ends = next((one.day for one in pieces if isinstance(one, Until)), None)
+    if begins and ends and ends <= begins and ends.year < 9999:
+        ends = date(ends.year + 1, ends.month, min(ends.day, 28))
+    months = {month for one in pieces if isinstance(one, Except) for month in one.months}
+    times = next((one.count for one in pieces if isinstance(one, Times)), None)
+    zone = _zone(scope)
+    return Limits(
+        start=wall_moment(datetime.combine(begins, time()), zone) if begins else None,
+        until=_before(ends, zone) if ends else None,
+        runs_max=times,
+        months=tuple(month for month in _ALL_MONTHS if month not in months),
+    )
+
+
+def _before(day: date, zone: ZoneInfo) -> datetime:
+    """The last second before a day begins."""
+    midnight = wall_moment(datetime.combine(day, time()), zone)
+    return (midnight.astimezone(UTC) - timedelta(seconds=1)).astimezone(zone)
+
+
+def _times(pieces: Sequence[Piece]) -> tuple[time, ...] | Answer | None:
+    """Times of the day, in order; a question where one is half said, None where they clash."""
+    clocks = [one for one in pieces if isinstance(one, Clock | Clocks)]
+    parts = [one for one in pieces if isinstance(one, Part)]
+    if any(isinstance(one, Span) for one in pieces) or len(clocks) > 1 or len(parts) > 1:
+        return None
+    part = parts[0] if parts else None
+    if not clocks:
+        return (part.clock if part else USUAL,)
+    said = clocks[0].clocks if isinstance(clocks[0], Clocks) else (clocks[0],)
+    found = []
+    for clock in said:
+        options = [one for one in hours(clock, part) if clock.ends or not one.days]
+        if not options:
+            return None
+        early = not clock.exact and part is None and clock.hour % 12 in {5, 6}
+        if early or (part and len(options) > 1):
+            one, two = (time_words(time(clock.hour % 12 + h, clock.minute)) for h in (0, 12))
+            return Question(text=f"At {one} or at {two}?")
+        found.append(options[0].at)
+    return tuple(sorted(set(found)))
+
+
+# --- minutes and hours ----------------------------------------------------------------------------
+
+
+def _passing(step: Step, pieces: Sequence[Piece], limits: Limits, scope: Scope) -> Answer | None:
+    others = [one for one in pieces if not isinstance(one, Step | From | Until | Times | Except)]
+    spans = [one for one in others if isinstance(one, Span)]
+    days = [one for one in others if isinstance(one, Weekdays)]
+    if len(spans) > 1 or len(days) > 1 or len(spans) + len(days) != len(others):
+        return None
+    name = _unit_words(step)
+    if not others and limits.months == _ALL_MONTHS:
+        length = timedelta(**{f"{step.unit}s": step.count})
+        start = max(limits.start or scope.now, scope.now).astimezone(UTC)
+        if limits.start is None or limits.start <= scope.now:
+            start += length
+        start = start.replace(second=0, microsecond=0).astimezone(_zone(scope))
+        when = Every(count=step.count, unit=step.unit, start=start, zone=_zone(scope).key)
+        return _reading(when, name, limits, scope)
+    return _passing_within(step, spans, days, limits, scope)
+
+
+def _passing_within(
+    step: Step, spans: Sequence[Span], days: Sequence[Weekdays], limits: Limits, scope: Scope
+) -> Answer | None:
+    """Within hours or on some days only: by the clock on the wall, in cron text."""
+    whole = 60 if step.unit is Unit.MINUTE else 24
+    if whole % step.count or (days and days[0].weeks != 1):
+        return Refusal(
+            why=f"Every {step.count} {step.unit}s does not fit evenly into a {_around(step)}, so "
+            "it cannot be kept to certain hours or days. Take a step that does."
+        )
+    first, last = 0, 23
+    words = _unit_words(step)
+    if spans:
+        begin, end = (hours(one, None)[0].at for one in (spans[0].first, spans[0].last))
+        if begin.minute or end.minute or end <= begin:
+            return Refusal(
+                why=f"Such a span goes from a full hour to a later one of the same day. {EXAMPLE}"
+            )
+        first, last = begin.hour, end.hour - (step.unit is Unit.MINUTE)
+        words += f" between {time_words(begin)} and {time_words(end)}"
+    minute = f"*/{step.count}" if step.unit is Unit.MINUTE and step.count > 1 else "*"
+    if step.unit is Unit.HOUR:
+        minute = "0"
+    hour = f"{first}-{last}" if spans else "*"
+    if step.unit is Unit.HOUR and step.count > 1:
+        hour = f"{hour}/{step.count}"
+    picked = Chosen(weekdays=days[0].weekdays if days else ())
+    fields = _Fields(
+        minute=minute, hour=hour, picked=replace(picked, months=_months(picked, limits))
+    )
+    if days:
+        words += f", {picked.words()}"
+    when = Cron(expression=fields.text(), zone=_zone(scope).key, start=limits.start)
+    return _reading(when, words, limits, scope)
+
+
+def _around(step: Step) -> str:
+    return "hour" if step.unit is Unit.MINUTE else "day"
+
+
+def _unit_words(step: Step) -> str:
+    return f"every {step.unit}" if step.count == 1 else f"every {step.count} {step.unit}s"
+
+
+# --- days -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fields:
+    minute: str
+    hour: str
+    picked: Chosen
+
+    def text(self) -> str:
+        return f"{self.minute} {self.hour} {self.picked.fields()}"
+
+
+def _months(picked: Chosen, limits: Limits) -> tuple[int, ...]:
+    if limits.months == _ALL_MONTHS:
+        return picked.months
+    return tuple(month for month in (picked.months or _ALL_MONTHS) if month in limits.months)
+
+
+def _on_days(picked: Chosen, times: Sequence[time], limits: Limits, scope: Scope) -> Answer | None:
+    minutes = {(at.minute, at.second) for at in times}
+    if len(minutes) > 1 or any(at.second for at in times):
+        return Refusal(
+            why="Times of one schedule have the same minutes, such as 8:30 and 17:30. Make one for "
+            "each of the others."
+        )
+    kept = replace(picked, months=_months(picked, limits))
+    if not limits.months or (picked.months and not kept.months):
+        return Refusal(why="Nothing is left of it: all of its months are left out.")
+    fields = _Fields(
+        minute=str(times[0].minute), hour=",".join(str(at.hour) for at in times), picked=kept
+    )
+    words = f"{picked.words()} at {listed([time_words(at) for at in times])}"
+    zone = _zone(scope)
+    try:
+        plain = Cron(expression=fields.text(), zone=zone.key, start=limits.start)
+        following = next_slots(plain, after=scope.now, n=1)
+    except CronWrong:
+        return Refusal(why="There is no such day in the months that are named.")
+    if picked.count == 1:
+        return _reading(plain, words, limits, scope)
+    if not following:
+        return None
+    when = Every(
+        count=picked.count,
+        unit=picked.unit,
+        start=following[0].at.astimezone(zone),
+        zone=zone.key,
+        pattern=fields.text(),
+    )
+    if limits.start is None:
+        words += f", beginning on {day_words(when.start)}"
+    return _reading(when, words, limits, scope)
+
+
+def _reading(when: When, words: str, limits: Limits, scope: Scope) -> Answer:
+    """Said with its limits; a question where nothing of it lies ahead."""
+    following = next_slots(when, after=scope.now, n=1)
+    if not following or (limits.until and following[0].at > limits.until):
+        return Question(text=f"Of that ({words}) nothing lies ahead. When is meant?")
+    if limits.left_out:
+        words += f", not in {listed([MONTH_NAMES[month - 1] for month in limits.left_out])}"
+    if limits.start is not None:
+        words += f", beginning on {limits.start:%Y-%m-%d}"
+    if limits.until is not None:
+        words += f", until {limits.until:%Y-%m-%d}"
+    if limits.runs_max is not None:
+        words += ", once" if limits.runs_max == 1 else f", {limits.runs_max} times"
+    return Reading(when=when, sentence=words, until=limits.until, runs_max=limits.runs_max)
+
+
+def _zone(scope: Scope) -> ZoneInfo:
+    assert isinstance(scope.now.tzinfo, ZoneInfo)
+    return scope.now.tzinfo
