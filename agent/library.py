@@ -48,6 +48,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "hint_malformed": (),
     "hint_reworded": ("DETAIL",),
     "words_claims": (),
+    "words_trivial": (),
 }
 """Templates that must exist, with the placeholders they must hold. `reminder` may be empty."""
 

@@ -168,7 +168,8 @@ class Taking:
     """How a due time is taken, in one transaction: the row of the ledger, what it sets going (a
     message, a turn, or nothing), and the job's next due time.
 
-    `state` is what the slot is at once; a `message` makes it TOLD, a `run` TAKEN.
+    `state` is what the slot is at once; a `message` makes it TOLD, a `run` TAKEN. A message joins
+    the history of its chat, after the note `joins`.
     """
 
     job_id: int
@@ -179,6 +180,7 @@ class Taking:
     run: NewRun | None = None
     late_s: int = 0
     note: str = ""
+    joins: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,3 +238,77 @@ class JobStore(Protocol):
 
     async def runs(self, job_id: int, *, limit: int) -> Sequence[JobRun]:
         """The newest slots of a job first."""
+
+
+# --- telling a person, unasked -----------------------------------------------------------------
+
+
+class Held(StrEnum):
+    """Why something waits to be told."""
+
+    QUIET = "quiet"
+    CAP = "cap"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTelling:
+    """Something that was found for a person. `finding` is how it is compared with later ones,
+    empty: not at all. `counts` toward the daily cap; `note` is what history says of how it came;
+    `tainted`: it may rest on text from outside."""
+
+    job: Job
+    due: Due
+    text: str
+    finding: str = ""
+    counts: bool = True
+    note: str = ""
+    tainted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Something that waits to be told. `job_name` is whose it is."""
+
+    id: int
+    person_id: PersonId
+    lane: str
+    text: str
+    why: Held
+    created_ms: int
+    job_name: str = ""
+
+
+class Tellings(Protocol):
+    """What was told unasked, and what waits. Every method is one transaction.
+
+    Raises StorageError.
+    """
+
+    async def count(self, person_id: PersonId, *, since_ms: int) -> int:
+        """How many that count were told to a person."""
+
+    async def findings(self, job_id: int, *, since_ms: int) -> Sequence[str]:
+        """What a job told (or holds back) since then."""
+
+    async def tell(self, new: NewTelling, message: NewMessage) -> OutboxId | None:
+        """Sends it: the slot is TOLD, the message in the outbox and in the history of its chat.
+
+        None when the slot is over.
+        """
+
+    async def hold(self, new: NewTelling, why: Held) -> bool:
+        """Keeps it for later: the slot is WAITING. False when the slot is over."""
+
+    async def waiting(self) -> Sequence[Waiting]:
+        """All that waits, the oldest first."""
+
+    async def tell_waiting(
+        self, those: Sequence[Waiting], message: NewMessage, *, note: str
+    ) -> OutboxId | None:
+        """Sends one message in their place; their slots are TOLD. None when one was told before."""
+
+    async def quiet_hours(self, person_id: PersonId) -> tuple[int, int] | None:
+        """From which minute of the day to which; None: there are none."""
+
+    async def set_quiet_hours(self, person_id: PersonId, hours: tuple[int, int] | None) -> None:
+        """Sets or drops them."""

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent.headings import DOCUMENTS, UNTRUSTED_CLOSE, UNTRUSTED_OPEN, disarmed
-from agent.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult
+from agent.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
 
 
 def fenced(entry: Entry) -> Entry:
@@ -37,6 +37,8 @@ def tainted_by(entries: Iterable[Entry], *, person_id: str) -> str:
                 return "text from outside (a page, a file or another tool's result)"
             case Said(forwarded=True):
                 return "forwarded text"
+            case Note(untrusted=True):
+                return "what a run that nobody watched had read"
             case Said(quote=quote) if quote:
                 return "quoted text"
             case Context(text=text) if DOCUMENTS in text:

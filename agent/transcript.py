@@ -34,9 +34,11 @@ class Context:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A fact about the conversation that nobody said, such as a later edit."""
+    """A fact about the conversation that nobody said, such as a later edit. `untrusted`: the answer
+    after it may rest on text from outside."""
 
     text: str
+    untrusted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +158,7 @@ def entry_from_json(data: dict[str, Any]) -> Entry:
         case "context":
             return Context(text=data["text"])
         case "note":
-            return Note(text=data["text"])
+            return Note(text=data["text"], untrusted=data.get("untrusted", False))
         case "answered":
             return _answered_from_json(data)
         case "result":

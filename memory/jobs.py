@@ -27,6 +27,7 @@ from agent.scheduled import (
     WhenQuiet,
 )
 from memory.database import Database
+from memory.joining import join_history
 from memory.journal import submission
 from memory.outbox import add_message
 from memory.stored_text import dump, storable
@@ -180,6 +181,15 @@ class SqliteJobs:
             if taking.message is not None:
                 outbox_id = add_message(connection, taking.message, now_ms=now_ms)
                 connection.execute(_SENT, (outbox_id, taking.job_id, taking.due.slot))
+                join_history(
+                    connection,
+                    taking.message.lane,
+                    run_id=f"j{taking.job_id}:{taking.due.slot}",
+                    note=taking.joins,
+                    text=taking.message.text,
+                    tainted=False,
+                    now_ms=now_ms,
+                )
             run = submitted.store(connection) if submitted is not None else None
             return Taken(outbox_id=outbox_id, run=run)
 
