@@ -1,0 +1,256 @@
+"""The tools that remember facts and forget them: lasting statements about a person.
+
+In a private chat they write what is the person's alone, in a group what belongs to this group;
+what somebody else said there is not touched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from agent.remembering import (
+    FACT_CHARS_MAX,
+    Category,
+    Facts,
+    FactSource,
+    NewFact,
+    StoredFact,
+    Storing,
+)
+from agent.tools.arguments import Arguments
+from agent.tools.fact_words import here, named, own_fact, plain, sentence, shown
+from agent.tools.household import Household, MemoryRefused
+from agent.tools.tool import Caller, Effect, Needs, ToolCard, Trust
+
+FORGET_AMONG = 10
+"""Facts that words are compared with."""
+
+IDS_MAX = 20
+
+AFTER_FORGETTING = (
+    "It may still stand in notes and in earlier messages: `/memory forget` names every place, and "
+    "erases it there too."
+)
+
+
+# --- store_fact ----------------------------------------------------------------------------------
+
+
+class StoreFactArguments(Arguments):
+    """A sentence to remember."""
+
+    text: str = Field(
+        min_length=1, max_length=FACT_CHARS_MAX, description="one sentence, in the third person"
+    )
+    category: Category
+    replaces: str = Field(default="", description="the fact that it corrects, such as f12")
+    quote: str = Field(
+        default="", max_length=FACT_CHARS_MAX, description="the person's words that it rests on"
+    )
+
+
+class StoreFact:
+    """Remembers a sentence for good. Run again it finds the sentence known, so it may be."""
+
+    card = ToolCard(
+        name="store_fact",
+        description=(
+            "Remember for good what stays true of the person. Not for secrets, nor for what is "
+            "only worked on: that goes to notes."
+        ),
+        arguments=StoreFactArguments,
+        group="memory",
+        effect=Effect.PERSON,
+        redo="idempotent",
+        trust=Trust.OURS,
+        status="remembering …",
+    )
+
+    def __init__(self, facts: Facts, household: Household) -> None:
+        self._facts = facts
+        self._household = household
+
+    def needs(self, arguments: StoreFactArguments, caller: Caller) -> Needs:
+        """See SaysNeeds: who is asked reads the sentence as it will stand there."""
+        where = "\n(for this group, whoever reads it)" if caller.is_group else ""
+        return Needs(shows=f"{sentence(arguments.text)}{where}")
+
+    async def run(self, arguments: StoreFactArguments, caller: Caller) -> str:
+        """What became of it."""
+        await self._household.check_writable(caller)
+        of = arguments.replaces
+        replaced = await own_fact(self._facts, of, caller) if of else None
+        new = NewFact(
+            whose=here(caller),
+            text=sentence(arguments.text),
+            category=arguments.category,
+            source=FactSource.TOOL,
+            run_id=caller.run_id,
+            quote=sentence(arguments.quote),
+            speaker=self._household.name_of(caller.person_id),
+            # One that was replaced already stays so: a call that is made again is no error.
+            replaces=None if replaced is None or _is_past(replaced) else replaced.id,
+            # A model's wish does not undo that somebody wished to be forgotten; a tap does.
+            asked=caller.agreed,
+        )
+        return await _stored(self._facts, new)
+
+
+async def _stored(facts: Facts, new: NewFact) -> str:
+    """One sentence about what became of it. Raises MemoryRefused when nothing was stored."""
+    if not new.text:
+        raise MemoryRefused("there are no words in it")
+    stored = await facts.store(new)
+    fact = stored.fact
+    if stored.outcome is Storing.REFUSED or fact is None:
+        raise MemoryRefused(f"not remembered: {stored.why or 'it was refused'}")
+    if stored.outcome is Storing.REFRESHED:
+        return f"Known already, as {fact.key}: {plain(fact.text)}"
+    told = f"Remembered as {fact.key}: {plain(fact.text)}"
+    if (old := stored.replaced) is not None:
+        told += f"\nIt replaces {old.key}: {plain(old.text)}"
+    return told
+
+
+# --- update_fact ---------------------------------------------------------------------------------
+
+
+class UpdateFactArguments(Arguments):
+    """A fact, and how it should read."""
+
+    id: str = Field(description="such as f12")
+    text: str = Field(min_length=1, max_length=FACT_CHARS_MAX, description="the whole sentence")
+    category: Category | None = None
+
+
+class UpdateFact:
+    """Corrects a fact: the old one is closed, and the new one holds in its place. Run again it
+    finds that done."""
+
+    card = ToolCard(
+        name="update_fact",
+        description="Correct a remembered fact by its id; the former one is kept as past.",
+        arguments=UpdateFactArguments,
+        group="memory",
+        effect=Effect.PERSON,
+        redo="idempotent",
+        trust=Trust.OURS,
+        status="remembering …",
+    )
+
+    def __init__(self, facts: Facts, household: Household) -> None:
+        self._facts = facts
+        self._household = household
+
+    def needs(self, arguments: UpdateFactArguments, caller: Caller) -> Needs:
+        """See SaysNeeds: who is asked reads the sentence as it will stand there."""
+        return Needs(shows=f"{sentence(arguments.text)}\n(in place of {named(arguments.id)})")
+
+    async def run(self, arguments: UpdateFactArguments, caller: Caller) -> str:
+        """What became of it."""
+        await self._household.check_writable(caller)
+        old = await own_fact(self._facts, arguments.id, caller)
+        text = sentence(arguments.text)
+        if _is_past(old):
+            return await self._as_done(old, text, caller)
+        new = NewFact(
+            whose=here(caller),
+            text=text,
+            category=arguments.category or old.category,
+            source=FactSource.TOOL,
+            run_id=caller.run_id,
+            speaker=self._household.name_of(caller.person_id),
+            replaces=old.id,
+            asked=caller.agreed,
+        )
+        return await _stored(self._facts, new)
+
+    async def _as_done(self, old: StoredFact, text: str, caller: Caller) -> str:
+        """Whether the wish is fulfilled already. Raises MemoryRefused when it is not."""
+        of = old.superseded_by
+        now = None if of is None else await self._facts.get(here(caller), of)
+        if now is not None and now.text == text:
+            return f"Known already, as {now.key}: {plain(now.text)}"
+        holds = f"; {now.key} holds in its place" if now is not None else ""
+        raise MemoryRefused(f"{old.key} is past already{holds}")
+
+
+# --- forget_fact ---------------------------------------------------------------------------------
+
+
+class ForgetFactArguments(Arguments):
+    """Which facts, by their ids or by words."""
+
+    id: str = Field(default="", max_length=200, description="such as f12, or several: f12, f13")
+    query: str = Field(default="", max_length=FACT_CHARS_MAX, description="when the id is unknown")
+
+
+class ForgetFact:
+    """Erases facts with all that they replaced. By words alone only what can be meant by them."""
+
+    card = ToolCard(
+        name="forget_fact",
+        description=(
+            "Forget remembered facts for good, by id. By query it asks back when several fit."
+        ),
+        arguments=ForgetFactArguments,
+        group="memory",
+        effect=Effect.PERSON,
+        redo="idempotent",
+        trust=Trust.OURS,
+        status="forgetting …",
+    )
+
+    def __init__(self, facts: Facts, household: Household) -> None:
+        self._facts = facts
+        self._household = household
+
+    def needs(self, arguments: ForgetFactArguments, caller: Caller) -> Needs:
+        """See SaysNeeds: what is erased cannot be had back, so nobody else may wish for it."""
+        return Needs(risk="it erases what is remembered")
+
+    async def run(self, arguments: ForgetFactArguments, caller: Caller) -> str:
+        """What is forgotten, or which facts may be meant."""
+        await self._household.check_writable(caller)
+        keys = [key for key in re.split(r"[\s,;]+", arguments.id) if key]
+        if len(keys) > IDS_MAX:
+            raise MemoryRefused(f"these are too many at once (at most {IDS_MAX})")
+        if keys:
+            return await self._forgotten([await own_fact(self._facts, key, caller) for key in keys])
+        if not arguments.query.strip():
+            raise MemoryRefused("give an id, or words by which to find it")
+        return await self._by_words(arguments.query, caller)
+
+    async def _by_words(self, query: str, caller: Caller) -> str:
+        found = await self._facts.search(here(caller), query, k=FORGET_AMONG)
+        own = [fact for fact in found if fact.whose.person_id == caller.person_id]
+        words = _words(query)
+        meant = [fact for fact in own if words and words <= _words(fact.text)]
+        if len(meant) == 1:
+            return await self._forgotten(meant)
+        if not own:
+            raise MemoryRefused("nothing that is remembered here fits that")
+        zone = self._household.zone_of(caller.person_id)
+        lines = [shown(fact, zone) for fact in meant or own]
+        raise MemoryRefused(
+            "nothing was forgotten yet. Ask the person which of these is meant, and call again "
+            "with its id:\n" + "\n".join(lines)
+        )
+
+    async def _forgotten(self, facts: Sequence[StoredFact]) -> str:
+        of = facts[0].whose
+        await self._facts.forget(of, [fact.id for fact in facts])
+        named = "\n".join(f"{fact.key}: {plain(fact.text)}" for fact in facts)
+        return f"Forgotten, with what was there before it:\n{named}\n{AFTER_FORGETTING}"
+
+
+def _is_past(fact: StoredFact) -> bool:
+    return fact.valid_to_ms is not None
+
+
+def _words(text: str) -> set[str]:
+    """Those that say something, folded."""
+    return {word for word in re.findall(r"\w+", text.casefold()) if len(word) > 2 or word.isdigit()}
