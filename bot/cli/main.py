@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 from agent.version import VERSION
-from bot.cli import access, chat, doctor, init, lab, mcp, model, prompt, run, skills, usage
+from bot.cli import (
+    access,
+    chat,
+    doctor,
+    init,
+    lab,
+    mcp,
+    model,
+    prompt,
+    run,
+    schedule,
+    skills,
+    usage,
+)
 
 app = typer.Typer(
     name="hearthbot",
@@ -49,4 +62,5 @@ app.add_typer(access.app, name="access")
 app.add_typer(mcp.app, name="mcp")
 app.add_typer(model.app, name="model")
 app.add_typer(prompt.app, name="prompt")
+app.add_typer(schedule.app, name="schedule")
 app.add_typer(skills.app, name="skills")

@@ -1,6 +1,7 @@
-"""The real search, in the shape of outside harnesses: `index(items)`, then `search(query, k)`.
+"""The real parts, in the shape of outside harnesses. Nothing here may be imported by the product.
 
-Items are (id, text, meta). Nothing here may be imported by the product.
+Search: `index(items)`, then `search(query, k)`; items are (id, text, meta). Times: `when` and
+`next_times`.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # a harness loads this file alone
 
@@ -17,9 +20,14 @@ from agent.tools.ranking import ToolRanking, ToolText
 from agent.tools.tool import Effect, ToolCard, Trust
 from memory.embedding import Embedding
 from memory.search import FOR_MEMORY, FOR_TOOLS, Item, Search
+from scheduler import cron
+from scheduler.words.answers import Answer, Question, Reading, Refusal
+from scheduler.words.finding import find
+from scheduler.words.reading import read
 
 Given = tuple[str, str, Mapping[str, Any]]
 EMBEDDING = Embedding()
+ZONE = ZoneInfo("UTC")
 
 
 class MemorySystem:
@@ -81,6 +89,43 @@ def memory() -> MemorySystem:
 def tools() -> ToolSystem:
     """For `tool_eval.py`."""
     return ToolSystem()
+
+
+def when(text: str, now: datetime) -> datetime | None:
+    """For `date_eval.py`: the time that a phrase, or a sentence, is understood as.
+
+    Where the product would ask, this is the first of the readings that it offers, or the moment
+    that it says is over.
+    """
+    answer = _answer(text, now.replace(tzinfo=ZONE))
+    match answer:
+        case Reading():
+            return answer.next[0].at.replace(tzinfo=None)
+        case Question() if answer.past:
+            return answer.past.astimezone(UTC).replace(tzinfo=None)
+        case Question() if answer.options:
+            return answer.options[0].next[0].at.replace(tzinfo=None)
+    return None
+
+
+def when_unasked(text: str, now: datetime) -> datetime | None:
+    """The same, where the product asks nothing before it shows the time."""
+    answer = _answer(text, now.replace(tzinfo=ZONE))
+    return answer.next[0].at.replace(tzinfo=None) if isinstance(answer, Reading) else None
+
+
+def next_times(expression: str, start: datetime, n: int) -> list[datetime]:
+    """For `cron_eval.py`: naive times after a naive one."""
+    slots = cron.next_times(expression, start.replace(tzinfo=ZONE), n)
+    return [slot.at.replace(tzinfo=None) for slot in slots]
+
+
+def _answer(text: str, now: datetime) -> Answer:
+    """Of the whole text, else of the time within it, as `/remind` does."""
+    answer = read(text, now=now, zone=ZONE)
+    if isinstance(answer, Refusal) and (found := find(text, now=now, zone=ZONE)):
+        return found.answer
+    return answer
 
 
 def _place(meta: Mapping[str, Any], *, back: int = 0) -> tuple[object, ...]:
