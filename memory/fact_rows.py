@@ -1,0 +1,194 @@
+"""The table of facts: its SQL, and its rows as values. Called by the other modules about facts.
+
+Every query is narrowed by person and place here, in SQL. What is private is that person's alone; in
+a group everybody's facts of this group are read, and a person writes only their own.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+from agent.messages import PersonId, RunId
+from agent.remembering import Category, FactSource, NewFact, StoredFact, Whose
+from memory.stored_text import storable
+
+_COLUMNS = """
+id, person_id, scope, text, category, source, confidence, valid_from_ms, created_ms, valid_to_ms,
+superseded_by, message_id, run_id, quote, speaker, last_used_ms, uses
+"""
+_SELECT = f"select {_COLUMNS} from facts where "  # noqa: S608 - the columns above
+_INSERT = """
+insert into facts (
+    person_id, scope, text, category, source, confidence, valid_from_ms, created_ms, message_id,
+    run_id, quote, speaker
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_HOLDS = "valid_to_ms is null"
+_HELD = "valid_from_ms <= ? and (valid_to_ms is null or valid_to_ms > ?)"
+_AT_ONCE = 500
+"""Ids in one statement; SQLite takes some thousand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """A condition in SQL, with its parameters."""
+
+    sql: str
+    values: tuple[object, ...]
+
+    def and_(self, sql: str, *values: object) -> Narrowed:
+        """Both."""
+        return Narrowed(f"{self.sql} and {sql}", (*self.values, *values))
+
+
+def seen_by(of: Whose) -> Narrowed:
+    """What this person may see in this place."""
+    if of.scope:
+        return Narrowed("scope = ? and scope <> ''", (of.scope,))
+    return Narrowed("person_id = ? and scope = ''", (of.person_id,))
+
+
+def owned_by(of: Whose) -> Narrowed:
+    """What this person may change in this place."""
+    return Narrowed("person_id = ? and scope = ?", (of.person_id, of.scope))
+
+
+def holding(where: Narrowed, at: datetime | None = None) -> Narrowed:
+    """Of these, what holds, or held at a moment."""
+    if at is None:
+        return where.and_(_HOLDS)
+    at_ms = int(at.timestamp() * 1000)
+    return where.and_(_HELD, at_ms, at_ms)
+
+
+def select(
+    connection: sqlite3.Connection, where: Narrowed, *, order: str = "id", limit: int = -1
+) -> list[StoredFact]:
+    """The facts of a condition. `order` is SQL of ours."""
+    sql = f"{_SELECT}{where.sql} order by {order} limit ?"
+    return [_fact(row) for row in connection.execute(sql, (*where.values, limit))]
+
+
+def select_ids(
+    connection: sqlite3.Connection, where: Narrowed, ids: Sequence[int]
+) -> dict[int, StoredFact]:
+    """Those of these ids that fulfil the condition."""
+    found: dict[int, StoredFact] = {}
+    for start in range(0, len(ids), _AT_ONCE):
+        part = ids[start : start + _AT_ONCE]
+        among = where.and_(f"id in ({', '.join('?' * len(part))})", *part)
+        found.update((fact.id, fact) for fact in select(connection, among))
+    return found
+
+
+def exists(connection: sqlite3.Connection, where: Narrowed) -> bool:
+    """Whether there is one."""
+    sql = f"select 1 from facts where {where.sql} limit 1"  # noqa: S608 - conditions of ours
+    return connection.execute(sql, where.values).fetchone() is not None
+
+
+def insert(connection: sqlite3.Connection, new: NewFact, text: str, *, now_ms: int) -> StoredFact:
+    """Adds a row."""
+    values = (
+        new.whose.person_id,
+        new.whose.scope,
+        text,
+        new.category,
+        new.source,
+        new.confidence,
+        now_ms if new.valid_from_ms is None else new.valid_from_ms,
+        now_ms,
+        new.message_id,
+        new.run_id or "",
+        storable(new.quote),
+        storable(new.speaker),
+    )
+    row_id = connection.execute(_INSERT, values).lastrowid
+    return select(connection, Narrowed("id = ?", (row_id,)))[0]
+
+
+def close(
+    connection: sqlite3.Connection, ids: Iterable[int], *, by: int | None, now_ms: int
+) -> None:
+    """From now on these hold no more; `by` took their place."""
+    connection.executemany(
+        "update facts set valid_to_ms = ?, superseded_by = ? where id = ?",
+        [(now_ms, by, fact_id) for fact_id in ids],
+    )
+
+
+def refresh(
+    connection: sqlite3.Connection, fact_id: int, *, confidence: float, now_ms: int
+) -> StoredFact:
+    """Counts as said again."""
+    connection.execute(
+        "update facts set last_used_ms = ?, confidence = max(confidence, ?) where id = ?",
+        (now_ms, confidence, fact_id),
+    )
+    return select(connection, Narrowed("id = ?", (fact_id,)))[0]
+
+
+def reopen(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
+    """These hold again."""
+    connection.executemany(
+        "update facts set valid_to_ms = null, superseded_by = null where id = ?",
+        [(fact_id,) for fact_id in ids],
+    )
+
+
+def erase(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
+    """Takes rows away."""
+    connection.executemany("delete from facts where id = ?", [(fact_id,) for fact_id in ids])
+
+
+def use(connection: sqlite3.Connection, uses: Mapping[int, int], *, now_ms: int) -> None:
+    """Counts how often facts were of use."""
+    connection.executemany(
+        "update facts set uses = uses + ?, last_used_ms = ? where id = ?",
+        [(count, now_ms, fact_id) for fact_id, count in uses.items()],
+    )
+
+
+def replaced_by(
+    connection: sqlite3.Connection, where: Narrowed, ids: Sequence[int]
+) -> list[StoredFact]:
+    """What these replaced, and what that replaced, as far as it fulfils the condition."""
+    found: dict[int, StoredFact] = {}
+    latest = list(ids)
+    while latest:
+        marks = ", ".join("?" * len(latest[:_AT_ONCE]))
+        part, latest = latest[:_AT_ONCE], latest[_AT_ONCE:]
+        for fact in select(connection, where.and_(f"superseded_by in ({marks})", *part)):
+            if fact.id not in found:
+                found[fact.id] = fact
+                latest.append(fact.id)
+    return list(found.values())
+
+
+def _fact(row: tuple[Any, ...]) -> StoredFact:
+    (fact_id, person_id, scope, text, category, source, confidence, valid_from_ms, created_ms) = (
+        row[:9]
+    )
+    valid_to_ms, superseded_by, message_id, run_id, quote, speaker, last_used_ms, uses = row[9:]
+    return StoredFact(
+        id=fact_id,
+        whose=Whose(person_id=PersonId(person_id), scope=scope),
+        text=text,
+        category=cast(Category, category),
+        source=FactSource(source),
+        confidence=confidence,
+        valid_from_ms=valid_from_ms,
+        created_ms=created_ms,
+        valid_to_ms=valid_to_ms,
+        superseded_by=superseded_by,
+        message_id=message_id,
+        run_id=RunId(run_id) if run_id else None,
+        quote=quote,
+        speaker=speaker,
+        last_used_ms=last_used_ms,
+        uses=uses,
+    )

@@ -1,0 +1,164 @@
+"""What becomes of a fact that is to be stored: the rules of writing (SPEC §9), in one transaction.
+
+Called by `memory.facts`, which finds out beforehand what is like it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from agent.remembering import FACT_CHARS_MAX, NewFact, Stored, StoredFact, Storing
+from memory import tombstones
+from memory.fact_rows import (
+    Narrowed,
+    close,
+    holding,
+    insert,
+    owned_by,
+    refresh,
+    select,
+    select_ids,
+)
+from memory.secret_shapes import secret_in
+from memory.sentences import says_the_same, sentence
+from memory.statements import Statement, cues, statement
+from memory.stored_text import storable
+
+WHY_EMPTY = "There is nothing in it to remember."
+WHY_LONG = (
+    f"It is longer than {FACT_CHARS_MAX} characters. Say it in one sentence, "
+    "or put it into the notes."
+)
+WHY_FORGOTTEN = (
+    "You asked me to forget this, so I do not learn it again by myself. "
+    "Tell me to remember it, and I will."
+)
+_NAME_OF = "select name from people where id = ?"
+_LIKE_ESCAPES = str.maketrans({"%": r"\%", "_": r"\_", "\\": r"\\"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alike:
+    """A fact that looks like the new one, and how much they mean the same, if that is known."""
+
+    fact_id: int
+    likeness: float | None
+
+
+def tidy(text: str) -> str:
+    """One line, of Unicode alone."""
+    return " ".join(storable(text).split())
+
+
+def refusal(text: str) -> str:
+    """Why a text is not stored, whatever else is known; empty where it may be."""
+    if not any(letter.isalnum() for letter in text):
+        return WHY_EMPTY
+    if len(text) > FACT_CHARS_MAX:
+        return WHY_LONG
+    if kind := secret_in(text):
+        return (
+            f"It holds {kind}. I do not keep secrets: whatever is remembered can turn up in "
+            "prompts and exports. A password manager is the place for it."
+        )
+    return ""
+
+
+def write(
+    connection: sqlite3.Connection,
+    new: NewFact,
+    text: str,
+    *,
+    alike: Sequence[Alike],
+    now_ms: int,
+) -> Stored:
+    """Stores a text that is tidy and not refused, or says what stands in its way."""
+    woken = tombstones.matching(connection, new.whose, text)
+    if woken and not new.asked:
+        return Stored(outcome=Storing.REFUSED, why=WHY_FORGOTTEN)
+    tombstones.lift(connection, woken)
+    corrected = _held(connection, new, [] if new.replaces is None else [new.replaces])
+    names = _names(connection, new)
+    said = statement(text, names=names)
+    known = _known(connection, new, text, alike) or _repeated(connection, new, said, names)
+    if known is not None:
+        return _said_again(connection, new, known, corrected=corrected, now_ms=now_ms)
+    contradicted = corrected or _contradicted(connection, new, said, names)
+    fact = insert(connection, new, text, now_ms=now_ms)
+    close(connection, [old.id for old in contradicted], by=fact.id, now_ms=now_ms)
+    if not contradicted:
+        return Stored(outcome=Storing.STORED, fact=fact)
+    return Stored(
+        outcome=Storing.SUPERSEDED, fact=fact, replaced=_now(connection, contradicted[-1])
+    )
+
+
+def _said_again(
+    connection: sqlite3.Connection,
+    new: NewFact,
+    known: StoredFact,
+    *,
+    corrected: Sequence[StoredFact],
+    now_ms: int,
+) -> Stored:
+    fact = refresh(connection, known.id, confidence=new.confidence, now_ms=now_ms)
+    wrong = [old for old in corrected if old.id != known.id]
+    if not wrong:
+        return Stored(outcome=Storing.REFRESHED, fact=fact)
+    close(connection, [old.id for old in wrong], by=fact.id, now_ms=now_ms)
+    return Stored(outcome=Storing.SUPERSEDED, fact=fact, replaced=_now(connection, wrong[-1]))
+
+
+def _known(
+    connection: sqlite3.Connection, new: NewFact, text: str, alike: Sequence[Alike]
+) -> StoredFact | None:
+    """The fact that says the same already, in the same or in other words."""
+    held = {fact.id: fact for fact in _held(connection, new, [one.fact_id for one in alike])}
+    said = sentence(text)
+    for one in alike:
+        fact = held.get(one.fact_id)
+        if fact is not None and says_the_same(said, sentence(fact.text), one.likeness):
+            return fact
+    return None
+
+
+def _repeated(
+    connection: sqlite3.Connection, new: NewFact, said: Statement | None, names: Collection[str]
+) -> StoredFact | None:
+    stated = _stated(connection, new, said, names) if said else []
+    return next((fact for fact, known in stated if said and said.repeats(known)), None)
+
+
+def _contradicted(
+    connection: sqlite3.Connection, new: NewFact, said: Statement | None, names: Collection[str]
+) -> list[StoredFact]:
+    stated = _stated(connection, new, said, names) if said else []
+    return [fact for fact, known in stated if said and said.contradicts(known)]
+
+
+def _stated(
+    connection: sqlite3.Connection, new: NewFact, said: Statement, names: Collection[str]
+) -> list[tuple[StoredFact, Statement]]:
+    """What is known of the same matter."""
+    likes = [f"%{cue.translate(_LIKE_ESCAPES)}%" for cue in cues(said.what)]
+    among = " or ".join([r"text like ? escape '\'"] * len(likes))
+    where = holding(owned_by(new.whose)).and_(f"({among})", *likes)
+    facts = select(connection, where)
+    return [(fact, known) for fact in facts if (known := statement(fact.text, names=names))]
+
+
+def _held(connection: sqlite3.Connection, new: NewFact, ids: Sequence[int]) -> list[StoredFact]:
+    """Those of these that hold, and that are this person's to change."""
+    return list(select_ids(connection, holding(owned_by(new.whose)), ids).values())
+
+
+def _names(connection: sqlite3.Connection, new: NewFact) -> list[str]:
+    """What the person is called."""
+    row = connection.execute(_NAME_OF, (new.whose.person_id,)).fetchone()
+    return [name for name in (row[0] if row else "", new.speaker) if name]
+
+
+def _now(connection: sqlite3.Connection, fact: StoredFact) -> StoredFact:
+    return select(connection, Narrowed("id = ?", (fact.id,)))[0]

@@ -1,0 +1,229 @@
+"""What two short sentences share and where they differ: stems, numbers, names, negation.
+
+Called where facts are written: for what is nearly the same, and for what was forgotten. Pure, and
+meant for English; of other languages it knows the words alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from agent.words import fold, is_unbordered, squeezed, unbordered_runs, words
+from memory.stop_words import STOP_WORDS
+from memory.stored_text import storable
+
+ALIKE_MIN = 0.90
+"""Plain cosine from which two sentences say the same, unless they `differ` (DESIGN §5)."""
+NEAR_MIN = 0.75
+"""From here on they may say the same: a model is asked."""
+SHARED_MIN = 0.80
+"""Of their stems, where there are no embeddings."""
+NEAR_SHARED_MIN = 0.50
+
+_NO = """
+not no never none nothing nobody neither nor cannot without against except unless hardly
+dislike dislikes disliked hate hates hated avoid avoids refuse refuses stopped stops quit
+isn't aren't wasn't weren't hasn't haven't hadn't doesn't don't didn't won't can't couldn't
+shouldn't wouldn't nicht kein keine keinen nie ohne gegen pas jamais sans nunca sin
+"""
+_COUNTED = "zero one two three four five six seven eight nine ten eleven twelve"
+_OPPOSED = """
+before/after with/without always/sometimes always/rarely often/rarely first/last
+morning/evening morning/afternoon morning/night day/night buy/sell bought/sold
+start/stop started/stopped begin/end open/close arrive/leave love/hate hot/cold
+warm/cold early/late long/short left/right more/less most/least new/old
+cheap/expensive single/married married/divorced mother/father sister/brother
+son/daughter wife/husband increase/decrease above/below inside/outside private/public
+for/against and/or all/some lend/borrow lent/borrowed win/lose won/lost on/off
+"""
+_NEGATIONS = frozenset(_NO.split())
+_NUMBER_WORDS = {word: str(number) for number, word in enumerate(_COUNTED.split())} | {
+    "once": "1",
+    "twice": "2",
+    "dozen": "12",
+    "hundred": "100",
+    "thousand": "1000",
+}
+_OPPOSITES = tuple(frozenset(pair.split("/")) for pair in _OPPOSED.split())
+_DIRECTIONS = frozenset(
+    ["over", "than", "to", "from", "before", "after", "instead", "rather", "by"]
+)
+_SAME = {
+    word: words[0]
+    for words in (
+        ("like", "likes", "liked", "enjoy", "enjoys", "loves", "love", "liking"),
+        ("take", "takes", "drink", "drinks"),
+        ("call", "called", "named", "name"),
+        ("live", "lives", "living", "reside", "resides"),
+        ("favorite", "favourite"),
+        ("color", "colour"),
+        ("center", "centre"),
+        ("car", "automobile"),
+        ("phone", "telephone"),
+        ("big", "large"),
+        ("begin", "start", "starts"),
+    )
+    for word in words
+}
+_IDLE = "every each currently user person really very quite still own owns"
+_LIGHT = frozenset(_IDLE.split())
+"""Words that stand beside what is said and add nothing to it."""
+_SELF_JOINED = re.compile(r"\b(e)-(mails?)\b")
+_THOUSANDS = re.compile(r"(?<=\d)[,'’ \u00a0\u202f](?=\d{3}\b)")
+_NUMBER = re.compile(r"\d+(?:[.:/-]\d+)*")
+_ENDINGS = (("ies", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
+_STEM_MIN = 3
+_CAPITAL = re.compile(r"(?<![\w'’])[^\W\d_a-z][\w'’-]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """What stands in a sentence. `stems` are those of its content words, in their order."""
+
+    whole: str
+    stems: tuple[str, ...]
+    numbers: frozenset[str]
+    names: tuple[str, ...]
+    every: frozenset[str]
+
+    @property
+    def negations(self) -> int:
+        """How often it says no, modulo what cancels out is not looked at."""
+        return len(self.every & _NEGATIONS)
+
+
+@lru_cache(maxsize=512)
+def sentence(text: str) -> Sentence:
+    """Takes a sentence apart."""
+    tidy = " ".join(storable(text).split())
+    folded = _SELF_JOINED.sub(r"\1\2", squeezed(fold(_THOUSANDS.sub("", tidy))))
+    every = [word.text.removesuffix("'s") for word in words(folded)]
+    return Sentence(
+        whole=folded.strip(" .!?…"),
+        stems=(*_stems(every), *_pairs(folded)),
+        numbers=frozenset(_numbers(folded, every)),
+        names=tuple(_names(tidy)),
+        every=frozenset(every),
+    )
+
+
+def differ(one: Sentence, other: Sentence) -> bool:
+    """Whether two sentences that look alike surely do not say the same."""
+    return (
+        one.numbers != other.numbers
+        or one.negations != other.negations
+        or _names_differ(one, other)
+        or _is_turned_round(one, other)
+        or _are_opposed(one, other)
+        or _is_exchanged(one, other)
+    )
+
+
+def says_the_same(one: Sentence, other: Sentence, likeness: float | None) -> bool:
+    """Whether two sentences need not both be kept. `likeness` is their plain cosine, if known."""
+    if one.whole == other.whole:
+        return True
+    if differ(one, other):
+        return False
+    together = shared(one, other)
+    if likeness is None:
+        return together >= SHARED_MIN
+    return likeness >= ALIKE_MIN or together == 1.0
+
+
+def may_say_the_same(one: Sentence, other: Sentence, likeness: float | None) -> bool:
+    """Whether it takes more than rules to tell."""
+    if likeness is None:
+        return shared(one, other) >= NEAR_SHARED_MIN
+    return likeness >= NEAR_MIN
+
+
+def shared(one: Sentence, other: Sentence) -> float:
+    """How many of the stems they share, between 0 and 1 (Jaccard)."""
+    mine, others = set(one.stems), set(other.stems)
+    either = mine | others
+    return len(mine & others) / len(either) if either else float(one.whole == other.whole)
+
+
+def stem(word: str) -> str:
+    """A folded English word without its light ending. Never shorter than three letters."""
+    if word in _SAME:
+        return _SAME[word]
+    if len(word) <= _STEM_MIN or not word.isalpha():
+        return word
+    for ending, instead in _ENDINGS:
+        cut = word.removesuffix(ending)
+        if cut == word or len(cut) < _STEM_MIN or (ending == "s" and cut.endswith(("s", "u", "i"))):
+            continue
+        return _SAME.get(cut + instead, _settled(cut + instead))
+    return _settled(word)
+
+
+def _settled(stemmed: str) -> str:
+    """`runn` and `run`, `hik` and `hike` are one."""
+    if len(stemmed) > _STEM_MIN and stemmed[-1] == stemmed[-2] and stemmed[-1] not in "lsz":
+        return stemmed[:-1]
+    return stemmed[:-1] if len(stemmed) > _STEM_MIN and stemmed.endswith("e") else stemmed
+
+
+def _stems(every: Iterable[str]) -> list[str]:
+    idle = STOP_WORDS | _LIGHT | _NEGATIONS
+    telling = (word for word in every if word not in idle)
+    return [_NUMBER_WORDS.get(word) or stem(word) for word in telling]
+
+
+def _pairs(folded: str) -> list[str]:
+    if not is_unbordered(folded):
+        return []
+    runs = unbordered_runs(folded)
+    return [run[place : place + 2] for run in runs for place in range(max(1, len(run) - 1))]
+
+
+def _numbers(folded: str, every: Iterable[str]) -> Iterable[str]:
+    yield from _NUMBER.findall(folded)
+    yield from (_NUMBER_WORDS[word] for word in every if word in _NUMBER_WORDS)
+
+
+def _names(tidy: str) -> Iterable[str]:
+    """Words that begin with a capital, the first one of the sentence included."""
+    for match in _CAPITAL.finditer(tidy):
+        name = fold(match[0])
+        yield name.removesuffix("'s")
+
+
+def _names_differ(one: Sentence, other: Sentence) -> bool:
+    """Whether one names something that does not stand in the other, in whatever case."""
+    return any(
+        name not in there.every
+        and stem(name) not in there.stems
+        and name not in STOP_WORDS | _LIGHT
+        for here, there in ((one, other), (other, one))
+        for name in here.names
+    )
+
+
+def _is_turned_round(one: Sentence, other: Sentence) -> bool:
+    """Tea over coffee is not coffee over tea, and who lends is not who borrows."""
+    if set(one.stems) != set(other.stems):
+        return False
+    both = set(one.names) & set(other.names)
+    in_order = [[name for name in each.names if name in both] for each in (one, other)]
+    if in_order[0] != in_order[1]:
+        return True
+    has_direction = bool(one.every & other.every & _DIRECTIONS)
+    return has_direction and one.stems != other.stems
+
+
+def _are_opposed(one: Sentence, other: Sentence) -> bool:
+    mine, others = one.every - other.every, other.every - one.every
+    return any(pair & mine and pair & others for pair in _OPPOSITES)
+
+
+def _is_exchanged(one: Sentence, other: Sentence) -> bool:
+    """Whether each has a content word that the other lacks: of a meaning close by, or of another
+    of the same kind, which nothing here can tell apart."""
+    mine, others = set(one.stems), set(other.stems)
+    return bool(mine - others) and bool(others - mine)
