@@ -1,0 +1,332 @@
+"""Finds what is worth knowing about people in what they said, once a conversation is silent.
+
+Called by the idle timer, and by compaction before it drops something. A cheap model proposes; code
+lets pass what rests on a person's own line (`memory.proposed`). The conversation is never touched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+
+import structlog
+
+from agent.errors import BrokenAnswer, ContextTooLong
+from agent.history import estimate_tokens
+from agent.messages import ConversationId, Role
+from agent.prompt import from_template
+from agent.remembering import Facts, Stored, StoredFact, Storing, Whose
+from agent.request import ModelTraits
+from agent.scene import one_line
+from agent.spending import Charge, CheapModel, Purpose, Scope, zone_for
+from agent.words import fold, read_list, squeezed
+from memory.answers import AnswerUnreadable, read_answer
+from memory.lines import SpokenLine, SqliteLines, Stretch
+from memory.proposed import FoundFacts, Judge, Refusal
+from memory.support import keys
+
+log = structlog.get_logger()
+
+KNOWN_MAX = 20
+"""Known facts of each speaker that are shown."""
+SPEAKERS_MAX = 8
+"""People whose known facts are looked up: those who spoke last."""
+QUERY_CHARS_MAX = 1_000
+LINE_CHARS_MAX, ANSWER_LINE_CHARS_MAX, KNOWN_CHARS_MAX = 1_500, 500, 300
+"""Characters of one line that are shown: of a person, of the assistant, of a known fact."""
+WINDOW_SHARE = 0.8
+"""Of what a window leaves for a prompt; the rest is for tokens that were guessed too low."""
+
+Texts = Callable[[], Mapping[str, str]]
+"""The templates as they are now: `agent.library.Library.texts`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionOptions:
+    """The settings `memory.extraction`."""
+
+    exchanges_max: int = 10
+    messages_min: int = 4
+    confidence_min: float = 0.7
+    facts_max: int = 5
+
+
+class Skipped(StrEnum):
+    """Why no model was asked."""
+
+    PRIVATE = "memory is off"
+    NOTHING_NEW = "nothing new"
+    NOBODY = "nobody spoke whose words are remembered"
+    TOO_SHORT = "too few messages"
+    SMALL_TALK = "nothing but small talk"
+    DEMO = "the demo model cannot do it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """`words` is the store's reason, fit for the person."""
+
+    why: Refusal
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extracted:
+    """What came of it. `superseded` are new facts that closed an old one; `asked` counts model
+    calls; `upto` is the last message that was there to look at."""
+
+    conversation: ConversationId
+    skipped: Skipped | None = None
+    stored: tuple[StoredFact, ...] = ()
+    superseded: tuple[StoredFact, ...] = ()
+    refreshed: tuple[StoredFact, ...] = ()
+    refused: tuple[Refused, ...] = ()
+    asked: int = 0
+    upto: int = 0
+
+
+# --- the work ----------------------------------------------------------------------------------
+
+
+class Extractor:
+    """Looks at what was said since the last look, and stores what holds.
+
+    The cursor moves only when a look came to its end: what a broken answer or a model in trouble
+    leaves is looked at again, and the messages stay searchable whatever happens (case ME-01).
+    """
+
+    def __init__(
+        self,
+        lines: SqliteLines,
+        facts: Facts,
+        model: CheapModel,
+        texts: Texts,
+        *,
+        options: ExtractionOptions,
+    ) -> None:
+        self._lines = lines
+        self._facts = facts
+        self._model = model
+        self._texts = texts
+        self._options = options
+
+    async def __call__(
+        self, conversation: ConversationId, *, messages_min: int | None = None
+    ) -> Extracted:
+        """One look. `messages_min` stands in for that of the settings.
+
+        Raises AnswerUnreadable after two answers that cannot be read, what `CheapModel.ask` raises,
+        and StorageError. May be called again for the same messages: nothing is stored twice.
+        """
+        stretch = await self._lines.since_last_look(
+            conversation, exchanges_max=self._options.exchanges_max
+        )
+        least = self._options.messages_min if messages_min is None else messages_min
+        skipped = self._reason_to_skip(stretch, messages_min=least)
+        traits = ModelTraits() if skipped else await self._model.traits(stretch.lane)
+        if skipped is None and traits.demo:
+            skipped = Skipped.DEMO
+        if skipped is not None:
+            if skipped in {Skipped.NOBODY, Skipped.SMALL_TALK}:
+                await self._lines.looked_at(conversation, upto=stretch.upto)
+            log.debug("extraction.skipped", conversation=conversation, why=skipped)
+            return Extracted(conversation=conversation, skipped=skipped, upto=stretch.upto)
+        known = await self._known(stretch)
+        looking = _Looking(stretch=stretch, known=known, options=self._options)
+        found = await self._ask(looking, traits)
+        await self._store(looking, found)
+        await self._lines.looked_at(conversation, upto=stretch.upto)
+        return looking.told()
+
+    def _reason_to_skip(self, stretch: Stretch, *, messages_min: int) -> Skipped | None:
+        own = stretch.own()
+        if stretch.is_private:
+            return Skipped.PRIVATE
+        if not stretch.has_news:
+            return Skipped.NOTHING_NEW
+        if not own:
+            return Skipped.NOBODY
+        if len(stretch.lines) < messages_min:
+            return Skipped.TOO_SHORT
+        simple = {_plain(entry) for entry in read_list(self._texts().get("words_simple", ""))}
+        if not any(keys(line.text) and _plain(line.text) not in simple for line in own):
+            return Skipped.SMALL_TALK
+        return None
+
+    async def _known(self, stretch: Stretch) -> dict[int, StoredFact]:
+        """What is known of those who speak, the most relevant first."""
+        known: dict[int, StoredFact] = {}
+        for label, person in list(stretch.speakers().items())[-SPEAKERS_MAX:]:
+            said = " ".join(line.text for line in stretch.own() if line.speaker == label)
+            of = Whose(person_id=person.id, scope=stretch.scope)
+            for fact in await self._facts.search(of, said[-QUERY_CHARS_MAX:], k=KNOWN_MAX):
+                known.setdefault(fact.id, fact)
+        return known
+
+    async def _ask(self, looking: _Looking, traits: ModelTraits) -> FoundFacts:
+        tokens_max = traits.output_tokens(_ANSWER_TOKENS + _FACT_TOKENS * self._options.facts_max)
+        room = int((traits.window - tokens_max) * WINDOW_SHARE)
+        prompt = looking.prompt(self._texts(), room=room)
+        charge = looking.charge()
+        try:
+            looking.asked += 1
+            return read_answer(
+                await self._model.ask(prompt, charge, tokens_max=tokens_max), FoundFacts
+            )
+        except (AnswerUnreadable, BrokenAnswer) as error:
+            again = f"{prompt}\n\n{_AGAIN.format(why=error)}"
+        looking.asked += 1
+        return read_answer(await self._model.ask(again, charge, tokens_max=tokens_max), FoundFacts)
+
+    async def _store(self, looking: _Looking, found: FoundFacts) -> None:
+        looking.refused += [Refused(why=Refusal.UNREADABLE)] * found.unreadable
+        judge = Judge(looking.stretch, looking.known, confidence_min=self._options.confidence_min)
+        for verdict in await asyncio.to_thread(judge.verdicts, found.facts):
+            if isinstance(verdict, Refusal):
+                looking.refused.append(Refused(why=verdict))
+            elif len(looking.outcomes) >= self._options.facts_max:
+                looking.refused.append(Refused(why=Refusal.TOO_MANY))
+            else:
+                looking.count(await self._facts.store(verdict))
+
+
+_ANSWER_TOKENS, _FACT_TOKENS = 100, 160
+_AGAIN = "Your last answer could not be used: {why} Answer with one JSON object and nothing else."
+
+
+@dataclass(slots=True, kw_only=True)
+class _Looking:
+    """One look: what is looked at, what is known, and what came of it so far."""
+
+    stretch: Stretch
+    options: ExtractionOptions
+    known: Mapping[int, StoredFact]
+    outcomes: list[Stored] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    asked: int = 0
+
+    def prompt(self, texts: Mapping[str, str], *, room: int) -> str:
+        """As large as fits into `room` tokens: without the oldest lines, then without known facts.
+
+        Raises ContextTooLong where not even one line of a person fits.
+        """
+        lines = list(self.stretch.lines)
+        known = [_known_line(fact) for fact in self.known.values()]
+        speakers = "; ".join(self.stretch.speakers())
+        while True:
+            made = from_template(
+                texts,
+                "extraction",
+                SPEAKERS=speakers,
+                KNOWN_FACTS="\n".join(known) or "(none)",
+                CONVERSATION=_conversation(lines),
+                FACTS_MAX=str(self.options.facts_max),
+            )
+            if (over := made.tokens - room) <= 0:
+                return made.user
+            lines, dropped = _without_oldest(lines, over)
+            if not dropped and not known:
+                raise ContextTooLong(
+                    f"Looking for facts takes about {made.tokens} tokens; the model has {room}."
+                )
+            if not dropped:
+                known.pop()
+
+    def charge(self) -> Charge:
+        """On the account of who spoke last."""
+        last = self.stretch.own()[-1].person
+        assert last is not None, "own lines have a person"
+        return Charge(
+            purpose=Purpose.EXTRACTION,
+            person_id=last.id,
+            is_owner=last.role is Role.OWNER,
+            lane=self.stretch.lane,
+            conversation=self.stretch.conversation,
+            agent="default",
+            time_zone=last.time_zone,
+        )
+
+    def count(self, outcome: Stored) -> None:
+        """What the store said."""
+        if outcome.outcome is Storing.REFUSED:
+            self.refused.append(Refused(why=Refusal.BY_STORE, words=outcome.why))
+        else:
+            self.outcomes.append(outcome)
+
+    def told(self) -> Extracted:
+        """The outcome, after one line in the log: counts, and never a text."""
+        refused = Counter(one.why.name.lower() for one in self.refused)
+        made = {kind: self._facts(kind) for kind in Storing}
+        log.info(
+            "extraction.done",
+            conversation=self.stretch.conversation,
+            lines=len(self.stretch.lines),
+            asked=self.asked,
+            stored=len(made[Storing.STORED]),
+            superseded=len(made[Storing.SUPERSEDED]),
+            refreshed=len(made[Storing.REFRESHED]),
+            refused=dict(refused),
+        )
+        return Extracted(
+            conversation=self.stretch.conversation,
+            stored=made[Storing.STORED],
+            superseded=made[Storing.SUPERSEDED],
+            refreshed=made[Storing.REFRESHED],
+            refused=tuple(self.refused),
+            asked=self.asked,
+            upto=self.stretch.upto,
+        )
+
+    def _facts(self, kind: Storing) -> tuple[StoredFact, ...]:
+        return tuple(
+            one.fact for one in self.outcomes if one.outcome is kind and one.fact is not None
+        )
+
+
+def _plain(text: str) -> str:
+    return squeezed(fold(text)).strip(" .,:;!?=()")
+
+
+# --- what is shown -----------------------------------------------------------------------------
+
+
+def _known_line(fact: StoredFact) -> str:
+    said_by = f"{one_line(fact.speaker)}: " if fact.speaker else ""
+    return f"{fact.key} {said_by}{one_line(fact.text, chars_max=KNOWN_CHARS_MAX)}"
+
+
+def _conversation(lines: Sequence[SpokenLine]) -> str:
+    """Numbered, with the day where it changes, for "tomorrow" has to become a date."""
+    people = [line.person for line in lines if line.person is not None]
+    zone = zone_for(Scope.PERSON, people[-1].time_zone if people else "", UTC)
+    shown: list[str] = []
+    day = ""
+    for number, line in enumerate(lines, start=1):
+        today = f"{datetime.fromtimestamp(line.at_ms / 1000, zone):%A, %Y-%m-%d}"
+        if today != day:
+            shown.append(f"({today})")
+            day = today
+        shown.append(f"[{number}] {line.speaker}: {_shown(line)}")
+    return "\n".join(shown)
+
+
+def _shown(line: SpokenLine) -> str:
+    """Further lines are set in, so that none can pose as the line of somebody else."""
+    chars_max = LINE_CHARS_MAX if line.person is not None else ANSWER_LINE_CHARS_MAX
+    text = line.text if len(line.text) <= chars_max else f"{line.text[: chars_max - 1]}…"
+    return "\n    ".join(text.splitlines()) or "(passed on what others wrote)"
+
+
+def _without_oldest(lines: list[SpokenLine], tokens: int) -> tuple[list[SpokenLine], bool]:
+    """Without as many of the oldest as make up for so many tokens; whether any could go. The last
+    line of a person and what follows it stay."""
+    last_own = max(at for at, line in enumerate(lines) if line.person is not None)
+    gone = 0
+    while gone < last_own and tokens > 0:
+        tokens -= estimate_tokens(_shown(lines[gone]))
+        gone += 1
+    return lines[gone:], gone > 0

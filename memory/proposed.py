@@ -1,0 +1,185 @@
+"""Facts as a model proposes them: read leniently, and judged against what was really said.
+
+Called by `memory.extraction`. Pure; long texts from outside make it slow, so it is for a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+from pydantic import Field, ValidationError, model_validator
+
+from agent.remembering import (
+    CATEGORIES,
+    FACT_CHARS_MAX,
+    Category,
+    FactSource,
+    NewFact,
+    StoredFact,
+    Whose,
+    fact_id_of,
+)
+from agent.stored import Person
+from agent.words import fold, squeezed
+from memory.answers import Answer, PlainText
+from memory.lines import SpokenLine, Stretch
+from memory.support import is_carried, is_pasted, is_turned_round, keys, stands_in
+
+
+class Refusal(StrEnum):
+    """Why a proposed fact was not stored."""
+
+    UNREADABLE = "unreadable"
+    UNSURE = "unsure"
+    TOO_MANY = "too many"
+    TOO_LONG = "too long"
+    NO_SPEAKER = "not of somebody who spoke"
+    NO_QUOTE = "the quote is in no line of theirs"
+    PASTED = "the quote was pasted from elsewhere"
+    TURNED_ROUND = "the quote leaves out a not"
+    NOT_CARRIED = "the line does not carry it"
+    BY_STORE = "refused by the store"
+
+
+class FoundFact(Answer):
+    """One fact that a model proposes."""
+
+    text: PlainText = Field(min_length=1)
+    category: PlainText = ""
+    confidence: float = Field(ge=0, le=1)
+    speaker: PlainText = ""
+    quote: PlainText = Field(min_length=1)
+    replaces: PlainText | None = None
+
+
+class FoundFacts(Answer):
+    """All of them. One that cannot be read does not spoil the others; it is counted."""
+
+    facts: tuple[FoundFact, ...]
+    unreadable: int = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _readable_ones(cls, data: Any) -> Any:
+        items = _items(data)
+        if items is None:
+            return data
+        good: list[FoundFact] = []
+        for item in items[:_ITEMS_MAX]:
+            try:
+                good.append(FoundFact.model_validate(item))
+            except ValidationError:
+                continue
+        if items and not good:
+            return {"facts": items[:1]}  # what is wrong with it is what is told
+        return {"facts": good, "unreadable": len(items) - len(good)}
+
+
+_ITEMS_MAX = 50
+
+
+def _items(data: Any) -> list[Any] | None:
+    """The list that was wanted, also without what is to be around it; None when there is none."""
+    if isinstance(data, Mapping):
+        data = data if "facts" not in data and "quote" in data else data.get("facts", data)
+        if data is None:
+            return []
+        if isinstance(data, Mapping):
+            return [data] if "quote" in data else None
+    return data if isinstance(data, list) else None
+
+
+class Judge:
+    """Decides which proposed facts rest on what somebody said in one stretch."""
+
+    def __init__(
+        self, stretch: Stretch, known: Mapping[int, StoredFact], *, confidence_min: float
+    ) -> None:
+        """`known` are the facts that were shown, by id: no other one can be replaced."""
+        self._stretch = stretch
+        self._known = known
+        self._confidence_min = confidence_min
+        self._speakers = stretch.speakers()
+
+    def verdicts(self, found: Sequence[FoundFact]) -> list[NewFact | Refusal]:
+        """For each the fact as it may be stored, or why it may not be."""
+        return [self._verdict(one) for one in found]
+
+    def _verdict(self, found: FoundFact) -> NewFact | Refusal:
+        text = " ".join(found.text.split())
+        if found.confidence < self._confidence_min:
+            return Refusal.UNSURE
+        if len(text) > FACT_CHARS_MAX:
+            return Refusal.TOO_LONG
+        label = self._speaker(found.speaker)
+        if label is None:
+            return Refusal.NO_SPEAKER
+        line = next((one for one in self._own(label) if stands_in(found.quote, one.text)), None)
+        if line is None or line.person is None:
+            return Refusal.NO_QUOTE
+        why = self._why_not(text, found.quote, line)
+        return self._new(found, text, line, line.person) if why is None else why
+
+    def _why_not(self, text: str, quote: str, line: SpokenLine) -> Refusal | None:
+        outside = self._stretch.outside
+        if is_pasted(quote, (one.text for one in outside if one.message_id < line.message_id)):
+            return Refusal.PASTED
+        if is_turned_round(quote, line.text, text):
+            return Refusal.TURNED_ROUND
+        own = "\n".join(one.text for one in self._own(line.speaker))
+        foreign = self._outside_keys.union(
+            *(keys(one.text) for one in self._stretch.lines if one.speaker != line.speaker)
+        )
+        if not is_carried(text, by=line.text, own=own, foreign=foreign, names=self._speakers):
+            return Refusal.NOT_CARRIED
+        return None
+
+    @cached_property
+    def _outside_keys(self) -> frozenset[str]:
+        return frozenset().union(*(keys(one.text) for one in self._stretch.outside))
+
+    def _new(self, found: FoundFact, text: str, line: SpokenLine, person: Person) -> NewFact:
+        of = Whose(person_id=person.id, scope=self._stretch.scope)
+        wanted = fact_id_of(found.replaces or "")
+        known = None if wanted is None else self._known.get(wanted)
+        return NewFact(
+            whose=of,
+            text=text,
+            category=_category(found.category),
+            source=FactSource.MESSAGE,
+            confidence=found.confidence,
+            message_id=line.message_id,
+            run_id=line.run_id,
+            quote=" ".join(found.quote.split())[:FACT_CHARS_MAX],
+            speaker=line.speaker if of.scope else "",
+            valid_from_ms=line.at_ms,
+            replaces=known.id if known is not None and known.whose == of else None,
+        )
+
+    def _speaker(self, named: str) -> str | None:
+        """The label that is meant. Where one person speaks, "the user" is that one."""
+        wanted = _plain(named)
+        for label in self._speakers:
+            if _plain(label) == wanted:
+                return label
+        is_plain = len(self._speakers) == 1 and wanted in _ANYBODY
+        return next(iter(self._speakers)) if is_plain else None
+
+    def _own(self, label: str) -> Iterator[SpokenLine]:
+        return (line for line in self._stretch.own() if line.speaker == label)
+
+
+_ANYBODY = frozenset({"", "user", "the user", "person", "the person", "speaker", "i", "me"})
+
+
+def _category(named: str) -> Category:
+    """What a model calls it; what it makes up is background."""
+    wanted = _plain(named)
+    return next((one for one in CATEGORIES if wanted in {one, f"{one}s"}), "background")
+
+
+def _plain(text: str) -> str:
+    return squeezed(fold(text)).strip(" .,:;!?=()")

@@ -1,0 +1,199 @@
+"""What the tests of extraction and insights share: talk that is stored, facts that are kept in a
+list, and a cheap model that says its lines.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from agent.errors import AssistantError
+from agent.library import Library, PersonaSettings
+from agent.messages import ConversationId, PersonId, Role, RunId
+from agent.remembering import FactSource, NewFact, Stored, StoredFact, Storing, Whose
+from agent.request import ModelTraits
+from agent.spending import Charge
+from agent.stored import Person
+from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
+from memory.conversations import SqliteConversations
+from memory.database import Database
+from memory.inbox import SqliteInbox
+from memory.journal import SqliteJournal
+from tests.memory.kit import LANE, event, run, turn_end
+
+PROMPTS = Path(__file__).resolve().parents[2] / "prompts"
+ANA = Person(id=PersonId("p1"), role=Role.OWNER, name="Ana", time_zone="Europe/Berlin")
+BOB = Person(id=PersonId("p2"), role=Role.MEMBER, name="Bob")
+OTHER_BOB = Person(id=PersonId("p3"), role=Role.MEMBER, name="Bob")
+GUS = Person(id=PersonId("p4"), role=Role.GUEST, name="Gus")
+PEOPLE = {one.id: one for one in (ANA, BOB, OTHER_BOB, GUS)}
+GROUP = "telegram:-100:7"
+GROUP_SCOPE = "telegram:-100"
+
+
+def shipped(workspace: Path) -> Library:
+    """The templates as they are shipped."""
+    return Library(PROMPTS, workspace, PersonaSettings())
+
+
+class Talk:
+    """Turns of people, stored as the bot stores them."""
+
+    def __init__(self, database: Database) -> None:
+        self.conversations = SqliteConversations(database)
+        self._journal = SqliteJournal(database)
+        self._inbox = SqliteInbox(database)
+        self._n = 0
+
+    async def say(
+        self,
+        text: str,
+        reply: str = "I see.",
+        *,
+        by: Person = ANA,
+        found: str = "",
+        **said: Any,
+    ) -> ConversationId:
+        """One exchange. `found` is what a tool brought in from outside meanwhile; `said` goes into
+        Said."""
+        entries: list[Entry] = [Said(text=text, **said)]
+        if found:
+            call = ToolCall(id="c1", name="web_fetch", arguments='{"url": "https://evil.example"}')
+            entries += [
+                Answered(text="", calls=(call,), finish="tool_calls"),
+                ToolResult(call_id="c1", content=found, untrusted=True),
+            ]
+        return await self.turn(*entries, Answered(text=reply), by=by)
+
+    async def in_group(self, by: Person, text: str, reply: str = "I see.", **said: Any) -> Any:
+        said = {"sender": by.name, "by": by.id, **said}
+        entries = (Said(text=text, **said), Answered(text=reply))
+        return await self.turn(*entries, by=by, lane=GROUP)
+
+    async def turn(
+        self, *entries: Entry, by: Person = ANA, lane: str = LANE, came_in: bool = True
+    ) -> ConversationId:
+        self._n += 1
+        name = f"r{self._n}"
+        conversation = await self.conversations.current(lane)
+        inbox_id = None
+        if came_in:
+            (stored,) = await self._inbox.store([event(name, lane=lane)])
+            inbox_id = stored.id
+        await self._journal.submit(replace(run(name, lane=lane, inbox_id=inbox_id), by=by.id))
+        await self._journal.finish(
+            RunId(name), turn_end(name, conversation, entries=tuple(entries))
+        )
+        return conversation
+
+
+class KeptFacts:
+    """Implements the part of `Facts` that the extractor needs, by the plainest rules."""
+
+    def __init__(self) -> None:
+        self.facts: list[StoredFact] = []
+        self.queries: list[tuple[Whose, str]] = []
+
+    def texts(self) -> list[str]:
+        return [fact.text for fact in self.facts if fact.superseded_by is None]
+
+    def put(self, text: str, *, of: Whose, speaker: str = "") -> StoredFact:
+        fact = StoredFact(
+            id=len(self.facts) + 1,
+            whose=of,
+            text=text,
+            category="background",
+            source=FactSource.PERSON,
+            confidence=1.0,
+            valid_from_ms=0,
+            created_ms=0,
+            speaker=speaker,
+        )
+        self.facts.append(fact)
+        return fact
+
+    async def store(self, new: NewFact) -> Stored:
+        if "password" in new.text:
+            return Stored(outcome=Storing.REFUSED, why="That reads like a password.")
+        same = [one for one in self.facts if one.text == new.text and one.whose == new.whose]
+        if same:
+            return Stored(outcome=Storing.REFRESHED, fact=same[0])
+        fact = replace(
+            self.put(new.text, of=new.whose, speaker=new.speaker),
+            category=new.category,
+            source=new.source,
+            message_id=new.message_id,
+            run_id=new.run_id,
+            quote=new.quote,
+            confidence=new.confidence,
+        )
+        self.facts[-1] = fact
+        for at, old in enumerate(self.facts[:-1]):
+            if old.id == new.replaces:
+                self.facts[at] = replace(old, superseded_by=fact.id)
+                return Stored(outcome=Storing.SUPERSEDED, fact=fact, replaced=old)
+        return Stored(outcome=Storing.STORED, fact=fact)
+
+    async def search(
+        self, of: Whose, query: str, *, k: int, at: datetime | None = None
+    ) -> Sequence[StoredFact]:
+        self.queries.append((of, query))
+        seen = [
+            one
+            for one in self.facts
+            if one.whose.scope == of.scope and (of.scope or one.whose == of)
+        ]
+        return seen[:k]
+
+    async def get(self, of: Whose, fact_id: int) -> StoredFact | None:
+        raise NotImplementedError
+
+    async def list(self, of: Whose, *, at: datetime | None = None) -> Sequence[StoredFact]:
+        raise NotImplementedError
+
+    async def past(self, of: Whose, fact_id: int) -> Sequence[StoredFact]:
+        raise NotImplementedError
+
+    async def forget(self, of: Whose, fact_ids: Sequence[int]) -> int:
+        raise NotImplementedError
+
+    async def undo(
+        self, of: Whose, run_id: RunId
+    ) -> tuple[Sequence[StoredFact], Sequence[StoredFact]]:
+        raise NotImplementedError
+
+
+class Cheap:
+    """Implements `CheapModel`: says its lines in order, and keeps what it was asked."""
+
+    def __init__(self, *lines: str | AssistantError, traits: ModelTraits | None = None) -> None:
+        self._lines = list(lines)
+        self._traits = traits or ModelTraits()
+        self.prompts: list[str] = []
+        self.charges: list[Charge] = []
+        self.tokens_max: list[int] = []
+
+    async def traits(self, lane: str) -> ModelTraits:
+        return self._traits
+
+    async def ask(self, prompt: str, charge: Charge, *, tokens_max: int) -> str:
+        self.prompts.append(prompt)
+        self.charges.append(charge)
+        self.tokens_max.append(tokens_max)
+        line = self._lines.pop(0)
+        if isinstance(line, AssistantError):
+            raise line
+        return line
+
+
+def a_fact(text: str, quote: str, *, speaker: str = "Ana", **more: object) -> Mapping[str, object]:
+    fact = {"text": text, "category": "background", "confidence": 0.9, "speaker": speaker}
+    return {**fact, "quote": quote, "replaces": None, **more}
+
+
+def answer(*facts: object) -> str:
+    return json.dumps({"facts": list(facts)})
