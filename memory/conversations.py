@@ -19,6 +19,9 @@ from memory.stored_text import storable
 
 _CURRENT = "select id from conversations where lane = ? and closed_ms is null"
 _OPEN = "insert into conversations (id, lane, created_ms) values (?, ?, ?)"
+_OPEN_PRIVATE = """
+insert into conversations (id, lane, created_ms, is_private) values (?, ?, ?, 1)
+"""
 _CLOSE = "update conversations set closed_ms = ? where lane = ? and closed_ms is null"
 _SENT = "select sent_from, shortened_to, is_private from conversations where id = ?"
 _COMPACTION = """
@@ -77,6 +80,9 @@ class SqliteConversations:
 
     async def start_new(self, lane: str) -> ConversationId:
         """Closes the open one (it is kept) and opens another."""
+        return await self._start(lane, _OPEN)
+
+    async def _start(self, lane: str, opening: str) -> ConversationId:
         self._open.pop(lane, None)
         self._restarts += 1
         restarts = self._restarts
@@ -84,10 +90,14 @@ class SqliteConversations:
 
         def work(connection: sqlite3.Connection) -> str:
             connection.execute(_CLOSE, (now_ms, lane))
-            connection.execute(_OPEN, (made, lane, now_ms))
+            connection.execute(opening, (made, lane, now_ms))
             return made
 
         return self._remember(lane, await self._database.write(work), restarts=restarts)
+
+    async def start_private(self, lane: str) -> ConversationId:
+        """As `start_new`, but memory is off in the new one, and it is dropped at its end."""
+        return await self._start(lane, _OPEN_PRIVATE)
 
     async def history(self, conversation: ConversationId, *, upto: int | None = None) -> History:
         """Entries that are sent, oldest first, up to id `upto` where one is given.
@@ -95,15 +105,17 @@ class SqliteConversations:
         Entries are never changed once stored: only those after the last one known are read, and
         only their turns are counted. `upto` does not touch the number of turns.
         """
-        known = self._kept.get(conversation)
-        count = self._counts.get(conversation, _Count())
+        kept, counts = self._kept, self._counts
+        known = kept.get(conversation)
+        count = counts.get(conversation, _Count())
 
         def work(connection: sqlite3.Connection) -> _Found:
             return _read_on(connection, conversation, known, count)
 
         found = await self._database.read(work)
-        self._kept.put(conversation, found.entries)
-        self._keep_count(conversation, found.count)
+        # Into those that it began with: after a `reread` they are nobody's any more.
+        kept.put(conversation, found.entries)
+        _keep_count(counts, conversation, found.count)
         entries = found.entries.entries
         if upto is not None:
             entries = tuple(entry for entry in entries if entry.id <= upto)
@@ -143,6 +155,14 @@ class SqliteConversations:
         row = await self._database.read(lambda c: c.execute(_TEXT, (digest,)).fetchone())
         return None if row is None else row[0]
 
+    def reread(self) -> None:
+        """Nothing that was read before counts any more: words of it were erased."""
+        self._kept = _KeptEntries()
+        self._counts = {}
+        self._digests.clear()
+        self._open.clear()
+        self._restarts += 1
+
     def _remember(self, lane: str, conversation: str, *, restarts: int) -> ConversationId:
         # Not when another conversation was begun meanwhile: the answer may be an old one, and
         # whoever began it may have been cancelled before it could say so here.
@@ -151,13 +171,6 @@ class SqliteConversations:
                 self._open.clear()
             self._open[lane] = ConversationId(conversation)
         return ConversationId(conversation)
-
-    def _keep_count(self, conversation: ConversationId, count: _Count) -> None:
-        # Apart from the entries: a long conversation of which little is sent is quick to read
-        # again, and slow to count again.
-        if len(self._counts) >= _COUNTS_MAX and conversation not in self._counts:
-            self._counts.clear()
-        self._counts[conversation] = count
 
 
 # --- entries already read --------------------------------------------------------------------
@@ -212,6 +225,16 @@ def _read_on(
         compaction=None if compacted is None else compaction_of(compacted),
         is_private=bool(is_private),
     )
+
+
+def _keep_count(
+    counts: dict[ConversationId, _Count], conversation: ConversationId, count: _Count
+) -> None:
+    # Apart from the entries: a long conversation of which little is sent is quick to read
+    # again, and slow to count again.
+    if len(counts) >= _COUNTS_MAX and conversation not in counts:
+        counts.clear()
+    counts[conversation] = count
 
 
 def compaction_of(row: tuple[Any, ...]) -> Compaction:

@@ -1,0 +1,339 @@
+"""Every place in the database that may hold a person's words: found, and blanked.
+
+What is looked at is the person's own: their facts, profile and documents, the conversations that
+are theirs alone, and in shared ones what they said, what was answered to them, and what came of it
+in the turns of others, unless somebody else said the same there. Called by `memory.forgetting`.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from agent.forgotten import Kind
+from agent.messages import PersonId
+from memory.wording import Wording
+
+Key = int | str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """Whose words are looked for, where, and which. The ids of `facts` count whatever they say.
+
+    `lanes` are addresses that nobody else writes at, `own` the conversations there; `touched` those
+    shared ones where the person said it, and nobody else did.
+    """
+
+    person_id: PersonId
+    wording: Wording
+    facts: tuple[int, ...] = ()
+    lanes: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+    touched: tuple[str, ...] = ()
+
+    @property
+    def values(self) -> dict[str, str]:
+        """For the statements below; lists are JSON."""
+        return {
+            "person": self.person_id,
+            "facts": json.dumps(self.facts),
+            "lanes": json.dumps(self.lanes),
+            "own": json.dumps(self.own),
+            "touched": json.dumps(self.touched),
+        }
+
+
+class Place(Protocol):
+    """A family of rows. `find` may run beside the bot; `erase` is part of a transaction."""
+
+    @property
+    def kind(self) -> Kind: ...
+
+    def find(self, connection: sqlite3.Connection, search: Search) -> Sequence[Key]:
+        """Which rows hold it."""
+
+    def erase(self, connection: sqlite3.Connection, search: Search, keys: Sequence[Key]) -> None:
+        """Takes it out of these rows."""
+
+
+# --- where to look ---------------------------------------------------------------------------
+
+_OWN_LANES = """
+select lane from turns group by lane having min(person_id) = :person and max(person_id) = :person
+union select address from addresses where person_id = :person
+union select value from json_each(:lanes)
+"""
+_OWN = "select id from conversations where lane in (select value from json_each(:lanes))"
+# The line of a fact that was corrected is still there, closed: it goes with the newer one.
+_FACTS = """
+with recursive chain (id) as (
+    select id from facts
+    where person_id = :person and id in (select value from json_each(:facts))
+    union
+    select facts.id from facts join chain on facts.superseded_by = chain.id
+    where facts.person_id = :person
+)
+select id from chain
+"""
+_FACT_TEXTS = """
+select text, quote from facts where id in (select value from json_each(:facts)) order by id
+"""
+_SHARED_SAYINGS = """
+select conversation_id, body, turns.person_id
+from messages join turns on turns.run_id = messages.run_id
+where kind = 'said' and conversation_id in (
+    select conversation_id from messages join turns on turns.run_id = messages.run_id
+    where turns.person_id = :person
+) and conversation_id not in (select value from json_each(:own))
+"""
+_OPEN_TURNS = """
+select count(*) from turns where ended_ms is null and (
+    person_id = :person
+    or lane in (select value from json_each(:lanes))
+    or lane in (
+        select lane from conversations where id in (select value from json_each(:touched))
+    )
+)
+"""
+
+
+def located(connection: sqlite3.Connection, search: Search) -> Search:
+    """The search with its lanes and conversations filled in, and the facts that belong to it."""
+    found = replace(search, lanes=_column(connection, _OWN_LANES, search))
+    found = replace(found, own=_column(connection, _OWN, found))
+    found = replace(found, facts=tuple(map(int, _column(connection, _FACTS, found))))
+    return replace(found, touched=_touched(connection, found))
+
+
+def texts_of(connection: sqlite3.Connection, search: Search) -> list[tuple[str, str]]:
+    """Text and quote of each fact of the search."""
+    return list(connection.execute(_FACT_TEXTS, search.values))
+
+
+def is_busy(connection: sqlite3.Connection, search: Search) -> bool:
+    """Whether a turn that may have read it is not over."""
+    return bool(connection.execute(_OPEN_TURNS, search.values).fetchone()[0])
+
+
+def _column(connection: sqlite3.Connection, sql: str, search: Search) -> tuple[Any, ...]:
+    return tuple(row[0] for row in connection.execute(sql, search.values))
+
+
+def _touched(connection: sqlite3.Connection, search: Search) -> tuple[str, ...]:
+    if search.wording.everything:
+        return ()
+    mine: set[str] = set()
+    theirs: set[str] = set()
+    for conversation, body, person_id in connection.execute(_SHARED_SAYINGS, search.values):
+        if search.wording.holds_json(body):
+            by = json.loads(body).get("by") or person_id
+            (mine if by == search.person_id else theirs).add(conversation)
+    return tuple(sorted(mine - theirs))
+
+
+# --- places of their own kind ----------------------------------------------------------------
+
+_DROP_STEPS = "delete from steps where run_id = ?"
+_MARK_ERASED = """
+update turns set payload = '{}', erased_ms = coalesce(erased_ms, ?)
+where run_id = ? and ended_ms is not null
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traces:
+    """What a turn began with and what its steps gave: such a turn cannot be replayed any more."""
+
+    now_ms: int
+    kind: Kind = Kind.TRACE
+
+    _TURNS = """
+        select run_id, payload from turns
+        where (person_id = :person or run_id in (
+            select run_id from messages
+            where conversation_id in (select value from json_each(:touched))
+        )) and ended_ms is not null
+    """
+    _STEPS = "select output from steps where run_id = ? and output is not null"
+
+    def find(self, connection: sqlite3.Connection, search: Search) -> Sequence[Key]:
+        """Turns that hold it."""
+        turns = connection.execute(self._TURNS, search.values).fetchall()
+        return [
+            run_id
+            for run_id, payload in turns
+            if self._holds(connection, search.wording, run_id, payload)
+        ]
+
+    def erase(self, connection: sqlite3.Connection, search: Search, keys: Sequence[Key]) -> None:
+        """Drops all steps of these turns, and what they began with."""
+        connection.executemany(_DROP_STEPS, [(key,) for key in keys])
+        connection.executemany(_MARK_ERASED, [(self.now_ms, key) for key in keys])
+
+    def _holds(
+        self, connection: sqlite3.Connection, wording: Wording, run_id: str, payload: str
+    ) -> bool:
+        if wording.everything:
+            steps = connection.execute(self._STEPS, (run_id,)).fetchone()
+            return payload != "{}" or steps is not None
+        if payload != "{}" and wording.holds_json(payload):
+            return True
+        outputs = connection.execute(self._STEPS, (run_id,))
+        return any(wording.holds_json(output) for (output,) in outputs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompts:
+    """Kept texts of prompts, which hold notes, unless a turn of somebody else sent them too."""
+
+    now_ms: int
+    kind: Kind = Kind.PROMPT
+
+    _TEXTS = "select digest, body from texts"
+    # A turn names the text in the output of its first step.
+    _SENDERS = """
+        select distinct turns.run_id, turns.person_id from steps
+        join turns on turns.run_id = steps.run_id
+        where steps.name = 'begin' and instr(steps.output, ?) > 0
+    """
+    _DROP = "delete from texts where digest = ?"
+
+    def find(self, connection: sqlite3.Connection, search: Search) -> Sequence[Key]:
+        """Digests of texts that hold it; of everything, those that the person alone was sent."""
+        wording = search.wording
+        texts = connection.execute(self._TEXTS).fetchall()
+        return [
+            digest
+            for digest, body in texts
+            if (wording.everything or wording.says(body))
+            and self._is_theirs(connection, search, digest, says=wording.says(body))
+        ]
+
+    def erase(self, connection: sqlite3.Connection, search: Search, keys: Sequence[Key]) -> None:
+        """Drops the texts, and the steps of turns that cannot be told without them."""
+        for key in keys:
+            senders = connection.execute(self._SENDERS, (key,)).fetchall()
+            connection.executemany(_DROP_STEPS, [(run_id,) for run_id, _ in senders])
+            connection.executemany(_MARK_ERASED, [(self.now_ms, run_id) for run_id, _ in senders])
+            connection.execute(self._DROP, (key,))
+
+    def _is_theirs(
+        self, connection: sqlite3.Connection, search: Search, digest: str, *, says: bool
+    ) -> bool:
+        people = {whose for _, whose in connection.execute(self._SENDERS, (digest,))}
+        # One that no turn names any more is nobody's; that it says the words is reason enough.
+        return people == {search.person_id} or (not people and says)
+
+
+_SCOPES = """
+select scope, id from facts where id in (select value from json_each(?)) order by scope, id
+"""
+_SAYINGS = """
+select body from messages join turns on turns.run_id = messages.run_id
+where kind = 'said' and turns.person_id = :person order by messages.id desc
+"""
+
+
+def scopes_of(connection: sqlite3.Connection, fact_ids: Sequence[int]) -> dict[str, list[int]]:
+    """Facts by the chat that they belong to."""
+    scopes: dict[str, list[int]] = {}
+    for scope, fact_id in connection.execute(_SCOPES, (json.dumps(fact_ids),)):
+        scopes.setdefault(scope, []).append(fact_id)
+    return scopes
+
+
+def sayings(connection: sqlite3.Connection, search: Search) -> Iterator[str]:
+    """What the person said, the newest first."""
+    for (body,) in connection.execute(_SAYINGS, search.values):
+        entry = json.loads(body)
+        if entry.get("by", "") in {"", search.person_id}:
+            yield entry.get("text", "")
+
+
+_FACTS_HELD = "select id, text, quote from facts where person_id = :person"
+
+
+def facts_holding(connection: sqlite3.Connection, search: Search) -> list[int]:
+    """Facts of the person that are to go: those that were named, and those that hold it."""
+    named = set(search.facts)
+    return [
+        fact_id
+        for fact_id, text, quote in connection.execute(_FACTS_HELD, search.values)
+        if fact_id in named or search.wording.holds(text) or search.wording.holds(quote)
+    ]
+
+
+# --- all of somebody -------------------------------------------------------------------------
+
+_EVERYTHING = (
+    "delete from insights where conversation_id in (select value from json_each(:own))",
+    "delete from compactions where conversation_id in (select value from json_each(:own))",
+    "delete from exchanges where conversation_id in (select value from json_each(:own))",
+    "delete from idle_timers where conversation_id in (select value from json_each(:own))",
+    "delete from notes where conversation_id in (select value from json_each(:own))",
+    "delete from messages where conversation_id in (select value from json_each(:own))",
+    """
+    delete from conversations
+    where closed_ms is not null and id in (select value from json_each(:own))
+    """,
+    """
+    update conversations set sent_from = 0, shortened_to = 0
+    where id in (select value from json_each(:own))
+    """,
+    "delete from profiles where person_id = :person",
+    "delete from profile_changes where person_id = :person",
+    "delete from documents where person_id = :person",
+    "delete from events where person_id = :person",
+    "delete from tellings where person_id = :person",
+    # What the bot and skills set up is no word of anybody.
+    "delete from jobs where person_id = :person and set_by = 'person'",
+)
+
+
+def drop_everything(connection: sqlite3.Connection, search: Search) -> None:
+    """Whole conversations, the profile and documents: what need not stay as a blank."""
+    for statement in _EVERYTHING:
+        connection.execute(statement, search.values)
+
+
+_TABLES = """
+select name from sqlite_schema
+where type = 'table' and name not like 'sqlite_%' and name not like 'exchange_words%'
+order by name
+"""
+
+
+def left_over(connection: sqlite3.Connection, search: Search) -> tuple[list[str], list[str]]:
+    """Tables in which the phrases still stand: in rows of this person, and in others.
+
+    Looks at every column of every table, so that one that comes later is not overlooked.
+    """
+    mine, theirs = [], []
+    for (table,) in connection.execute(_TABLES).fetchall():
+        found = connection.execute(f'select * from "{table}"')  # noqa: S608 - a name of ours
+        names = [column[0] for column in found.description]
+        whose = names.index("person_id") if "person_id" in names else None
+        held = [row for row in found if any(_says(search.wording, value) for value in row)]
+        of_person = [row for row in held if whose is not None and row[whose] == search.person_id]
+        if of_person:
+            mine.append(table)
+        if len(of_person) < len(held):
+            theirs.append(table)
+    return mine, theirs
+
+
+def _says(wording: Wording, value: object) -> bool:
+    return isinstance(value, str) and wording.says(value)
+
+
+def counted(found: Iterable[tuple[Place, Sequence[Key]]]) -> Mapping[Kind, int]:
+    """How many rows of each kind."""
+    counts: dict[Kind, int] = {}
+    for place, keys in found:
+        if keys:
+            counts[place.kind] = counts.get(place.kind, 0) + len(keys)
+    return counts

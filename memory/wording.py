@@ -1,0 +1,235 @@
+"""What is looked for when something is to be forgotten, and how it is taken out of texts.
+
+A phrase is found whatever its case, its white space, its accents' form, and inside JSON too. Where
+a fact is forgotten, a sentence with nearly all words of it that say anything counts as well. Pure;
+called by `memory.places` and `memory.scanning`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from memory.stop_words import STOP_WORDS
+from memory.stored_text import dump
+
+BLANK = "[forgotten]"
+"""Stands where words were."""
+
+TELLING_PERCENT, SEVERAL = 80, 4
+"""Of the words of a fact that say anything, when it has several: so many tell it."""
+
+_DEPTH_MAX = 60
+_NOBODY = frozenset({"person", "user", "owner", "somebody"})
+_WORD = re.compile(r"\w+")
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？…])\s+|\n+")
+_SPACE = r"(?:\s|\\[nrt])+"
+
+
+@dataclass(frozen=True)
+class Wording:
+    """What to look for. With `everything`, any text at all counts.
+
+    `phrases` are looked for as they are written; `sentences` are those of which the telling words
+    are looked for besides, and `names` words that tell nothing, such as the person's own name.
+    """
+
+    phrases: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    everything: bool = field(default=False, kw_only=True)
+
+    def holds(self, text: str) -> bool:
+        """Whether the text has it."""
+        if self.everything:
+            return bool(text.strip()) and text != BLANK
+        return self.says(text)
+
+    def says(self, text: str) -> bool:
+        """Whether the text has one of the phrases or a sentence that gives one away."""
+        if self._pattern is not None and self._pattern.search(text):
+            return True
+        if not self._may_give_away(text):
+            return False
+        return any(self._gives_away(part) for _, part in _sentences(text))
+
+    def blanked(self, text: str) -> str:
+        """The text with BLANK in place of what was found."""
+        if self.everything:
+            return BLANK if text.strip() else text
+        if self._pattern is not None:
+            text = self._pattern.sub(BLANK, text)
+        return self._sentence_wise(text, BLANK) if self._may_give_away(text) else text
+
+    def without(self, text: str) -> str:
+        """The text without the sentences that have it."""
+        if self.everything:
+            return ""
+        kept = [gap + part for gap, part in _sentences(text) if not self.says(part)]
+        # A phrase that goes over the end of a sentence stands in none of them.
+        return self.blanked("".join(kept).strip())
+
+    def without_lines(self, text: str) -> str:
+        """The text without the lines that have it, or a part of it."""
+        if self.everything:
+            return ""
+        spans = [] if self._pattern is None else [m.span() for m in self._pattern.finditer(text)]
+        kept: list[str] = []
+        begin = 0
+        for line in text.splitlines(keepends=True):
+            end = begin + len(line.rstrip("\r\n"))
+            touched = any(first < end and last > begin for first, last in spans)
+            if not touched and not self.says(line):
+                kept.append(line)
+            begin += len(line)
+        return "".join(kept)
+
+    def holds_json(self, raw: str) -> bool:
+        """Whether a text of the JSON has it."""
+        found = _parsed(raw)
+        return self.holds(raw) if found is None else any(map(self.holds, _texts(found[0])))
+
+    def blanked_json(self, raw: str) -> str:
+        """The JSON with its texts blanked; keys and all else are left."""
+        found = _parsed(raw)
+        if found is None:
+            return self.blanked(raw)
+        return dump(mapped(found[0], self._blanked_within))
+
+    def _blanked_within(self, text: str) -> str:
+        """Of a text that may be JSON itself, as the arguments of a call are."""
+        if not self.everything and text.lstrip().startswith(("{", "[")):
+            return self.blanked_json(text)
+        return self.blanked(text)
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str] | None:
+        forms = {form for phrase in self.phrases if phrase.strip() for form in _forms(phrase)}
+        if not forms:
+            return None
+        # The longest first: what stands inside another one would leave the rest of it.
+        ordered = sorted(forms, key=lambda form: (-len(form), form))
+        return re.compile("|".join(map(_flexible, ordered)), re.IGNORECASE)
+
+    @cached_property
+    def _telling(self) -> tuple[frozenset[str], ...]:
+        """Stems of each sentence that tell it from others; one alone would tell too little."""
+        dull = {_stem(word) for name in self.names for word in _words(name)}
+        found = (frozenset(_stems(sentence)) - dull for sentence in self.sentences)
+        return tuple(dict.fromkeys(stems for stems in found if len(stems) > 1))
+
+    def _may_give_away(self, text: str) -> bool:
+        """Quick, and right whenever it says no: a stem is how its words begin."""
+        if not self._telling:
+            return False
+        folded = unicodedata.normalize("NFC", text).casefold()
+        return any(
+            sum(stem in folded for stem in wanted) >= _enough(wanted) for wanted in self._telling
+        )
+
+    def _gives_away(self, sentence: str) -> bool:
+        stems = set(_stems(sentence))
+        return any(len(wanted & stems) >= _enough(wanted) for wanted in self._telling)
+
+    def _sentence_wise(self, text: str, put: str) -> str:
+        return "".join(
+            gap + (put if self._gives_away(part) else part) for gap, part in _sentences(text)
+        )
+
+
+def _enough(stems: frozenset[str]) -> int:
+    """How many of them tell the sentence: all of few; of many one or two may be put otherwise."""
+    return len(stems) if len(stems) < SEVERAL else -(-len(stems) * TELLING_PERCENT // 100)
+
+
+# --- texts within JSON ---------------------------------------------------------------------------
+
+
+def mapped(value: Any, change: Callable[[str], str], depth: int = 0) -> Any:
+    """A value of JSON with each of its texts changed. Below a bound of depth it is left out."""
+    if depth > _DEPTH_MAX:
+        return None
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [mapped(one, change, depth + 1) for one in value]
+    if isinstance(value, dict):
+        return {key: mapped(one, change, depth + 1) for key, one in value.items()}
+    return value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            yield one
+            if one.lstrip().startswith(("{", "[")) and (inner := _parsed(one)) is not None:
+                waiting.append(inner[0])
+        elif isinstance(one, list):
+            waiting.extend(one)
+        elif isinstance(one, dict):
+            waiting.extend(one.values())
+
+
+def _parsed(raw: str) -> tuple[Any] | None:
+    """The value in a tuple, for it may be null; None where it is no JSON."""
+    try:
+        return (json.loads(raw),)
+    except (ValueError, RecursionError):
+        return None
+
+
+# --- words ---------------------------------------------------------------------------------------
+
+
+def _forms(phrase: str) -> Iterable[str]:
+    return {unicodedata.normalize(form, phrase.strip()) for form in ("NFC", "NFD")}
+
+
+def _flexible(form: str) -> str:
+    """Any white space between words, and each letter also as JSON writes it."""
+    return _SPACE.join("".join(map(_letter, word)) for word in form.split())
+
+
+def _letter(char: str) -> str:
+    if char.isascii():
+        return r'\\?"' if char == '"' else re.escape(char)
+    units = char.encode("utf-16-be").hex()
+    escaped = "".join(rf"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    return f"(?:{re.escape(char)}|{escaped})"
+
+
+def _sentences(text: str) -> Iterator[tuple[str, str]]:
+    """Each sentence with the white space before it; all of it joined is the text."""
+    begin, gap = 0, ""
+    for end in _SENTENCE_END.finditer(text):
+        yield gap, text[begin : end.start()]
+        begin, gap = end.end(), end[0]
+    yield gap, text[begin:]
+
+
+def _words(text: str) -> Sequence[str]:
+    return _WORD.findall(unicodedata.normalize("NFC", text).casefold())
+
+
+def _stems(text: str) -> Iterator[str]:
+    for word in _words(text):
+        if word not in STOP_WORDS and word not in _NOBODY:
+            yield _stem(word)
+
+
+def _stem(word: str) -> str:
+    """Crude, and the same for "live", "lives", "lived" and "living"."""
+    if len(word) > 3 and word.isascii():
+        for ending in ("ing", "ed", "es", "s"):
+            if word.endswith(ending) and len(word) - len(ending) > 2:
+                word = word[: -len(ending)]
+                break
+        word = word.removesuffix("e")
+    return word

@@ -1,0 +1,372 @@
+"""A home with a past: two people, a group, and one sentence in every place that may hold it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent.forgotten import Wish
+from agent.messages import PersonId
+from memory.conversations import SqliteConversations
+from memory.database import Database
+from memory.embedding import Embedding
+from memory.erasing import Premises
+from memory.facts import SqliteFacts
+from memory.forgetting import Forgetting
+from memory.indexes import Indexes
+from tests.memory.kit import START_MS, StillClock, rows
+
+ANN, BEN = PersonId("p_ann"), PersonId("p_ben")
+ANNS_CHAT, BENS_CHAT, GROUP = "telegram:5", "telegram:6", "telegram:-100"
+
+SECRET = "I keep the spare key under the zinc tub"
+FACT = "Ann keeps the spare key under the zinc tub."
+TRACES_OF_IT = (FACT, SECRET, "zinc tub", "spare key")
+CANARY = "Ben feeds the heron behind the mill"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """What the tests act on."""
+
+    database: Database
+    facts: SqliteFacts
+    conversations: SqliteConversations
+    forgetting: Forgetting
+
+
+def premises(root: Path) -> Premises:
+    return Premises(root=root, workspace=root / "workspace", backups=root / "data" / "backups")
+
+
+def database_of(root: Path) -> Path:
+    return root / "data" / "hearthbot.db"
+
+
+@asynccontextmanager
+async def opened_home(root: Path, clock: StillClock | None = None) -> AsyncIterator[Opened]:
+    clock = clock or StillClock()
+    (root / "workspace").mkdir(parents=True, exist_ok=True)
+    async with Database.open(database_of(root), clock=clock, busy_timeout_s=2) as database:
+        indexes = Indexes(database, embedding=Embedding(enabled=False))
+        facts, conversations = SqliteFacts(database, indexes), SqliteConversations(database)
+        yield Opened(
+            database=database,
+            facts=facts,
+            conversations=conversations,
+            forgetting=Forgetting(
+                database, facts, conversations, premises=premises(root), clock=clock
+            ),
+        )
+
+
+def wish(**wanted: object) -> Wish:
+    values: dict[str, object] = {"person_id": ANN, "is_owner": True, "names": ("Ann",)}
+    return Wish(**{**values, **wanted})  # type: ignore[arg-type]
+
+
+@dataclass(slots=True)
+class Past:
+    """Writes rows as the bot would have, by hand: one line each."""
+
+    connection: sqlite3.Connection
+    runs: int = 0
+
+    def add(self, table: str, **values: object) -> int:
+        names = ", ".join(values)
+        marks = ", ".join("?" * len(values))
+        sql = f"insert into {table} ({names}) values ({marks}) returning rowid"
+        if table in {"texts", "outbox_parts", "steps", "children", "approvals", "idle_timers"}:
+            sql = sql.removesuffix(" returning rowid")
+        row = self.connection.execute(sql, tuple(values.values())).fetchone()
+        return 0 if row is None else int(row[0])
+
+    def person(self, person_id: str, address: str, *, role: str, name: str) -> None:
+        self.add("people", id=person_id, role=role, name=name, created_ms=START_MS)
+        self.add("addresses", address=address, person_id=person_id, created_ms=START_MS)
+
+    def conversation(self, conversation: str, lane: str) -> None:
+        self.add("conversations", id=conversation, lane=lane, created_ms=START_MS)
+
+    def turn(
+        self,
+        person_id: str,
+        conversation: str,
+        lane: str,
+        said: str,
+        answered: str,
+        *,
+        entries: Sequence[dict[str, Any]] = (),
+        is_open: bool = False,
+    ) -> str:
+        """A turn with its steps, entries, reply and trace; returns its run id."""
+        self.runs += 1
+        run_id = f"in-{self.runs}"
+        end = None if is_open else START_MS + 10
+        self.add(
+            "turns",
+            run_id=run_id,
+            lane=lane,
+            person_id=person_id,
+            payload=json.dumps({"message": {"text": said}, "conversation": conversation}),
+            status="running" if is_open else "done",
+            created_ms=START_MS,
+            ended_ms=end,
+        )
+        prompt = {"digest": digest_of(run_id), "context": f"context of {said}"}
+        for n, (name, output) in enumerate(
+            [("begin", prompt), ("model", {"text": answered, "words": [said]})]
+        ):
+            self.add(
+                "steps",
+                run_id=run_id,
+                n=n,
+                name=name,
+                output=json.dumps(output),
+                started_ms=START_MS,
+                ended_ms=START_MS,
+            )
+        by = person_id if lane == GROUP else ""
+        all_entries: list[dict[str, Any]] = [
+            {"kind": "said", "text": said, "sender": "", "quote": "", "by": by},
+            *entries,
+            {"kind": "answered", "text": answered, "calls": []},
+        ]
+        for entry in all_entries:
+            self.add(
+                "messages",
+                conversation_id=conversation,
+                run_id=run_id,
+                kind=entry["kind"],
+                body=json.dumps(entry),
+                created_ms=START_MS,
+            )
+        outbox_id = self.add(
+            "outbox",
+            run_id=run_id,
+            lane=lane,
+            text=answered,
+            state="sent",
+            created_ms=START_MS,
+            ended_ms=START_MS,
+        )
+        self.add(
+            "outbox_parts",
+            outbox_id=outbox_id,
+            n=0,
+            markup=f"<b>{answered}</b>",
+            source=answered,
+            state="sent",
+            message_id="9",
+        )
+        return run_id
+
+
+def digest_of(run_id: str) -> str:
+    return f"digest-of-{run_id}-".ljust(32, "0")
+
+
+def write_past(root: Path) -> None:
+    """One sentence of Ann's in each place; Ben's beside it. The database must exist."""
+    with closing(sqlite3.connect(database_of(root))) as connection, connection:
+        past = Past(connection)
+        past.person(ANN, ANNS_CHAT, role="owner", name="Ann")
+        past.person(BEN, BENS_CHAT, role="member", name="Ben")
+        past.conversation("c_ann", ANNS_CHAT)
+        past.conversation("c_ben", BENS_CHAT)
+        past.conversation("c_group", GROUP)
+        _anns(past)
+        past.turn(BEN, "c_ben", BENS_CHAT, CANARY, f"Noted: {CANARY}")
+        past.turn(BEN, "c_group", GROUP, f"Hello, {CANARY}", "Hello Ben")
+        past.turn(ANN, "c_group", GROUP, f"Listen: {SECRET}", "I will not tell")
+    _write_files(root)
+
+
+def _anns(past: Past) -> None:
+    call = {"id": "k1", "name": "store_fact", "arguments": json.dumps({"text": FACT})}
+    run_id = past.turn(
+        ANN,
+        "c_ann",
+        ANNS_CHAT,
+        f"{SECRET}. Please remember it.",
+        "So your spare key is kept under the zinc tub.",
+        entries=[
+            {"kind": "context", "text": f"<context>\n- {FACT}\n</context>"},
+            {"kind": "answered", "text": "", "calls": [call]},
+            {"kind": "result", "call_id": "k1", "content": f"stored: {FACT}", "ok": True},
+        ],
+    )
+    past.turn(ANN, "c_ann", ANNS_CHAT, "What shall I cook?", "Rice with peas.")
+    past.add(
+        "facts",
+        person_id=ANN,
+        text=FACT,
+        category="background",
+        confidence=1.0,
+        source="message",
+        quote=SECRET,
+        run_id=run_id,
+        valid_from_ms=START_MS,
+        created_ms=START_MS,
+    )
+    past.add("texts", digest=digest_of(run_id), body=f"You are kind.\n\nMEMORY:\n{FACT}")
+    past.add("notes", conversation_id="c_ann", text=f"It now reads: {SECRET}", created_ms=START_MS)
+    past.add(
+        "compactions",
+        conversation_id="c_ann",
+        kind="summarise",
+        from_id=0,
+        sent_from=0,
+        summary="Ann cooks rice. The spare key is kept under the zinc tub. Ben is away.",
+        messages=4,
+        tokens_before=100,
+        tokens_after=10,
+        made_ms=START_MS,
+    )
+    past.add(
+        "insights",
+        conversation_id="c_ann",
+        pins=json.dumps([{"text": FACT}, {"text": "Ann cooks rice."}]),
+        recommendations="[]",
+        updated_ms=START_MS,
+    )
+    past.add(
+        "approvals",
+        id="a1",
+        run_id=run_id,
+        lane=ANNS_CHAT,
+        person_id=ANN,
+        role="owner",
+        agent="default",
+        tool="store_fact",
+        digest="d",
+        shows=FACT,
+        why="it lasts",
+        owner_alone=0,
+        once_only=0,
+        state="once",
+        asked_ms=START_MS,
+        expires_ms=START_MS,
+        decided_ms=START_MS,
+    )
+    past.add(
+        "children",
+        run_id=run_id,
+        parent_run="in-0",
+        parent_lane=ANNS_CHAT,
+        number=1,
+        waits=1,
+        head=SECRET,
+    )
+    past.add(
+        "signals",
+        key=f"child:{run_id}",
+        value=json.dumps({"text": SECRET}),
+        created_ms=START_MS,
+    )
+    past.add(
+        "profiles",
+        person_id=ANN,
+        body=json.dumps({"name": "Ann", "preferences": {"keys": SECRET, "tea": "green"}}),
+        updated_ms=START_MS,
+    )
+    past.add(
+        "profile_changes",
+        person_id=ANN,
+        path="preferences.keys",
+        old=None,
+        new=json.dumps(SECRET),
+        reason=f"she said: {SECRET}",
+        at_ms=START_MS,
+    )
+    document = past.add(
+        "documents",
+        person_id=ANN,
+        name="house.md",
+        kind="md",
+        digest="d",
+        chars=100,
+        saved_ms=START_MS,
+        used_ms=START_MS,
+    )
+    past.add("chunks", document_id=document, n=0, text=f"About the house. {SECRET}. The end.")
+    past.add(
+        "outbox",
+        lane=ANNS_CHAT,
+        text=f"f1: {FACT}",
+        state="sent",
+        created_ms=START_MS,
+        ended_ms=START_MS,
+    )
+
+
+def _write_files(root: Path) -> None:
+    notes = root / "workspace" / "memory"
+    (notes / "202607").mkdir(parents=True)
+    (notes / "MEMORY.md").write_text(f"- Cooks rice\n- {FACT}\n- Has a cat\n")
+    (notes / "202607" / "20260731.md").write_text(f"{SECRET.upper()}\nWent out\n")
+    others = notes / "people" / BEN
+    others.mkdir(parents=True)
+    (others / "MEMORY.md").write_text(f"- {CANARY}\n")
+    backups = root / "data" / "backups"
+    backups.mkdir()
+    for day in ("20260730", "20260731"):
+        with closing(sqlite3.connect(database_of(root))) as connection:
+            connection.execute("vacuum into ?", (str(backups / f"hearthbot-{day}.db"),))
+    (root / "data" / "hearthbot.db.before-11").write_bytes(
+        (backups / "hearthbot-20260731.db").read_bytes()
+    )
+    logs = root / "logs"
+    logs.mkdir()
+    (logs / "hearthbot.log").write_text('{"event": "bot.started"}\n')
+
+
+def files_with(root: Path, *texts: str) -> list[str]:
+    """Files below the home that hold one of the texts, looked for in the plainest way."""
+    found = []
+    for path in sorted(root.rglob("*")):
+        if path.is_file():
+            data = path.read_bytes().lower()
+            if any(text.lower().encode() in data for text in texts):
+                found.append(path.relative_to(root).as_posix())
+    return found
+
+
+def changed(root: Path, sql: str, *values: object) -> None:
+    """Changes rows while nobody has the database open."""
+    with closing(sqlite3.connect(database_of(root))) as connection, connection:
+        connection.execute(sql, values)
+
+
+def of_ben(root: Path) -> list[list[tuple[object, ...]]]:
+    """All that is Ben's, and what is nobody's."""
+    queries = (
+        "select * from messages where run_id in (select run_id from turns where person_id='p_ben')",
+        "select * from steps where run_id in (select run_id from turns where person_id = 'p_ben')",
+        "select * from turns where person_id = 'p_ben'",
+        "select * from outbox where lane = 'telegram:6'",
+        "select * from people",
+        "select * from addresses",
+    )
+    return [rows(database_of(root), query) for query in queries]
+
+
+def lived_in(made: Path, root: Path) -> Path:
+    """A home of this past. `made` keeps one for all tests of a module: making it takes longest."""
+    if not made.joinpath("data").exists():
+        asyncio.run(_make(made))
+    shutil.copytree(made, root, dirs_exist_ok=True)
+    return root
+
+
+async def _make(root: Path) -> None:
+    async with opened_home(root):
+        pass
+    write_past(root)

@@ -1,0 +1,218 @@
+"""Forgetting with proof: nothing of it is left in any file, and everything else is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agent.forgotten import ForgettingRefused, Kind, Stage
+from agent.messages import ConversationId, RunId
+from agent.remembering import FactSource, NewFact, Storing, Whose
+from agent.transcript import Answered, ToolResult, check_pairs
+from memory.journal import SqliteJournal
+from memory.traces import SqliteTraces
+from tests.memory.forgetting_kit import (
+    ANN,
+    ANNS_CHAT,
+    FACT,
+    TRACES_OF_IT,
+    database_of,
+    files_with,
+    lived_in,
+    opened_home,
+    wish,
+)
+from tests.memory.kit import rows, run, turn_end
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("made")
+
+
+@pytest.fixture
+def home(made: Path, tmp_path: Path) -> Path:
+    return lived_in(made, tmp_path)
+
+
+# --- finding -----------------------------------------------------------------------------------
+
+
+async def test_every_place_that_holds_it_is_listed_and_nothing_is_changed(home: Path) -> None:
+    before = [path.read_bytes() for path in sorted(home.rglob("*.md"))]
+
+    async with opened_home(home) as opened:
+        found = await opened.forgetting.find(wish(facts=(1,)))
+
+    assert found.facts == (1,)
+    assert set(found.counts) == set(Kind) - {Kind.JOB, Kind.INCOMING}
+    assert [path.name for path in found.notes] == ["MEMORY.md", "20260731.md"]
+    assert found.backups == 3
+    assert [path.read_bytes() for path in sorted(home.rglob("*.md"))] == before
+
+
+async def test_words_that_stand_nowhere_are_found_nowhere(home: Path) -> None:
+    async with opened_home(home) as opened:
+        found = await opened.forgetting.find(wish(phrases=("velvet trombone",)))
+
+    assert found.is_empty
+
+
+@pytest.mark.parametrize("phrase", ["key", "  a b ", "…", "日"])
+async def test_words_that_are_too_short_are_refused(home: Path, phrase: str) -> None:
+    async with opened_home(home) as opened:
+        with pytest.raises(ForgettingRefused, match="too short"):
+            await opened.forgetting.forget(wish(phrases=(phrase,)))
+
+
+# --- erasing -----------------------------------------------------------------------------------
+
+
+async def test_afterwards_no_file_of_the_home_holds_it(home: Path) -> None:
+    assert len(files_with(home, *TRACES_OF_IT)) >= 6
+    stages: list[Stage] = []
+
+    async with opened_home(home) as opened:
+        proof = await opened.forgetting.forget(wish(facts=(1,)), stages.append)
+        beside_the_bot = files_with(home, *TRACES_OF_IT)
+
+    assert stages == list(Stage)
+    assert proof.ok
+    assert (proof.left, proof.theirs, proof.their_files) == ((), (), ())
+    assert beside_the_bot == files_with(home, *TRACES_OF_IT) == []
+    assert proof.files == len([path for path in home.rglob("*") if path.is_file()]) + 2
+
+
+async def test_what_is_left_is_whole_and_can_be_gone_on_with(home: Path) -> None:
+    async with opened_home(home) as opened:
+        await opened.forgetting.forget(wish(facts=(1,)))
+
+        assert await opened.database.check() == ""
+        assert rows(database_of(home), "pragma foreign_key_check") == []
+        history = await opened.conversations.history(ConversationId("c_ann"))
+        entries = [one.entry for one in history.entries]
+        check_pairs(entries)
+        assert [type(entry).__name__ for entry in entries] == [
+            *("Said", "Context", "Answered", "ToolResult", "Answered"),
+            *("Said", "Answered"),
+        ]
+        assert history.compaction is not None
+        assert history.compaction.summary == "Ann cooks rice. Ben is away."
+        assert "Rice with peas." in str(entries[-1])
+        journal = SqliteJournal(opened.database)
+        assert await journal.submit(run("in-99", lane=ANNS_CHAT)) is not None
+        end = turn_end("in-99", ConversationId("c_ann"))
+        await journal.finish(RunId("in-99"), end)
+
+
+async def test_a_call_in_the_history_keeps_arguments_that_are_json(home: Path) -> None:
+    async with opened_home(home) as opened:
+        await opened.forgetting.forget(wish(facts=(1,)))
+        history = await opened.conversations.history(ConversationId("c_ann"))
+
+    (call,) = [
+        call
+        for one in history.entries
+        if isinstance(one.entry, Answered)
+        for call in one.entry.calls
+    ]
+    (result,) = [one.entry for one in history.entries if isinstance(one.entry, ToolResult)]
+    assert json.loads(call.arguments) == {"text": "[forgotten]"}
+    assert result.content == "stored: [forgotten]"
+
+
+async def test_history_that_was_read_before_is_not_sent_again(home: Path) -> None:
+    async with opened_home(home) as opened:
+        before = await opened.conversations.history(ConversationId("c_ann"))
+        await opened.forgetting.forget(wish(facts=(1,)))
+        after = await opened.conversations.history(ConversationId("c_ann"))
+
+    assert "zinc" in str(before.entries)
+    assert "zinc" not in str(after.entries)
+
+
+async def test_an_affected_turn_cannot_be_replayed_and_others_can(home: Path) -> None:
+    async with opened_home(home) as opened:
+        await opened.forgetting.forget(wish(facts=(1,)))
+        traces = SqliteTraces(opened.database)
+
+        assert await traces.prompt(RunId("in-1")) is None
+        assert await traces.prompt(RunId("in-2")) is not None
+    erased = rows(database_of(home), "select run_id from turns where erased_ms is not null")
+    assert erased == [("in-1",), ("in-5",)]
+
+
+async def test_notes_lose_the_lines_and_keep_the_others(home: Path) -> None:
+    notes = home / "workspace" / "memory"
+    (notes / "MEMORY.md").chmod(0o600)
+
+    async with opened_home(home) as opened:
+        await opened.forgetting.forget(wish(facts=(1,)))
+
+    assert (notes / "MEMORY.md").read_text() == "- Cooks rice\n- Has a cat\n"
+    assert (notes / "MEMORY.md").stat().st_mode & 0o777 == 0o600
+    assert (notes / "202607" / "20260731.md").read_text() == "Went out\n"
+
+
+async def test_the_daily_backup_is_made_anew_and_older_copies_go(home: Path) -> None:
+    async with opened_home(home) as opened:
+        proof = await opened.forgetting.forget(wish(facts=(1,)))
+
+    assert [path.name for path in (home / "data" / "backups").iterdir()] == [proof.backup.name]
+    assert not list((home / "data").glob("*.before-*"))
+    assert len(proof.dropped) == 3
+    assert rows(proof.backup, "pragma integrity_check") == [("ok",)]
+    assert rows(proof.backup, "select count(*) from facts") == [(0,)]
+
+
+async def test_old_history_does_not_teach_it_again(home: Path) -> None:
+    async with opened_home(home) as opened:
+        await opened.forgetting.forget(wish(facts=(1,)))
+        again = NewFact(
+            whose=Whose(person_id=ANN),
+            text="Ann keeps a spare key under the zinc tub.",
+            category="background",
+            source=FactSource.MESSAGE,
+        )
+        refused = await opened.facts.store(again)
+        meant = NewFact(
+            whose=again.whose,
+            text=again.text,
+            category="background",
+            source=FactSource.PERSON,
+            asked=True,
+        )
+        stored = await opened.facts.store(meant)
+
+    assert refused.outcome is Storing.REFUSED
+    assert stored.outcome is Storing.STORED
+
+
+@pytest.mark.case("ME-11")
+async def test_a_city_is_forgotten_with_the_one_before_it(home: Path) -> None:
+    async with opened_home(home) as opened:
+        of = Whose(person_id=ANN)
+        for text, quote in [
+            ("Ann lives in Oslo.", "I live in Oslo"),
+            ("Ann lives in Bergen.", "I moved to Bergen last week"),
+        ]:
+            outcome = await opened.facts.store(
+                NewFact(
+                    whose=of,
+                    text=text,
+                    category="background",
+                    source=FactSource.MESSAGE,
+                    quote=quote,
+                )
+            )
+        assert outcome.outcome is Storing.SUPERSEDED
+        assert [fact.text for fact in await opened.facts.list(of)] == ["Ann lives in Bergen.", FACT]
+        (current, *_) = await opened.facts.list(of)
+
+        proof = await opened.forgetting.forget(wish(facts=(current.id,)))
+
+        assert proof.ok
+        assert [fact.text for fact in await opened.facts.list(of)] == [FACT]
+    assert files_with(home, "oslo", "bergen") == []

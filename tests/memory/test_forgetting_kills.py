@@ -1,0 +1,178 @@
+"""Forgetting with proof while the bot runs, and after it was killed in the middle of it."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.errors import StorageFull
+from agent.forgotten import ForgettingRefused, Stage, Tell
+from agent.messages import ConversationId, RunId
+from memory import erasing
+from memory.journal import SqliteJournal
+from tests.memory.forgetting_kit import (
+    ANN,
+    ANNS_CHAT,
+    BEN,
+    CANARY,
+    FACT,
+    SECRET,
+    TRACES_OF_IT,
+    Past,
+    changed,
+    database_of,
+    files_with,
+    lived_in,
+    opened_home,
+    wish,
+)
+from tests.memory.kit import rows
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("made")
+
+
+@pytest.fixture
+def home(made: Path, tmp_path: Path) -> Path:
+    return lived_in(made, tmp_path)
+
+
+# --- while the bot runs --------------------------------------------------------------------------
+
+
+async def test_a_turn_of_the_person_that_is_not_over_has_to_end_first(home: Path) -> None:
+    with closing(sqlite3.connect(database_of(home))) as connection, connection:
+        past = Past(connection, runs=50)
+        past.turn(ANN, "c_ann", ANNS_CHAT, "Wait", "", is_open=True)
+
+    async with opened_home(home) as opened:
+        with pytest.raises(ForgettingRefused, match="/stop"):
+            await opened.forgetting.forget(wish(facts=(1,)))
+        assert await opened.forgetting.under_way() is None
+    assert rows(database_of(home), "select count(*) from facts") == [(1,)]
+
+    changed(home, "update turns set ended_ms = 1, status = 'done'")
+    async with opened_home(home) as opened:
+        assert (await opened.forgetting.forget(wish(facts=(1,)))).ok
+
+
+async def test_turns_of_others_go_on_meanwhile(home: Path) -> None:
+    with closing(sqlite3.connect(database_of(home))) as connection, connection:
+        past = Past(connection, runs=50)
+        past.turn(BEN, "c_ben", "telegram:6", "Wait", "", is_open=True)
+
+    async with opened_home(home) as opened:
+        journal, recorded = SqliteJournal(opened.database), 0
+
+        async def works() -> None:
+            nonlocal recorded
+            while not done.is_set():
+                await journal.record(RunId("in-51"), 10 + recorded, "model", {"n": recorded})
+                await opened.conversations.history(ConversationId("c_ben"))
+                recorded += 1
+
+        done = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(works())
+            proof = await opened.forgetting.forget(wish(facts=(1,)))
+            done.set()
+
+        assert proof.ok
+        assert recorded > 0
+        assert await opened.database.check() == ""
+    steps = rows(database_of(home), "select count(*) from steps where run_id = 'in-51'")
+    assert steps == [(recorded + 2,)]
+
+
+async def test_without_room_for_the_copies_nothing_is_begun(home: Path) -> None:
+    with pytest.raises(StorageFull, match="Nothing was erased"):
+        erasing.check_space(database_of(home), free=1_000)
+
+
+async def test_a_reader_that_holds_on_is_found_out_by_the_proof(home: Path) -> None:
+    async with opened_home(home) as opened:
+        with closing(sqlite3.connect(database_of(home))) as other:
+            other.execute("begin")
+            other.execute("select count(*) from messages").fetchone()
+            held = await opened.forgetting.forget(wish(facts=(1,)))
+        after = await opened.forgetting.forget(wish(phrases=(SECRET, FACT)))
+
+    assert not held.ok
+    assert any(path.name.startswith("hearthbot.db") for path in held.hits)
+    assert after.ok
+
+
+# --- killed --------------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def dies_at(stage: Stage) -> Tell:
+    def tell(now: Stage) -> None:
+        if now is stage:
+            raise Killed
+
+    return tell
+
+
+@pytest.mark.parametrize("stage", list(Stage))
+async def test_killed_between_any_two_steps_the_next_start_finishes_it(
+    home: Path, stage: Stage
+) -> None:
+    with pytest.raises(Killed):
+        async with opened_home(home) as opened:
+            await opened.forgetting.forget(wish(facts=(1,)), dies_at(stage))
+
+    async with opened_home(home) as opened:
+        assert await opened.forgetting.under_way() is not None
+        proof = await opened.forgetting.resume()
+
+        assert proof is not None
+        assert proof.ok
+        assert await opened.forgetting.resume() is None
+        assert await opened.database.check() == ""
+    assert files_with(home, *TRACES_OF_IT) == []
+
+
+async def test_after_a_kill_the_same_wish_finishes_it(home: Path) -> None:
+    with pytest.raises(Killed):
+        async with opened_home(home) as opened:
+            await opened.forgetting.forget(wish(facts=(1,)), dies_at(Stage.ROWS))
+    assert rows(database_of(home), "select count(*) from facts") == [(0,)]
+
+    async with opened_home(home) as opened:
+        proof = await opened.forgetting.forget(wish(facts=(1,)))
+
+    assert proof.ok
+    assert files_with(home, *TRACES_OF_IT) == []
+
+
+async def test_what_another_began_is_finished_before_ones_own(home: Path) -> None:
+    with pytest.raises(Killed):
+        async with opened_home(home) as opened:
+            await opened.forgetting.forget(wish(facts=(1,)), dies_at(Stage.ROWS))
+
+    async with opened_home(home) as opened:
+        bens: dict[str, Any] = {"person_id": BEN, "is_owner": False, "names": ("Ben",)}
+        proof = await opened.forgetting.forget(wish(phrases=(CANARY,), **bens))
+
+    assert proof.ok
+    assert files_with(home, *TRACES_OF_IT, CANARY) == []
+
+
+async def test_a_note_of_it_that_cannot_be_read_stops_nobody(home: Path) -> None:
+    (home / "data" / "forgetting.json").write_text("{")
+
+    async with opened_home(home) as opened:
+        assert await opened.forgetting.under_way() is None
+        assert (await opened.forgetting.forget(wish(facts=(1,)))).ok
+    assert not (home / "data" / "forgetting.json").exists()

@@ -1,0 +1,192 @@
+"""Forgetting with proof: words and everything of a person, what others said, and files."""
+
+from __future__ import annotations
+
+import sqlite3
+import unicodedata
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agent.messages import ConversationId
+from tests.memory.forgetting_kit import (
+    ANN,
+    ANNS_CHAT,
+    BEN,
+    CANARY,
+    GROUP,
+    SECRET,
+    TRACES_OF_IT,
+    Past,
+    database_of,
+    files_with,
+    lived_in,
+    of_ben,
+    opened_home,
+    wish,
+)
+from tests.memory.kit import rows
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("made")
+
+
+@pytest.fixture
+def home(made: Path, tmp_path: Path) -> Path:
+    return lived_in(made, tmp_path)
+
+
+# --- words and all -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "My nurse is called Ægir Nilßon.",
+        "my NURSE   is\n called ægir nilßon!",
+        unicodedata.normalize("NFD", "Isn't she called Ægir Nilßon, or Jörg?"),
+        '"My nurse" is called Ægir Nilßon.',
+    ],
+)
+async def test_words_are_found_whatever_their_case_and_spacing(home: Path, said: str) -> None:
+    with closing(sqlite3.connect(database_of(home))) as connection, connection:
+        past = Past(connection, runs=50)
+        past.turn(ANN, "c_ann", ANNS_CHAT, said, "Give them my regards.")
+    async with opened_home(home) as opened:
+        proof = await opened.forgetting.forget(wish(phrases=("called Ægir  Nilßon",)))
+        history = await opened.conversations.history(ConversationId("c_ann"))
+
+    assert proof.ok
+    assert "gir" not in str(history.entries)
+    assert "[forgotten]" in str(history.entries)
+
+
+async def test_a_fact_that_has_the_words_goes_too(home: Path) -> None:
+    async with opened_home(home) as opened:
+        found = await opened.forgetting.find(wish(phrases=("ZINC TUB",)))
+        proof = await opened.forgetting.forget(wish(phrases=("ZINC TUB",)))
+
+    assert found.facts == (1,)
+    assert proof.ok
+    assert files_with(home, "zinc tub") == []
+
+
+async def test_everything_of_a_person_goes_and_nothing_of_another(home: Path) -> None:
+    before = of_ben(home)
+
+    async with opened_home(home) as opened:
+        proof = await opened.forgetting.forget(wish(everything=True))
+        here = await opened.conversations.current(ANNS_CHAT)
+        history = await opened.conversations.history(here)
+
+    assert proof.ok
+    assert history.entries == ()
+    assert history.compaction is None
+    assert of_ben(home) == before
+    assert files_with(home, *TRACES_OF_IT, "rice with peas", "shall i cook", "green") == []
+    assert not (home / "workspace" / "memory" / "MEMORY.md").exists()
+    path = database_of(home)
+    for table in ("facts", "profiles", "profile_changes", "documents", "chunks", "insights"):
+        assert rows(path, f"select count(*) from {table}") == [(0,)], table
+    group = rows(path, "select body from messages where conversation_id = 'c_group'")
+    assert sum(CANARY in str(body) for (body,) in group) == 1
+
+
+# --- others ------------------------------------------------------------------------------------
+
+
+async def test_others_and_what_they_said_are_left(home: Path) -> None:
+    before = of_ben(home)
+
+    async with opened_home(home) as opened:
+        await opened.forgetting.forget(wish(facts=(1,)))
+
+    assert of_ben(home) == before
+    notes = home / "workspace" / "memory" / "people" / BEN / "MEMORY.md"
+    assert notes.read_text() == f"- {CANARY}\n"
+
+
+async def test_the_same_words_of_somebody_else_stay_and_only_the_owner_is_told(home: Path) -> None:
+    (home / "workspace" / "memory" / "people" / BEN / "MEMORY.md").write_text(f"- {SECRET}\n")
+    with closing(sqlite3.connect(database_of(home))) as connection, connection:
+        past = Past(connection, runs=50)
+        past.turn(BEN, "c_ben", "telegram:6", f"{SECRET}, says Ann", "I see")
+        past.turn(BEN, "c_group", GROUP, f"Ann says: {SECRET}", "I see")
+    before = of_ben(home)
+
+    async with opened_home(home) as opened:
+        proof = await opened.forgetting.forget(wish(facts=(1,)))
+
+    assert proof.ok
+    assert set(proof.theirs) == {"messages", "steps", "turns"}
+    assert [path.name for path in proof.their_files] == ["MEMORY.md"]
+    assert of_ben(home) == before
+    mine = "select body from messages join turns using (run_id) where person_id = 'p_ann'"
+    assert "zinc" not in str(rows(database_of(home), mine))
+
+
+async def test_in_a_group_what_came_of_it_for_others_goes_with_it(home: Path) -> None:
+    with closing(sqlite3.connect(database_of(home))) as connection, connection:
+        past = Past(connection, runs=50)
+        past.turn(BEN, "c_group", GROUP, "What did Ann say?", f"She said: {SECRET}")
+
+    async with opened_home(home) as opened:
+        proof = await opened.forgetting.forget(wish(facts=(1,)))
+
+    assert proof.ok
+    assert files_with(home, *TRACES_OF_IT) == []
+    group = rows(database_of(home), "select body from messages where conversation_id = 'c_group'")
+    assert "What did Ann say?" in str(group)
+    assert "She said: [forgotten]" in str(group)
+
+
+async def test_a_member_erases_nothing_of_the_owner(home: Path) -> None:
+    path = database_of(home)
+    before = rows(path, "select * from messages order by id"), rows(path, "select * from facts")
+
+    async with opened_home(home) as opened:
+        proof = await opened.forgetting.forget(
+            wish(person_id=BEN, is_owner=False, names=("Ben",), phrases=("zinc tub",), facts=(1,))
+        )
+
+    assert (
+        rows(path, "select * from messages order by id"),
+        rows(path, "select * from facts"),
+    ) == (before)
+    assert proof.ok
+    assert "MEMORY.md" in [found.name for found in proof.their_files]
+
+
+# --- files -------------------------------------------------------------------------------------
+
+
+async def test_other_files_of_the_workspace_are_named_and_left_unless_asked(home: Path) -> None:
+    letter = home / "workspace" / "files" / "letter.txt"
+    letter.parent.mkdir()
+    letter.write_text(f"Dear Sue, {SECRET}. Yours, Ann")
+    (home / "workspace" / "linked.md").symlink_to(home / "data" / "hearthbot.db")
+
+    async with opened_home(home) as opened:
+        found = await opened.forgetting.find(wish(facts=(1,)))
+        first = await opened.forgetting.forget(wish(facts=(1,)))
+        second = await opened.forgetting.forget(wish(phrases=(SECRET,), with_files=True))
+
+    assert list(found.files) == [letter]
+    assert first.ok
+    assert list(first.left) == [letter]
+    assert second.ok
+    assert not second.left
+    assert letter.read_text() == "Dear Sue, [forgotten]. Yours, Ann"
+
+
+async def test_a_file_that_still_holds_it_is_a_failure_that_is_told(home: Path) -> None:
+    (home / "logs" / "old.log").write_bytes(b"\xff\xfe" + SECRET.encode("utf-16-le"))
+
+    async with opened_home(home) as opened:
+        proof = await opened.forgetting.forget(wish(facts=(1,)))
+
+    assert not proof.ok
+    assert list(proof.hits) == [home / "logs" / "old.log"]
