@@ -18,10 +18,19 @@ from agent.errors import TurnStopped
 from agent.guards import is_empty, visible
 from agent.layers import notes
 from agent.loop import Loop
-from agent.messages import Address, ConversationId, Origin, Role, RunId, TurnInput
+from agent.messages import (
+    JOB_RUN,
+    Address,
+    ConversationId,
+    Origin,
+    Role,
+    RunId,
+    TurnInput,
+)
 from agent.ports import (
     Drafts,
     InboxState,
+    JobEnd,
     Json,
     NewRun,
     RunStatus,
@@ -29,8 +38,9 @@ from agent.ports import (
     TurnContext,
     TurnEnd,
 )
-from agent.rounds import INTERRUPTED, Begun, Log, Trouble
+from agent.rounds import INTERRUPTED, Begun, Log, Trouble, said_nothing
 from agent.subagents import ASKED_BY, PeopleDrafts, reported, unreadable
+from agent.taint import tainted_by
 from agent.transcript import Answered, Context, Note, Said, ToolResult, Turn, Unpaired
 from agent.turns import BY_PERSON, TIME_LIMIT
 
@@ -80,6 +90,9 @@ GIVEN_UP_TASK = "It was given up: the program was stopped many times while worki
 TIME_NOTICE = "This took longer than a turn may, so I stopped it."
 NOTHING_DONE = "Nothing was changed."
 STEPS_DONE = "Some steps were taken before that; ask me what was done before you repeat it."
+
+STOPPED_JOB = "It was stopped."
+"""What is written of a job that was ended from outside."""
 
 FOR_THE_OWNER = frozenset({"AuthRefused", "BillingRefused"})
 NOTICES_ENOUGH = frozenset({"Empty", "ContentFiltered"})
@@ -140,7 +153,7 @@ class Assistant:
         self._drafts.close(run.run_id)
         broken = (BROKEN_NOTICE, BROKEN_TASK)
         notices = broken if error is not None else (GIVEN_UP_NOTICE, GIVEN_UP_TASK)
-        notice = notices[run.child_of is not None]
+        notice = notices[run.child_of is not None or run.run_id.startswith(JOB_RUN)]
         closing = self._closings.pop(run.run_id, None)
         try:
             # What it did before it broke stays known: the person may well send it again.
@@ -149,7 +162,16 @@ class Assistant:
         except (KeyError, TypeError, ValueError, Unpaired):
             log.exception("turn.unreadable", turn=run.run_id)
             end = _bare_end(run, notice)
+            if run.run_id.startswith(JOB_RUN):
+                return replace(end, reply="", job=_unreadable_job(run, notice))
             return end if run.child_of is None else unreadable(run, end, why=notice)
+
+
+def _unreadable_job(run: NewRun, notice: str) -> JobEnd | None:
+    job_id, _, slot = run.run_id.removeprefix(JOB_RUN).partition(":")
+    return (
+        JobEnd(job_id=int(job_id), slot=slot, ok=False, text=notice) if job_id.isdigit() else None
+    )
 
 
 def _bare_end(run: NewRun, notice: str) -> TurnEnd:
@@ -184,6 +206,10 @@ class _Closing:
         for _, text in self.begun.notes if self.begun else ():
             self.log.add(Note(text=text))
         context = self.begun.context if self.begun else ""
+        if self.turn.job is not None:
+            words = self.begun.user if self.begun else ""
+            self.log.add(Said(text=words or self.turn.message.text))
+            return
         if self.turn.origin is Origin.SUBAGENT:
             self.log.add(Said(text=self.turn.message.text, by=_whose_words(self.turn)))
             if context:
@@ -195,11 +221,11 @@ class _Closing:
 
     def answered(self) -> TurnEnd:
         """The sunny end."""
-        reply = self.log.reply() if self.turn.task is None else self._last_words()
+        reply = self.log.reply() if self._is_chat() else self._last_words()
         last = self.log.entries[-1]
         if isinstance(last, Answered) and last.finish in CUT_NOTICES:
             reply = f"{reply}\n\n{CUT_NOTICES[last.finish]}"
-        if self.log.sent_from is not None and self.turn.task is None:
+        if self.log.sent_from is not None and self._is_chat():
             reply = f"{SHRUNK_NOTICE}\n\n{reply}"
         for line in self._about_models():
             reply = f"{reply}\n\n{line}"
@@ -207,8 +233,28 @@ class _Closing:
         return self._end(RunStatus.DONE, InboxState.REPLIED, reply, owner_notice=notice)
 
     def told_on(self, end: TurnEnd) -> TurnEnd:
-        """The end as it is stored: a subagent's goes to whoever gave the task, and to no chat."""
+        """The end as it is stored: a subagent's goes to whoever gave the task, and to no chat; a
+        job's is delivered, or not, by whoever keeps the clock."""
+        if self.turn.job is not None:
+            return replace(end, reply="", inbox=InboxState.SILENT, job=self._job_end(end))
         return end if self.turn.task is None else reported(self.run_id, self.turn, end)
+
+    def _job_end(self, end: TurnEnd) -> JobEnd:
+        assert self.turn.job is not None
+        entries = self.log.entries
+        read = self.begun.tainted if self.begun else ""
+        return JobEnd(
+            job_id=self.turn.job.job_id,
+            slot=self.turn.job.slot,
+            ok=end.status is RunStatus.DONE,
+            text=end.reply or (STOPPED_JOB if end.status is RunStatus.CANCELLED else ""),
+            silent=said_nothing(entries),
+            tainted=bool(read or tainted_by(entries, person_id=self.turn.person_id)),
+        )
+
+    def _is_chat(self) -> bool:
+        """Whether a person reads along."""
+        return self.turn.task is None and self.turn.job is None
 
     def failed(self, trouble: Trouble) -> TurnEnd:
         """No answer: one honest message, after what was said before the trouble."""
@@ -274,7 +320,7 @@ class _Closing:
         """Who answered in place of the usual model, unless it did last time too; and to the owner
         alone, what they have to see to (SPEC §8.3)."""
         lines: list[str] = []
-        if self.turn.task is not None:
+        if not self._is_chat():
             return lines
         answered_last = self.begun.answered_last if self.begun else ""
         if self.log.stand_in is not None and self.log.stand_in[0] != answered_last:
@@ -286,10 +332,11 @@ class _Closing:
 
     def _is_owner_alone(self) -> bool:
         here = self.turn.role is Role.OWNER and not self.turn.message.is_group
-        return here and self.turn.task is None
+        return here and self._is_chat()
 
     def _last_words(self) -> str:
-        """A subagent's result: its last answer, without what it said on the way to it."""
+        """The result of a run that nobody watches: its last answer, without what it said on the way
+        to it."""
         last = self.log.entries[-1]
         text = visible(last.text) if isinstance(last, Answered) else ""
         return self.log.reply() if is_empty(text) else text

@@ -221,6 +221,10 @@ class Beginning:
     async def _occasion(self, turn: TurnInput) -> Occasion:
         if turn.task is not None:
             return Occasion(turn=turn, kind=PromptKind.SUBAGENT, task=turn.message.text)
+        if turn.job is not None:
+            kind = PromptKind.HEARTBEAT if turn.job.is_heartbeat else PromptKind.PROACTIVE
+            text, full = turn.message.text, turn.job.full_context
+            return Occasion(turn=turn, kind=kind, task=text, full_context=full)
         if turn.report is not None:
             # It joins the conversation that is open now, not one that was closed meanwhile.
             here = await self._conversations.current(turn.message.address.key)
@@ -247,8 +251,9 @@ class Beginning:
             )
         tools = self._toolbox.named(selection.names)
         tools_tokens = tools_part(tools).tokens if tools else 0
-        # A subagent's task is counted with its prompt.
-        words = estimate_tokens(occasion.turn.message.text) if not occasion.turn.task else 0
+        # A task, and what a job is to do, are counted with their prompt.
+        is_chat = occasion.kind is PromptKind.CHAT
+        words = estimate_tokens(occasion.turn.message.text) if is_chat else 0
         output = traits.output_tokens(self._options.max_output_tokens)
         around = output + tools_tokens + words
         # What is estimated here is counted before it is sent, and may then come to more.
@@ -388,6 +393,7 @@ def _as_json(plan: Plan) -> Json:
         "notes": [list(note) for note in plan.history.notes],
         "system": prompt.digest,
         "context": prompt.context,
+        "user": prompt.user,
         "whole_context": prompt.whole_context,
         "tools": [tool.name for tool in plan.tools],
         "offered": [

@@ -64,10 +64,12 @@ class Choosing:
         scene = gathered.scene
         turn = scene.turn
         unattended = scene.kind in UNATTENDED
-        candidates = self._reach.cards_of(turn.role, unattended=unattended)
+        jobs = turn.job is not None and turn.job.makes_jobs
+        candidates = self._reach.cards_of(turn.role, unattended=unattended, jobs=jobs)
         known = self._toolbox.names
-        if turn.task is not None:
-            return exactly(turn.task.tools, Situation(candidates=candidates, text="", known=known))
+        given = _given(turn)
+        if given is not None:
+            return exactly(given, Situation(candidates=candidates, text="", known=known))
         text = turn.message.text if scene.kind is PromptKind.CHAT else scene.task
         situation = Situation(
             candidates=candidates,
@@ -107,6 +109,13 @@ class Choosing:
                     return tuple(trace.begin.get("tools", ()))
             return ()
         return self._offered[turn.conversation]
+
+
+def _given(turn: TurnInput) -> tuple[str, ...] | None:
+    """Exactly the tools that a run has; None: they are chosen."""
+    if turn.task is not None:
+        return turn.task.tools
+    return None if turn.job is None else turn.job.tools
 
 
 def _used(history: History) -> Iterable[str]:

@@ -133,6 +133,7 @@ def _caller(ctx: TurnContext, turn: TurnInput, arguments: Json, *, described: bo
         tainted=bool(arguments["tainted"]),
         described=described or bool(turn.message.chat_title),
         unattended=PromptKind(arguments["kind"]) in UNATTENDED or _is_unattended(turn),
+        makes_jobs=turn.job is not None and turn.job.makes_jobs,
     )
 
 

@@ -17,7 +17,7 @@ from agent.guards import is_empty, visible
 from agent.history import shorten
 from agent.messages import TurnInput
 from agent.ports import Json, TurnContext
-from agent.rounds import Begun, Log, Now, Rounds, Trouble
+from agent.rounds import Begun, Log, Now, Rounds, Trouble, said_nothing
 from agent.tools.tool import NO_OUTPUT
 from agent.tools.toolbox import Toolbox
 from agent.transcript import (
@@ -84,7 +84,7 @@ class Loop:
         Raises TurnStopped once the turn has to end; the log is then closed by the caller.
         """
         rounds = Rounds(begun=begun)
-        steps_max = turn.task.steps_max if turn.task is not None else self._steps_max
+        steps_max = self._steps_of(turn)
         for number in range(steps_max + 1):
             rounds.sum_up = rounds.sum_up or _is_spent(turn, log)
             offered = rounds.take() and number < steps_max
@@ -104,7 +104,14 @@ class Loop:
             else:
                 now = Now(ctx=ctx, turn=turn, rounds=rounds, log=log)
                 await self._calling.run(now, answer.calls)
+                if said_nothing(log.entries):
+                    return None
         return None
+
+    def _steps_of(self, turn: TurnInput) -> int:
+        """A task has its own number of rounds, and a job may."""
+        own = turn.task.steps_max if turn.task is not None else turn.job and turn.job.steps_max
+        return own or self._steps_max
 
     # --- asking the model ----------------------------------------------------------------------
 

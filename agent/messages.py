@@ -163,11 +163,45 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobOrder:
+    """What makes a turn the run of a job (SPEC §11). Its message holds the instructions, or the
+    list of a heartbeat, and is addressed where the result will go: the host delivers it.
+
+    `tools` are exactly those that it has; None: chosen as in a chat. `steps_max` 0 is what all
+    turns may. With `makes_jobs` its skill wishes for the tools that make jobs.
+    """
+
+    job_id: int
+    slot: str
+    name: str
+    is_heartbeat: bool = False
+    full_context: bool = False
+    tools: tuple[str, ...] | None = None
+    steps_max: int = 0
+    makes_jobs: bool = False
+
+    @property
+    def run_id(self) -> RunId:
+        """Of its one run in this slot."""
+        return RunId(f"{JOB_RUN}{self.job_id}:{self.slot}")
+
+    @property
+    def lane(self) -> str:
+        """Where it runs: beside the chat that it is for."""
+        return f"job:{self.job_id}"
+
+
+JOB_RUN = "job-"
+"""How the ids of runs of jobs begin."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnInput:
     """What a turn starts from: the message, whose it is, and which conversation it joins.
 
     A subagent's has a `task`; the address, the person and their rights are those of the turn that
-    gave it. A `report` says that the message is ours, about a task that has ended.
+    gave it. A `report` says that the message is ours, about a task that has ended. With a `job` the
+    clock began it, and nobody is there.
     """
 
     message: IncomingMessage
@@ -180,6 +214,7 @@ class TurnInput:
     origin: Origin = Origin.CHAT
     task: Task | None = None
     report: Report | None = None
+    job: JobOrder | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` reads back equal."""
@@ -199,6 +234,7 @@ class TurnInput:
             origin=Origin(data.get("origin", Origin.CHAT)),
             task=_task_from_json(data["task"]) if data.get("task") else None,
             report=_report_from_json(data["report"]) if data.get("report") else None,
+            job=_job_from_json(data["job"]) if data.get("job") else None,
         )
 
 
@@ -224,6 +260,20 @@ def _report_from_json(data: dict[str, Any]) -> Report:
         task=data["task"],
         ok=data["ok"],
         unattended=data.get("unattended", False),
+    )
+
+
+def _job_from_json(data: dict[str, Any]) -> JobOrder:
+    tools = data.get("tools")
+    return JobOrder(
+        job_id=data["job_id"],
+        slot=data["slot"],
+        name=data["name"],
+        is_heartbeat=data.get("is_heartbeat", False),
+        full_context=data.get("full_context", False),
+        tools=None if tools is None else tuple(tools),
+        steps_max=data.get("steps_max", 0),
+        makes_jobs=data.get("makes_jobs", False),
     )
 
 

@@ -173,6 +173,20 @@ class StepRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobEnd:
+    """How the run of a job ended: its result, to be delivered or not. `ok` False: it failed, and
+    `text` says why; `silent`: it said itself that there is nothing to report. `tainted`: the text
+    may rest on text from outside."""
+
+    job_id: int
+    slot: str
+    ok: bool
+    text: str
+    silent: bool = False
+    tainted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnd:
     """How a turn ended: all of it is stored in one transaction, and nothing after it.
 
@@ -182,7 +196,7 @@ class TurnEnd:
     tool results are sent shortened, and never moves back. `owner_notice` goes to the owner.
     `signals` are keys with their values, for turns that wait; `follow` is a run that begins because
     of this end; `notes_left` are told to the model at those conversations' next turns. `used` are
-    the ids of facts that the prompt showed.
+    the ids of facts that the prompt showed; `job` is what came of the run of a job.
     """
 
     status: RunStatus
@@ -199,6 +213,7 @@ class TurnEnd:
     follow: NewRun | None = None
     notes_left: tuple[tuple[ConversationId, str], ...] = ()
     used: tuple[int, ...] = ()
+    job: JobEnd | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,6 +329,9 @@ class TurnEngine(Protocol):
 
     async def submit(self, run: NewRun) -> bool:
         """Stores a run and queues it. Idempotent by `run_id`: False if it is known."""
+
+    def adopt(self, stored: StoredRun) -> None:
+        """Queues a run that was stored in a transaction of somebody else's."""
 
     async def edit(self, lane: str, message_id: str, payload: Json) -> bool:
         """Replaces the payload of a run that has not begun; False when it is too late."""

@@ -5,6 +5,7 @@ Made by `agent.loop`, which runs the rounds; `agent.calling` runs the calls of o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agent.guards import RepeatGuard, is_empty, visible
@@ -12,6 +13,7 @@ from agent.layers import notes
 from agent.messages import TurnInput
 from agent.ports import Json, TurnContext
 from agent.remembering import FACT_SOURCE, fact_id_of
+from agent.taint import called_name
 from agent.transcript import (
     Answered,
     Context,
@@ -41,6 +43,7 @@ class Begun:
     context: str
     tools: tuple[str, ...]
     whole_context: str = ""
+    user: str = ""
     kind: str = "chat"
     direct: bool = False
     shortened_to: int = 0
@@ -66,6 +69,7 @@ class Begun:
             context=data["context"],
             tools=tuple(data["tools"]),
             whole_context=data.get("whole_context", ""),
+            user=data.get("user", ""),
             kind=data.get("kind", "chat"),
             direct=data.get("direct", False),
             shortened_to=data.get("shortened_to", 0),
@@ -193,3 +197,18 @@ class Now:
     turn: TurnInput
     rounds: Rounds
     log: Log
+
+
+NOTHING = "nothing_to_report"
+"""The tool by which a run that nobody watches ends itself in silence (SPEC §6)."""
+
+
+def said_nothing(entries: Sequence[Entry]) -> bool:
+    """Whether the last answer called that tool, and it worked."""
+    done: set[str] = set()
+    for entry in reversed(entries):
+        if isinstance(entry, ToolResult) and entry.ok:
+            done.add(entry.call_id)
+        elif isinstance(entry, Answered):
+            return any(called_name(call) == NOTHING and call.id in done for call in entry.calls)
+    return False

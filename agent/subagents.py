@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from agent.errors import Permanent, Temporary
 from agent.headings import UNTRUSTED_CLOSE, UNTRUSTED_OPEN, disarmed
 from agent.messages import (
+    JOB_RUN,
     Address,
     IncomingMessage,
     Origin,
@@ -343,18 +344,22 @@ class _Unseen:
         """Nobody."""
 
 
+def _is_unseen(run_id: RunId) -> bool:
+    return is_child(run_id) or run_id.startswith(JOB_RUN)
+
+
 class PeopleDrafts:
-    """Implements `agent.ports.Drafts`: those of turns that a person watches. A subagent's typing,
-    text and status are shown to nobody."""
+    """Implements `agent.ports.Drafts`: those of turns that a person watches. Typing, text and
+    status of a subagent and of a job are shown to nobody."""
 
     def __init__(self, drafts: Drafts) -> None:
         self._drafts = drafts
 
     def open(self, run_id: RunId, address: Address) -> Draft:
         """See `agent.ports.Drafts.open`."""
-        return _Unseen() if is_child(run_id) else self._drafts.open(run_id, address)
+        return _Unseen() if _is_unseen(run_id) else self._drafts.open(run_id, address)
 
     def close(self, run_id: RunId) -> None:
         """See `agent.ports.Drafts.close`."""
-        if not is_child(run_id):
+        if not _is_unseen(run_id):
             self._drafts.close(run_id)

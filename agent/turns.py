@@ -228,6 +228,14 @@ class LocalEngine:
         self._add_new(stored)
         return True
 
+    def adopt(self, stored: StoredRun) -> None:
+        """Queues a run that was stored in a transaction of somebody else's, such as the clock's.
+
+        Where the engine has not started yet, `start` finds it.
+        """
+        if self._accepting:
+            self._add_new(stored)
+
     async def edit(self, lane: str, message_id: str, payload: Json) -> bool:
         """Replaces the payload of a run that has not begun, nor joined another."""
         run_id = await self._journal.replace(lane, message_id, payload)

@@ -14,6 +14,7 @@ from agent.ports import (
     ChildRun,
     Finished,
     InboxState,
+    JobEnd,
     Json,
     NewRun,
     RunStatus,
@@ -114,12 +115,18 @@ _MOVE_START = "update conversations set sent_from = ? where id = ?"
 _SHORTEN_TO = """
 update conversations set shortened_to = ? where id = ? and shortened_to < ?
 """
+# What a job found is told, or kept silent, by whoever keeps the clock.
+_JOB_FOUND = """
+update job_runs set state = ?, result = ?, note = ?, ended_ms = ?
+where job_id = ? and slot = ? and state = 'taken'
+"""
 _USED = "update facts set uses = uses + 1, last_used_ms = ? where id = ?"
 # A conversation in which somebody spoke is looked at once it is idle; its message store has no
 # say in when: what counts is the end of its last turn.
 _TOUCH = """
 insert into idle_timers (conversation_id, lane, touched_ms, is_open)
-select id, lane, ?, 1 from conversations where id = ? and not is_private
+select id, lane, ?, 1 from conversations
+where id = ? and not is_private and lane not like 'job:%'
 on conflict (conversation_id) do update
 set touched_ms = excluded.touched_ms, is_open = 1, tries = 0, not_before_ms = 0
 """
@@ -278,6 +285,8 @@ class SqliteJournal:
             connection.execute(_END_INBOX, (end.inbox, now_ms, inbox_id))
             connection.execute(_END_TURN, (end.status, now_ms, run_id))
             connection.executemany(_LEAVE_NOTE, notes)
+            if end.job is not None:
+                _keep_job(connection, end.job, now_ms=now_ms)
             return Finished(
                 ready=tuple(ready),
                 woken=tuple(_signal(connection, signals)),
@@ -365,6 +374,15 @@ def _keep_conversation(connection: sqlite3.Connection, run_id: RunId, end: TurnE
         connection.execute(_MOVE_START, (end.sent_from, end.conversation))
     if end.shortened_to:
         connection.execute(_SHORTEN_TO, (end.shortened_to, end.conversation, end.shortened_to))
+
+
+def _keep_job(connection: sqlite3.Connection, end: JobEnd, *, now_ms: int) -> None:
+    found = end.ok and not end.silent
+    state = "found" if found else "silent" if end.ok else "failed"
+    result = dump({"text": end.text, "tainted": end.tainted}) if found else None
+    note = "nothing to report" if end.silent else "" if end.ok else storable(end.text)
+    values = (state, result, note, None if found else now_ms, end.job_id, end.slot)
+    connection.execute(_JOB_FOUND, values)
 
 
 def _put_out(

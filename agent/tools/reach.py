@@ -41,14 +41,17 @@ class Reach:
 
     def cards(self, caller: Caller) -> Sequence[ToolCard]:
         """All that this run may have, in the order of the toolbox."""
-        return self.cards_of(caller.role, unattended=caller.unattended)
+        return self.cards_of(caller.role, unattended=caller.unattended, jobs=caller.makes_jobs)
 
-    def cards_of(self, role: Role, *, unattended: bool = False) -> Sequence[ToolCard]:
-        """All that a run for a person of this role may have, in the order of the toolbox."""
+    def cards_of(
+        self, role: Role, *, unattended: bool = False, jobs: bool = False
+    ) -> Sequence[ToolCard]:
+        """All that a run for a person of this role may have, in the order of the toolbox. With
+        `jobs` also one that nobody watches may make jobs."""
         return [
             tool.card
             for tool in self._toolbox.tools()
-            if self._may(tool.card, role=role, unattended=unattended)
+            if self._may(tool.card, role=role, unattended=unattended, jobs=jobs)
         ]
 
     def names(self, role: Role, *, unattended: bool = False) -> list[str]:
@@ -60,12 +63,15 @@ class Reach:
         tool = self._toolbox.get(name)
         if tool is None:
             return None
-        is_open = self._may(tool.card, role=caller.role, unattended=caller.unattended)
+        is_open = self._may(
+            tool.card, role=caller.role, unattended=caller.unattended, jobs=caller.makes_jobs
+        )
         return tool if is_open else None
 
-    def _may(self, card: ToolCard, *, role: Role, unattended: bool) -> bool:
+    def _may(self, card: ToolCard, *, role: Role, unattended: bool, jobs: bool = False) -> bool:
         name, options = card.name, self._options
-        if name in (ATTENDED_ALONE | MAKES_JOBS if unattended else UNATTENDED_ALONE):
+        withheld = ATTENDED_ALONE if jobs else ATTENDED_ALONE | MAKES_JOBS
+        if name in (withheld if unattended else UNATTENDED_ALONE):
             return False
         if options.allowed and not _matches(name, options.allowed):
             return False

@@ -17,7 +17,30 @@ class TellsStatus(Protocol):
 
 def system_tools(status: TellsStatus) -> tuple[Tool, ...]:
     """All tools of this group."""
-    return (GetStatus(status),)
+    return GetStatus(status), NothingToReport()
+
+
+class NothingArguments(Arguments):
+    """No arguments."""
+
+
+class NothingToReport:
+    """Ends a run that nobody watches, in silence: the loop asks the model no more."""
+
+    card = ToolCard(
+        name="nothing_to_report",
+        description="End this run in silence: nothing is worth a message to anybody.",
+        arguments=NothingArguments,
+        group="system",
+        effect=Effect.NONE,
+        redo="repeat",
+        trust=Trust.OURS,
+        status="finishing …",
+    )
+
+    async def run(self, arguments: NothingArguments, caller: Caller) -> str:
+        """Does nothing."""
+        return "Nothing is reported."
 
 
 class GetStatusArguments(Arguments):

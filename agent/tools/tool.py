@@ -92,7 +92,8 @@ class Caller:
     `described`: there are tools that servers describe which the owner does not trust, or the chat
     has a title that somebody gave it.
     `unattended`: nobody is there, as in a heartbeat or a job. `agreed`: a person agreed to exactly
-    this call. `agent` is the name in the settings.
+    this call. `agent` is the name in the settings. `makes_jobs`: the run of a job whose skill makes
+    jobs.
     """
 
     person_id: PersonId
@@ -106,6 +107,7 @@ class Caller:
     unattended: bool = False
     agreed: bool = False
     agent: str = "default"
+    makes_jobs: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ from agent.skills.places import Places
 from agent.skills.rules import Rule
 from agent.skills.shelf import SkillShelf
 from agent.stored import NewApproval, NewEvent, Outcome
+from agent.subagents import PeopleDrafts
 from agent.tools.arguments import Arguments
 from agent.tools.files import KeptResults, file_tools
 from agent.tools.policy import Policy
@@ -285,7 +286,7 @@ class House:
             model=Asking(
                 OneModel(model),
                 self.conversations,
-                self.seen,
+                PeopleDrafts(self.seen),
                 SqliteTraces(self.database),
                 toolbox=toolbox,
                 library=library,
@@ -294,7 +295,7 @@ class House:
             tool=Doing(
                 toolbox,
                 reach,
-                self.seen,
+                PeopleDrafts(self.seen),
                 Gate(self.policy, self.approvals, self.conversations),
                 clock=self.clock,
                 keep=KeptResults(workspace),
