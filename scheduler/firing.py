@@ -5,16 +5,20 @@ shows next runs, and by the reader of plain words.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from itertools import count, islice
 from typing import assert_never
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agent.errors import Permanent
 from agent.jobs import At, Cron, Every, Unit, When
-from scheduler.cron import Slot, cron_slots, slot_of
+from scheduler.cron import Slot, cron_slots, slot_of, wall_moment
 
 _TICK = timedelta(microseconds=1)
+LEAP_FROM = 4
+"""Over so many periods without a run it is quicker to begin anew than to look at each day."""
+MISSES_MAX = 1_000
+"""After so many periods in a row without a run there is none any more."""
 
 
 class ZoneUnknown(Permanent):
@@ -77,10 +81,30 @@ def _passing(when: Every, zone: ZoneInfo, after: datetime) -> Iterator[Slot]:
 
 def _stepped(when: Every, zone: ZoneInfo, after: datetime) -> Iterator[Slot]:
     first = _period(when.start.astimezone(zone).date(), when.unit)
-    found = cron_slots(when.pattern, zone=zone, after=_not_before(when.start, after))
-    for slot in found:
-        if (_period(date.fromisoformat(slot.local[:10]), when.unit) - first) % when.count == 0:
-            yield slot
+    begin: datetime | None = _not_before(when.start, after)
+    misses = 0
+    while begin is not None and misses < MISSES_MAX:
+        found, begin = cron_slots(when.pattern, zone=zone, after=begin), None
+        for slot in found:
+            number = _period(date.fromisoformat(slot.local[:10]), when.unit)
+            ahead = (first - number) % when.count
+            if ahead == 0:
+                misses = 0
+                yield slot
+                continue
+            misses += 1
+            if ahead > LEAP_FROM or misses >= MISSES_MAX:
+                begin = _before(number + ahead, when.unit, zone)
+                break
+
+
+def _before(number: int, unit: Unit, zone: ZoneInfo) -> datetime | None:
+    """Just before the first moment of a period; None past the end of the calendar."""
+    try:
+        midnight = datetime.combine(_first_day(number, unit), time())
+    except (ValueError, OverflowError):
+        return None
+    return wall_moment(midnight, zone).astimezone(UTC) - _TICK
 
 
 def _period(day: date, unit: Unit) -> int:
@@ -96,3 +120,16 @@ def _period(day: date, unit: Unit) -> int:
             return day.year
         case _:
             raise ValueError(f"{unit} is not counted by calendar")
+
+
+def _first_day(number: int, unit: Unit) -> date:
+    """Of a period by its number. Raises ValueError, OverflowError past the end of the calendar."""
+    match unit:
+        case Unit.DAY:
+            return date.fromordinal(number)
+        case Unit.WEEK:
+            return date.fromordinal(number * 7 + 1)
+        case Unit.MONTH:
+            return date((number - 1) // 12, (number - 1) % 12 + 1, 1)
+        case _:
+            return date(number, 1, 1)

@@ -22,6 +22,8 @@ app = typer.Typer(help="What runs by the clock.", no_args_is_help=True)
 COUNT_MAX = 1_000
 COUNT_USUAL = 3
 LINE_CHARS_MAX = 10_000
+YEARS = (1970, 2999)
+"""Between these a text may be said."""
 
 Line = dict[str, Any]
 """One answer for JSON; its keys stand in docs/schedule.md."""
@@ -115,9 +117,11 @@ def _now(text: object, zone: ZoneInfo) -> datetime:
     example = "2026-12-01T09:30 or 2026-12-01T09:30+01:00"
     try:
         found = datetime.fromisoformat(str(text))
-        return found.astimezone(zone) if found.tzinfo else found.replace(tzinfo=zone)
-    except (ValueError, OverflowError):
+    except ValueError:
         raise _Unusable(f"{str(text)[:64]!r} is no time in ISO form, such as {example}.") from None
+    if not YEARS[0] < found.year < YEARS[1]:
+        raise _Unusable(f"It cannot be said in the year {found.year}: give one like {example}.")
+    return found.astimezone(zone) if found.tzinfo else found.replace(tzinfo=zone)
 
 
 def _read(asked: Asked) -> Answer:

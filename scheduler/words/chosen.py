@@ -70,14 +70,15 @@ class Chosen:
         elif days:
             step += f" on {days}"
         if self.months:
-            step += f" in {listed([MONTH_NAMES[month - 1] for month in self.months])}"
+            months = listed([MONTH_NAMES[month - 1] for month in self.months])
+            step += f" of {months}" if days else f" in {months}"
         if any(day > 28 for day in self.days) and len(self.months) != 1:
             step += " (left out where a month has no such day)"
         return step
 
     def _days(self) -> str:
         if self.weekdays == WORKDAYS:
-            return "weekday, Monday to Friday," if self.count == 1 else "Monday to Friday"
+            return "weekday (Monday to Friday)" if self.count == 1 else "Monday to Friday"
         if self.weekdays == WEEKEND:
             return "Saturday and Sunday"
         days = [DAY_NAMES[day] for day in self.weekdays]
@@ -175,8 +176,11 @@ def _merged(start: Chosen, pieces: Sequence[Piece]) -> Chosen | None:
 def _which_day(step: Step, scope: Scope) -> Answer:
     """Weekly, monthly: on which day is left open."""
     name = DAY_NAMES[scope.today.weekday()]
+    day = ordinal_words(min(scope.today.day, 28))
     example = {
         Unit.WEEK: f"every {name}" if step.count == 1 else f"every {step.count} weeks on {name}",
-        Unit.MONTH: f"on the {ordinal_words(min(scope.today.day, 28))} of each month",
+        Unit.MONTH: f"every {step.count} months on the {day}"
+        if step.count > 1
+        else f"on the {day} of each month",
     }.get(step.unit, f"every year on {scope.today.day} {MONTH_NAMES[scope.today.month - 1]}")
     return Question(text=f"On which day? Say it as in '{example}'.")

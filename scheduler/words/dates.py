@@ -176,6 +176,19 @@ def _place_of_month(match: re.Match[str], scope: Scope) -> Piece | None:
     return Day(days=(found,)) if found else None
 
 
+def _place_of_that_month(match: re.Match[str], scope: Scope) -> Piece | None:
+    """The last day of the month: of this one, unless that is over."""
+    places = _places(match["place"])
+    if places is None or len(places) != 1:
+        return None
+    steps = _STEPS[match["which"].split()[-1]] if match["which"] else 0
+    first = moved(scope.today.replace(day=1), months=steps)
+    found = _counted(first, places[0])
+    if found and not match["which"] and found < scope.today:
+        found = _counted(moved(first, months=1), places[0])
+    return Day(days=(found,)) if found else None
+
+
 def _counted(first: date, place: int) -> date | None:
     """The day at this place of a month, counted from its end where it is negative."""
     last = monthrange(first.year, first.month)[1]
@@ -323,6 +336,7 @@ DATES: tuple[Rule, ...] = (
     rule(rf"{_ON}(?P<all>{_NTH}){_OF} {_THIS} month", _nth),
     rule(rf"{_ON}(?P<all>{_NTH}(?:(?:,| and) (?:the )?{_NTH})*)", _nth),
     rule(rf"{_ON}{_PLACE}(?: day)?(?: of| in)? {_MONTH}{_SOME_YEAR}", _place_of_month),
+    rule(rf"{_ON}{_PLACE} day of (?:{_THIS}|the) month", _place_of_that_month),
     rule(rf"{_ON}(?P<place>\d{{1,3}}(?:st|nd|rd|th)) day (?:of|in) (?P<year>{YEAR})",
          _place_of_year),
     rule(rf"(?:(?:on|at) )?(?:the )?(?:(?P<edge>beginning|start|end)|{_PLACE}(?: day)?)"

@@ -29,9 +29,8 @@ SECONDS = {"second": 1, "minute": 60, "hour": 3600}
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _DAYS = {"day": 1, "week": 7, "fortnight": 14}
 
-_DURATION = rf"{COUNT} ?(?:more )?{UNIT}(?:(?:,| and|, and)? {COUNT} ?{UNIT})*"
-DURATION = _DURATION.replace(" ?", r"\s*")
-_ONE = compiled(rf"(?P<count>{COUNT})\s*(?:more )?(?P<unit>{UNIT})".replace(" ?", r"\s*"))
+DURATION = rf"{COUNT}\s*(?:more )?{UNIT}(?:(?:,| and|, and)? {COUNT}\s*{UNIT})*(?: and a half)?"
+_ONE = compiled(rf"(?P<count>{COUNT})\s*(?:more )?(?P<unit>{UNIT})(?P<half> and a half)?")
 _WHICH = r"(?P<which>this|next|coming|upcoming|following|last|past|previous|current|the)"
 _WEEK_OF = {
     **dict.fromkeys(("this", "current"), 0),
@@ -59,7 +58,8 @@ def later(scope: Scope, text: str, *, sign: int = 1) -> Moment | Day | None:
     """
     day, seconds, by_day = scope.today, Fraction(0), True
     for match in _ONE.finditer(text):
-        count, name = quantity(match["count"]) * sign, unit(match["unit"])
+        count, name = quantity(match["count"]), unit(match["unit"])
+        count = (count + (Fraction(1, 2) if match["half"] else 0)) * sign
         if name in SECONDS:
             seconds += count * SECONDS[name]
             by_day = False
@@ -99,6 +99,11 @@ def monday(day: date) -> date:
 
 def _in(match: re.Match[str], scope: Scope) -> Piece | None:
     return later(scope, match["duration"])
+
+
+def _in_hours(match: re.Match[str], scope: Scope) -> Piece | None:
+    """In 2h30."""
+    return later(scope, f"{match['hours']} hours {match['minutes']} minutes")
 
 
 def _ago(match: re.Match[str], scope: Scope) -> Piece | None:
@@ -279,6 +284,7 @@ _PERIOD_UNIT = r"(?P<unit>week|wk|month|quarter|qtr|year|yr)"
 
 RELATIVE: tuple[Rule, ...] = (
     rule(rf"(?:with)?in (?P<duration>{DURATION})(?:['’]s?)?(?: time)?", _in),
+    rule(r"in (?P<hours>\d{1,2})h(?P<minutes>[0-5]\d)(?:m|min)?", _in_hours),
     rule(rf"(?P<duration>{DURATION}) (?:from (?:right )?now|hence|later)", _in),
     rule(rf"(?P<duration>{DURATION}) (?:ago|back)", _ago),
     rule(r"(?:just |right )?now|atm|immediately|at this (?:time|moment)", _now),
@@ -313,6 +319,8 @@ PERIODS: tuple[Rule, ...] = (
     rule(rf"(?:in )?(?:the )?(?:next|upcoming|coming) (?P<count>{NUMBER}|few|couple of) "
          rf"(?P<unit>{UNIT})", _coming),
     rule(rf"(?P<count>{NUMBER}) (?:upcoming|coming) (?P<unit>{UNIT})", _coming),
-    rule(r"(?:some time |sometime )?(?:soon|later|later today|asap|some ?day|one day)",
+    rule(r"(?:some time |sometime )?(?:soon|later|later today|asap|some ?day|one day|whenever)"
+         r"|in a (?:bit|while|moment)|(?:by |at )?(?:the )?(?:end of (?:the )?(?:work(?:ing)? )?day"
+         r"|close of business|eod|cob)|(?:after|before|at) (?:work|breakfast|lunch|dinner|supper)",
          _nothing_said),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from scheduler.words.answers import Answer, Question, Reading, Refusal
 from scheduler.words.grammar import Cover, Text, plain
-from scheduler.words.pieces import Scope
+from scheduler.words.pieces import Clock, Piece, Scope
 from scheduler.words.reading import CHARS_MAX, NEXT_SHOWN, best, with_next
 
 SENTENCE_CHARS_MAX = 2_000
@@ -32,11 +32,12 @@ class _Place:
     start: int
     end: int
     answer: Answer
+    numbered: bool
 
 
 _LEAD = re.compile(
     r"\s*(?:please[\s,]+)?(?:(?:can|could|would|will)\s+you\s+)?(?:please\s+)?"
-    r"(?:remind\s+me|tell\s+me|wake\s+me(?:\s+up)?|ping\s+me|let\s+me\s+know|set\s+(?:me\s+)?an?\s+"
+    r"(?:remind\s+me|tell\s+me|ping\s+me|let\s+me\s+know|set\s+(?:me\s+)?an?\s+"
     r"(?:reminder|alarm))?[\s,:]*",
 )
 _JOIN = re.compile(r"\s*(?:to|that|about|of|for|[,:-])(?=\s|$)[\s,:]*")
@@ -47,7 +48,8 @@ _WEAK = re.compile(
 """Words that are something else more often than a time, when they stand alone."""
 
 _LOOSE = re.compile(
-    r"\b\d{1,2}(?::\d\d)?\s*(?:[ap]\.?m\b|o'?clock\b)|\b\d{1,2}:\d\d\b|\b(?:every|each|tomorrow|"
+    r"\b(?:minutes?|mins?|hours?|days?|weeks?|months?)\s+(?:before|after|early|earlier|from)\b"
+    r"|\b\d{1,2}(?::\d\d)?\s*(?:[ap]\.?m\b|o'?clock\b)|\b\d{1,2}:\d\d\b|\b(?:every|each|tomorrow|"
     r"tonight|yesterday|until|till|except|ago|hence)\b|\bin\s+\d+\s+(?:min|hour|day|week|month)"
     r"|\b(?:weekdays?|weekends?|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|mon|tue|thu|fri)\b"
 )
@@ -75,9 +77,13 @@ def find(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -
     rest = _without(text, chosen, head)
     answer = with_next(chosen.answer, after=now, count=count)
     at_head = chosen.start <= head and _JOIN.match(said.text, chosen.end)
-    if not at_head and isinstance(answer, Reading) and _LOOSE.search(plain(rest)):
-        why = "Part of that looks like a time and was not understood. Is this meant?"
-        answer = Question(text=why, options=[answer])
+    if not at_head and isinstance(answer, Reading):
+        if _LOOSE.search(plain(rest)):
+            why = "Part of that looks like a time and was not understood. Is this meant?"
+            answer = Question(text=why, options=[answer])
+        elif chosen.numbered:
+            words = text[chosen.start : chosen.end]
+            answer = Question(text=f"Is {words!r} the time?", options=[answer])
     return Phrase(answer=answer, words=text[chosen.start : chosen.end], rest=rest)
 
 
@@ -101,10 +107,18 @@ def _at(said: Text, start: int, scope: Scope, zone: ZoneInfo) -> _Place | None:
         if cover[1] - start <= CHARS_MAX:
             by_end.setdefault(cover[1], []).append(cover)
     for end in sorted(by_end, reverse=True):
-        answer = best(by_end[end], scope, zone)
+        goes_on = re.match(r"\s+\w", said.text[end:]) is not None
+        covers = [one for one in by_end[end] if not (goes_on and _is_number(one[0][-1]))]
+        answer = best(covers, scope, zone)
         if answer is not None:
-            return _Place(start, end, answer)
+            numbered = all(_is_number(one[0][0]) for one in covers)
+            return _Place(start, end, answer, numbered)
     return None
+
+
+def _is_number(piece: Piece) -> bool:
+    """A mere number beside a day: a time, or so many of something."""
+    return isinstance(piece, Clock) and piece.bare
 
 
 def _strong(said: Text, places: Sequence[_Place]) -> list[_Place]:

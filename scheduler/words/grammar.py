@@ -38,9 +38,9 @@ COVERS_MAX = 400
 
 _GLUE = re.compile(r"[\s,]*")
 _BESIDE = compiled(
-    rf"(?:in )?(?P<count>{COUNT})\s*(?P<unit>{UNIT}) (?P<way>after|from|before)(?: the)?(?=\s)"
+    rf"(?:in )?(?P<count>{COUNT}|the)\s*(?P<unit>{UNIT}) (?P<way>after|from|before)(?: the)?(?=\s)"
 )
-_UNTIL = compiled(r"(?:until|till|til|through|to|ending(?: on| in)?)(?: the end of)?(?=\s)")
+_UNTIL = compiled(r"(?:until|till|til|through|to|ending(?: on| in)?)(?=\s)")
 _FROM = compiled(r"(?:starting|beginning|start|from|as of|since)(?: on| from| in)?(?=\s)")
 _OPEN = compiled(r"(?P<name>by|before|after|until|till|since|within)(?=\s)")
 _ISO = re.compile(

@@ -1,6 +1,7 @@
 """Which hour is meant where neither am nor pm is said.
 
 An hour without either lies between 7 in the morning and 7 in the evening: 8 is 08:00, 5 is 17:00.
+Of 6 nobody knows; of what is repeated every day, it is asked for 5 too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from datetime import time
 from scheduler.words.pieces import Clock, Part
 
 DAY_BEGINS = 7
+EITHER_HALF = 6
+"""An hour that is as likely meant in the morning as in the evening."""
+
 USUAL = time(9)
 """For a day without a time."""
 

@@ -22,10 +22,11 @@ _ORDINAL_ONES = (
 
 WORD = rf"(?:(?:{'|'.join(TENS)})(?:[- ](?:{'|'.join(ONES[1:10])}))?|{'|'.join(ONES)})"
 NUMBER = rf"(?:\d{{1,4}}|{WORD})"
-COUNT = (
-    rf"(?:\d{{1,4}}(?:\.\d{{1,2}})?|\d/\d|half an?|{WORD}|(?:a )?couple(?: of)?|(?:a )?few|an?)"
-    r"(?: and (?:an? )?half(?: an)?)?"
+_SOME = (
+    rf"half an?|(?:a )?quarter of an?|three quarters of an?|{WORD}|(?:a )?couple(?: of)?"
+    r"|(?:a )?few|an?"
 )
+COUNT = rf"(?:\d{{1,4}}(?:\.\d{{1,2}})?|\d/\d|(?:{_SOME})\b)(?: and (?:an? )?half(?: an)?)?"
 ORDINAL = (
     r"(?:\d{1,3}(?:st|nd|rd|th)"
     rf"|(?:twenty|thirty)[- ](?:{'|'.join(_ORDINAL_ONES[1:10])})"
@@ -81,10 +82,12 @@ def quantity(text: str) -> Fraction:
 
 
 def _whole(text: str) -> Fraction:
-    if text in {"a", "an"}:
+    if text in {"a", "an", "the"}:
         return Fraction(1)
     if text.startswith("half"):
         return Fraction(1, 2)
+    if "quarter" in text:
+        return Fraction(3 if text.startswith("three") else 1, 4)
     if "couple" in text:
         return Fraction(2)
     if "few" in text:

@@ -150,9 +150,10 @@ class Times:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Except:
-    """Not in these months."""
+    """Not in these months, nor on these weekdays (Monday is 0)."""
 
-    months: tuple[int, ...]
+    months: tuple[int, ...] = ()
+    weekdays: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from scheduler.cron import CronWrong, Slot, is_cron, read_cron
 from scheduler.firing import slots
 from scheduler.words.answers import Answer, Question, Reading, Refusal
 from scheduler.words.grammar import Cover, Text
-from scheduler.words.pieces import Refuse, Scope, Zone
+from scheduler.words.pieces import Ask, Refuse, Scope, Zone
 from scheduler.words.repeated import settle_repeated
 from scheduler.words.single import settle_single
 
@@ -32,7 +32,7 @@ _EXAMPLES = (
 def read(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -> Answer:
     """How a text is read at an aware `now` by somebody in `zone`, with the next `count` due times.
 
-    Never raises for any text.
+    `now` lies in the years 1970 to 2999. Never raises for any text.
     """
     stripped = text.strip().rstrip(".!?;").strip()
     if not stripped:
@@ -104,7 +104,7 @@ def _of_cron(text: str, zone: ZoneInfo) -> Answer:
 def _of_words(text: str, scope: Scope, zone: ZoneInfo) -> Answer | None:
     said = Text(text, scope)
     rows = [cover for cover in said.covers(said.skip(0)) if said.skip(cover[1]) == len(text)]
-    return best(rows, scope, zone) or _refused(rows)
+    return best(rows, scope, zone) or _explained(rows)
 
 
 def best(covers: Sequence[Cover], scope: Scope, home: ZoneInfo) -> Answer | None:
@@ -116,8 +116,11 @@ def best(covers: Sequence[Cover], scope: Scope, home: ZoneInfo) -> Answer | None
     return None
 
 
-def _refused(covers: Sequence[Cover]) -> Refusal | None:
-    """The reason of a piece that is understood and cannot be kept."""
+def _explained(covers: Sequence[Cover]) -> Question | Refusal | None:
+    """What to say where no time is named, but it is known why not."""
+    for cover in covers:
+        if (first := cover[0][0]) and isinstance(first, Ask) and len(cover[0]) == 1:
+            return Question(text=first.why)
     reasons = [one.why for cover in covers for one in cover[0] if isinstance(one, Refuse)]
     return Refusal(why=reasons[0]) if reasons else None
 

@@ -43,6 +43,7 @@ class Limits:
     until: datetime | None
     runs_max: int | None
     months: tuple[int, ...]
+    weekdays_out: tuple[int, ...]
 
     @property
     def left_out(self) -> tuple[int, ...]:
@@ -94,6 +95,7 @@ def _limits(pieces: Sequence[Piece], scope: Scope) -> Limits:
     if begins and ends and ends <= begins and ends.year < 9999:
         ends = date(ends.year + 1, ends.month, min(ends.day, 28))
     months = {month for one in pieces if isinstance(one, Except) for month in one.months}
+    weekdays = {day for one in pieces if isinstance(one, Except) for day in one.weekdays}
     times = next((one.count for one in pieces if isinstance(one, Times)), None)
     zone = _zone(scope)
     return Limits(
@@ -101,6 +103,7 @@ def _limits(pieces: Sequence[Piece], scope: Scope) -> Limits:
         until=_before(ends, zone) if ends else None,
         runs_max=times,
         months=tuple(month for month in _ALL_MONTHS if month not in months),
+        weekdays_out=tuple(sorted(weekdays)),
     )
 
 
@@ -143,6 +146,8 @@ def _passing(step: Step, pieces: Sequence[Piece], limits: Limits, scope: Scope) 
     if len(spans) > 1 or len(days) > 1 or len(spans) + len(days) != len(others):
         return None
     name = _unit_words(step)
+    if limits.weekdays_out:
+        return Refusal(why=f"Those weekdays cannot be left out of it. {EXAMPLE}")
     if not others and limits.months == _ALL_MONTHS:
         length = timedelta(**{f"{step.unit}s": step.count})
         start = max(limits.start or scope.now, scope.now).astimezone(UTC)
@@ -161,7 +166,7 @@ def _passing_within(
     whole = 60 if step.unit is Unit.MINUTE else 24
     if whole % step.count or (days and days[0].weeks != 1):
         return Refusal(
-            why=f"Every {step.count} {step.unit}s does not fit evenly into a {_around(step)}, so "
+            why=f"Every {step.count} {step.unit}s does not fit evenly into a{_around(step)}, so "
             "it cannot be kept to certain hours or days. Take a step that does."
         )
     first, last = 0, 23
@@ -191,7 +196,7 @@ def _passing_within(
 
 
 def _around(step: Step) -> str:
-    return "hour" if step.unit is Unit.MINUTE else "day"
+    return "n hour" if step.unit is Unit.MINUTE else " day"
 
 
 def _unit_words(step: Step) -> str:
@@ -225,6 +230,12 @@ def _on_days(picked: Chosen, times: Sequence[time], limits: Limits, scope: Scope
             "each of the others."
         )
     kept = replace(picked, months=_months(picked, limits))
+    if limits.weekdays_out:
+        week = picked.weekdays or (tuple(range(7)) if picked.count == 1 else ())
+        left = tuple(day for day in week if day not in limits.weekdays_out)
+        if not left or picked.days or picked.places:
+            return Refusal(why=f"Those weekdays cannot be left out of it. {EXAMPLE}")
+        kept = picked = replace(kept, weekdays=left, unit=Unit.WEEK)
     if not limits.months or (picked.months and not kept.months):
         return Refusal(why="Nothing is left of it: all of its months are left out.")
     fields = _Fields(

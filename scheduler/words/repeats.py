@@ -163,10 +163,14 @@ def _except(match: re.Match[str], scope: Scope) -> Piece:
     return Except(months=tuple(sorted({month(name) for name in found})))
 
 
+def _except_weekdays(match: re.Match[str], scope: Scope) -> Piece | None:
+    return Except(weekdays=found) if (found := _days(match["days"])) else None
+
+
 def _except_days(match: re.Match[str], scope: Scope) -> Piece:
     why = (
-        "Single days cannot be left out, only months, as in 'daily except in May'. Set it without "
-        "the exception, and pause it for that time."
+        "Single days cannot be left out, only weekdays and months, as in 'daily except in May'. "
+        "Set it without the exception, and pause it for that time."
     )
     return Refuse(why=why)
 
@@ -204,12 +208,13 @@ REPEATS: tuple[Rule, ...] = (
     rule(rf"(?:twice|(?:{NUMBER}|several) times) (?:a|per|every|each) "
          rf"(?P<unit>{UNIT})", _often),
     rule(rf"{_EVERY}(?: {_STEP})? {_LIST}", _every_weekday),
-    rule(rf"(?:on )?{_LIST}", _weekdays),
+    rule(rf"(?:(?:on|from) )?{_LIST}", _weekdays),
     rule(r"(?:every|each)(?P<step>)" + _DATE_FOLLOWS, _yearly),
     rule(r"(?:every|each)" + _PLACE_FOLLOWS, _monthly),
     rule(r"(?:for )?(?P<count>once|twice)", _times),
     rule(rf"(?:for |up to )?(?P<count>{NUMBER})\s?(?:x|times|occurrences|runs)", _times),
     rule(rf"{_NOT}(?: in| during)? {_MONTHS}", _except),
+    rule(rf"{_NOT}(?: on)?(?: every)? {_LIST}", _except_weekdays),
     rule(rf"{_NOT} [\w/:,.'\s]+", _except_days),
     rule(r"(?:in )?(?:calendar )?week \d{1,2}", _weeks_of_year),
     rule(r"(?:every|each)(?= (?:early |late )?(?:morning|afternoon|evening|night|lunch|noon"

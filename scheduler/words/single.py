@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from agent.jobs import At
 from scheduler.cron import slot_of, wall_moment
 from scheduler.words.answers import Answer, Question, Reading, Refusal
-from scheduler.words.hours import USUAL, Hour, hours
+from scheduler.words.hours import EITHER_HALF, USUAL, Hour, hours
 from scheduler.words.pieces import (
     Ask,
     Clock,
@@ -155,7 +155,8 @@ def _hours_of(
 def _half(options: Sequence[Hour], *, today: bool, scope: Scope) -> Sequence[Hour]:
     """Of an hour without am or pm: on other days the usual one; today what is still ahead."""
     if not today or len(options) < 2:
-        return options[:1]
+        either = any(one.at.hour == EITHER_HALF for one in options)
+        return options if either else options[:1]
     ahead = [one for one in options if one.at > scope.now.time()]
     if len(ahead) < 2 or ahead[0].at < ahead[1].at:
         return ahead[:1] or options[:1]
