@@ -16,7 +16,7 @@ from agent.library import Library, PersonaSettings
 from agent.messages import ConversationId, PersonId, Role, RunId
 from agent.remembering import FactSource, NewFact, Stored, StoredFact, Storing, Whose
 from agent.request import ModelTraits
-from agent.spending import Charge
+from agent.spending import Charge, CheapModel
 from agent.stored import Person
 from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
 from memory.conversations import SqliteConversations
@@ -188,6 +188,20 @@ class Cheap:
         if isinstance(line, AssistantError):
             raise line
         return line
+
+
+class Brief:
+    """A real `CheapModel` that is not let talk for long: the shipped one never comes to an end."""
+
+    def __init__(self, model: CheapModel, *, tokens_max: int = 100) -> None:
+        self._model = model
+        self._tokens_max = tokens_max
+
+    async def traits(self, lane: str) -> ModelTraits:
+        return await self._model.traits(lane)
+
+    async def ask(self, prompt: str, charge: Charge, *, tokens_max: int) -> str:
+        return await self._model.ask(prompt, charge, tokens_max=self._tokens_max)
 
 
 def a_fact(text: str, quote: str, *, speaker: str = "Ana", **more: object) -> Mapping[str, object]:

@@ -37,6 +37,7 @@ from tests.memory.extraction_kit import (
     GUS,
     OTHER_BOB,
     PEOPLE,
+    Brief,
     Cheap,
     KeptFacts,
     Talk,
@@ -840,20 +841,15 @@ def test_the_outcomes_of_storing_are_all_known() -> None:
 # --- a real model ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_with_a_real_model_nothing_is_stored_that_no_line_supports(house: House) -> None:
     pytest.importorskip("xllamacpp")
     conversation = await house.moved()
     said = "I moved to Bergen last week, by the way. What is the weather there?"
 
     async with Embedded(f"embedded:{weights('embedded')}", window=4_096) as model:
-        cheap = Background(OneModel(model), options=BackgroundOptions())
-        extractor = Extractor(
-            house.lines,
-            house.facts,
-            cheap,
-            house.library.texts,
-            options=ExtractionOptions(facts_max=1),
-        )
+        cheap = Brief(Background(OneModel(model), options=BackgroundOptions()))
+        extractor = Extractor(house.lines, house.facts, cheap, house.library.texts, options=OPTIONS)
         try:
             extracted = await extractor(conversation)
         except AnswerUnreadable:
