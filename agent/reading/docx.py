@@ -47,7 +47,14 @@ def docx_text(content: bytes, *, chars_max: int) -> str:
             return text.whole()
     except expat.ExpatError as error:
         raise DocumentWrong("is damaged: what is in it is no valid XML") from error
-    except (BadZipFile, zlib.error, EOFError, KeyError, ValueError, NotImplementedError) as error:
+    except (
+        BadZipFile,
+        zlib.error,
+        EOFError,
+        LookupError,
+        ValueError,
+        NotImplementedError,
+    ) as error:
         raise DocumentWrong("is damaged, and cannot be unpacked") from error
     except RuntimeError as error:  # what zipfile says to a password
         raise DocumentWrong("has a password: save a copy without one") from error

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from pypdf import PageObject
 
 PAGES_MAX = 3_000
+_LEADERS = re.compile(r"(?:[ \t]?\.){6,}")
+"""The dots of a table of contents: they would fill passages, and mean nothing."""
 _HYPHENED = re.compile(r"(?<=[^\W\d_])[-\u00ad]\n(?=[^\W\d_A-Z])")
 """A word that goes on in the next line; it could not be found in two pieces."""
-_PER_PAGE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RuntimeError)
-"""What the library lets through on a page that breaks the rules, beside its own errors."""
+_BROKEN = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RuntimeError)
+"""What the library lets through on a file that breaks the rules, beside its own errors."""
 
 
 def pdf_text(content: bytes, *, chars_max: int) -> Decoded:
@@ -48,7 +50,8 @@ def pdf_text(content: bytes, *, chars_max: int) -> Decoded:
     if unread == len(pages):
         raise DocumentWrong("is damaged: none of its pages could be read")
     note = f"{unread:,} of its {len(pages):,} pages could not be read" if unread else ""
-    return Decoded(text=_HYPHENED.sub("", "\n\n".join(texts)), note=note)
+    joined = _HYPHENED.sub("", "\n\n".join(texts))
+    return Decoded(text=_LEADERS.sub(" …", joined), note=note)
 
 
 def _pages(content: bytes) -> Sequence[PageObject]:
@@ -60,11 +63,11 @@ def _pages(content: bytes) -> Sequence[PageObject]:
         # Many are locked against changes only, with an empty password for readers.
         locked = reader.is_encrypted and not reader.decrypt("")
         pages = [] if locked else list(islice(reader.pages, PAGES_MAX + 1))
-    except DependencyError as error:
+    except (DependencyError, NotImplementedError) as error:
         raise DocumentWrong("is encrypted in a way that cannot be read here") from error
     except LimitReachedError as error:
         raise DocumentWrong("holds more than is read of one file: save a part of it") from error
-    except PyPdfError as error:
+    except (PyPdfError, *_BROKEN) as error:
         raise DocumentWrong("is damaged, and cannot be read as a PDF") from error
     if locked:
         raise DocumentWrong("has a password: save a copy without one")
@@ -76,5 +79,5 @@ def _page_text(page: PageObject) -> str | None:
 
     try:
         return page.extract_text()
-    except (PyPdfError, *_PER_PAGE):
+    except (PyPdfError, *_BROKEN):
         return None

@@ -107,6 +107,7 @@ def test_entities_that_grow_without_end_are_refused() -> None:
         (archive({"word/document.xml": "<w:p>"}), "no valid XML"),
         (archive({"word/document.xml": ""}), "no valid XML"),
         (docx("&nosuch;"), "no valid XML"),
+        (archive({"word/document.xml": '<?xml version="1.0" encoding="UTX-8"?><a/>'}), "damaged"),
     ],
 )
 def test_a_broken_file_ends_in_a_sentence(content: bytes, said: str) -> None:

@@ -24,6 +24,23 @@ def test_a_word_that_goes_on_in_the_next_line_is_joined() -> None:
     assert read(made.pdf("a trans-\nport, A-\nB")) == "a transport, A-\nB"
 
 
+def test_the_dots_of_a_table_of_contents_are_one() -> None:
+    assert read(made.pdf("Preface . . . . . . . . . 7\nIndex ........ 9...")) == (
+        "Preface … 7\nIndex … 9..."
+    )
+
+
+@pytest.mark.parametrize(
+    ("well", "broken"), [(b"/Filter /Standard", b"/Filter /StandArd"), (b"/V 2", b"/V 9")]
+)
+def test_an_encryption_that_nobody_knows_is_said(well: bytes, broken: bytes) -> None:
+    locked = made.locked_pdf("x", password="")
+    assert well in locked
+
+    with pytest.raises(DocumentWrong, match="encrypted in a way"):
+        read(locked.replace(well, broken))
+
+
 def test_a_broken_table_of_objects_is_found_anew() -> None:
     broken = made.pdf("Still here").replace(b"0000000009 00000 n", b"9999999999 00000 n")
 
