@@ -17,7 +17,7 @@ from agent.doing import Doing
 from agent.errors import TurnStopped
 from agent.guards import is_empty, visible
 from agent.layers import notes
-from agent.loop import Loop
+from agent.loop import CALL_FAILED, Loop
 from agent.messages import (
     JOB_RUN,
     Address,
@@ -137,6 +137,10 @@ class Assistant:
     async def _through(
         self, ctx: TurnContext, turn: TurnInput, payload: Json, closing: _Closing
     ) -> TurnEnd:
+        if turn.job is not None and turn.job.call is not None:
+            closing.hear()
+            trouble = await self._loop.call(ctx, turn, turn.job.call, closing.log)
+            return closing.failed(trouble) if trouble else closing.answered()
         closing.turns += [TurnInput.from_json(other) for other in await ctx.receive()]
         output = await ctx.step("begin", payload)
         begun = Begun.from_json(output)
@@ -199,9 +203,9 @@ class _Closing:
     def begin(self, begun: Begun) -> None:
         """The prompt is fixed: the log begins."""
         self.begun = begun
-        self._hear()
+        self.hear()
 
-    def _hear(self) -> None:
+    def hear(self) -> None:
         """Notes first, then the words; the block of turn layers follows the last of them."""
         for _, text in self.begun.notes if self.begun else ():
             self.log.add(Note(text=text))
@@ -258,7 +262,7 @@ class _Closing:
 
     def failed(self, trouble: Trouble) -> TurnEnd:
         """No answer: one honest message, after what was said before the trouble."""
-        if trouble.kind == "SpendingRefused":
+        if trouble.kind in {"SpendingRefused", CALL_FAILED}:
             return self.told(trouble.text)
         notice = NOTICES.get(trouble.kind, OTHER_NOTICE)
         for_owner = list(self.log.for_owner)
@@ -313,7 +317,7 @@ class _Closing:
     def _close_log(self) -> None:
         """The words are in it, also when the prompt was never fixed; each call has a result."""
         if not self.log.entries:
-            self._hear()
+            self.hear()
         self.log.close(INTERRUPTED)
 
     def _about_models(self) -> list[str]:

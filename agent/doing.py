@@ -90,13 +90,15 @@ class Doing:
         if isinstance(call, ToolResult):
             return _as_json(call)
         caller = _caller(ctx, turn, arguments, described=self._toolbox.is_described_by_others)
-        tool = self._reached(call, caller, arguments)
+        tool = self._reached(call, caller, arguments, is_ordered=_is_ordered(turn, call))
         if tool is None:
             return _as_json(self._toolbox.unknown(call, arguments["offered"]))
         parsed: Any = arguments_of(tool.card, call, limits=self._limits)
         if isinstance(parsed, ToolResult):
             return _as_json(parsed)
         wish = Wish(tool=tool, call=call, arguments=parsed, caller=caller, place=arguments["place"])
+        if _is_ordered(turn, call):
+            return replace(wish, caller=replace(caller, agreed=True))
         match await self._gate.judge(wish, arguments):
             case Passed(caller=passed):
                 return Wish(tool=tool, call=call, arguments=parsed, caller=passed, place=wish.place)
@@ -112,9 +114,14 @@ class Doing:
             return self._limits
         return replace(self._limits, result_chars_max=fits)
 
-    def _reached(self, call: ToolCall, caller: Caller, arguments: Json) -> Tool | None:
-        """The tool, if it was offered; by tool_call also any other that this run may have."""
+    def _reached(
+        self, call: ToolCall, caller: Caller, arguments: Json, *, is_ordered: bool
+    ) -> Tool | None:
+        """The tool, if it was offered; by tool_call also any other that this run may have, and so
+        for what a job was made for: its person may have fewer rights by now."""
         offered = arguments["offered"]
+        if is_ordered:
+            return self._reach.tool(call.name, caller)
         if call.name in offered:
             return self._toolbox.get(call.name)
         if call.name != arguments["call"]["name"] and arguments["call"]["name"] in offered:
@@ -135,6 +142,12 @@ def _caller(ctx: TurnContext, turn: TurnInput, arguments: Json, *, described: bo
         unattended=PromptKind(arguments["kind"]) in UNATTENDED or _is_unattended(turn),
         makes_jobs=turn.job is not None and turn.job.makes_jobs,
     )
+
+
+def _is_ordered(turn: TurnInput, call: ToolCall) -> bool:
+    """Whether this is the very call that a job was made for: a person agreed to it then, with
+    exactly these arguments (SPEC §11)."""
+    return turn.job is not None and turn.job.call == (call.name, call.arguments)
 
 
 def _is_unattended(turn: TurnInput) -> bool:

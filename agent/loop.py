@@ -18,6 +18,7 @@ from agent.history import shorten
 from agent.messages import TurnInput
 from agent.ports import Json, TurnContext
 from agent.rounds import Begun, Log, Now, Rounds, Trouble, said_nothing
+from agent.scene import PromptKind
 from agent.tools.tool import NO_OUTPUT
 from agent.tools.toolbox import Toolbox
 from agent.transcript import (
@@ -61,6 +62,9 @@ AUTO_UNKNOWN = (
     "before you ask for it again."
 )
 """What a person reads when a call that a rule made has an unknown fate."""
+
+CALL_FAILED = "CallFailed"
+"""The kind of trouble of a job's one call that did not work; its text is the result."""
 
 NOT_DONE = "_(To be exact: nothing was sent, saved or changed just now.)_"
 """What a reply gets that still claims what no tool did."""
@@ -106,6 +110,30 @@ class Loop:
                 await self._calling.run(now, answer.calls)
                 if said_nothing(log.entries):
                     return None
+        return None
+
+    async def call(
+        self, ctx: TurnContext, turn: TurnInput, wish: tuple[str, str], log: Log
+    ) -> Trouble | None:
+        """One call without a model, as a job was made for it; its result is the answer."""
+        name, arguments = wish
+        call = ToolCall(id="job", name=name, arguments=arguments)
+        begun = Begun(
+            upto=0,
+            sent_from=None,
+            notes=(),
+            system="",
+            context="",
+            tools=(),
+            kind=PromptKind.PROACTIVE.value,
+        )
+        now = Now(ctx=ctx, turn=turn, rounds=Rounds(begun=begun), log=log)
+        log.add(Answered(text="", calls=(call,), finish="tool_calls"))
+        result = await self._calling.one(now, call)
+        log.add(result)
+        if not result.ok:
+            return Trouble(kind=CALL_FAILED, text=result.content)
+        log.add(Answered(text="" if result.content == NO_OUTPUT else result.content))
         return None
 
     def _steps_of(self, turn: TurnInput) -> int:

@@ -168,7 +168,9 @@ class JobOrder:
     list of a heartbeat, and is addressed where the result will go: the host delivers it.
 
     `tools` are exactly those that it has; None: chosen as in a chat. `steps_max` 0 is what all
-    turns may. With `makes_jobs` its skill wishes for the tools that make jobs.
+    turns may. With `makes_jobs` its skill wishes for the tools that make jobs. With a `call` (a
+    tool, and the JSON text of its arguments) no model is asked: it is run as it was agreed to when
+    the job was made.
     """
 
     job_id: int
@@ -179,6 +181,7 @@ class JobOrder:
     tools: tuple[str, ...] | None = None
     steps_max: int = 0
     makes_jobs: bool = False
+    call: tuple[str, str] | None = None
 
     @property
     def run_id(self) -> RunId:
@@ -274,6 +277,7 @@ def _job_from_json(data: dict[str, Any]) -> JobOrder:
         tools=None if tools is None else tuple(tools),
         steps_max=data.get("steps_max", 0),
         makes_jobs=data.get("makes_jobs", False),
+        call=(data["call"][0], data["call"][1]) if data.get("call") else None,
     )
 
 

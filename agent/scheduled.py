@@ -230,6 +230,9 @@ class JobStore(Protocol):
     async def failed(self, job_id: int, *, failures: int, not_before_ms: int, paused: str) -> None:
         """Writes that it failed so many times in a row; `paused` stops it."""
 
+    async def again(self, job_id: int, due: Due) -> None:
+        """Gives a job that is over one more due time."""
+
     async def worked(self, job_id: int) -> None:
         """Its failures are over."""
 

@@ -85,6 +85,9 @@ update jobs set failures = ?, not_before_ms = ?, paused = ?,
     enabled = case when ? <> '' then 0 else enabled end, updated_ms = ?
 where id = ?
 """
+_AGAIN = """
+update jobs set next_slot = ?, next_ms = ?, updated_ms = ? where id = ? and next_ms is null
+"""
 _WORKED = "update jobs set failures = 0, not_before_ms = 0 where id = ? and failures > 0"
 _RUNS = """
 select job_id, slot, due_ms, state, taken_ms, run_id, result, note, late_s, ended_ms from job_runs
@@ -210,6 +213,11 @@ class SqliteJobs:
         why = storable(paused)
         values = (failures, not_before_ms, why, why, self._database.now_ms(), job_id)
         await self._database.write(lambda c: c.execute(_FAILED, values).rowcount)
+
+    async def again(self, job_id: int, due: Due) -> None:
+        """Gives a job that is over one more due time."""
+        values = (*_due_values(due), self._database.now_ms(), job_id)
+        await self._database.write(lambda c: c.execute(_AGAIN, values).rowcount)
 
     async def worked(self, job_id: int) -> None:
         """Its failures are over."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from agent.tools.system import NothingToReport
 from agent.tools.tool import Effect
 from agent.transcript import Note, Said
 from memory.jobs import SqliteJobs
-from tests.agent.house import OWNER, FakeTool, House, Somebody, model
+from tests.agent.house import OWNER, FakeTool, House, Somebody, Words, model
 from tests.agent.test_gate import Fetch
 from tests.fakes import START, calls
 
@@ -57,9 +58,8 @@ async def a_run(
     jobs = SqliteJobs(house.database)
     made = await jobs.add(HEARTBEAT, None) or await jobs.get(1)
     assert made is not None
-    order = JobOrder(
-        **{"job_id": made.id, "slot": slot, "name": "backups", "is_heartbeat": True} | more
-    )
+    wanted: dict[str, Any] = {"name": "backups", "is_heartbeat": True} | more
+    order = JobOrder(job_id=made.id, slot=slot, **wanted)
     turn = TurnInput(
         message=IncomingMessage(
             address=to.address, message_id="", sender_id="", text=text, is_group=to.is_group
@@ -284,3 +284,55 @@ def test_an_order_reads_back_equal() -> None:
 
     assert TurnInput.from_json(json.loads(json.dumps(turn.to_json()))) == turn
     assert (order.run_id, order.lane) == ("job-3:2026-06-01T09:00", "job:3")
+
+
+async def test_a_job_of_one_call_runs_it_without_a_model(house: House) -> None:
+    async def act(text: str) -> str:
+        return f"sent {text}"
+
+    mail = FakeTool("send_mail", act, effect=Effect.OUTSIDE, redo="once")
+    house.tools.append(mail)
+    wish = ("send_mail", '{"text": "hi"}')
+    async with house.opened(model()):
+        await a_run(house, "", is_heartbeat=False, tools=("send_mail",), call=wish)
+
+        assert mail.ran == ["hi"]
+        assert house.approvals.asked == {}, "it was agreed to when the job was made"
+        assert await outcome(house) == ("found", {"text": "sent hi", "tainted": False}, "")
+
+
+@pytest.mark.parametrize(
+    ("wish", "why"),
+    [
+        (("gone", "{}"), "There is no tool 'gone'"),
+        (("send_mail", "{}"), "send_mail was not run"),
+        (("send_mail", '{"text": "x"}'), "send_mail failed"),
+    ],
+)
+async def test_a_call_that_does_not_work_is_a_failure(
+    house: House, wish: tuple[str, str], why: str
+) -> None:
+    async def act(text: str) -> str:
+        raise ZeroDivisionError(text)
+
+    class Needy(Words):
+        """Some text that there must be."""
+
+        text: str
+
+    mail = FakeTool("send_mail", act, effect=Effect.OUTSIDE, redo="once")
+    house.tools.append(Strict(mail, Needy))
+    async with house.opened(model()):
+        await a_run(house, "", is_heartbeat=False, tools=(wish[0],), call=wish)
+
+        state, _, note = await outcome(house)
+        assert state == "failed"
+        assert why in note
+
+
+class Strict:
+    """Another tool, with other arguments."""
+
+    def __init__(self, tool: FakeTool, arguments: type[Words]) -> None:
+        self.card = replace(tool.card, arguments=arguments)
+        self.run = tool.run

@@ -1,0 +1,67 @@
+"""The kind `message`: a fixed text, as a reminder is. Needs no model, and no budget stops it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, tzinfo
+
+from agent.messages import PersonId
+from agent.scheduled import Due, Job, SetBy, SlotState, Taking
+from agent.stored import Button, ButtonRows, NewMessage
+from scheduler.kinds.target import Hearing, require_target
+from scheduler.telling import joins_note
+from scheduler.timetable import LATE_S
+
+PRESSES = "job"
+"""The prefix of a reminder's buttons (`bot.door.Press`)."""
+
+SNOOZES = (("10m", "in 10 min"), ("1h", "in 1 h"), ("1d", "tomorrow"))
+
+
+class MessageKind:
+    """Implements `scheduler.timetable.Kind`."""
+
+    def __init__(self, hearing: Hearing, zone: Callable[[PersonId], tzinfo]) -> None:
+        self._hearing = hearing
+        self._zone = zone
+
+    async def __call__(self, job: Job, due: Due, *, late_s: int) -> Taking:
+        """The text, marked when it is late; with buttons where a person set it for itself.
+
+        Raises TargetGone.
+        """
+        require_target(self._hearing, job)
+        text = job.new.what.text
+        if late_s > LATE_S:
+            text = f"{text}\n\n_({late_words(due, late_s, self._zone(job.new.person_id))})_"
+        buttons = reminder_buttons(job) if job.new.set_by is SetBy.PERSON else ()
+        message = NewMessage(lane=job.new.deliver_to, text=text, buttons=buttons)
+        return Taking(
+            job_id=job.id,
+            due=due,
+            next=None,
+            state=SlotState.TOLD,
+            message=message,
+            joins=joins_note(job),
+        )
+
+
+def reminder_buttons(job: Job) -> ButtonRows:
+    """Done, and later."""
+    later = tuple(Button(label=label, data=f"{PRESSES}:{job.id}:{word}") for word, label in SNOOZES)
+    done = Button(label="Done", data=f"{PRESSES}:{job.id}:done", style="good")
+    return ((done,), later)
+
+
+def late_words(due: Due, late_s: int, zone: tzinfo) -> str:
+    """`late by 2 h: it was due Mon 1 Jun, 09:00`."""
+    at = datetime.fromtimestamp(due.at_ms / 1000, zone)
+    return f"late by {spell_s(late_s)}: it was due {at:%a} {at.day} {at:%b}, {at:%H:%M}"
+
+
+def spell_s(seconds: int) -> str:
+    """Roughly, in the largest unit that tells something."""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size or (seconds >= size and seconds % size < size // 4):
+            return f"{round(seconds / size)} {unit}"
+    return f"{seconds} s"

@@ -1,0 +1,128 @@
+"""What follows from the end of a job's run: its result is told, its failures are counted and waited
+out, and a job that keeps failing is stopped with one notice and a way to go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+import structlog
+
+from agent.jobs import At
+from agent.ports import Clock, JobEnd
+from agent.scheduled import Due, Job, JobKind, JobRun, JobStore, SlotState
+from scheduler.telling import Found, Teller
+
+log = structlog.get_logger()
+
+PAUSES_S = (60, 5 * 60, 15 * 60, 60 * 60)
+"""After the first failure in a row, the second, …; the last one for all that follow (SPEC §11)."""
+
+FAILURES_MAX = 5
+"""In a row, before a job is stopped."""
+
+
+class Outcomes:
+    """Called by the engine's hook, and at the start for what a former process left."""
+
+    def __init__(
+        self,
+        jobs: JobStore,
+        teller: Teller,
+        *,
+        clock: Clock,
+        stopped: Callable[[Job, str], Awaitable[None]],
+        beat: Callable[[Job, str, str], Awaitable[None]],
+    ) -> None:
+        """`stopped` tells the person of a job that was stopped, and why, with a button to go on;
+        `beat` keeps what came of a heartbeat."""
+        self._jobs = jobs
+        self._teller = teller
+        self._clock = clock
+        self._stopped = stopped
+        self._beat = beat
+        self._one_at_a_time = asyncio.Lock()
+
+    async def ended(self, end: JobEnd) -> None:
+        """After the end of a run is stored. Raises StorageError: `catch_up` makes up for it."""
+        async with self._one_at_a_time:
+            run = await self._run_of(end.job_id, end.slot)
+            job = await self._jobs.get(end.job_id)
+            if run is None or job is None:
+                return  # the job was removed meanwhile
+            await self._see_to(job, run)
+
+    async def catch_up(self) -> None:
+        """Tells what was found and not told, because the process ended in between."""
+        async with self._one_at_a_time:
+            for run in await self._jobs.open_runs():
+                job = await self._jobs.get(run.job_id)
+                if job is not None:
+                    await self._see_to(job, run)
+
+    async def not_run(self, job: Job, due: Due, why: str) -> None:
+        """A run that could not even be begun: a failure like any other."""
+        async with self._one_at_a_time:
+            fresh = await self._jobs.get(job.id)
+            if fresh is not None:
+                await self._count(fresh, due, why)
+
+    async def _run_of(self, job_id: int, slot: str) -> JobRun | None:
+        runs = await self._jobs.runs(job_id, limit=50)
+        return next((run for run in runs if run.due.slot == slot), None)
+
+    async def _see_to(self, job: Job, run: JobRun) -> None:
+        match run.state:
+            case SlotState.FOUND:
+                await self._jobs.worked(job.id)
+                found = _found(job, run)
+                state = await self._teller.tell(found)
+                await self._keep(job, state.value, found.text[:80])
+            case SlotState.SILENT:
+                await self._jobs.worked(job.id)
+                await self._keep(job, "silent", run.note)
+            case SlotState.FAILED:
+                await self._keep(job, "failed", run.note)
+                await self._count(job, run.due, run.note)
+                await self._jobs.end(job.id, run.due.slot, SlotState.FAILED)
+            case _:
+                pass
+
+    async def _keep(self, job: Job, outcome: str, why: str) -> None:
+        if job.new.kind is JobKind.HEARTBEAT:
+            await self._beat(job, outcome, why)
+
+    async def _count(self, job: Job, due: Due, why: str) -> None:
+        """One more failure in a row: wait, and in the end stop."""
+        failures = job.failures + 1
+        pause_s = PAUSES_S[min(failures, len(PAUSES_S)) - 1]
+        until = self._clock.now() + timedelta(seconds=pause_s)
+        paused = f"it failed {failures} times in a row: {why}" if failures >= FAILURES_MAX else ""
+        until_ms = int(until.timestamp() * 1000)
+        await self._jobs.failed(job.id, failures=failures, not_before_ms=until_ms, paused=paused)
+        log.warning("job.failed", job=job.id, slot=due.slot, failures=failures, why=why)
+        if paused:
+            await self._stopped(job, paused)
+        elif isinstance(job.new.when, At) and job.next is None:
+            await self._again(job, due, until_ms)
+
+    async def _again(self, job: Job, due: Due, at_ms: int) -> None:
+        """What runs once has no next time that would make up for it: it gets one."""
+        tried = due.slot.partition("+")[0]
+        fresh = await self._jobs.get(job.id)
+        if fresh is not None:
+            again = Due(slot=f"{tried}+{fresh.failures}", at_ms=at_ms)
+            await self._jobs.again(job.id, again)
+
+
+def _found(job: Job, run: JobRun) -> Found:
+    """What the journal kept of the result."""
+    try:
+        kept = json.loads(run.result or "")
+        text, tainted = str(kept["text"]), bool(kept["tainted"])
+    except (ValueError, KeyError, TypeError):
+        text, tainted = run.result or "", True
+    return Found(job=job, due=run.due, text=text, tainted=tainted)

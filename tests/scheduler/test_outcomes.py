@@ -1,0 +1,181 @@
+"""What a run found is told, failures are waited out, and a job that keeps failing is stopped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from agent.messages import RunId
+from agent.ports import JobEnd, NewRun
+from agent.scheduled import Due, Job, JobKind, NewJob, SetBy, SlotState, Taking
+from memory.database import Database
+from scheduler.outcomes import FAILURES_MAX, Outcomes
+from tests.fakes import FixedClock
+from tests.scheduler.jobs_kit import at, job
+from tests.scheduler.test_telling import NOON, Desk
+
+
+class Office:
+    """Outcomes over a real store."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        self.stopped: list[tuple[str, str]] = []
+        self.beats: list[tuple[str, str]] = []
+        self.outcomes = Outcomes(
+            desk.jobs, desk.teller, clock=desk.clock, stopped=self._stopped, beat=self._beat
+        )
+
+    async def _stopped(self, job: Job, why: str) -> None:
+        self.stopped.append((job.new.name, why))
+
+    async def _beat(self, job: Job, outcome: str, why: str) -> None:
+        self.beats.append((outcome, why))
+
+    async def run(
+        self, one: Job, *, ok: bool = True, text: str = "", silent: bool = False
+    ) -> JobEnd:
+        """Takes the job's next slot, and ends its turn as the journal does."""
+        fresh = await self.desk.jobs.get(one.id)
+        assert fresh is not None
+        assert fresh.next is not None
+        due = fresh.next
+        following = None if fresh.new.when.__class__.__name__ == "At" else _after(due)
+        run = NewRun(
+            run_id=RunId(f"job-{one.id}:{due.slot}"), lane="job:1", by=one.new.person_id, payload={}
+        )
+        taking = Taking(job_id=one.id, due=due, next=following, state=SlotState.TAKEN, run=run)
+        assert await self.desk.jobs.take(taking) is not None
+        state = "failed" if not ok else "silent" if silent else "found"
+        result = json.dumps({"text": text, "tainted": False}) if state == "found" else None
+        sql = "update job_runs set state = ?, result = ?, note = ?, ended_ms = ? where slot = ?"
+        ended = 1 if state == "silent" else None
+        values = (state, result, "" if ok else text, ended, due.slot)
+        await self.desk.database.write(lambda c: c.execute(sql, values).rowcount)
+        return JobEnd(job_id=one.id, slot=due.slot, ok=ok, text=text, silent=silent)
+
+    async def ends(self, one: Job, **how: object) -> Job:
+        await self.outcomes.ended(await self.run(one, **how))  # type: ignore[arg-type]
+        fresh = await self.desk.jobs.get(one.id)
+        assert fresh is not None
+        return fresh
+
+
+def _after(due: Due) -> Due:
+    return Due(slot=f"{due.slot}'", at_ms=due.at_ms + 1_000)
+
+
+@pytest.fixture
+async def office(tmp_path: Path) -> AsyncIterator[Office]:
+    clock, path = FixedClock(NOON), tmp_path / "hearthbot.db"
+    async with Database.open(path, clock=clock) as database:
+        yield Office(Desk(database, clock, path))
+
+
+def look(**more: object) -> NewJob:
+    return job("look", kind=JobKind.AGENT, set_by=SetBy.SKILL, **more)  # type: ignore[arg-type]
+
+
+async def test_a_result_is_told(office: Office) -> None:
+    one = await office.desk.add(look())
+
+    await office.ends(one, text="The backup failed.")
+
+    assert office.desk.texts() == ["The backup failed."]
+
+
+async def test_a_result_that_a_kill_left_untold_is_told_at_the_start_and_once(
+    office: Office,
+) -> None:
+    one = await office.desk.add(look())
+    await office.run(one, text="The backup failed.")
+
+    await office.outcomes.catch_up()
+    await office.outcomes.catch_up()
+
+    assert office.desk.texts() == ["The backup failed."]
+
+
+async def test_failures_are_waited_out_longer_each_time_and_end_with_a_success(
+    office: Office,
+) -> None:
+    one = await office.desk.add(look())
+    waits = []
+    for _ in range(4):
+        one = await office.ends(one, ok=False, text="the provider is down")
+        waits.append(one.not_before_ms / 1000 - office.desk.clock.now().timestamp())
+    assert waits == [60, 300, 900, 3600]
+    assert (one.failures, one.enabled, office.stopped) == (4, True, [])
+
+    one = await office.ends(one, silent=True)
+
+    assert (one.failures, one.not_before_ms) == (0, 0)
+
+
+async def test_after_five_failures_in_a_row_a_job_is_stopped_with_one_notice(
+    office: Office,
+) -> None:
+    one = await office.desk.add(look())
+    for _ in range(FAILURES_MAX):
+        one = await office.ends(one, ok=False, text="no such skill")
+
+    assert not one.enabled
+    assert one.paused == "it failed 5 times in a row: no such skill"
+    assert office.stopped == [("look", one.paused)]
+    assert await office.desk.jobs.due(2**53, limit=9) == []
+
+
+async def test_what_runs_once_and_fails_is_tried_again(office: Office) -> None:
+    soon = at(office.desk.clock.now() + timedelta(minutes=1))
+    one = await office.desk.add(look(when=soon))
+    slot = one.next.slot if one.next else ""
+
+    one = await office.ends(one, ok=False, text="busy")
+    assert one.next is not None
+    assert one.next.slot == f"{slot}+1"
+    one = await office.ends(one, ok=False, text="busy")
+    assert one.next is not None
+    assert one.next.slot == f"{slot}+2"
+    one = await office.ends(one, text="Done at last.")
+
+    assert one.next is None
+    assert office.desk.texts() == ["Done at last."]
+
+
+async def test_a_failure_that_a_kill_left_uncounted_is_counted_at_the_start(
+    office: Office,
+) -> None:
+    soon = at(office.desk.clock.now() + timedelta(minutes=1))
+    one = await office.desk.add(look(when=soon))
+    await office.run(one, ok=False, text="busy")
+
+    await office.outcomes.catch_up()
+    await office.outcomes.catch_up()
+
+    fresh = await office.desk.jobs.get(one.id)
+    assert fresh is not None
+    assert (fresh.failures, fresh.next is not None) == (1, True)
+
+
+async def test_a_job_that_was_removed_meanwhile_tells_nothing(office: Office) -> None:
+    one = await office.desk.add(look())
+    end = await office.run(one, text="Too late.")
+    await office.desk.jobs.remove(one.id)
+
+    await office.outcomes.ended(end)
+
+    assert office.desk.texts() == []
+
+
+async def test_what_came_of_a_heartbeat_is_kept_for_who_asks_why(office: Office) -> None:
+    beat = job("beat", kind=JobKind.HEARTBEAT, set_by=SetBy.BOT)
+    one = await office.desk.add(beat)
+    await office.ends(one, text="Rent is due.")
+    await office.ends(one, silent=True)
+    await office.ends(one, ok=False, text="busy")
+
+    assert office.beats == [("told", "Rent is due."), ("silent", ""), ("failed", "busy")]
