@@ -13,7 +13,7 @@ from typing import Any
 from agent.errors import DocumentWrong
 from agent.messages import PersonId
 from agent.ports import Ranked
-from agent.recalled import Chunk
+from agent.recalled import Chunk, RecallWanted
 from agent.remembering import Document, Whose
 from agent.text import clean
 from memory.database import Database
@@ -26,6 +26,10 @@ from memory.word_index import Words, query_terms
 
 NAME_CHARS_MAX = 120
 SOURCE_CHARS_MAX = 500
+RECALLED_MAX = 5
+"""Passages in a prompt (SPEC §5)."""
+QUERY_CHARS_MAX = 2_000
+"""Of a message that passages are looked for by."""
 COSINE_MIN = 0.22
 """A passage that comes as close as this to a query is about it, whatever its words."""
 SHARED_WORDS_MIN = 3
@@ -130,6 +134,11 @@ class SqliteDocuments:
         found = fitting[:k]
         await self._mark_used(found)
         return [Chunk(id=str(one.id), text=one.text, document=one.name) for one in found]
+
+    async def recalled(self, wanted: RecallWanted) -> Sequence[Chunk]:
+        """For a prompt: the part `chunks` of `memory.recall.Parts`."""
+        of = Whose(person_id=wanted.person_id, scope=wanted.scope)
+        return await self.search(of, wanted.text[:QUERY_CHARS_MAX], k=RECALLED_MAX)
 
     async def list(self, of: Whose) -> Sequence[Document]:
         """By name."""
