@@ -41,7 +41,6 @@ NEXT_WITHIN = 6
 """Exchanges of one conversation this near to each other, by message ids, follow one another."""
 
 _INDEXED_UPTO = "select coalesce(max(last_id), 0) from exchanges"
-_LAST_MESSAGE = "select coalesce(max(id), 0) from messages"
 _NEW = """
 select m.id, m.run_id, m.body, m.created_ms, c.id, c.lane, t.person_id
 from messages m
@@ -117,8 +116,6 @@ class SqliteArchive:
         self._database = database
         self._embedding = embedding
         self._indexing = asyncio.Lock()
-        self._looked_at = 0
-        self._indexed = 0
 
     async def search(
         self,
@@ -158,13 +155,12 @@ class SqliteArchive:
     async def index_new(self) -> int:
         """Takes in what was said since; returns how many exchanges. In bites, so that nobody waits
         long, and never what belongs to a conversation with memory off."""
-        total = 0
+        total = upto = 0
         async with self._indexing:
             while True:
-                new, upto, is_all = await self._database.read(self._unindexed)
+                new, upto, is_all = await self._database.read(partial(_unindexed, since=upto))
                 if new:
                     total += await self._database.write(partial(_add, new=new))
-                self._looked_at = upto
                 if is_all:
                     return total
 
@@ -173,22 +169,6 @@ class SqliteArchive:
         exchanges there are."""
         await self._database.write(clear_index)
         return await self.index_new()
-
-    def _unindexed(self, connection: sqlite3.Connection) -> tuple[list[_New], int, bool]:
-        """What comes next, the last message that was looked at for it, and whether that is all."""
-        indexed = connection.execute(_INDEXED_UPTO).fetchone()[0]
-        if indexed < self._indexed:
-            self._looked_at = indexed  # some or all of it was erased meanwhile
-        self._indexed = indexed
-        last = connection.execute(_LAST_MESSAGE).fetchone()[0]
-        since = max(indexed, self._looked_at)
-        rows = connection.execute(_NEW, (since, f"{CHANNEL}:%", ENTRIES_AT_ONCE)).fetchall()
-        turns = [list(turn) for _, turn in groupby(rows, key=lambda row: row[1])]
-        is_all = len(rows) < ENTRIES_AT_ONCE
-        if not is_all and len(turns) > 1:
-            turns.pop()  # its end may not be there yet
-        upto = last if is_all else turns[-1][-1][0]
-        return [new for turn in turns if (new := _new(turn)) is not None], upto, is_all
 
 
 def clear_index(connection: sqlite3.Connection) -> None:
@@ -211,6 +191,22 @@ def drop_from_index(connection: sqlite3.Connection, conversation: ConversationId
 
 
 # --- filling -------------------------------------------------------------------------------------
+
+
+def _unindexed(connection: sqlite3.Connection, since: int) -> tuple[list[_New], int, bool]:
+    """What comes next behind `since` and behind what is indexed; the id up to which that goes, and
+    whether it is all.
+
+    The index itself is the only mark of how far it goes: ids of erased messages come again.
+    """
+    since = max(since, connection.execute(_INDEXED_UPTO).fetchone()[0])
+    rows = connection.execute(_NEW, (since, f"{CHANNEL}:%", ENTRIES_AT_ONCE)).fetchall()
+    turns = [list(turn) for _, turn in groupby(rows, key=lambda row: row[1])]
+    is_all = len(rows) < ENTRIES_AT_ONCE
+    if not is_all and len(turns) > 1:
+        turns.pop()  # its end may not be there yet
+    upto = turns[-1][-1][0] if turns else since
+    return [new for turn in turns if (new := _new(turn)) is not None], upto, is_all
 
 
 def _new(turn: Sequence[tuple[int, str, str, int, str, str, str]]) -> _New | None:

@@ -162,7 +162,9 @@ class SqliteCompactor:
         dropped = messages - left[0], tokens - left[1]
         if len(tail) == len(sent):
             return None
-        is_little = dropped[0] * WORTH_SHARE < messages and dropped[1] * WORTH_SHARE < tokens
+        is_little = dropped[1] * WORTH_SHARE < tokens and (
+            messages <= options.messages_max or dropped[0] * WORTH_SHARE < messages
+        )
         if not wanted.forced and is_little:
             return None
         return _Cut(start=start, messages=messages, tokens=tokens, summary_tokens=summary_tokens)

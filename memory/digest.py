@@ -14,6 +14,7 @@ from agent.history import estimate_tokens
 from agent.scene import one_line
 from agent.transcript import Answered, Said
 from memory.material import Dated, effects_of, exchanges_in, own_words
+from memory.stop_words import STOP_WORDS
 
 DONE, OPEN, MENTIONED, BEGAN = "Done: ", "Asked: ", "Mentioned: ", "Said: "
 """How the lines of a digest begin; by them a later one takes it up again."""
@@ -24,7 +25,7 @@ exchanges last of all."""
 _FORMER_SHARE = 0.35
 """Of a former summary that a model wrote."""
 
-BEGINNING_CHARS = (80, 40, 24)
+BEGINNING_CHARS = (80, 48)
 """Of an exchange: the longest that all fit in."""
 OPEN_MAX = 5
 TEXT_CHARS_MAX = 4_000
@@ -79,7 +80,7 @@ _BLANK = re.compile(r"\s+")
 # --- what is said by the words alone -------------------------------------------------------------
 
 _WORD = r"[^\W\d_]{1,20}"
-_NUMBER = r"[\w.:,/€$£%+-]{0,20}\d(?:[\w.:,/-]{0,20}[\w€$£%])?"
+_NUMBER = r"[\w.:,/€$£%#+-]{0,20}\d(?:[\w.:,/-]{0,20}[\w€$£%])?"
 _TELLING = re.compile(
     r"(?P<address>[\w.+-]{1,60}@[\w-]{1,60}\.[\w.]{0,30}\w|\w{2,10}://\S{1,150}\w"
     r"|(?<![\w/.-])[\w~.-]{1,60}/[\w./-]{0,80}\w)"
@@ -98,7 +99,9 @@ def mentioned(text: str) -> list[str]:
     name_ends = -2
     for match in _TELLING.finditer(text):
         word = match[0].strip(_TRIMMED)
-        if not match["name"]:
+        if match["number"]:
+            found.append(_telling(word))
+        elif not match["name"]:
             found.append(word)
         elif not word[:1].isupper() or len(word) < 2:
             continue
@@ -110,6 +113,16 @@ def mentioned(text: str) -> list[str]:
             found.append(word)
             name_ends = match.end()
     return found
+
+
+def _telling(phrase: str) -> str:
+    """A number with the words beside it, unless they say nothing."""
+    words = phrase.split(" ")
+    if len(words) > 1 and words[0].casefold() in STOP_WORDS:
+        words.pop(0)
+    if len(words) > 1 and words[-1].islower() and words[-1] in STOP_WORDS:
+        words.pop()
+    return " ".join(words).strip(_TRIMMED)
 
 
 def _begins(text: str, at: int) -> bool:

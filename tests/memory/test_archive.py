@@ -1,0 +1,274 @@
+"""What was ever said is found again: by whom, where, how well, and what is never found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from agent.messages import ConversationId, PersonId
+from agent.recalled import Exchange
+from agent.transcript import Answered, Said, ToolCall, ToolResult
+from memory.archive import ENTRIES_AT_ONCE, SqliteArchive, clear_index, drop_from_index
+from memory.conversations import SqliteConversations
+from memory.database import Database
+from memory.embedding import Embedding
+from tests.memory.history_kit import add_turns, talk
+from tests.memory.kit import LANE, StillClock
+
+OWNER = PersonId("p1")
+
+
+@pytest.fixture
+async def conversation(conversations: SqliteConversations) -> ConversationId:
+    return await conversations.current(LANE)
+
+
+@pytest.fixture
+def archive(database: Database) -> SqliteArchive:
+    return SqliteArchive(database)
+
+
+def said(found: Sequence[Exchange]) -> list[str]:
+    return [one.said for one in found]
+
+
+async def test_an_exchange_is_found_by_what_was_said_and_by_what_was_answered(
+    database: Database, archive: SqliteArchive, conversation: ConversationId, clock: StillClock
+) -> None:
+    runs = await add_turns(
+        database,
+        conversation,
+        [talk("Which seats?", "14A and 14B."), talk("Buy milk", "Noted."), talk("Hm", "Lisbon!")],
+    )
+
+    (seats,) = await archive.search(OWNER, LANE, "the seats", k=3)
+    (lisbon,) = await archive.search(OWNER, LANE, "lisbon", k=3)
+
+    assert (seats.id, seats.said, seats.answered) == (runs[0], "Which seats?", "14A and 14B.")
+    assert seats.when == clock.now()
+    assert lisbon.id == runs[2]
+
+
+async def test_only_the_same_person_in_the_same_chat_is_searched(
+    database: Database, archive: SqliteArchive, conversations: SqliteConversations
+) -> None:
+    group, topic, private = "telegram:-100", "telegram:-100:7", LANE
+    await add_turns(
+        database, await conversations.current(private), [talk("boat in private")], lane=private
+    )
+    for lane in (group, topic):
+        conversation = await conversations.current(lane)
+        await add_turns(database, conversation, [talk(f"boat in {lane}")], lane=lane)
+        await add_turns(database, conversation, [talk("boat of Bob")], lane=lane, by="p2")
+
+    in_group = await archive.search(OWNER, "telegram:-100", "boat", k=9)
+    in_private = await archive.search(OWNER, private, "boat", k=9)
+    elsewhere = await archive.search(OWNER, "slack:C1", "boat", k=9)
+
+    assert sorted(said(in_group)) == [f"boat in {group}", f"boat in {topic}"]
+    assert said(in_private) == ["boat in private"]
+    assert elsewhere == []
+
+
+async def test_what_is_sent_anyway_is_left_out_and_other_conversations_are_not(
+    database: Database,
+    archive: SqliteArchive,
+    conversation: ConversationId,
+    conversations: SqliteConversations,
+) -> None:
+    await add_turns(database, conversation, [talk("boat one"), talk("boat two")])
+    later = await conversations.start_new(LANE)
+    await add_turns(database, later, [talk("boat three"), talk("boat four")])
+    start = await database.read(
+        lambda c: c.execute("select id from messages where body like '%boat four%'").fetchone()[0]
+    )
+
+    found = await archive.search(
+        OWNER, LANE, "boat", k=9, before=start, conversation=ConversationId(later)
+    )
+    everything = await archive.search(OWNER, LANE, "boat", k=9)
+
+    assert set(said(found)) == {"boat one", "boat two", "boat three"}
+    assert len(everything) == 4
+
+
+async def test_equals_come_newest_first_and_no_more_than_asked_for(
+    database: Database, archive: SqliteArchive, conversation: ConversationId
+) -> None:
+    runs = await add_turns(database, conversation, [talk("the same boat")] * 5)
+
+    found = await archive.search(OWNER, LANE, "boat", k=3)
+
+    assert [one.id for one in found] == runs[:1:-1]
+    assert await archive.search(OWNER, LANE, "boat", k=0) == []
+
+
+async def test_with_embeddings_what_means_the_same_comes_first(
+    database: Database, conversation: ConversationId
+) -> None:
+    archive = SqliteArchive(database, embedding=Embedding())
+    await add_turns(
+        database,
+        conversation,
+        [
+            talk("The doctor said my knee needs surgery", "When is the operation?"),
+            talk("The doctor in that series is called House", "A good show."),
+        ],
+    )
+
+    found = await archive.search(OWNER, LANE, "which operation did the doctor plan", k=2)
+
+    assert said(found)[0].startswith("The doctor said my knee")
+    same = [talk("the very same words")] * 2
+    runs = await add_turns(database, conversation, same)
+    newest = await archive.search(OWNER, LANE, "very same words", k=1)
+    assert newest[0].id == runs[-1]
+
+
+@pytest.mark.parametrize("query", ["", "  ", "!?", '" OR body:*', "NEAR(", "\ud83d"])
+async def test_any_query_is_only_words(
+    database: Database, archive: SqliteArchive, conversation: ConversationId, query: str
+) -> None:
+    await add_turns(database, conversation, [talk("hello there")])
+
+    assert await archive.search(OWNER, LANE, query, k=3) == []
+
+
+async def test_a_day_is_found(
+    database: Database, archive: SqliteArchive, conversation: ConversationId, clock: StillClock
+) -> None:
+    await add_turns(database, conversation, [talk("we chatted")])
+    clock.move(40 * 86_400)
+    await add_turns(database, conversation, [talk("we chatted again")])
+
+    found = await archive.search(OWNER, LANE, "what was in September", k=3)
+
+    assert said(found)[0] == "we chatted again"
+
+
+async def test_words_in_scripts_without_blanks_are_found(
+    database: Database, archive: SqliteArchive, conversation: ConversationId
+) -> None:
+    await add_turns(database, conversation, [talk("我们去市场买蔬菜"), talk("明天下雨")])
+
+    assert said(await archive.search(OWNER, LANE, "市场", k=3)) == ["我们去市场买蔬菜"]
+
+
+async def test_only_words_are_indexed_and_only_a_persons_own(
+    database: Database, archive: SqliteArchive, conversation: ConversationId
+) -> None:
+    call = ToolCall(id="c", name="t", arguments='{"q": "argumentword"}')
+    await add_turns(
+        database,
+        conversation,
+        [
+            [
+                Said(text="look", quote="quotedword"),
+                Answered(text="<think>hiddenword</think>", calls=(call,)),
+                ToolResult(call_id="c", content="resultword"),
+                Answered(text="seen"),
+            ],
+            [Said(text="forwardedword", forwarded=True), Answered(text="A letter.")],
+            [Said(text="(reportword)", by="task-1"), Answered(text="The task is done.")],
+        ],
+    )
+
+    for word in ("argument", "quoted", "hidden", "result", "forwarded", "report"):
+        assert await archive.search(OWNER, LANE, f"{word}word", k=3) == []
+    (done,) = await archive.search(OWNER, LANE, "task", k=3)
+    assert (done.said, done.answered) == ("", "The task is done.")
+
+
+async def test_what_was_said_with_memory_off_or_by_subagents_is_never_indexed(
+    database: Database, archive: SqliteArchive, conversations: SqliteConversations
+) -> None:
+    private = await conversations.current(LANE)
+    await database.write(
+        lambda c: c.execute("update conversations set is_private = 1 where id = ?", (private,))
+    )
+    await add_turns(database, private, [talk("a secret boat")])
+    child = await conversations.current("agent:task-1")
+    await add_turns(database, child, [talk("a boat for a task")], lane="agent:task-1")
+    later = await conversations.start_new(LANE)
+    await add_turns(database, later, [talk("a plain boat")])
+
+    assert said(await archive.search(OWNER, LANE, "boat", k=9)) == ["a plain boat"]
+    assert await archive.index_new() == 0
+
+
+async def test_a_long_past_is_indexed_in_bites_and_each_turn_once(
+    database: Database, archive: SqliteArchive, conversation: ConversationId
+) -> None:
+    many = ENTRIES_AT_ONCE + 7
+    await add_turns(database, conversation, [talk(f"q{n}", f"a{n}") for n in range(many)])
+    await add_turns(database, conversation, [[Said(text=f"s{n}") for n in range(2_500)]])
+
+    first = await archive.index_new()
+    again = await SqliteArchive(database).index_new()
+
+    assert (first, again) == (many + 1, 0)
+    assert len(await archive.search(OWNER, LANE, f"q{many - 1}", k=3)) == 1
+
+
+async def test_an_erased_conversation_leaves_no_word_in_the_file(
+    database: Database,
+    archive: SqliteArchive,
+    conversation: ConversationId,
+    conversations: SqliteConversations,
+    path: Path,
+) -> None:
+    await add_turns(database, conversation, [talk("zanzibarword here")])
+    later = await conversations.start_new(LANE)
+    await add_turns(database, later, [talk("kilimanjaro there")])
+    await archive.index_new()
+
+    def erase(connection: object) -> None:
+        drop_from_index(connection, conversation)  # type: ignore[arg-type]
+        connection.execute(  # type: ignore[attr-defined]
+            "delete from messages where conversation_id = ?", (conversation,)
+        )
+
+    await database.write(erase)
+
+    assert await archive.search(OWNER, LANE, "zanzibarword", k=3) == []
+    assert len(await archive.search(OWNER, LANE, "kilimanjaro", k=3)) == 1
+    await database._writer.run(lambda c: c.execute("pragma wal_checkpoint(truncate)").fetchall())
+    assert b"zanzibarword" not in path.read_bytes()
+    assert b"kilimanjaro" in path.read_bytes()
+
+
+async def test_new_messages_that_take_the_numbers_of_erased_ones_are_indexed(
+    database: Database, archive: SqliteArchive, conversation: ConversationId
+) -> None:
+    await add_turns(database, conversation, [talk("first boat"), talk("second boat")])
+    await archive.index_new()
+
+    def erase(connection: object) -> None:
+        drop_from_index(connection, conversation)  # type: ignore[arg-type]
+        connection.execute("delete from messages")  # type: ignore[attr-defined]
+
+    await database.write(erase)
+    await add_turns(database, conversation, [talk("third boat")])
+
+    assert said(await archive.search(OWNER, LANE, "boat", k=3)) == ["third boat"]
+
+
+async def test_the_index_is_made_anew(
+    database: Database, archive: SqliteArchive, conversation: ConversationId
+) -> None:
+    await add_turns(database, conversation, [talk("a boat"), talk("a car")])
+    await archive.index_new()
+    body = json.dumps({"kind": "said", "text": "a plane"})
+    await database.write(
+        lambda c: c.execute("update messages set body = ? where body like '%a boat%'", (body,))
+    )
+
+    assert await archive.rebuild() == 2
+
+    assert await archive.search(OWNER, LANE, "boat", k=3) == []
+    assert len(await archive.search(OWNER, LANE, "plane", k=3)) == 1
+    await database.write(clear_index)
+    assert len(await archive.search(OWNER, LANE, "car", k=3)) == 1

@@ -1,0 +1,307 @@
+"""Conversations as a whole: listed, read, and erased so that nothing of them is left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.messages import ConversationId, RunId
+from agent.ports import ChildOf, InboxState, NewRun, RunStatus
+from agent.transcript import Said
+from memory.archive import SqliteArchive
+from memory.conversations import SqliteConversations
+from memory.database import Database
+from memory.inbox import SqliteInbox
+from memory.journal import SqliteJournal
+from memory.people import SqlitePeople
+from memory.sessions import SessionBusy, SqliteSessions, erase_conversation
+from tests.memory.history_kit import ScriptedCheap, add_turns, compactor, detected, talk, wanted
+from tests.memory.kit import LANE, StillClock, event, run, turn_end
+
+WORD = "zanzibarword"
+
+
+@pytest.fixture
+async def conversation(conversations: SqliteConversations) -> ConversationId:
+    return await conversations.current(LANE)
+
+
+@pytest.fixture
+def sessions(database: Database) -> SqliteSessions:
+    return SqliteSessions(database)
+
+
+async def a_turn(
+    database: Database,
+    conversation: ConversationId,
+    run_id: str = "m1",
+    *,
+    lane: str = LANE,
+    child_of: ChildOf | None = None,
+) -> None:
+    """A whole turn with the word in whatever it leaves: inbox, payload, steps, history, reply."""
+    journal, payload = SqliteJournal(database), {"conversation": conversation, "text": WORD}
+    (stored,) = await SqliteInbox(database).store([event(run_id, lane=lane, payload=WORD)])
+    made = run(run_id, lane=lane, payload=payload, inbox_id=stored.id)
+    await journal.submit(
+        NewRun(
+            run_id=made.run_id,
+            lane=lane,
+            by=made.by,
+            payload=payload,
+            inbox_id=stored.id,
+            child_of=child_of,
+        )
+    )
+    await journal.begin(RunId(run_id))
+    await journal.record(RunId(run_id), 0, "begin", {"context": WORD, "conversation": conversation})
+    await journal.finish(
+        RunId(run_id), turn_end(run_id, conversation, entries=(Said(text=WORD),), reply=WORD)
+    )
+
+
+async def tables_with(database: Database, word: str) -> list[str]:
+    """Those in which a word stands anywhere."""
+
+    def work(connection: Any) -> list[str]:
+        names = [
+            name
+            for (name,) in connection.execute("select name from sqlite_schema where type = 'table'")
+            if not name.startswith("exchange_words")
+        ]
+        return [
+            name
+            for name in names
+            if any(word in str(row) for row in connection.execute(f'select * from "{name}"'))
+        ]
+
+    return await database.read(work)
+
+
+async def test_those_with_something_in_them_are_listed_the_last_used_first(
+    database: Database,
+    clock: StillClock,
+    conversations: SqliteConversations,
+    sessions: SqliteSessions,
+    people: SqlitePeople,
+) -> None:
+    began = database.now_ms()
+    await database.write(
+        lambda c: c.execute(
+            "insert into people (id, role, name, created_ms) values ('p1', 'owner', 'Ada', 0)"
+        )
+    )
+    first = await conversations.current(LANE)
+    await add_turns(database, first, [talk("q")] * 30)
+    await compactor(database, ScriptedCheap(lambda p: detected("Greetings."))).compact(
+        wanted(first)
+    )
+    clock.move(60)
+    group = await conversations.current("telegram:-100")
+    await add_turns(database, group, [talk("q")], lane="telegram:-100")
+    await add_turns(database, first, [talk("last")])
+    await conversations.current("slack:C1")
+    child = await conversations.current("agent:task-1")
+    await add_turns(database, child, [talk("x")], lane="agent:task-1")
+    await conversations.start_new(LANE)
+
+    one, other = await sessions.list(limit=10)
+
+    assert (one.id, one.lane, one.people, one.messages) == (first, LANE, ("Ada",), 62)
+    assert (one.began_ms, one.last_ms) == (began, began + 60_000)
+    assert one.summary == "Greetings."
+    assert one.closed_ms == began + 60_000
+    assert 300 < one.tokens < 2_000
+    assert (other.id, other.closed_ms) == (group, None)
+    assert len(await sessions.list(limit=1)) == 1
+    assert len(await sessions.list(limit=10, all_lanes=True)) == 3
+
+
+async def test_one_is_found_by_how_its_id_begins(
+    database: Database, sessions: SqliteSessions
+) -> None:
+    sql = "insert into conversations (id, lane, created_ms, closed_ms) values (?, 'a:b', 0, 1)"
+    names = [("c_ab",), ("c_abc",), ("c_x%",)]
+    await database.write(lambda c: c.executemany(sql, names))
+
+    assert [one.id for one in await sessions.find("c_ab")] == ["c_ab"]
+    assert [one.id for one in await sessions.find("c_")] == ["c_ab", "c_abc", "c_x%"]
+    assert await sessions.find("%") == []
+    assert await sessions.find("") == []
+
+
+async def test_entries_are_read_page_by_page_and_from_the_end(
+    database: Database, conversation: ConversationId, sessions: SqliteSessions
+) -> None:
+    await add_turns(database, conversation, [talk(f"q{n}") for n in range(5)])
+
+    first = await sessions.entries(conversation, after=0, limit=4)
+    second = await sessions.entries(conversation, after=first[-1].id, limit=100)
+    last = await sessions.last_entries(conversation, limit=2)
+
+    assert [len(first), len(second)] == [4, 6]
+    assert [one.id for one in last] == [one.id for one in second[-2:]]
+    assert last[0].at_ms == database.now_ms()
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+async def test_an_erased_conversation_leaves_no_word_anywhere(
+    database: Database,
+    conversation: ConversationId,
+    conversations: SqliteConversations,
+    path: Path,
+    is_open: bool,
+) -> None:
+    told: list[str] = []
+    sessions = SqliteSessions(database, erased=lambda: told.append("erased"))
+    await a_turn(database, conversation)
+    await conversations.note(conversation, WORD)
+    await SqliteArchive(database).index_new()
+    await add_turns(database, conversation, [talk(WORD)] * 30)
+    await compactor(database, ScriptedCheap(lambda p: detected(WORD))).compact(wanted(conversation))
+    other = await conversations.current("telegram:9")
+    await add_turns(database, other, [talk("kilimanjaro")], lane="telegram:9")
+    if not is_open:
+        await conversations.start_new(LANE)
+    assert len(await tables_with(database, WORD)) >= 5
+
+    assert await sessions.erase(conversation)
+
+    assert await tables_with(database, WORD) == []
+    assert await tables_with(database, conversation) == []
+    assert told == ["erased"]
+    conversations._open.clear()
+    assert await conversations.current(LANE) != conversation
+    assert await tables_with(database, "kilimanjaro") == ["messages"]
+    await database._writer.run(lambda c: c.execute("pragma wal_checkpoint(truncate)").fetchall())
+    assert WORD.encode() not in path.read_bytes()
+    erased = await database.read(
+        lambda c: c.execute("select erased_ms, payload from turns where run_id = 'm1'").fetchone()
+    )
+    assert erased == (database.now_ms(), "{}")
+    assert not await sessions.erase(conversation)
+
+
+async def test_what_its_subagents_said_goes_with_it(
+    database: Database, conversation: ConversationId, conversations: SqliteConversations
+) -> None:
+    await a_turn(database, conversation)
+    lane = "agent:task-1"
+    child = await conversations.current(lane)
+    await a_turn(
+        database,
+        child,
+        "task-1",
+        lane=lane,
+        child_of=ChildOf(run_id=RunId("m1"), lane=LANE, waits=True, head=WORD),
+    )
+    await SqliteJournal(database).signal("child:task-1", {"text": WORD})
+
+    await SqliteSessions(database).erase(conversation)
+
+    assert await tables_with(database, WORD) == []
+
+
+async def test_a_turn_that_said_nothing_and_one_that_was_joined_go_too(
+    database: Database, conversation: ConversationId, journal: SqliteJournal
+) -> None:
+    await a_turn(database, conversation)
+    for run_id in ("m2", "m3"):
+        payload = {"conversation": conversation, "text": WORD}
+        await journal.submit(run(run_id, payload=payload))
+    await journal.begin(RunId("m2"))
+    silent = turn_end(
+        "m2",
+        conversation,
+        entries=(),
+        reply="",
+        status=RunStatus.CANCELLED,
+        inbox=InboxState.CANCELLED,
+    )
+    await journal.record(RunId("m2"), 0, "receive", {}, joined=[RunId("m3")])
+    await journal.finish(RunId("m2"), silent)
+
+    await SqliteSessions(database).erase(conversation)
+
+    assert await tables_with(database, WORD) == []
+
+
+@pytest.mark.parametrize("suspended", [False, True])
+async def test_none_is_erased_while_a_turn_runs_there(
+    database: Database,
+    conversation: ConversationId,
+    sessions: SqliteSessions,
+    journal: SqliteJournal,
+    suspended: bool,
+) -> None:
+    await a_turn(database, conversation)
+    await journal.submit(run("m2"))
+    await journal.begin(RunId("m2"))
+    if suspended:
+        await journal.suspend(RunId("m2"), "approval:1")
+
+    with pytest.raises(SessionBusy, match="nothing was erased"):
+        await sessions.erase(conversation)
+
+    assert len(await sessions.find(conversation)) == 1
+
+
+async def test_a_fact_stays_and_rests_on_no_line_any_more(
+    database: Database, conversation: ConversationId, sessions: SqliteSessions
+) -> None:
+    await add_turns(database, conversation, [talk("I live in Bergen")])
+    await database.write(
+        lambda c: c.execute(
+            "insert into facts (person_id, text, category, confidence, source, message_id,"
+            " valid_from_ms, created_ms) select 'p1', 'Ada lives in Bergen.', 'background', 1,"
+            " 'message', min(id), 0, 0 from messages"
+        )
+    )
+
+    await sessions.erase(conversation)
+
+    facts = await database.read(
+        lambda c: c.execute("select text, message_id from facts").fetchall()
+    )
+    assert facts == [("Ada lives in Bergen.", None)]
+
+
+async def test_closed_conversations_are_erased_after_their_days(
+    database: Database,
+    clock: StillClock,
+    conversations: SqliteConversations,
+    sessions: SqliteSessions,
+) -> None:
+    old = await conversations.current(LANE)
+    await add_turns(database, old, [talk("old")])
+    new = await conversations.start_new(LANE)
+    clock.move(86_400)
+    await add_turns(database, new, [talk("new")])
+    await conversations.start_new(LANE)
+    await add_turns(database, await conversations.current(LANE), [talk("open")])
+
+    assert await sessions.prune(database.now_ms() - 3_600_000) == 1
+
+    left = [one.id for one in await sessions.list(limit=10)]
+    assert old not in left
+    assert len(left) == 2
+    assert await sessions.prune(database.now_ms() - 3_600_000) == 0
+
+
+async def test_erasing_is_part_of_the_callers_transaction(
+    database: Database, conversation: ConversationId
+) -> None:
+    await a_turn(database, conversation)
+
+    def work(connection: Any) -> None:
+        assert erase_conversation(connection, conversation, 1)
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await database.write(work)
+
+    assert "messages" in await tables_with(database, WORD)
+    assert json.dumps(await tables_with(database, conversation))
