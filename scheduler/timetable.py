@@ -258,6 +258,8 @@ class Timetable:
     def _after(self, job: Job, due: Due, now_ms: int) -> Due | None:
         """The next due time after this one that is not over yet; never one before it, wherever the
         clock was set to."""
+        if job.new.nag_s is not None:
+            return _nag(job, due, now_ms)
         if job.new.max_runs is not None and job.runs + 1 >= job.new.max_runs:
             return None
         after = _moment(max(due.at_ms, now_ms))
@@ -287,6 +289,18 @@ class Timetable:
 
 
 PASSED_MAX = 200
+
+NAGS_MAX = 30
+"""So often a reminder is repeated; then nobody seems to be there."""
+
+
+def _nag(job: Job, due: Due, now_ms: int) -> Due | None:
+    """Once more, until somebody says that it is done."""
+    assert job.new.nag_s is not None
+    if job.runs >= NAGS_MAX:
+        return None
+    first = due.slot.partition(" again ")[0]
+    return Due(slot=f"{first} again {job.runs + 1}", at_ms=now_ms + job.new.nag_s * 1000)
 
 
 def _nothing(job: Job, due: Due, *, next: Due | None, note: str) -> Taking:

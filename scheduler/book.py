@@ -1,0 +1,287 @@
+"""The book of jobs: what people, and models in their name, may do with them.
+
+One place that checks a job before it is kept, whoever asks: a command, a tool, the command line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from agent.errors import Permanent
+from agent.jobs import At, Every
+from agent.messages import PersonId, Role, RunId
+from agent.ports import Clock
+from agent.scheduled import (
+    Due,
+    Job,
+    JobKind,
+    JobRun,
+    JobStore,
+    Missed,
+    NewJob,
+    SetBy,
+    What,
+)
+from scheduler.kinds.target import Hearing
+from scheduler.timetable import first_due, upcoming
+from scheduler.words.answers import Answer, Question, Reading, Refusal
+from scheduler.words.reading import read
+
+NAME_CHARS_MAX = 80
+TEXT_CHARS_MAX = 4_000
+JOBS_MAX = 500
+"""Of one person, those that are over aside."""
+
+EVERY_S_MIN = 60
+"""The shortest step between two runs of a job that asks a model."""
+
+CRON_LATE_S = 12 * 3_600
+"""How late what runs again and again is made up for (SPEC §11)."""
+
+
+class JobRefused(Permanent):
+    """A job cannot be kept, or not be changed so; with what to do instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A job that somebody wants. `reading` is when, as it was read and shown. `name` empty: one is
+    made of the text."""
+
+    person_id: PersonId
+    kind: JobKind
+    what: What
+    reading: Reading
+    deliver_to: str
+    name: str = ""
+    set_by: SetBy = SetBy.PERSON
+    urgent: bool = False
+    nag_s: int | None = None
+    missed: Missed | None = None
+    run_id: RunId | None = None
+
+
+class Book:
+    """Reads times, keeps jobs, changes them. Raises StorageError."""
+
+    def __init__(
+        self,
+        store: JobStore,
+        hearing: Hearing,
+        zone: Callable[[PersonId], ZoneInfo],
+        *,
+        clock: Clock,
+        changed: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`changed` is told after each change: the alarm is set anew."""
+        self._store = store
+        self._hearing = hearing
+        self._zone = zone
+        self._clock = clock
+        self._changed = changed
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def read(self, person_id: PersonId, text: str) -> Answer:
+        """How a time is read now, on the wall of this person."""
+        return read(text, now=self._clock.now(), zone=self._zone(person_id))
+
+    def read_or_refuse(self, person_id: PersonId, text: str) -> Reading:
+        """The reading. Raises JobRefused with what is to be asked, or why it is no time."""
+        match self.read(person_id, text):
+            case Reading() as reading:
+                return reading
+            case Question() as question:
+                raise JobRefused(_asked(question, self._zone(person_id)))
+            case Refusal(why=why):
+                raise JobRefused(why)
+
+    def next_runs(self, job: Job, *, n: int = 3) -> Sequence[Due]:
+        """The next due times of a job, the one that is set first."""
+        if job.next is None or not job.enabled:
+            return ()
+        after = datetime.fromtimestamp(job.next.at_ms / 1000, UTC)
+        return (job.next, *upcoming(job.new.when, after=after, n=n - 1))
+
+    # --- keeping --------------------------------------------------------------------------------
+
+    async def add(self, wanted: Wanted) -> Job:
+        """Keeps a job. Raises JobRefused."""
+        new = self._checked(wanted)
+        mine = await self._store.kept(new.person_id)
+        if sum(one.next is not None for one in mine) >= JOBS_MAX:
+            raise JobRefused(f"This person has {JOBS_MAX} jobs already: remove some first.")
+        first = first_due(new.when, after=self._clock.now())
+        if first is None:
+            raise JobRefused("That time is over.")
+        taken = {one.new.name.casefold() for one in mine}
+        job = await self._store.add(replace(new, name=_free_name(new.name, taken)), first)
+        if job is None:
+            raise JobRefused(f"There is a job called {new.name!r} already.")
+        await self._changed()
+        return job
+
+    def _checked(self, wanted: Wanted) -> NewJob:
+        person = self._hearing.person(wanted.person_id)
+        if person is None:
+            raise JobRefused("Nobody is known by this id.")
+        if person.role is Role.GUEST:
+            raise JobRefused("Guests have no jobs of their own: the owner can make you a member.")
+        if not self._hearing.may_hear(wanted.person_id, wanted.deliver_to):
+            raise JobRefused(f"{wanted.deliver_to} is no chat of this person.")
+        text = wanted.what.text.strip()
+        if wanted.kind in {JobKind.MESSAGE, JobKind.AGENT} and not text:
+            raise JobRefused("A job needs words: what is to be said, or done.")
+        if len(text) > TEXT_CHARS_MAX:
+            raise JobRefused(f"The words of a job have at most {TEXT_CHARS_MAX:,} characters.")
+        when, reading = wanted.reading.when, wanted.reading
+        if wanted.nag_s is not None and not isinstance(when, At):
+            raise JobRefused("Only what is due once can be repeated until it is done.")
+        if wanted.nag_s is not None and wanted.nag_s < EVERY_S_MIN:
+            raise JobRefused("A reminder is repeated after a minute at the earliest.")
+        if isinstance(when, Every) and when.unit.passes and wanted.kind is not JobKind.MESSAGE:
+            step_s = when.count * (60 if when.unit == "minute" else 3_600)
+            if step_s < EVERY_S_MIN * 5:
+                raise JobRefused("What asks a model runs every 5 minutes at most.")
+        is_once = isinstance(when, At)
+        return NewJob(
+            name=_named(wanted.name or text or wanted.what.skill or wanted.what.tool),
+            person_id=wanted.person_id,
+            kind=wanted.kind,
+            what=wanted.what,
+            when=when,
+            deliver_to=wanted.deliver_to,
+            missed=wanted.missed or Missed.ONCE,
+            missed_within_s=None if is_once else CRON_LATE_S,
+            urgent=wanted.urgent,
+            set_by=wanted.set_by,
+            nag_s=wanted.nag_s,
+            max_runs=reading.runs_max,
+            expires_ms=None if reading.until is None else _ms(reading.until) + 1,
+            run_id=wanted.run_id,
+        )
+
+    # --- looking and changing -----------------------------------------------------------------
+
+    async def of(self, person_id: PersonId | None) -> Sequence[Job]:
+        """The jobs of a person (or all), those that are over left out."""
+        jobs = await self._store.kept(person_id)
+        return [job for job in jobs if job.next is not None or job.paused]
+
+    async def find(self, person_id: PersonId | None, name: str) -> Job:
+        """The job `j12`, or the one whose name begins so. Raises JobRefused."""
+        jobs = await self._store.kept(person_id)
+        wanted = name.strip().casefold()
+        exact = [job for job in jobs if wanted in {job.key, str(job.id), job.new.name.casefold()}]
+        found = exact or [job for job in jobs if job.new.name.casefold().startswith(wanted)]
+        if len(found) == 1 and wanted:
+            return found[0]
+        if not found or not wanted:
+            raise JobRefused(f"There is no job {name.strip()[:60]!r}; /jobs lists them.")
+        several = ", ".join(f"{job.key} ({job.new.name})" for job in found[:5])
+        raise JobRefused(f"Several jobs begin so: {several}. Name one by its key.")
+
+    async def runs(self, job: Job, *, limit: int = 10) -> Sequence[JobRun]:
+        """Its newest runs."""
+        return await self._store.runs(job.id, limit=limit)
+
+    async def pause(self, job: Job, *, why: str = "by hand") -> Job:
+        """Stops it until it is resumed."""
+        return await self._put(replace(job, enabled=False, paused=why))
+
+    async def resume(self, job: Job) -> Job:
+        """Lets it go on from now. Raises JobRefused for one that is over."""
+        after = self._clock.now()
+        next_due = first_due(job.new.when, after=after)
+        if next_due is None:
+            raise JobRefused(f"{job.key} is over: its time was once.")
+        fresh = replace(job, enabled=True, paused="", failures=0, not_before_ms=0, next=next_due)
+        return await self._put(fresh)
+
+    async def move(self, job: Job, reading: Reading) -> Job:
+        """Gives it other times. Raises JobRefused."""
+        next_due = first_due(reading.when, after=self._clock.now())
+        if next_due is None:
+            raise JobRefused("That time is over.")
+        expires = None if reading.until is None else _ms(reading.until) + 1
+        new = replace(
+            job.new, when=reading.when, max_runs=reading.runs_max, expires_ms=expires, enabled=True
+        )
+        return await self._put(replace(job, new=new, next=next_due, enabled=True, paused=""))
+
+    async def reword(self, job: Job, text: str) -> Job:
+        """Gives it other words. Raises JobRefused."""
+        words = text.strip()
+        if not words or len(words) > TEXT_CHARS_MAX:
+            raise JobRefused(f"The words of a job have 1 to {TEXT_CHARS_MAX:,} characters.")
+        new = replace(job.new, what=replace(job.new.what, text=words))
+        return await self._put(replace(job, new=new))
+
+    async def remove(self, job: Job) -> None:
+        """Drops it with its history."""
+        await self._store.remove(job.id)
+        await self._changed()
+
+    async def snooze(self, job: Job, until: datetime) -> Job:
+        """A reminder once more, later; what runs again and again keeps its own times."""
+        due = Due(slot=f"later {until.astimezone(UTC):%Y-%m-%dT%H:%M:%S}", at_ms=_ms(until))
+        if isinstance(job.new.when, At):
+            return await self._put(replace(job, next=due, enabled=True, paused=""))
+        zone = self._zone(job.new.person_id)
+        once = replace(
+            job.new,
+            name=f"{job.new.name} ({due.slot})",
+            when=At(moment=until, zone=zone.key),
+            missed_within_s=None,
+            max_runs=None,
+            expires_ms=None,
+        )
+        added = await self._store.add(once, due)
+        await self._changed()
+        return added or job
+
+    async def done(self, job: Job) -> Job:
+        """A reminder is seen to: it nags no more."""
+        if not isinstance(job.new.when, At) or job.next is None:
+            return job
+        return await self._put(replace(job, next=None))
+
+    async def _put(self, job: Job) -> Job:
+        if not await self._store.put(job):
+            raise JobRefused(f"{job.key} is gone.")
+        await self._changed()
+        return job
+
+
+def _asked(question: Question, zone: ZoneInfo) -> str:
+    options = "; ".join(
+        f"{one.sentence} ({one.next[0].at.astimezone(zone):%a %d %b %Y, %H:%M})"
+        if one.next
+        else one.sentence
+        for one in question.options[:4]
+    )
+    return f"{question.text} {'Choices: ' + options if options else ''}".strip()
+
+
+def _named(text: str) -> str:
+    """A name made of words: one line, not too long."""
+    flat = re.sub(r"[^\w\s.,:;!?'’()&/-]", " ", " ".join(text.split()))
+    flat = " ".join(flat.split()).strip(" .,:;-")
+    if len(flat) > NAME_CHARS_MAX - 20:
+        flat = f"{flat[: NAME_CHARS_MAX - 20].rstrip()}…"
+    return flat or "job"
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    if name.casefold() not in taken:
+        return name
+    numbers = (f"{name} {n}" for n in range(2, JOBS_MAX + 3))
+    return next(one for one in numbers if one.casefold() not in taken)
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
