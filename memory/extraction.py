@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import islice
 
 import structlog
 
@@ -36,6 +37,8 @@ KNOWN_MAX = 20
 SPEAKERS_MAX = 8
 """People whose known facts are looked up: those who spoke last."""
 QUERY_CHARS_MAX = 1_000
+LOOKS_MAX = 6
+"""Of one call that looks at everything."""
 LINE_CHARS_MAX, ANSWER_LINE_CHARS_MAX, KNOWN_CHARS_MAX = 1_500, 500, 300
 """Characters of one line that are shown: of a person, of the assistant, of a known fact."""
 WINDOW_SHARE = 0.8
@@ -64,6 +67,12 @@ class Skipped(StrEnum):
     TOO_SHORT = "too few messages"
     SMALL_TALK = "nothing but small talk"
     DEMO = "the demo model cannot do it"
+
+
+_NO_USE_IN_GOING_ON = frozenset(
+    {Skipped.PRIVATE, Skipped.NOTHING_NEW, Skipped.TOO_SHORT, Skipped.DEMO}
+)
+"""Nothing is left, or what is left stays for later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,10 +123,8 @@ class Extractor:
         self._texts = texts
         self._options = options
 
-    async def __call__(
-        self, conversation: ConversationId, *, messages_min: int | None = None
-    ) -> Extracted:
-        """One look. `messages_min` stands in for that of the settings.
+    async def __call__(self, conversation: ConversationId) -> Extracted:
+        """One look at the newest exchanges; older ones are passed over.
 
         Raises AnswerUnreadable after two answers that cannot be read, what `CheapModel.ask` raises,
         and StorageError. May be called again for the same messages: nothing is stored twice.
@@ -125,8 +132,26 @@ class Extractor:
         stretch = await self._lines.since_last_look(
             conversation, exchanges_max=self._options.exchanges_max
         )
-        least = self._options.messages_min if messages_min is None else messages_min
-        skipped = self._reason_to_skip(stretch, messages_min=least)
+        return await self._look(stretch)
+
+    async def everything(self, conversation: ConversationId) -> Sequence[Extracted]:
+        """Looks at all that was not looked at, the oldest first, one look after the other: before
+        something is dropped from what is sent. Raises as above; what was looked at by then stays
+        so."""
+        looks: list[Extracted] = []
+        while len(looks) < LOOKS_MAX:
+            stretch = await self._lines.next_to_look_at(
+                conversation, exchanges_max=self._options.exchanges_max
+            )
+            look = await self._look(stretch)
+            if look.skipped in _NO_USE_IN_GOING_ON:
+                break
+            looks.append(look)
+        return looks
+
+    async def _look(self, stretch: Stretch) -> Extracted:
+        conversation = stretch.conversation
+        skipped = self._reason_to_skip(stretch)
         traits = ModelTraits() if skipped else await self._model.traits(stretch.lane)
         if skipped is None and traits.demo:
             skipped = Skipped.DEMO
@@ -142,7 +167,7 @@ class Extractor:
         await self._lines.looked_at(conversation, upto=stretch.upto)
         return looking.told()
 
-    def _reason_to_skip(self, stretch: Stretch, *, messages_min: int) -> Skipped | None:
+    def _reason_to_skip(self, stretch: Stretch) -> Skipped | None:
         own = stretch.own()
         if stretch.is_private:
             return Skipped.PRIVATE
@@ -150,7 +175,7 @@ class Extractor:
             return Skipped.NOTHING_NEW
         if not own:
             return Skipped.NOBODY
-        if len(stretch.lines) < messages_min:
+        if len(stretch.lines) < self._options.messages_min:
             return Skipped.TOO_SHORT
         simple = {_plain(entry) for entry in read_list(self._texts().get("words_simple", ""))}
         if not any(keys(line.text) and _plain(line.text) not in simple for line in own):
@@ -158,13 +183,16 @@ class Extractor:
         return None
 
     async def _known(self, stretch: Stretch) -> dict[int, StoredFact]:
-        """What is known of those who speak, the most relevant first."""
+        """What is known of those who speak, the most relevant first, then the newest: what is
+        corrected need not share a word with its correction."""
         known: dict[int, StoredFact] = {}
         for label, person in list(stretch.speakers().items())[-SPEAKERS_MAX:]:
             said = " ".join(line.text for line in stretch.own() if line.speaker == label)
             of = Whose(person_id=person.id, scope=stretch.scope)
-            for fact in await self._facts.search(of, said[-QUERY_CHARS_MAX:], k=KNOWN_MAX):
-                known.setdefault(fact.id, fact)
+            found = await self._facts.search(of, said[-QUERY_CHARS_MAX:], k=KNOWN_MAX)
+            newest = await self._facts.list(of)
+            theirs = {fact.id: fact for fact in (*found, *newest)}
+            known.update(islice(theirs.items(), KNOWN_MAX))
         return known
 
     async def _ask(self, looking: _Looking, traits: ModelTraits) -> FoundFacts:

@@ -34,10 +34,13 @@ _PLACE = """
 select conversations.lane, is_private, coalesce(done_upto, 0)
 from conversations left join idle_timers on conversation_id = id where id = ?
 """
-_LAST = "select max(id) from messages where conversation_id = ? and id > ?"
-_RUNS = """
-select run_id from messages where conversation_id = ? and id > ?
+_NEWEST = """
+select run_id, max(id) from messages where conversation_id = ? and id > ?
 group by run_id order by max(id) desc limit ?
+"""
+_OLDEST = """
+select run_id, max(id) from messages where conversation_id = ? and id > ?
+group by run_id order by max(id) limit ?
 """
 _ROWS = """
 select messages.id, messages.created_ms, body, messages.run_id, turns.person_id,
@@ -109,13 +112,20 @@ class SqliteLines:
         self._person = person
 
     async def since_last_look(self, conversation: ConversationId, *, exchanges_max: int) -> Stretch:
-        """What was said since, of at most so many exchanges. Nothing of guests: what they say is
-        not remembered, nor what was answered to them."""
+        """What was said since, of the newest exchanges. Nothing of guests: what they say is not
+        remembered, nor what was answered to them."""
+        return await self._stretch(
+            conversation, lambda c, since: _newest_runs(c, conversation, since, exchanges_max)
+        )
 
-        def work(connection: sqlite3.Connection) -> _Read:
-            return _read(connection, conversation, exchanges_max)
+    async def next_to_look_at(self, conversation: ConversationId, *, exchanges_max: int) -> Stretch:
+        """The same of the oldest exchanges that were not looked at; `upto` is the last of these."""
+        return await self._stretch(
+            conversation, lambda c, since: _oldest_runs(c, conversation, since, exchanges_max)
+        )
 
-        read = await self._database.read(work)
+    async def _stretch(self, conversation: ConversationId, choose: _Choose) -> Stretch:
+        read = await self._database.read(lambda c: _read(c, conversation, choose))
         if read.is_private:
             return Stretch(conversation=conversation, lane=read.lane, is_private=True)
         return _Reading(conversation, read, self._person).stretch()
@@ -151,20 +161,35 @@ class _Read:
     exchanges: tuple[tuple[_Row, ...], ...] = ()
 
 
-def _read(connection: sqlite3.Connection, conversation: str, exchanges_max: int) -> _Read:
+_Runs = tuple[list[str], int]
+"""Turns in their order, and the last message that they cover; 0: there is none."""
+_Choose = Callable[[sqlite3.Connection, int], _Runs]
+
+
+def _newest_runs(connection: sqlite3.Connection, conversation: str, since: int, n: int) -> _Runs:
+    """What is older than these is passed over with them."""
+    found = connection.execute(_NEWEST, (conversation, since, n)).fetchall()
+    return [run_id for run_id, _ in reversed(found)], found[0][1] if found else 0
+
+
+def _oldest_runs(connection: sqlite3.Connection, conversation: str, since: int, n: int) -> _Runs:
+    found = connection.execute(_OLDEST, (conversation, since, n)).fetchall()
+    return [run_id for run_id, _ in found], found[-1][1] if found else 0
+
+
+def _read(connection: sqlite3.Connection, conversation: str, choose: _Choose) -> _Read:
     place = connection.execute(_PLACE, (conversation,)).fetchone()
     if place is None:
         return _Read()
     lane, is_private, since = place
-    (upto,) = connection.execute(_LAST, (conversation, since)).fetchone()
-    if is_private or upto is None:
-        return _Read(lane=lane, is_private=bool(is_private), upto=since)
-    runs = connection.execute(_RUNS, (conversation, since, exchanges_max)).fetchall()
+    if is_private:
+        return _Read(lane=lane, is_private=True)
+    runs, upto = choose(connection, since)
     exchanges = tuple(
         tuple(_rows(connection.execute(_ROWS, (conversation, since, run_id)).fetchall()))
-        for (run_id,) in reversed(runs)
+        for run_id in runs
     )
-    return _Read(lane=lane, upto=upto, exchanges=exchanges)
+    return _Read(lane=lane, upto=upto or since, exchanges=exchanges)
 
 
 def _rows(found: Sequence[tuple[int, int, str, str, str | None, int]]) -> Iterator[_Row]:

@@ -142,18 +142,20 @@ class KeptFacts:
         self, of: Whose, query: str, *, k: int, at: datetime | None = None
     ) -> Sequence[StoredFact]:
         self.queries.append((of, query))
-        seen = [
+        return self._seen(of)[:k]
+
+    def _seen(self, of: Whose) -> Sequence[StoredFact]:
+        return [
             one
             for one in self.facts
             if one.whose.scope == of.scope and (of.scope or one.whose == of)
         ]
-        return seen[:k]
 
     async def get(self, of: Whose, fact_id: int) -> StoredFact | None:
         raise NotImplementedError
 
     async def list(self, of: Whose, *, at: datetime | None = None) -> Sequence[StoredFact]:
-        raise NotImplementedError
+        return self._seen(of)
 
     async def past(self, of: Whose, fact_id: int) -> Sequence[StoredFact]:
         raise NotImplementedError

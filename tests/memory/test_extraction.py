@@ -26,10 +26,15 @@ from agent.spending import Purpose, SpendingRefused
 from agent.transcript import Answered, Said
 from memory.answers import AnswerUnreadable
 from memory.database import Database
+from memory.embedding import Embedding
 from memory.extraction import Extracted, ExtractionOptions, Extractor, Skipped
+from memory.facts import SqliteFacts
+from memory.idle import SqliteIdle
+from memory.indexes import Indexes
 from memory.lines import SqliteLines
 from memory.proposed import Refusal
-from tests.fakes import OneModel
+from scheduler.kinds.idle import IdleOptions, IdleTimers
+from tests.fakes import FixedClock, OneModel
 from tests.memory.extraction_kit import (
     ANA,
     BOB,
@@ -45,7 +50,7 @@ from tests.memory.extraction_kit import (
     answer,
     shipped,
 )
-from tests.memory.kit import START_MS, StillClock, rows
+from tests.memory.kit import START, START_MS, StillClock, rows
 
 OPTIONS = ExtractionOptions()
 PRIVATE = Whose(person_id=ANA.id)
@@ -244,14 +249,6 @@ async def test_too_few_messages_wait_for_more(house: House) -> None:
     assert await skipped(house, conversation) is Skipped.TOO_SHORT
     await house.talk.say("And I like it here")
     extracted = await house.extract(conversation, answer(BERGEN))
-
-    assert len(extracted.stored) == 1
-
-
-async def test_the_caller_may_want_it_with_fewer_messages(house: House) -> None:
-    conversation = await house.talk.say("I moved to Bergen last week")
-
-    extracted = await house.extractor(Cheap(answer(BERGEN)))(conversation, messages_min=1)
 
     assert len(extracted.stored) == 1
 
@@ -741,6 +738,57 @@ async def test_only_the_newest_exchanges_are_looked_at(house: House) -> None:
     assert shown == list(range(4, 14))
 
 
+async def test_before_something_is_dropped_all_of_it_is_looked_at_oldest_first(
+    house: House,
+) -> None:
+    for n in range(25):
+        conversation = await house.talk.say(f"I own house number{n} in Bergen")
+    model = Cheap(*[answer()] * 3)
+
+    looks = await house.extractor(model).everything(conversation)
+
+    shown = [
+        [n for n in range(25) if f"number{n} " in prompt or f"number{n}\n" in prompt]
+        for prompt in model.prompts
+    ]
+    assert shown == [list(range(10)), list(range(10, 20)), list(range(20, 25))]
+    assert len(looks) == 3
+    assert await house.extractor(Cheap()).everything(conversation) == []
+
+
+async def test_what_is_too_short_for_a_look_stays_for_later(house: House) -> None:
+    for n in range(11):
+        conversation = await house.talk.say(f"I own house number{n} in Bergen")
+
+    looks = await house.extractor(Cheap(answer())).everything(conversation)
+
+    assert len(looks) == 1
+    assert (await house.lines.since_last_look(conversation, exchanges_max=9)).has_news
+
+
+@pytest.mark.case("ME-01")
+async def test_a_broken_answer_on_the_way_keeps_what_was_looked_at_before(house: House) -> None:
+    for n in range(20):
+        conversation = await house.talk.say(f"I own house number{n} in Bergen")
+    model = Cheap(answer(), "no", "no")
+
+    with pytest.raises(AnswerUnreadable):
+        await house.extractor(model).everything(conversation)
+
+    left = await house.lines.since_last_look(conversation, exchanges_max=99)
+    assert len(left.own()) == 10
+
+
+async def test_everything_has_a_bound(house: House) -> None:
+    for n in range(8):
+        conversation = await house.talk.say(f"I own house number{n} in Bergen")
+    options = ExtractionOptions(exchanges_max=1, messages_min=1)
+
+    looks = await house.extractor(Cheap(*[answer()] * 6), options).everything(conversation)
+
+    assert len(looks) == 6
+
+
 async def test_a_small_window_loses_the_oldest_lines_first_and_then_known_facts(
     house: House, database: Database
 ) -> None:
@@ -836,6 +884,74 @@ def test_the_outcomes_of_storing_are_all_known() -> None:
         Storing.SUPERSEDED,
         Storing.REFUSED,
     }
+
+
+# --- the real store, and the timer -------------------------------------------------------------
+
+
+def real_facts(database: Database) -> SqliteFacts:
+    return SqliteFacts(database, Indexes(database, embedding=Embedding(enabled=False)))
+
+
+@pytest.mark.case("ME-05")
+async def test_the_same_in_other_words_is_no_second_fact(house: House, database: Database) -> None:
+    facts = real_facts(database)
+    await house.talk.say("I moved to Bergen last week, by the way.")
+    conversation = await house.talk.say("As I said, last week I moved to Bergen")
+    again = a_fact("Ana has moved over to Bergen in July 2026.", "last week I moved to Bergen")
+    extractor = Extractor(
+        house.lines, facts, Cheap(answer(BERGEN, again)), house.library.texts, options=OPTIONS
+    )
+
+    extracted = await extractor(conversation)
+
+    assert (len(extracted.stored), len(extracted.refreshed)) == (1, 1)
+    assert [fact.text for fact in await facts.list(PRIVATE)] == [BERGEN["text"]]
+
+
+async def test_what_somebody_wished_forgotten_is_not_learnt_again(
+    house: House, database: Database
+) -> None:
+    facts = real_facts(database)
+    conversation = await house.moved()
+
+    def extractor() -> Extractor:
+        model = Cheap(answer(BERGEN))
+        return Extractor(house.lines, facts, model, house.library.texts, options=OPTIONS)
+
+    (fact,) = (await extractor()(conversation)).stored
+    await facts.forget(PRIVATE, [fact.id])
+    await house.moved()
+
+    extracted = await extractor()(conversation)
+
+    assert reasons(extracted) == [Refusal.BY_STORE]
+    assert await facts.list(PRIVATE) == []
+
+
+@pytest.mark.case("ME-01")
+async def test_a_fact_is_found_at_a_later_silence_when_the_first_answers_were_broken(
+    house: House, database: Database, path: Path
+) -> None:
+    facts, clock = real_facts(database), FixedClock(START)
+    await house.talk.say("Good morning, let us plan the week")
+    await house.talk.say("Careful: my allergy is penicillin")
+    allergy = a_fact("Ana's allergy is penicillin.", "my allergy is penicillin")
+    model = Cheap("I saved it.", "Saved!", "It is saved.", "Done.", answer(allergy))
+    extractor = Extractor(house.lines, facts, model, house.library.texts, options=OPTIONS)
+    timers = IdleTimers(
+        SqliteIdle(database), extractor, clock, options=IdleOptions(), busy=lambda _: False
+    )
+
+    found = []
+    for minutes in (5, 5, 30, 24 * 60):
+        clock.move(minutes * 60)
+        await timers.work_off()
+        found.append([fact.text for fact in await facts.list(PRIVATE)])
+
+    assert found == [[], [], ["Ana's allergy is penicillin."], ["Ana's allergy is penicillin."]]
+    assert len(model.prompts) == 5
+    assert rows(path, "select is_open, done_upto > 0 from idle_timers") == [(0, 1)]
 
 
 # --- a real model ------------------------------------------------------------------------------
