@@ -19,7 +19,7 @@ from agent.ports import Ranked
 from agent.remembering import Whose
 from memory.database import Database
 from memory.embedding import Embedding
-from memory.search import FOR_MEMORY, Item, Search
+from memory.search import FOR_MEMORY, OUTGROWN_SHARE, Item, Search
 
 ITEMS_MAX = 60_000
 """Passages in all indexes together, some 4 kB each. The least recently used go first."""
@@ -100,13 +100,14 @@ class DocumentIndex:
 
     async def _catch_up(self, index: _Index, of: Whose) -> None:
         ids = await self._database.read(lambda c: _ids(c, of))
-        if index.search is None:
+        changed = len(ids ^ index.ids)
+        if index.search is None or changed > OUTGROWN_SHARE * len(index.ids):
             await self._build(index, of, ids)
-        elif ids != index.ids:
+        elif changed:
             came = await self._items(of, ids - index.ids)
             await asyncio.to_thread(_brought_up, index.search, came, index.ids - ids)
             index.ids = ids
-            if index.search.is_outgrown:
+            if index.search.is_outgrown:  # by many small changes
                 await self._build(index, of, ids)
 
     async def _build(self, index: _Index, of: Whose, ids: set[int]) -> None:

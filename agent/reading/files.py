@@ -71,7 +71,7 @@ class FileReader:
                 f"{shown} could not be read, since this machine has no room for another process "
                 "now; try again later."
             ) from error
-        return _understood(answer, shown)
+        return await asyncio.to_thread(_understood, answer, shown)
 
 
 def _understood(answer: bytes, shown: str) -> FileText:
