@@ -8,11 +8,12 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --no-input
 RUN_LOCKS := requirements.txt requirements-model.txt
 JUDGES := $(VENV)/judges
 
-.PHONY: help setup run test judges lint format bench lock clean
+.PHONY: help setup run test soak judges lint format bench lock clean
 
 help:
 	@echo "make run     start the bot (Telegram if a token is set, else a chat in this terminal)"
 	@echo "make test    run all tests"
+	@echo "make soak    run all tests with all the rounds that they have: takes about twice as long"
 	@echo "make judges  install other people's stand-ins that need Node; make test does so where it is"
 	@echo "make lint    check format, style, types and import rules"
 	@echo "make format  put the format right"
@@ -30,7 +31,11 @@ run: $(VENV)/.run-ready
 # HEARTHBOT_REQUIRE_NODE=1 makes them fail instead.
 test: $(VENV)/.dev-ready
 	@command -v npm >/dev/null && $(MAKE) --no-print-directory judges || echo "[tests] no judges from npm"
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto --dist worksteal
+
+# Every kill, schedule, seed and example that a test has, where `make test` tries some of them.
+soak:
+	@HEARTHBOT_THOROUGH=1 $(MAKE) --no-print-directory test
 
 judges: $(JUDGES)/.ready
 	@:

@@ -11,9 +11,26 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.thorough import rounds
+
 # A busy machine must not decide a test: no example has a deadline.
-settings.register_profile("ours", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "ours",
+    deadline=None,
+    max_examples=rounds(40, 100),
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("ours")
+
+WAITING_TESTS = 1
+"""Workers beyond the processors: many tests wait, for a process, a pause or a stand-in."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """How many workers `-n auto` starts."""
+    return (os.cpu_count() or 1) + WAITING_TESTS
+
 
 LOCAL_NAMES = frozenset({"", "localhost", "localhost.localdomain"})
 

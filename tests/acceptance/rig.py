@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
+
+from tests.acceptance.nursery import nursery
 
 T = TypeVar("T")
 
@@ -58,14 +59,11 @@ def _actions(blocks: Sequence[Mapping[str, Any]] | None) -> dict[str, str]:
 
 
 class StandIn:
-    """`python -m MODULE` and its control routes."""
+    """A stand-in as a process of its own, and its control routes."""
 
     def __init__(self, module: str, *options: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", module, "--port", "0", *options], stdout=subprocess.PIPE
-        )
-        assert self._process.stdout is not None
-        self.url: str = json.loads(self._process.stdout.readline())["url"]
+        self._process = nursery().start(module, ["--port", "0", *options])
+        self.url = self._process.url
         self._http = httpx.Client(base_url=self.url, timeout=LONG_S, trust_env=False)
 
     def ask(self, operation: str, **arguments: Any) -> Any:
@@ -95,8 +93,7 @@ class StandIn:
 
     def close(self) -> None:
         self._http.close()
-        self._process.terminate()
-        self._process.communicate(timeout=LONG_S)
+        self._process.end()
 
 
 class Telegram(StandIn):
@@ -311,11 +308,22 @@ class Home:
         return running
 
     def approve(self, *people: int, role: str = "") -> None:
-        """Lets people of Telegram in, by the command line; the first is the owner."""
+        """Lets people of Telegram in, by the command line; the first is the owner.
+
+        What that makes of a home that never was is kept beside the folders of the tests, and
+        copied for the next one that asks for the same.
+        """
+        kept = self._folder.parent / "let-in" / "-".join([*map(str, people), role or "default"])
+        is_new = not self.path.exists()
+        if is_new and kept.exists():
+            shutil.copytree(kept, self.path)
+            return
         named = ("--role", role) if role else ()
         for person in people:
             done = self.run("access", "approve", f"telegram:{person}", *named)
             assert done.returncode == 0, done.stderr
+        if is_new:
+            shutil.copytree(self.path, kept)
 
     def processes(self) -> list[int]:
         """All processes that run on this home."""

@@ -14,10 +14,14 @@ from random import Random
 import pytest
 
 from tests.acceptance.rig import Home, Model, Running, StandIn, Telegram, until
+from tests.thorough import rounds
 
 MARK = "(may be repeated)"
 OWNERS = range(1, 5)
 PEOPLE = range(1, 21)
+KILLS = rounds(8, 20)
+EACH = KILLS // 2
+"""Messages of each person, ten of all of them between two kills."""
 
 SENDING = """
 select count(*) from outbox_parts where state in ('sending', 'resending') and message_id = ''
@@ -114,13 +118,13 @@ def test_each_message_is_answered_once_whatever_is_killed(
     home.approve(*OWNERS, role="owner")
     for chat in OWNERS:
         (home.path / "workspace" / f"list-{chat}.txt").write_text("END\n")
-    texts = {c: [words(c, n, chance) for n in range(10)] for c in PEOPLE}
-    queue = [(chat, texts[chat][n]) for n in range(10) for chat in PEOPLE]
+    texts = {c: [words(c, n, chance) for n in range(EACH)] for c in PEOPLE}
+    queue = [(chat, texts[chat][n]) for n in range(EACH) for chat in PEOPLE]
     found = Found()
     kinds = moments(telegram, model, chance)
 
     running = home.start()
-    for round_number in range(20):
+    for round_number in range(KILLS):
         for chat, text in queue[round_number * 10 : round_number * 10 + 10]:
             telegram.says(chat, text)
         kinds[round_number % len(kinds)]()
@@ -138,7 +142,7 @@ def test_each_message_is_answered_once_whatever_is_killed(
     edits = check_tools(home, model, texts)
     ((in_doubt,),) = home.ask_database("select count(*) from steps where output is null")
     print(
-        f"\n{found.kills} kills over 200 messages: {found.in_the_window} sends under way, "
+        f"\n{found.kills} kills over {len(queue)} messages: {found.in_the_window} sends under way, "
         f"{vanished} of their answers found nobody; {doubles} replies stand twice, marked; "
         f"{len(unknown)} of unknown fate; {in_doubt} edits in doubt, {edits} made"
     )
@@ -169,7 +173,8 @@ def test_a_streamed_reply_stands_once_whatever_is_killed(
 
     running = home.start()
     until(lambda: not telegram.ask("pending"))
-    for method in ("editMessageText", "sendMessage", "editMessageText", "chat") * 3:
+    methods = ("editMessageText", "sendMessage", "editMessageText", "chat") * 3
+    for method in methods[: rounds(6, 12)]:
         wait_for_next(model if method == "chat" else telegram, method, home)
         if method != "sendMessage":
             time.sleep(chance.uniform(0.0, 0.5))

@@ -13,6 +13,8 @@ import pytest
 
 from tests.acceptance.rig import SLACK_TEAM, Home, Model, Slack, Telegram, until
 from tests.acceptance.test_kills import (
+    EACH,
+    KILLS,
     MARK,
     OWNERS,
     PEOPLE,
@@ -29,7 +31,6 @@ from tests.acceptance.test_kills import (
 
 CHANNEL = "C0KILLS"
 THREADS = range(31, 41)
-ROUNDS = 20
 
 
 def free_address() -> str:
@@ -80,10 +81,10 @@ def test_both_platforms_are_answered_once_whatever_is_killed(
     assert admitted.returncode == 0, admitted.stderr
     for chat in OWNERS:
         (home.path / "workspace" / f"list-{chat}.txt").write_text("END\n")
-    texts = {chat: [words(chat, n, chance) for n in range(10)] for chat in PEOPLE}
-    asked = {thread: [f"m-{thread}-{n:02d}" for n in range(10)] for thread in THREADS}
-    queue = [(chat, texts[chat][n]) for n in range(10) for chat in PEOPLE]
-    posts = [(thread, asked[thread][n]) for n in range(10) for thread in THREADS]
+    texts = {chat: [words(chat, n, chance) for n in range(EACH)] for chat in PEOPLE}
+    asked = {thread: [f"m-{thread}-{n:02d}" for n in range(EACH)] for thread in THREADS}
+    queue = [(chat, texts[chat][n]) for n in range(EACH) for chat in PEOPLE]
+    posts = [(thread, asked[thread][n]) for n in range(EACH) for thread in THREADS]
     opened: dict[int, str] = {}
     found = Found()
     kinds = moments(telegram, slack, model, chance)
@@ -91,7 +92,7 @@ def test_both_platforms_are_answered_once_whatever_is_killed(
     running = home.start()
     if listen:
         until(lambda: slack.ask("deliver_to", url=f"http://{listen}/slack/events"))
-    for number in range(ROUNDS):
+    for number in range(KILLS):
         for chat, text in queue[number * 10 : number * 10 + 10]:
             telegram.says(chat, text)
         for thread, text in posts[number * 5 : number * 5 + 5]:
@@ -118,14 +119,14 @@ def test_both_platforms_are_answered_once_whatever_is_killed(
     edits = check_tools(home, model, texts)
     looked_up = slack.received("conversations.replies")
     print(
-        f"\n{mode}: {found.kills} kills over 200 messages in Telegram and 100 in Slack: "
-        f"{found.in_the_window} sends under way, {slack.vanished('chat.postMessage')} of Slack's "
-        f"answers found nobody, {looked_up} look-ups; {doubles} replies in Telegram stand twice, "
-        f"marked; {len(unknown)} of unknown fate; {edits} edits made"
+        f"\n{mode}: {found.kills} kills over {len(queue)} messages in Telegram and {len(posts)} in "
+        f"Slack: {found.in_the_window} sends under way, {slack.vanished('chat.postMessage')} of "
+        f"Slack's answers found nobody, {looked_up} look-ups; {doubles} replies in Telegram stand "
+        f"twice, marked; {len(unknown)} of unknown fate; {edits} edits made"
     )
     assert code == 0
     assert slack.ask("lost") == []
-    assert len(shown) == 100, "in Slack each reply stands once"
+    assert len(shown) == len(posts), "in Slack each reply stands once"
     assert not [text for text in shown if MARK in text]
     assert doubles <= found.in_the_window
     assert home.ask_database("pragma integrity_check") == [("ok",)]

@@ -10,6 +10,7 @@ import pytest
 
 from tests.acceptance.rig import Home, Model, Running, Telegram, until
 from tests.acceptance.terminal import CTRL_C, Terminal
+from tests.thorough import rounds
 
 STOP_S_MAX = 10.0
 
@@ -170,7 +171,7 @@ def test_many_starts_and_stops_leave_nothing_behind(
     if not online:
         home.env["HEARTHBOT_TELEGRAM__BASE_URL"] = "http://127.0.0.1:9"
     slowest_s = 0.0
-    for _ in range(30 if online else 10):
+    for _ in range(rounds(8, 30) if online else rounds(4, 10)):
         running = home.start()
         until(partial(says, running, "telegram.connected" if online else "telegram.unreachable"))
         slowest_s = max(slowest_s, ended_calmly(running, signal.SIGTERM))

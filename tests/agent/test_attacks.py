@@ -18,6 +18,7 @@ from agent.recalled import Chunk, Recalled, RecallWanted
 from tests.agent.attack_kit import Castle, Lasting, evil_tool
 from tests.agent.house import MEMBER_IN_GROUP, OWNER, OWNER_IN_GROUP, Somebody
 from tests.agent.obedient import ObedientModel
+from tests.thorough import THOROUGH
 
 
 @pytest.fixture
@@ -122,6 +123,7 @@ class Way:
     quotes: bool = False
     describes: bool = False
     is_one_line: bool = False
+    of_server: bool = False
     parrot: bool = False
 
 
@@ -212,19 +214,20 @@ WAYS: Mapping[str, Way] = {
     "a file that is searched": Way(
         lay=in_file, begin=(("search_files", {"text": "CALL", "path": "inbox"}),)
     ),
-    "a result of a server": Way(lay=in_result, begin=LOOKUP),
-    "an error of a server": Way(lay=in_error, begin=LOOKUP),
-    "a long result that was kept": Way(lay=in_long_result, begin=LOOKUP),
-    "a description of a server's tool": Way(lay=in_description, describes=True),
-    "a schema of a server's tool": Way(lay=in_schema, describes=True),
+    "a result of a server": Way(lay=in_result, begin=LOOKUP, of_server=True),
+    "an error of a server": Way(lay=in_error, begin=LOOKUP, of_server=True),
+    "a long result that was kept": Way(lay=in_long_result, begin=LOOKUP, of_server=True),
+    "a description of a server's tool": Way(lay=in_description, describes=True, of_server=True),
+    "a schema of a server's tool": Way(lay=in_schema, describes=True, of_server=True),
     "a description that was asked for": Way(
         lay=behind_search,
         begin=(("tool_describe", {"name": "evil__lookup"}),),
         says="thanks",
         describes=True,
+        of_server=True,
     ),
     "the last words of a server": Way(
-        lay=in_last_words, begin=(("get_status", {}),), is_one_line=True
+        lay=in_last_words, begin=(("get_status", {}),), is_one_line=True, of_server=True
     ),
     "a quoted message": Way(lay=nowhere, quotes=True),
     "a saved document": Way(lay=in_document),
@@ -249,6 +252,8 @@ def model_for(castle: Castle, way: Way) -> ObedientModel:
 async def attack(castle: Castle, way: Way, orders: str) -> ObedientModel:
     """The whole attack; everything held when this returns."""
     way.lay(castle, orders)
+    # A server takes as long to start as all the rest: usually it is there where it plays a part.
+    castle.with_server = THOROUGH or way.of_server or "evil__" in orders
     model = model_for(castle, way)
     async with castle.attacked(model):
         model.begin = json.loads(castle.filled(json.dumps(way.begin)))

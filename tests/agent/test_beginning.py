@@ -50,6 +50,7 @@ from tests.agent.house import (
 )
 from tests.agent.scenes import turn_of
 from tests.fakes import START, calls
+from tests.thorough import rounds
 
 
 class ScriptedRecall:
@@ -352,7 +353,7 @@ def test_a_batch_that_saves_too_little_is_left() -> None:
     st.integers(0, 60),
     st.booleans(),
 )
-@settings(max_examples=200)
+@settings(max_examples=rounds(50, 200))
 def test_the_point_never_moves_back_and_leaves_the_last_two_exchanges(
     sizes: list[int], shortened_to: int, always: bool
 ) -> None:

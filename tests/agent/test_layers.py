@@ -28,6 +28,7 @@ from agent.scene import DailyNote, Instruction, PromptKind, Scene
 from bot.home import shipped
 from tests.agent.house import MEMBER_IN_GROUP, OWNER
 from tests.agent.scenes import NOW, RECALLED, full, scene, skill
+from tests.thorough import rounds
 
 GOLDEN = Path(__file__).parent / "golden"
 LIBRARY = Library(shipped("prompts"), Path("/nonexistent"), PersonaSettings())
@@ -298,7 +299,7 @@ def test_a_sent_block_is_read_back_by_its_headings(library: Library) -> None:
 
 
 @given(st.lists(st.integers(0, 5), max_size=8), st.integers(0, 2**32))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=rounds(50, 100), deadline=None)
 def test_the_newest_state_in_the_history_is_always_the_true_one(
     profiles: list[int], seed: int
 ) -> None:
@@ -407,7 +408,7 @@ def check_structure(prompt: Prompt) -> None:
 
 
 @given(outside_texts)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=rounds(100, 400), deadline=None)
 def test_no_text_from_outside_poses_as_a_layer_or_closes_a_block(text: str) -> None:
     for placement in (Placement(), Placement(turn_layers="system")):
         check_structure(assemble(poisoned(text), placement=placement))
@@ -419,7 +420,7 @@ def test_each_mark_of_ours_is_disarmed(mark: str) -> None:
 
 
 @given(outside_texts)
-@settings(max_examples=400)
+@settings(max_examples=rounds(100, 400))
 def test_disarming_twice_changes_nothing_more(text: str) -> None:
     once = harmless(text)
 
@@ -557,7 +558,7 @@ def test_a_long_file_is_cut_before_it_is_dropped(library: Library) -> None:
     st.integers(0, 4_000),
     outside_texts,
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=rounds(50, 200), deadline=None)
 def test_any_layers_with_any_texts_fit_or_are_at_their_least(
     chosen: list[int], room: int, text: str
 ) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bot.markup import Part, telegram_parts, utf16_length
 from tests.judge import telegram_entities, telegram_text
+from tests.thorough import rounds
 
 # Space that Telegram takes away at the ends of a message, and what leaves no ink.
 UNSEEN = (
@@ -132,7 +133,7 @@ def is_within(short: str, long: str) -> bool:
 
 
 @given(nasty, limits)
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=rounds(100, 400))
 @example("a" + " " * 500 + "b", 64)
 @example("[x](https://x.org/" + "y" * 300 + ") tail", 64)
 @example("\u200b" * 300 + "a" + "\u200b" * 300, 64)
@@ -146,7 +147,7 @@ def test_parts_join_to_the_text_and_each_is_accepted_and_fits(text: str, limit: 
 
 
 @given(nasty, limits)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=rounds(75, 300))
 def test_nothing_visible_is_lost_at_the_borders_of_parts(text: str, limit: int) -> None:
     whole = telegram_parts(text, limit=10**6)
 
@@ -161,18 +162,18 @@ def test_nothing_visible_is_lost_at_the_borders_of_parts(text: str, limit: int) 
 
 
 @given(st.text(max_size=300), limits)
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=rounds(50, 200))
 def test_any_text_at_all_can_be_sent(text: str, limit: int) -> None:
     check(text, limit)
 
 
 @given(nasty, st.integers(0, 400))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=rounds(50, 100))
 def test_a_streamed_beginning_of_a_reply_can_be_sent(text: str, end: int) -> None:
     check(text[:end], 4096)
 
 
 @given(st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=6).map("".join))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=rounds(30, 60))
 def test_long_replies_are_cut_to_the_real_limit(text: str) -> None:
     check((text + " ") * (9_000 // len(text + " ")), 4096)

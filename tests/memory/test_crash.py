@@ -15,8 +15,9 @@ import pytest
 from memory.conversations import SqliteConversations
 from tests.memory.crash_child import ENTRIES_IN_A_TURN
 from tests.memory.kit import opened
+from tests.thorough import rounds
 
-KILLS = 30
+KILLS = rounds(10, 30)
 
 TURNS = """
 select turns.run_id, turns.status, inbox.state,

@@ -1,4 +1,5 @@
-"""5,000 changed commands against one sandbox: nothing outside is changed, and nothing is read."""
+"""Thousands of changed commands against one sandbox: nothing outside is changed, and nothing is
+read. A thorough run has 5,000 of them."""
 
 from __future__ import annotations
 
@@ -14,9 +15,10 @@ import pytest
 from agent.errors import AssistantError
 from tests.agent.sandbox.given import Home, needs_sandbox, ran
 from tests.agent.sandbox.mutations import ALL, ALONG, Places, command, filled
+from tests.thorough import rounds
 
-COMMANDS = 5_000
-SINGLY = 1_000
+COMMANDS = rounds(600, 5_000)
+SINGLY = rounds(120, 1_000)
 BATCH = 20
 SECRETS = ("canary-beside", "canary-config", "canary-soul", "canary-other", "sk-test1", "t-test2")
 """Content of files outside or covered, and what stands in the environment of the bot. The keys
@@ -111,7 +113,7 @@ async def test_every_attack_alone_leaves_the_canaries_as_they_are(tmp_path: Path
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 @pytest.mark.case("SE-07", "SE-15")
-async def test_five_thousand_changed_commands_leave_the_canaries_as_they_are(
+async def test_thousands_of_changed_commands_leave_the_canaries_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test1")
@@ -156,7 +158,7 @@ async def test_words_without_a_shell_leave_the_canaries_as_they_are(tmp_path: Pa
     grounds = Grounds(tmp_path)
     chance = Random(3)
 
-    for _ in range(300):
+    for _ in range(rounds(100, 300)):
         words = command(chance, grounds.places).split()[:200] or ["true"]
         said = await _said(grounds, *words, timeout_s=1.5)
         grounds.check(said.replace(" ".join(words), ""), words)

@@ -21,6 +21,7 @@ from agent.sandbox.running import KEPT_BYTES, Caught, Limits, ProgramRefused
 from agent.tools.exec import ExecOptions, Runner
 from tests.agent.sandbox.given import Home, needs_sandbox, processes_with, ran
 from tests.checkout import ROOT
+from tests.thorough import rounds
 
 BOTH = [pytest.param(True, marks=needs_sandbox, id="sandbox"), pytest.param(False, id="open")]
 HERE = sys.executable
@@ -141,7 +142,7 @@ async def test_memory_is_bounded_whatever_a_program_writes(tmp_path: Path) -> No
 
 
 @given(st.lists(st.binary(max_size=3 * KEPT_BYTES // 2), max_size=6), st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=rounds(30, 60), deadline=None)
 def test_a_streams_beginning_and_end_are_kept_and_the_rest_is_counted(
     pieces: list[bytes], again: int
 ) -> None:

@@ -38,6 +38,7 @@ from agent.skills.skill import SkillState
 from agent.stored import SkillRecord
 from tests.agent.skills.given import KeptRecords, files_below, put, text_of
 from tests.fakes import FixedClock
+from tests.thorough import rounds
 
 SKILL = text_of("trains").encode()
 
@@ -451,7 +452,9 @@ _ENTRIES = st.lists(
     st.tuples(_NAMES, st.one_of(st.just(SKILL), st.binary(max_size=30))), max_size=6
 )
 _fuzz = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=rounds(37, 150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

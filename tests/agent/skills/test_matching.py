@@ -18,6 +18,7 @@ from agent.skills.matching import (
 from agent.skills.skill import Shelf, SkillSchedule, SkillState
 from agent.words import forms
 from tests.agent.skills.shelves import MESSAGES, PLAYBOOKS, shelf, skill
+from tests.thorough import rounds
 
 
 def hits(keyword: str, text: str) -> bool:
@@ -261,7 +262,7 @@ def test_a_longer_word_hits_only_as_a_form(word: str, more: str) -> None:
     assert not hits(word, "z" + word) or "z" + word in forms(word)
 
 
-@settings(max_examples=300)
+@settings(max_examples=rounds(75, 300))
 @given(st.lists(st.text(max_size=12), max_size=4), st.text(max_size=60))
 def test_any_keywords_and_any_message_are_survived(keywords: list[str], text: str) -> None:
     matcher = Matcher(shelf(skill("one", *keywords)))

@@ -26,6 +26,7 @@ from agent.skills.writing import NotRewritable, changed_text, skill_text
 from agent.stored import SkillRecord
 from tests.agent.skills.given import put, text_of
 from tests.agent.skills.workbench import Workbench, playbook, workbench
+from tests.thorough import rounds
 
 TEXT = text_of("mine", body="Do it.")
 
@@ -478,7 +479,7 @@ def test_a_written_skill_reads_back_whatever_its_words(description: str, body: s
         assert reading.skill.schedule is None
 
 
-@settings(max_examples=200)
+@settings(max_examples=rounds(50, 200))
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_a_change_keeps_all_that_it_was_not_asked_to_change(description: str, body: str) -> None:
     former = (

@@ -31,6 +31,7 @@ from agent.tools.workspace import PathRefused, Workspace, results_folder
 from tests.agent.sandbox.given import AGREED, KEYS, Home, needs_sandbox, ran
 from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, call, run_tool
 from tests.checkout import ROOT
+from tests.thorough import rounds
 
 TAINTED = replace(AGREED, tainted=True)
 IN_GROUP = replace(GROUP, agreed=True)
@@ -108,7 +109,7 @@ async def test_nobody_but_the_owner_runs_anything(home: Home) -> None:
 
 
 @given(st.lists(st.text(), min_size=1), st.text(alphabet="ab/.\u202e \n"))
-@settings(max_examples=200)
+@settings(max_examples=rounds(50, 200))
 def test_what_is_shown_is_what_runs_and_hides_nothing(words: list[str], folder: str) -> None:
     shown = shown_command(words, folder)
     line, _, rest = shown.partition("\n")

@@ -16,6 +16,7 @@ from agent.tools import files, skills
 from agent.tools.arguments import Arguments, ArgumentsWrong
 from agent.tools.foreign import ServerArguments
 from tests.agent.tools.schemas import any_json, any_schema, fuzz
+from tests.thorough import rounds
 
 Json = dict[str, Any]
 
@@ -210,7 +211,7 @@ def test_a_schema_that_doubles_at_each_step_costs_little() -> None:
 
 
 @given(any_schema, st.dictionaries(st.text(max_size=6) | st.sampled_from("ab"), any_json))
-@settings(max_examples=300)
+@settings(max_examples=rounds(100, 300))
 def test_no_schema_and_no_arguments_raise_anything_else(schema: Any, data: Json) -> None:
     arguments = ServerArguments(schema, shown=sendable(schema))
 
@@ -224,10 +225,11 @@ def test_no_schema_and_no_arguments_raise_anything_else(schema: Any, data: Json)
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_ten_thousand_calls_by_real_schemas_never_raise(seed: int) -> None:
+def test_thousands_of_calls_by_real_schemas_never_raise(seed: int) -> None:
     chance = random.Random(seed)
     schemas = [one.model_json_schema() for one in OUR_OWN]
 
-    right = fuzz(chance, schemas, calls=1_000)
+    calls = rounds(200, 1_000)
+    right = fuzz(chance, schemas, calls=calls)
 
-    assert right > 100, "the fuzz reaches what is right too"
+    assert right > calls // 10, "the fuzz reaches what is right too"
