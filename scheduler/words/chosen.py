@@ -128,12 +128,16 @@ def _of_weekdays(days: Weekdays, step: Step | None) -> Chosen | Answer | None:
     if step.unit is Unit.DAY and step.count == days.weeks == 1:
         return Chosen(unit=Unit.WEEK, weekdays=days.weekdays)
     if step.unit is Unit.MONTH:
-        name = DAY_NAMES[days.weekdays[0]]
-        return Question(
-            text=f"Which {name} of the month? Say it as in 'the first {name} of each month', or "
-            f"'every {name}' for all."
-        )
+        return _which_of_month(days.weekdays[0])
     return None
+
+
+def _which_of_month(weekday: int) -> Question:
+    name = DAY_NAMES[weekday]
+    return Question(
+        text=f"Which {name} of the month? Say it as in 'the first {name} of each month', or "
+        f"'every {name}' for all."
+    )
 
 
 def _of_step(step: Step, others: Sequence[Piece], scope: Scope) -> Chosen | Answer | None:
@@ -142,6 +146,8 @@ def _of_step(step: Step, others: Sequence[Piece], scope: Scope) -> Chosen | Answ
         return start if step.unit is Unit.DAY else _which_day(step, scope)
     if step.unit not in {Unit.MONTH, Unit.YEAR}:
         return None
+    if step.unit is Unit.MONTH and len(others) == 1 and isinstance(others[0], Weekday):
+        return _which_of_month(others[0].weekday)
     found = _merged(start, others)
     if found is None:
         return None

@@ -59,6 +59,8 @@ def later(scope: Scope, text: str, *, sign: int = 1) -> Moment | Day | None:
     day, seconds, by_day = scope.today, Fraction(0), True
     for match in _ONE.finditer(text):
         count, name = quantity(match["count"]), unit(match["unit"])
+        if not count:
+            return None
         count = (count + (Fraction(1, 2) if match["half"] else 0)) * sign
         if name in SECONDS:
             seconds += count * SECONDS[name]
@@ -192,6 +194,8 @@ def _period(match: re.Match[str], scope: Scope) -> Piece | None:
     first = _first_of(which, name, scope.today)
     same = later(scope, f"1 {name}") if which in {"next", "coming", "following"} else None
     days = (first, *(same.days if isinstance(same, Day) else ()))
+    if _WEEK_OF[which] == 0 and first < scope.today:
+        days = ()  # it has begun: no day of it is likelier than another
     return Day(days=days, ask=f"Which day of {match[0]} is meant?", period=True)
 
 
@@ -237,7 +241,9 @@ def _month_of(match: re.Match[str], scope: Scope) -> date:
 
 def _month(match: re.Match[str], scope: Scope) -> Piece:
     ask = f"Which day in {match['month'].title()} is meant?"
-    return Day(days=(_month_of(match, scope),), ask=ask, period=True)
+    first = _month_of(match, scope)
+    begun = not match["year"] and first < scope.today
+    return Day(days=() if begun else (first,), ask=ask, period=True)
 
 
 def _month_edge(match: re.Match[str], scope: Scope) -> Piece:

@@ -167,6 +167,6 @@ def _days_at(text: str, start: int, scope: Scope) -> Iterator[tuple[int, Day]]:
         for end, piece in one(text, at, scope):
             if isinstance(piece, Day | Weekday | Date | Nth):
                 day = resolved([piece], scope)
-                if day is not None:
+                if day is not None and day.days:
                     found.append((end, day))
     yield from sorted(found, key=lambda one: -one[0])

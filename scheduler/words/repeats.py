@@ -169,7 +169,7 @@ def _except_weekdays(match: re.Match[str], scope: Scope) -> Piece | None:
 
 def _except_days(match: re.Match[str], scope: Scope) -> Piece:
     why = (
-        "Single days cannot be left out, only weekdays and months, as in 'daily except in May'. "
+        "Single days cannot be left out, only weekdays and months, as in 'daily except in August'. "
         "Set it without the exception, and pause it for that time."
     )
     return Refuse(why=why)
@@ -189,7 +189,7 @@ _DAY = rf"(?:{ORDINAL}|\d{{1,2}})"
 _DATE_FOLLOWS = (
     rf"(?= (?:the )?{_DAY}(?: and (?:the )?{_DAY})*(?: of)? {MONTH}"
     rf"| {MONTH} (?:the )?\d| (?:christmas|xmas|new year|hallowe|valentine|st\.? |saint|boxing"
-    rf"|may day|april fool))"
+    rf"|may day|april fool|easter|good friday|pentecost|thanksgiving|black friday))"
 ).replace(" ", r"\s+")
 _PLACE_FOLLOWS = rf"(?=\s+(?:{ORDINAL}|last)(?:\s|$))"
 

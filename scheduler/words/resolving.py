@@ -8,6 +8,7 @@ from datetime import date, timedelta
 
 from scheduler.words.days import monday, moved, upcoming
 from scheduler.words.pieces import Date, Day, DayPiece, Nth, Scope, Weekday
+from scheduler.words.saying import day_words
 
 _WEEK = timedelta(weeks=1)
 _YEARS_AHEAD = 28
@@ -28,6 +29,8 @@ def resolved(pieces: Sequence[DayPiece], scope: Scope) -> Day | None:
     others = [one for one in pieces if not isinstance(one, Weekday)]
     if len(weekdays) == len(others) == 1:
         return _with_weekday(weekdays[0], others[0], scope)
+    if found := _within(pieces):
+        return found
     first, second = (_single(one, scope) for one in pieces)
     if first and second and set(first.days) & set(second.days):
         return Day(days=tuple(one for one in first.days if one in second.days))
@@ -77,7 +80,7 @@ def _date(piece: Date, scope: Scope) -> Day | None:
     if found == scope.today and not piece.year:
         again = next_date(found.day, piece.month, 0, today=found + timedelta(days=1))
         ask = "That is today. Today, or the next time?"
-        return Day(days=(found, *([again] if again else [])), ask=ask)
+        return Day(days=(found, *([again] if again else [])), ask=ask, today=True)
     return Day(days=days)
 
 
@@ -126,21 +129,43 @@ def nth_of_month(first: date, place: int, weekday: int) -> date | None:
     return found if found.month == first.month else None
 
 
+def _within(pieces: Sequence[DayPiece]) -> Day | None:
+    """Next month on the 3rd: a day of a month that is named beside it."""
+    months = [one.days[0] for one in pieces if isinstance(one, Day) and one.period and one.days]
+    if len(months) != 1 or months[0].day != 1:
+        return None
+    first = months[0]
+    found = None
+    for one in pieces:
+        if isinstance(one, Date) and not one.month and len(one.days) == 1:
+            found = next_date(one.days[0], first.month, first.year, today=first)
+        if isinstance(one, Nth) and not one.month and len(one.pairs) == 1:
+            found = nth_of_month(first, *one.pairs[0])
+    return Day(days=(found,)) if found else None
+
+
 def _with_weekday(weekday: Weekday, other: DayPiece, scope: Scope) -> Day | None:
     """Friday, 18 July: the next such date that is a Friday."""
     if isinstance(other, Date) and not other.year and len(other.days) == 1:
         orders = [(other.days[0], other.month), *((one.day, one.month) for one in other.orders)]
         days = (_meeting(weekday.weekday, day, month, scope) for day, month in orders)
         found = sorted(one for one in days if one)
-        return Day(days=(found[0],)) if found else None
+        if not found:
+            return None
+        plain = next_date(other.days[0], other.month, 0, today=scope.today)
+        if other.month and plain and plain.year != found[0].year:
+            # A year ahead, or a slip of the weekday?
+            ask = f"{day_words(plain)} is the next such date. Is it meant, or a later year?"
+            return Day(days=(found[0], plain), ask=ask)
+        return Day(days=(found[0],))
     resolved_other = _single(other, scope)
-    if resolved_other is None:
+    if resolved_other is None or not resolved_other.days:
         return None
     fitting = [day for day in resolved_other.days if day.weekday() == weekday.weekday]
     if fitting:
         return Day(days=(fitting[0],), clock=resolved_other.clock, today=resolved_other.today)
     day = resolved_other.days[0]
-    return Day(days=(day,), ask=f"{day:%-d %B %Y} is a {day:%A}. Is that day meant?")
+    return Day(days=(day,), ask=f"The day would be {day_words(day)}. Is it meant?")
 
 
 def _meeting(weekday: int, day: int, month: int, scope: Scope) -> date | None:

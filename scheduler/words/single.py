@@ -72,7 +72,7 @@ def settle_single(pieces: Sequence[Piece], scope: Scope, *, home: ZoneInfo) -> A
         return None
     if not (clocks or parts or days or moments) or (moments and (clocks or parts or days)):
         return None
-    of_month = any(isinstance(one, OfMonth) for one in pieces)
+    of_month = any(_names_month(one) for one in pieces)
     if any(isinstance(one, Nth) and not (one.month or of_month) for one in days):
         return None
     for one in pieces:
@@ -97,6 +97,10 @@ def settle_single(pieces: Sequence[Piece], scope: Scope, *, home: ZoneInfo) -> A
     return _of_time(said, scope=scope, home=home)
 
 
+def _names_month(piece: Piece) -> bool:
+    return isinstance(piece, OfMonth) or (isinstance(piece, Day) and piece.period)
+
+
 def _span_start(span: Span) -> Clock | None:
     """9-11am begins at 9am, 11-1pm at 11am. None for two mere numbers."""
     first, last = span.first, span.last
@@ -115,11 +119,13 @@ def _of_day(said: _Said, *, scope: Scope, home: ZoneInfo) -> Answer | None:
     clock, part, doubts = said.clock, said.part, said.doubts
     if day is None:
         return None
+    if not day.days:
+        return Question(text=day.ask)
     today = day.days == (scope.today,)
     if part and part.today and not today:
         return None
     if day.ask:
-        open_day = day.period or len(day.days) == 1
+        open_day = day.period or day.today or len(day.days) == 1
         doubts = doubts.with_always(day.ask) if open_day else doubts.with_between(day.ask)
     if today and not clock and not part and not day.clock and scope.now.time() >= USUAL:
         return Question(text="At what time today?")

@@ -1,0 +1,80 @@
+"""Whatever is typed is answered, quickly, and with times that lie ahead."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from agent.jobs import from_json, to_json
+from scheduler.words.answers import Question, Reading, Refusal
+from scheduler.words.finding import find
+from scheduler.words.reading import read
+
+SAID = (
+    "in at on the every each second first last other next this monday fridays may 3 5 15th 30 2026 "
+    "9999 am pm : - / , . of to from until for times twice weeks days hours minutes month year "
+    "tomorrow tonight noon midnight morning evening before after past quarter half an a and except "
+    "starting weekend weekdays christmas easter 1/2 12:30 17h 9:99 0 2026-12-01 ago utc est "
+    "Europe/Berlin end beginning 31st february remind me @daily * */5 0-7"
+)
+WORDS = SAID.split()
+ZONES = [ZoneInfo(name) for name in ("UTC", "Europe/Berlin", "Pacific/Apia", "America/Santiago")]
+MOMENTS = (
+    *(datetime(2026, 11, 28, 10, 17), datetime(2028, 2, 29, 23, 59, 59)),
+    *(datetime(2026, 3, 29, 1, 30), datetime(2999, 12, 30), datetime(1970, 1, 2)),
+)
+
+
+def test_any_row_of_words_is_answered_and_what_is_read_lies_ahead() -> None:
+    chance = random.Random(20261128)
+    for _ in range(500):
+        text = " ".join(chance.choice(WORDS) for _ in range(chance.randint(1, 9)))
+        zone = chance.choice(ZONES)
+        now = chance.choice(MOMENTS).replace(tzinfo=zone)
+
+        answer = read(text, now=now, zone=zone)
+        find(f"remind me to go {text}", now=now, zone=zone)
+
+        readings = answer.options if isinstance(answer, Question) else ()
+        if isinstance(answer, Reading):
+            readings = [answer]
+            assert answer.next, text
+        for one in readings:
+            times = [slot.at for slot in one.next]
+            assert times == sorted(set(times)), text
+            assert all(at >= now.astimezone(UTC) - timedelta(seconds=1) for at in times), text
+            assert from_json(to_json(one.when)) == one.when
+
+
+def test_words_that_could_be_read_in_very_many_ways_do_not_hold_it_up() -> None:
+    now = datetime(2026, 11, 28, 10, 17, tzinfo=UTC)
+    for part in ("at 5, ", "1,", "monday and ", "until monday ", "half past ", "1 hour ", "5:30,"):
+        answer = read((part * 300)[:300], now=now, zone=ZoneInfo("UTC"))
+        find((part * 2_000)[:2_000], now=now, zone=ZoneInfo("UTC"))
+
+        assert isinstance(answer, Refusal | Question | Reading)
+
+
+def test_the_same_words_mean_other_moments_elsewhere() -> None:
+    now = datetime(2026, 11, 28, 23, 30, tzinfo=UTC)
+
+    def moment(zone: str) -> datetime:
+        answer = read("tomorrow at 9am", now=now, zone=ZoneInfo(zone))
+        assert isinstance(answer, Reading)
+        return answer.next[0].at
+
+    assert moment("UTC") == datetime(2026, 11, 29, 9, tzinfo=UTC)
+    assert moment("Asia/Tokyo") == datetime(2026, 11, 30, 0, tzinfo=UTC)
+    assert moment("America/New_York") == datetime(2026, 11, 29, 14, tzinfo=UTC)
+
+
+def test_as_many_next_times_as_are_wanted_are_shown() -> None:
+    now = datetime(2026, 11, 28, tzinfo=UTC)
+
+    many = read("every day at 9", now=now, zone=ZoneInfo("UTC"), count=10)
+    few = read("daily for two times", now=now, zone=ZoneInfo("UTC"), count=10)
+
+    assert isinstance(many, Reading)
+    assert isinstance(few, Reading)
+    assert (len(many.next), len(few.next), few.runs_max) == (10, 2, 2)
