@@ -16,6 +16,7 @@ from agent.scene import one_line
 from agent.stored import Person
 from memory.database import Database
 from memory.profile_values import appended, at, checked, cleaned, parsed, said, with_value
+from memory.secret_shapes import secret_in
 from memory.stored_text import dump, storable
 
 REASON_CHARS_MAX = 300
@@ -48,6 +49,14 @@ where person_id = ? and run_id = ? and run_id <> '' and undone_ms is null order 
 _UNDONE = "update profile_changes set undone_ms = ? where person_id = ? and id = ?"
 
 
+def secret_refused(text: str) -> str:
+    """Why a text with a secret in it is not kept; empty for any other."""
+    kind = secret_in(text)
+    return (
+        f"It holds {kind}, and a profile keeps no secrets: it is part of prompts." if kind else ""
+    )
+
+
 class SqliteProfiles:
     """Implements `agent.remembering.Profiles`. A path may end in `[]`: the value, or each item of
     a list, is then added to the list that stands there.
@@ -56,7 +65,9 @@ class SqliteProfiles:
     that it can be taken back itself.
     """
 
-    def __init__(self, database: Database, *, refusal: Callable[[str], str]) -> None:
+    def __init__(
+        self, database: Database, *, refusal: Callable[[str], str] = secret_refused
+    ) -> None:
         """`refusal` says why a text may not be kept (a secret), and is empty for what may."""
         self._database = database
         self._refusal = refusal

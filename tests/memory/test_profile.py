@@ -176,6 +176,30 @@ async def test_secrets_are_refused_wherever_they_stand(
     assert rows(path, "select * from profile_changes") == []
 
 
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        ("preferences.wifi_password", "rosebud77"),
+        ("preferences.pay_with", "4111 1111 1111 1111"),
+        ("preferences.pay_with", 4111111111111111),
+        ("persona.system_prompt", "Use the key sk-proj-abcdefghijklmnopqrstu."),
+    ],
+)
+async def test_the_shapes_of_real_secrets_are_known(
+    database: Database, where: str, value: object
+) -> None:
+    with pytest.raises(ProfileWrong, match="keeps no secrets"):
+        await SqliteProfiles(database).update(ANA, where, value, reason="x")
+
+
+async def test_a_long_persona_is_no_secret(database: Database) -> None:
+    prompt = "You are Iris, who knows the sea. " * 150
+
+    await SqliteProfiles(database).update(ANA, "persona.system_prompt", prompt, reason="x")
+
+    assert persona_prompt(await SqliteProfiles(database).get(ANA)) == prompt.strip()
+
+
 async def test_half_characters_are_stored_as_marks(profiles: SqliteProfiles) -> None:
     await put(profiles, "name", "A\ud83d")
 
