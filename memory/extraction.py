@@ -346,7 +346,7 @@ def _shown(line: SpokenLine) -> str:
     """Further lines are set in, so that none can pose as the line of somebody else."""
     chars_max = LINE_CHARS_MAX if line.person is not None else ANSWER_LINE_CHARS_MAX
     text = line.text if len(line.text) <= chars_max else f"{line.text[: chars_max - 1]}…"
-    return "\n    ".join(text.splitlines()) or "(passed on what others wrote)"
+    return "\n    ".join(text.splitlines()) or "(no words of their own)"
 
 
 def _without_oldest(lines: list[SpokenLine], tokens: int) -> tuple[list[SpokenLine], bool]:

@@ -26,7 +26,8 @@ NOTES_MAX, NOTE_CHARS_MAX = 3, 150
 """Of each kind, and characters of one (SPEC §9)."""
 REASON_CHARS_MAX, OUTSIDE_REASON_CHARS_MAX = 110, 60
 """Of an error that is quoted; an error that somebody else wrote says less."""
-FOREIGN_CHARS_MAX = 60_000
+SAID_CHARS_MAX, FOREIGN_CHARS_MAX = 20_000, 60_000
+"""Of what the person wrote, and of what others did, that is looked at."""
 USES_MAX = 20
 
 
@@ -94,7 +95,7 @@ def material_of(end: TurnEnd, *, person_id: PersonId) -> Material:
         if isinstance(entry, ToolResult) and (call := calls.get(entry.call_id)) is not None:
             uses.append(_use(call, entry))
     return Material(
-        said="\n".join(said),
+        said="\n".join(said)[:SAID_CHARS_MAX],
         reply=end.reply,
         uses=tuple(uses[-USES_MAX:]),
         foreign=tuple(foreign),

@@ -121,7 +121,7 @@ async def test_what_a_model_is_shown(house: House, clock: StillClock) -> None:
         "    last week",
         "[2] assistant: Welcome!",
         "(Sunday, 2026-08-02)",
-        "[3] Ana: (passed on what others wrote)",
+        "[3] Ana: (no words of their own)",
         "[4] assistant: For when?",
     ]
     assert "The people who speak: Ana\n" in prompt
