@@ -56,6 +56,7 @@ class SqliteConversations:
         self._database = database
         self._new_id = new_id
         self._open: dict[str, ConversationId] = {}
+        self._private: dict[ConversationId, bool] = {}
         self._restarts = 0
         self._kept = _KeptEntries()
         self._counts: dict[ConversationId, _Count] = {}
@@ -98,6 +99,17 @@ class SqliteConversations:
     async def start_private(self, lane: str) -> ConversationId:
         """As `start_new`, but memory is off in the new one, and it is dropped at its end."""
         return await self._start(lane, _OPEN_PRIVATE)
+
+    async def is_private(self, conversation: ConversationId) -> bool:
+        """Whether memory is off in it; it stays as it was begun. Raises StorageError."""
+        if conversation not in self._private:
+            row = await self._database.read(lambda c: c.execute(_SENT, (conversation,)).fetchone())
+            if row is None:
+                return False
+            if len(self._private) >= _LANES_MAX:
+                self._private.clear()
+            self._private[conversation] = bool(row[2])
+        return self._private[conversation]
 
     async def history(self, conversation: ConversationId, *, upto: int | None = None) -> History:
         """Entries that are sent, oldest first, up to id `upto` where one is given.
