@@ -26,6 +26,7 @@ from agent.loop import Loop
 from agent.messages import Address, IncomingMessage, PersonId, Role, RunId, TurnInput
 from agent.models.wire import body
 from agent.ports import Journal, NewRun, Recall, Redo, waits_on
+from agent.remembering import Compactor
 from agent.request import ModelRequest
 from agent.skills.places import Places
 from agent.skills.rules import Rule
@@ -146,6 +147,7 @@ class House:
         self.approvals = KeptApprovals()
         self.redact: Callable[[str], str] = str
         self.journal: Callable[[Database], Journal] = SqliteJournal
+        self.compactor: Callable[[House], Compactor] | None = None
         self._events = 0
 
     @asynccontextmanager
@@ -280,6 +282,7 @@ class House:
             ),
             OneModel(model),
             options=self.options,
+            compactor=self.compactor(self) if self.compactor else None,
         )
         return Assistant(
             begin=self.beginning,
