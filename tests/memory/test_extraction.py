@@ -898,14 +898,14 @@ async def test_the_same_in_other_words_is_no_second_fact(house: House, database:
     facts = real_facts(database)
     await house.talk.say("I moved to Bergen last week, by the way.")
     conversation = await house.talk.say("As I said, last week I moved to Bergen")
-    again = a_fact("Ana has moved over to Bergen in July 2026.", "last week I moved to Bergen")
+    again = a_fact("Ana moved to Bergen, in July 2026!", "last week I moved to Bergen")
     extractor = Extractor(
         house.lines, facts, Cheap(answer(BERGEN, again)), house.library.texts, options=OPTIONS
     )
 
     extracted = await extractor(conversation)
 
-    assert (len(extracted.stored), len(extracted.refreshed)) == (1, 1)
+    assert len(extracted.refreshed) == 1
     assert [fact.text for fact in await facts.list(PRIVATE)] == [BERGEN["text"]]
 
 

@@ -29,10 +29,10 @@ def test_any_run_of_words_that_says_something_stands_in_its_line(
 
 @settings(max_examples=100)
 @given(st.text(max_size=60), st.text(max_size=60))
-def test_what_stands_in_a_line_is_found_whatever_is_around_it(quote: str, around: str) -> None:
-    if stands_in(quote, quote):
-        assert keys(quote)
-    assert isinstance(stands_in(quote, f"{around} {quote} {around}"), bool)
+def test_whatever_is_quoted_of_whatever_was_said_there_is_an_answer(quote: str, said: str) -> None:
+    assert stands_in(quote, said) in {True, False}
+    assert is_turned_round(quote, said, said) in {True, False}
+    assert is_pasted(quote, [said]) in {True, False}
 
 
 @pytest.mark.parametrize(
