@@ -15,6 +15,8 @@ import typer
 from bot.cli.opening import DONE, FAILED, WRONG_USAGE
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from scheduler.words.answers import Answer, Reading
 
 app = typer.Typer(help="What runs by the clock.", no_args_is_help=True)
@@ -74,7 +76,9 @@ def when(
     if as_json:
         typer.echo(json.dumps(line(answer, asked), ensure_ascii=False))
     elif sys.stdout.isatty():
-        print_answer(answer, asked)
+        from rich.console import Console
+
+        print_answer(answer, asked, Console(highlight=False))
     else:
         for row in rows(answer, asked):
             typer.echo("\t".join(row))
@@ -215,17 +219,15 @@ def rows(answer: Answer, asked: Asked) -> Iterator[tuple[str, ...]]:
             yield "refused", shown["why"]
 
 
-def print_answer(answer: Answer, asked: Asked) -> None:
+def print_answer(answer: Answer, asked: Asked, console: Console) -> None:
     """For a terminal: in colour, the next runs in a table."""
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from scheduler.words.answers import Question, Reading, Refusal
     from scheduler.words.saying import day_words
 
-    console = Console(highlight=False)
     match answer:
         case Reading():
             console.print(Text(_capital(answer.sentence), style="bold green"))
