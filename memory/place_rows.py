@@ -184,6 +184,36 @@ def _incoming(search: Search, row: Row) -> Row | None:
     return None if search.wording.everything else _json(search, row)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passages:
+    """Passages of documents. A new id tells the search in memory that one has changed, and without
+    its digest a document that is saved once more is taken for a new one."""
+
+    kind: Kind = Kind.DOCUMENT
+
+    _TEXTS = """
+        select chunks.id, document_id, n, text
+        from chunks join documents on documents.id = document_id where person_id = :person
+    """
+    _PUT = "insert or replace into chunks (document_id, n, text) values (?, ?, ?)"
+    _UNMARK = "update documents set digest = '' where id = ?"
+
+    def find(self, connection: sqlite3.Connection, search: Search) -> Sequence[Key]:
+        """Which passages hold it."""
+        found = connection.execute(self._TEXTS, search.values)
+        return [key for key, _, _, text in found if search.wording.holds(text)]
+
+    def erase(self, connection: sqlite3.Connection, search: Search, keys: Sequence[Key]) -> None:
+        """Blanks them."""
+        wanted = set(keys)
+        rows = connection.execute(self._TEXTS, search.values).fetchall()
+        for key, document_id, n, text in rows:
+            if key in wanted:
+                values = (document_id, n, search.wording.blanked(text))
+                connection.execute(self._PUT, values)
+                connection.execute(self._UNMARK, (document_id,))
+
+
 _IN_OWN = "(select value from json_each(:own) union select value from json_each(:touched))"
 _OF_PERSON = "(select run_id from turns where person_id = :person)"
 
@@ -292,15 +322,7 @@ _ROWS = (
         update="update profile_changes set old = ?, new = ?, reason = ? where id = ?",
         change=_change,
     ),
-    Rows(
-        kind=Kind.DOCUMENT,
-        select="""
-            select chunks.id, text from chunks join documents on documents.id = document_id
-            where person_id = :person
-        """,
-        update="update chunks set text = ? where id = ?",
-        change=_plain,
-    ),
+    Passages(),
     Rows(
         kind=Kind.DOCUMENT,
         select="select id, name, source from documents where person_id = :person",

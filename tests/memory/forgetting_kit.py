@@ -14,6 +14,7 @@ from typing import Any
 
 from agent.forgotten import Wish
 from agent.messages import PersonId
+from memory.archive import SqliteArchive
 from memory.conversations import SqliteConversations
 from memory.database import Database
 from memory.embedding import Embedding
@@ -62,7 +63,12 @@ async def opened_home(root: Path, clock: StillClock | None = None) -> AsyncItera
             facts=facts,
             conversations=conversations,
             forgetting=Forgetting(
-                database, facts, conversations, premises=premises(root), clock=clock
+                database,
+                facts,
+                conversations,
+                premises=premises(root),
+                clock=clock,
+                indexes=[SqliteArchive(database)],
             ),
         )
 
@@ -370,3 +376,5 @@ async def _make(root: Path) -> None:
     async with opened_home(root):
         pass
     write_past(root)
+    async with opened_home(root) as opened:
+        await SqliteArchive(opened.database).index_new()

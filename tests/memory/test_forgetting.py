@@ -11,6 +11,7 @@ from agent.forgotten import ForgettingRefused, Kind, Stage
 from agent.messages import ConversationId, RunId
 from agent.remembering import FactSource, NewFact, Storing, Whose
 from agent.transcript import Answered, ToolResult, check_pairs
+from memory.archive import SqliteArchive
 from memory.journal import SqliteJournal
 from memory.traces import SqliteTraces
 from tests.memory.forgetting_kit import (
@@ -121,6 +122,17 @@ async def test_a_call_in_the_history_keeps_arguments_that_are_json(home: Path) -
     (result,) = [one.entry for one in history.entries if isinstance(one.entry, ToolResult)]
     assert json.loads(call.arguments) == {"text": "[forgotten]"}
     assert result.content == "stored: [forgotten]"
+
+
+async def test_the_search_over_what_was_said_finds_the_rest_and_not_this(home: Path) -> None:
+    async with opened_home(home) as opened:
+        archive = SqliteArchive(opened.database)
+        before = await archive.search(ANN, ANNS_CHAT, "zinc", k=5)
+        await opened.forgetting.forget(wish(facts=(1,)))
+
+        assert len(before) == 1
+        assert await archive.search(ANN, ANNS_CHAT, "zinc", k=5) == []
+        assert len(await archive.search(ANN, ANNS_CHAT, "cook", k=5)) == 1
 
 
 async def test_history_that_was_read_before_is_not_sent_again(home: Path) -> None:
