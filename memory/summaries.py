@@ -13,7 +13,7 @@ from typing import TypeVar
 import structlog
 from pydantic import Field
 
-from agent.errors import ContextTooLong
+from agent.errors import ContextTooLong, ModelRefused
 from agent.prompt import from_template
 from agent.spending import Charge, CheapModel
 from memory.answers import Answer, AnswerUnreadable, PlainText, read_answer
@@ -26,27 +26,33 @@ LINE_CHARS_MAX, LINE_CHARS_MIN = 1_000, 120
 """Of what one call is shown. In a small window all are cut alike, but no shorter than is of use."""
 ONE_CALL_LINES = 10
 """Up to so many the summary of the call that looked for the boundary serves."""
+EXAMPLE_CHARS_MIN = 40
+"""Of a summary that cannot stand in a template by chance."""
 PARTS_MAX = 4
 """Parts that are summed up one by one; what is older is handed over as one digest."""
 ANSWER_TOKENS_MAX = 1_500
 """Of an answer: the summary's words, whatever the language, and some JSON."""
 
-_Wanted = TypeVar("_Wanted", bound=Answer)
+
+class _Summary(Answer):
+    """What both templates ask for."""
+
+    summary: PlainText = Field(min_length=1)
 
 
-class Boundary(Answer):
+class Boundary(_Summary):
     """`prompts/compaction.md`: `boundary_index` is the number of a line, or below 1 for none."""
 
     boundary_index: int | None = None
     reason: PlainText = ""
     confidence: float = Field(default=0.0, ge=0, le=1)
-    summary: PlainText = Field(min_length=1)
 
 
-class Merged(Answer):
+class Merged(_Summary):
     """`prompts/merge.md`."""
 
-    summary: PlainText = Field(min_length=1)
+
+_Wanted = TypeVar("_Wanted", bound=_Summary)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +113,9 @@ class Summaries:
 
     async def _summed(self, lines: Sequence[Line], former: str, charge: Charge) -> Boundary:
         traits = await self._cheap.traits(charge.lane)
+        if traits.demo:
+            # Tried: it takes most of a minute, and tells the template's example as what was said.
+            raise ModelRefused("The demo model cannot sum up a conversation.")
         room = traits.window - traits.output_tokens(ANSWER_TOKENS_MAX)
         chars = LINE_CHARS_MAX
         while True:
@@ -115,7 +124,7 @@ class Summaries:
             )
             prompt = from_template(self._texts(), "compaction", SUMMARY=former, CONVERSATION=shown)
             if prompt.tokens <= room:
-                return await self._asked(prompt.user, Boundary, charge)
+                return await self._asked("compaction", prompt.user, Boundary, charge)
             if chars <= LINE_CHARS_MIN:
                 raise ContextTooLong(
                     f"The conversation has no room in a window of {traits.window} tokens."
@@ -124,18 +133,27 @@ class Summaries:
 
     async def _merged(self, first: str, second: str, charge: Charge) -> str:
         prompt = from_template(self._texts(), "merge", FIRST=first, SECOND=second)
-        return (await self._asked(prompt.user, Merged, charge)).summary
+        return (await self._asked("merge", prompt.user, Merged, charge)).summary
 
-    async def _asked(self, prompt: str, wanted: type[_Wanted], charge: Charge) -> _Wanted:
+    async def _asked(
+        self, template: str, prompt: str, wanted: type[_Wanted], charge: Charge
+    ) -> _Wanted:
+        """Once more where what came cannot be used."""
         text = await self._cheap.ask(prompt, charge, tokens_max=ANSWER_TOKENS_MAX)
         try:
-            return read_answer(text, wanted)
+            return self._read(template, text, wanted)
         except AnswerUnreadable as error:
             log.info("compaction.unreadable", why=str(error))
-            again = f"{prompt}\n\nYour last answer could not be read. {error}"
-        return read_answer(
-            await self._cheap.ask(again, charge, tokens_max=ANSWER_TOKENS_MAX), wanted
-        )
+            again = f"{prompt}\n\nYour last answer could not be used. {error}"
+        text = await self._cheap.ask(again, charge, tokens_max=ANSWER_TOKENS_MAX)
+        return self._read(template, text, wanted)
+
+    def _read(self, template: str, text: str, wanted: type[_Wanted]) -> _Wanted:
+        answer = read_answer(text, wanted)
+        said = answer.summary.strip()
+        if len(said) >= EXAMPLE_CHARS_MIN and said in self._texts()[template]:
+            raise AnswerUnreadable("The summary is that of the example: sum up what stands above.")
+        return answer
 
 
 def _cut(text: str, chars_max: int) -> str:

@@ -22,6 +22,7 @@ from memory.journal import SqliteJournal
 from tests.agent.pairing import check_all
 from tests.memory.history_kit import (
     ScriptedCheap,
+    Texts,
     add_turns,
     attentive,
     compactor,
@@ -342,7 +343,33 @@ async def test_an_unreadable_answer_is_asked_for_once_more(
 
     assert made is not None
     assert (made.kind, made.summary) == ("summarise", "m")
-    assert "could not be read" in cheap.asked[1]
+    assert "could not be used" in cheap.asked[1]
+
+
+async def test_the_example_of_the_template_is_no_summary(
+    database: Database, conversation: ConversationId
+) -> None:
+    example = Texts()()["compaction"].rpartition("Example:\n")[2].partition("\n")[0]
+    cheap = ScriptedCheap(always(example))
+    await add_turns(database, conversation, [talk("q")] * 30)
+
+    made = await compactor(database, cheap).compact(wanted(conversation))
+
+    assert json.loads(example)["summary"]
+    assert made is not None
+    assert made.kind == "digest"
+
+
+async def test_the_demo_model_is_not_asked(
+    database: Database, conversation: ConversationId
+) -> None:
+    cheap = ScriptedCheap(never, window=2_048, demo=True)
+    await add_turns(database, conversation, [talk("q")] * 30)
+
+    made = await compactor(database, cheap).compact(wanted(conversation))
+
+    assert made is not None
+    assert (made.kind, cheap.asked) == ("digest", [])
 
 
 @pytest.mark.parametrize("text", BROKEN)
