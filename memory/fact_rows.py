@@ -14,6 +14,8 @@ from typing import Any, cast
 
 from agent.messages import PersonId, RunId
 from agent.remembering import Category, FactSource, NewFact, StoredFact, Whose
+from agent.scene import one_line
+from memory.secret_shapes import secret_in
 from memory.stored_text import storable
 
 _COLUMNS = """
@@ -29,6 +31,10 @@ insert into facts (
 """
 _HOLDS = "valid_to_ms is null"
 _HELD = "valid_from_ms <= ? and (valid_to_ms is null or valid_to_ms > ?)"
+QUOTE_CHARS_MAX = 1_000
+_TIMES_MS = range(-62_135_596_800_000, 253_402_300_800_000)
+"""The years 1 to 9999, which is what Python's dates know."""
+_IDS = range(1, 2**63)
 _AT_ONCE = 500
 """Ids in one statement; SQLite takes some thousand."""
 
@@ -79,7 +85,7 @@ def select_ids(
     """Those of these ids that fulfil the condition."""
     found: dict[int, StoredFact] = {}
     for start in range(0, len(ids), _AT_ONCE):
-        part = ids[start : start + _AT_ONCE]
+        part = [fact_id for fact_id in ids[start : start + _AT_ONCE] if fact_id in _IDS]
         among = where.and_(f"id in ({', '.join('?' * len(part))})", *part)
         found.update((fact.id, fact) for fact in select(connection, among))
     return found
@@ -92,28 +98,30 @@ def exists(connection: sqlite3.Connection, where: Narrowed) -> bool:
 
 
 def insert(connection: sqlite3.Connection, new: NewFact, text: str, *, now_ms: int) -> StoredFact:
-    """Adds a row."""
+    """Adds a row. Of a quote that holds a secret nothing is kept."""
     values = (
         new.whose.person_id,
         new.whose.scope,
         text,
         new.category,
         new.source,
-        new.confidence,
-        now_ms if new.valid_from_ms is None else new.valid_from_ms,
+        min(1.0, max(0.0, new.confidence)),
+        _possible(new.valid_from_ms, otherwise=now_ms),
         now_ms,
         new.message_id,
         new.run_id or "",
-        storable(new.quote),
-        storable(new.speaker),
+        "" if secret_in(new.quote) else storable(new.quote)[:QUOTE_CHARS_MAX],
+        one_line(storable(new.speaker)),
     )
     row_id = connection.execute(_INSERT, values).lastrowid
     return select(connection, Narrowed("id = ?", (row_id,)))[0]
 
 
-def close(
-    connection: sqlite3.Connection, ids: Iterable[int], *, by: int | None, now_ms: int
-) -> None:
+def _possible(time_ms: int | None, *, otherwise: int) -> int:
+    return time_ms if time_ms is not None and time_ms in _TIMES_MS else otherwise
+
+
+def close(connection: sqlite3.Connection, ids: Iterable[int], *, by: int, now_ms: int) -> None:
     """From now on these hold no more; `by` took their place."""
     connection.executemany(
         "update facts set valid_to_ms = ?, superseded_by = ? where id = ?",

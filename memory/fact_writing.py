@@ -22,7 +22,7 @@ from memory.fact_rows import (
     select_ids,
 )
 from memory.secret_shapes import secret_in
-from memory.sentences import says_the_same, sentence
+from memory.sentences import says_more, says_the_same, sentence
 from memory.statements import Statement, cues, statement
 from memory.stored_text import storable
 
@@ -74,25 +74,33 @@ def write(
     alike: Sequence[Alike],
     now_ms: int,
 ) -> Stored:
-    """Stores a text that is tidy and not refused, or says what stands in its way."""
+    """Stores a text that is tidy and not refused, or says what stands in its way.
+
+    What says the same as a known fact refreshes it; what says the same and more takes its place.
+    """
     woken = tombstones.matching(connection, new.whose, text)
     if woken and not new.asked:
         return Stored(outcome=Storing.REFUSED, why=WHY_FORGOTTEN)
     tombstones.lift(connection, woken)
     corrected = _held(connection, new, [] if new.replaces is None else [new.replaces])
+    # Whoever corrects a fact chose the words: they are stored, however alike they are.
+    reworded = {old.id for old in corrected if old.text != text}
     names = _names(connection, new)
     said = statement(text, names=names)
-    known = _known(connection, new, text, alike) or _repeated(connection, new, said, names)
-    if known is not None:
-        return _said_again(connection, new, known, corrected=corrected, now_ms=now_ms)
-    contradicted = corrected or _contradicted(connection, new, said, names)
+    stated = _stated(connection, new, said, names) if said else []
+    repeated = [fact for fact, known in stated if said and said.repeats(known)]
+    same = [*_same(connection, new, text, alike), *repeated]
+    same = [fact for fact in same if fact.id not in reworded]
+    shorter = [fact for fact in same if says_more(sentence(text), sentence(fact.text))]
+    if same and not shorter:
+        return _said_again(connection, new, same[0], corrected=corrected, now_ms=now_ms)
+    against = [fact for fact, known in stated if said and said.contradicts(known)]
+    closed = list({fact.id: fact for fact in (*shorter, *against, *corrected)}.values())
     fact = insert(connection, new, text, now_ms=now_ms)
-    close(connection, [old.id for old in contradicted], by=fact.id, now_ms=now_ms)
-    if not contradicted:
+    close(connection, [old.id for old in closed], by=fact.id, now_ms=now_ms)
+    if not closed:
         return Stored(outcome=Storing.STORED, fact=fact)
-    return Stored(
-        outcome=Storing.SUPERSEDED, fact=fact, replaced=_now(connection, contradicted[-1])
-    )
+    return Stored(outcome=Storing.SUPERSEDED, fact=fact, replaced=_now(connection, closed[-1]))
 
 
 def _said_again(
@@ -111,31 +119,18 @@ def _said_again(
     return Stored(outcome=Storing.SUPERSEDED, fact=fact, replaced=_now(connection, wrong[-1]))
 
 
-def _known(
+def _same(
     connection: sqlite3.Connection, new: NewFact, text: str, alike: Sequence[Alike]
-) -> StoredFact | None:
-    """The fact that says the same already, in the same or in other words."""
+) -> list[StoredFact]:
+    """The facts that say it already, in the same or in other words."""
     held = {fact.id: fact for fact in _held(connection, new, [one.fact_id for one in alike])}
     said = sentence(text)
-    for one in alike:
-        fact = held.get(one.fact_id)
-        if fact is not None and says_the_same(said, sentence(fact.text), one.likeness):
-            return fact
-    return None
-
-
-def _repeated(
-    connection: sqlite3.Connection, new: NewFact, said: Statement | None, names: Collection[str]
-) -> StoredFact | None:
-    stated = _stated(connection, new, said, names) if said else []
-    return next((fact for fact, known in stated if said and said.repeats(known)), None)
-
-
-def _contradicted(
-    connection: sqlite3.Connection, new: NewFact, said: Statement | None, names: Collection[str]
-) -> list[StoredFact]:
-    stated = _stated(connection, new, said, names) if said else []
-    return [fact for fact, known in stated if said and said.contradicts(known)]
+    return [
+        held[one.fact_id]
+        for one in alike
+        if one.fact_id in held
+        and says_the_same(said, sentence(held[one.fact_id].text), one.likeness)
+    ]
 
 
 def _stated(

@@ -82,7 +82,7 @@ class Indexes:
         facts = await self._database.read(partial(select, where=where))
         if not facts:
             return []
-        search = await asyncio.to_thread(self._built, facts)
+        search = await asyncio.to_thread(self._built, _items(facts, {}))
         ranked = await asyncio.to_thread(search.rank, query, k=k)
         return _hits(ranked, {fact.id: fact for fact in facts})
 
@@ -130,32 +130,33 @@ class Indexes:
         return index.search
 
     async def _catch_up(self, index: _Index, of: Whose) -> None:
-        new = await self._rows_after(of, index.upto)
-        if index.search is None and index.upto == 0:
-            index.search = await asyncio.to_thread(self._built, new)
-        elif index.search is not None and new:
-            await asyncio.to_thread(_taken_in, index.search, new)
-        if new:
-            index.upto = new[-1].id
-        if index.search is not None and index.search.is_outgrown:
-            everything = await self._rows_after(of, 0)
+        items = await self._items_after(of, index.upto)
+        if index.search is None:
+            index.search = await asyncio.to_thread(self._built, items)
+        elif items:
+            await asyncio.to_thread(_taken_in, index.search, items)
+        if items:
+            index.upto = int(items[-1].id)
+        if index.search.is_outgrown:
+            everything = await self._items_after(of, 0)
             index.search = await asyncio.to_thread(self._built, everything)
-            index.upto = max(index.upto, everything[-1].id if everything else 0)
+            index.upto = max([index.upto, *(int(item.id) for item in everything[-1:])])
 
-    async def _rows_after(self, of: Whose, upto: int) -> list[StoredFact]:
+    async def _items_after(self, of: Whose, upto: int) -> list[Item]:
         """In pages, so that others may read meanwhile. What is closed between two of them is
         found out when it is looked up."""
-        rows: list[StoredFact] = []
+        items: list[Item] = []
+        last_of: dict[tuple[str, str], str] = {}
         where = holding(seen_by(of))
         while True:
-            page = where.and_("id > ?", rows[-1].id if rows else upto)
-            more = await self._database.read(partial(select, where=page, limit=_PAGE))
-            rows += more
-            if len(more) < _PAGE:
-                return rows
+            page = where.and_("id > ?", int(items[-1].id) if items else upto)
+            facts = await self._database.read(partial(select, where=page, limit=_PAGE))
+            items += _items(facts, last_of)
+            if len(facts) < _PAGE:
+                return items
 
-    def _built(self, facts: Sequence[StoredFact]) -> Search:
-        return Search(_items(facts), embedding=self._embedding, weights=FOR_MEMORY)
+    def _built(self, items: Sequence[Item]) -> Search:
+        return Search(items, embedding=self._embedding, weights=FOR_MEMORY)
 
     def _drop_oldest(self, *, but: tuple[str, str]) -> None:
         while self.size > self._items_max and len(self._kept) > 1:
@@ -168,14 +169,13 @@ def _key(of: Whose) -> tuple[str, str]:
     return ("", of.scope) if of.scope else (of.person_id, "")
 
 
-def _taken_in(search: Search, facts: Sequence[StoredFact]) -> None:
-    search.add([item for item in _items(facts) if item.id not in search])
+def _taken_in(search: Search, items: Sequence[Item]) -> None:
+    search.add([item for item in items if item.id not in search])
 
 
-def _items(facts: Sequence[StoredFact]) -> list[Item]:
-    """Facts of one turn stand beside each other."""
+def _items(facts: Sequence[StoredFact], last_of: dict[tuple[str, str], str]) -> list[Item]:
+    """Facts of one turn stand beside each other; `last_of` is the last one of each."""
     items: list[Item] = []
-    last_of: dict[tuple[str, str], str] = {}
     for fact in facts:
         turn = (fact.whose.person_id, fact.run_id or f"alone {fact.id}")
         items.append(

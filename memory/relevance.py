@@ -9,7 +9,7 @@ import math
 
 from agent.remembering import StoredFact
 from agent.words import fold, words
-from memory.sentences import sentence
+from memory.sentences import Sentence, sentence
 from memory.stop_words import STOP_WORDS
 
 CLOSE_MIN = 0.35
@@ -18,7 +18,7 @@ FAINT_MIN = 0.12
 """Enough for a short fact about the person: `prefers metric units`, and `convert 5 miles`."""
 SHARED_MIN = 0.40
 """Stems that they share, by the geometric mean of how many each has."""
-SHORT_STEMS_MAX = 9
+SHORT_STEMS_MAX = 7
 _MATTERS = frozenset(["project", "decision"])
 """Categories of facts that are about a matter, and of no use to any other matter."""
 _NO_NAMES = STOP_WORDS | {"project", "projects", "team", "user"}
@@ -28,6 +28,7 @@ _TALK = """
 hi hello hey hiya yo good morning afternoon evening night thanks thank thx cheers ok okay yes no yep
 nope yeah sure great cool nice perfect fine well bye goodbye see later soon welcome sorry lol haha
 hmm oh wow right correct done go ahead continue stop wait maybe exactly
+lot lots much job one got it sounds problem course agreed understood noted appreciated everyone
 hallo moin servus danke bitte ja nein super tschüss guten tag morgen abend
 merci bonjour salut oui non gracias hola adios vale
 """
@@ -79,11 +80,16 @@ def fitting(message: str, fact: StoredFact, likeness: float | None) -> bool:
     asked, known = sentence(message), sentence(fact.text)
     if (likeness or 0.0) >= CLOSE_MIN or _shared(asked.stems, known.stems) >= SHARED_MIN:
         return True
-    if fact.category in _MATTERS or len(known.stems) > SHORT_STEMS_MAX:
+    if _is_of_a_matter(fact, known):
         return any(name in asked.every for name in known.names if name not in _NO_NAMES)
     if speaks_of_self(message) or not set(asked.stems).isdisjoint(known.stems):
         return True
     return (likeness or 0.0) >= FAINT_MIN
+
+
+def _is_of_a_matter(fact: StoredFact, known: Sentence) -> bool:
+    is_long = len(known.stems) > SHORT_STEMS_MAX
+    return is_long or fact.category in _MATTERS or "project" in known.every
 
 
 def _shared(asked: tuple[str, ...], known: tuple[str, ...]) -> float:

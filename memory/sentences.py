@@ -7,7 +7,7 @@ meant for English; of other languages it knows the words alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -48,9 +48,11 @@ _NUMBER_WORDS = {word: str(number) for number, word in enumerate(_COUNTED.split(
     "thousand": "1000",
 }
 _OPPOSITES = tuple(frozenset(pair.split("/")) for pair in _OPPOSED.split())
-_DIRECTIONS = frozenset(
-    ["over", "than", "to", "from", "before", "after", "instead", "rather", "by"]
-)
+_DIRECTED = "over than to from before after instead rather by with without for against of"
+_TURNS = "only with without for from before after over under and or but by"
+_DIRECTIONS = frozenset(_DIRECTED.split())
+_TURNING = frozenset(_TURNS.split())
+"""Small words that change what is said when they come or go."""
 _SAME = {
     word: words[0]
     for words in (
@@ -81,13 +83,15 @@ _CAPITAL = re.compile(r"(?<![\w'’])[^\W\d_a-z][\w'’-]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
-    """What stands in a sentence. `stems` are those of its content words, in their order."""
+    """What stands in a sentence. `stems` are those of its content words, in their order; `every`
+    are all its words; `turns` are small words with the stems on both sides of them."""
 
     whole: str
     stems: tuple[str, ...]
     numbers: frozenset[str]
     names: tuple[str, ...]
     every: frozenset[str]
+    turns: frozenset[tuple[str, str, str]]
 
     @property
     def negations(self) -> int:
@@ -107,6 +111,7 @@ def sentence(text: str) -> Sentence:
         numbers=frozenset(_numbers(folded, every)),
         names=tuple(_names(tidy)),
         every=frozenset(every),
+        turns=frozenset(_turns(every)),
     )
 
 
@@ -115,6 +120,7 @@ def differ(one: Sentence, other: Sentence) -> bool:
     return (
         one.numbers != other.numbers
         or one.negations != other.negations
+        or one.every & _TURNING != other.every & _TURNING
         or _names_differ(one, other)
         or _is_turned_round(one, other)
         or _are_opposed(one, other)
@@ -132,6 +138,11 @@ def says_the_same(one: Sentence, other: Sentence, likeness: float | None) -> boo
     if likeness is None:
         return together >= SHARED_MIN
     return likeness >= ALIKE_MIN or together == 1.0
+
+
+def says_more(one: Sentence, other: Sentence) -> bool:
+    """Whether the first one says all that the second one does, and more."""
+    return set(one.stems) > set(other.stems)
 
 
 def may_say_the_same(one: Sentence, other: Sentence, likeness: float | None) -> bool:
@@ -158,7 +169,7 @@ def stem(word: str) -> str:
         cut = word.removesuffix(ending)
         if cut == word or len(cut) < _STEM_MIN or (ending == "s" and cut.endswith(("s", "u", "i"))):
             continue
-        return _SAME.get(cut + instead, _settled(cut + instead))
+        return stem(cut) if ending == "s" else _SAME.get(cut + instead, _settled(cut + instead))
     return _settled(word)
 
 
@@ -173,6 +184,15 @@ def _stems(every: Iterable[str]) -> list[str]:
     idle = STOP_WORDS | _LIGHT | _NEGATIONS
     telling = (word for word in every if word not in idle)
     return [_NUMBER_WORDS.get(word) or stem(word) for word in telling]
+
+
+def _turns(every: Sequence[str]) -> Iterable[tuple[str, str, str]]:
+    """Words like `over` with the stems that stand nearest before and after each."""
+    for place, word in enumerate(every):
+        if word in _DIRECTIONS:
+            before, after = _stems(every[:place])[-1:], _stems(every[place + 1 :])[:1]
+            if before and after:
+                yield word, before[0], after[0]
 
 
 def _pairs(folded: str) -> list[str]:
@@ -197,8 +217,7 @@ def _names(tidy: str) -> Iterable[str]:
 def _names_differ(one: Sentence, other: Sentence) -> bool:
     """Whether one names something that does not stand in the other, in whatever case."""
     return any(
-        name not in there.every
-        and stem(name) not in there.stems
+        not {name, stem(name)} & {*there.names, *there.every, *there.stems}
         and name not in STOP_WORDS | _LIGHT
         for here, there in ((one, other), (other, one))
         for name in here.names
@@ -213,8 +232,7 @@ def _is_turned_round(one: Sentence, other: Sentence) -> bool:
     in_order = [[name for name in each.names if name in both] for each in (one, other)]
     if in_order[0] != in_order[1]:
         return True
-    has_direction = bool(one.every & other.every & _DIRECTIONS)
-    return has_direction and one.stems != other.stems
+    return any((word, after, before) in other.turns for word, before, after in one.turns)
 
 
 def _are_opposed(one: Sentence, other: Sentence) -> bool:

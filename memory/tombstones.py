@@ -86,7 +86,11 @@ def _mark(said: Sentence, hashed: Hash, names: frozenset[str]) -> _Mark:
     """The person's own name is no word of it: `Ada lives in Oslo`, `The user lives in Oslo`."""
     return _Mark(
         whole=hashed(f"whole {said.whole}"),
-        words=frozenset(hashed(f"word {stem}") for stem in said.stems if stem not in names),
+        words=frozenset(
+            hashed(f"word {stem}")
+            for stem in said.stems
+            if stem not in names and stem not in said.numbers
+        ),
         numbers=frozenset(hashed(f"number {number}") for number in said.numbers),
     )
 

@@ -1,0 +1,457 @@
+"""Facts are kept, corrected, found, forgotten and taken back, each person's apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from agent.messages import RunId
+from agent.remembering import Facts, FactSource, Storing, Whose
+from memory.database import Database
+from memory.embedding import Embedding
+from memory.facts import USES_KEPT_MS, SqliteFacts
+from tests.memory.facts_kit import (
+    ADA,
+    ADA_IN_GROUP,
+    BEN,
+    BEN_IN_GROUP,
+    EMBEDDING,
+    GROUP,
+    WORDS_ALONE,
+    fact,
+    facts_in,
+    texts,
+    told,
+)
+from tests.memory.kit import START, START_MS, StillClock, opened, rows
+
+
+@pytest.fixture
+def facts(database: Database) -> SqliteFacts:
+    return facts_in(database)
+
+
+@pytest.fixture(params=[EMBEDDING, WORDS_ALONE], ids=["meaning", "words alone"])
+def either(request: pytest.FixtureRequest, database: Database) -> SqliteFacts:
+    embedding = request.param
+    assert isinstance(embedding, Embedding)
+    return facts_in(database, embedding=embedding)
+
+
+async def test_the_port_is_implemented(facts: SqliteFacts) -> None:
+    port: Facts = facts
+
+    assert await port.list(ADA) == []
+
+
+async def test_all_that_is_said_of_a_fact_is_kept(facts: SqliteFacts) -> None:
+    new = replace(
+        fact("Ada plays the violin.", run_id="r1", speaker="Ada L."),
+        category="preference",
+        confidence=0.8,
+        message_id=7,
+        quote="I play the violin",
+        valid_from_ms=START_MS - 5,
+    )
+
+    stored = (await facts.store(new)).fact
+
+    assert stored is not None
+    assert stored == await facts.get(ADA, stored.id)
+    assert (stored.text, stored.category, stored.confidence) == (new.text, "preference", 0.8)
+    assert (stored.message_id, stored.quote, stored.run_id) == (7, "I play the violin", "r1")
+    assert (stored.valid_from_ms, stored.created_ms) == (START_MS - 5, START_MS)
+    assert stored.source is FactSource.MESSAGE
+    assert stored.speaker == "Ada L."
+
+
+async def test_facts_outlive_the_process(path: Path) -> None:
+    async with opened(path) as database:
+        await told(facts_in(database), "Ada plays the violin.")
+
+    async with opened(path) as database:
+        found = await facts_in(database).search(ADA, "violin", k=5)
+
+    assert [one.text for one in found] == ["Ada plays the violin."]
+
+
+async def test_the_newest_is_listed_first(facts: SqliteFacts) -> None:
+    await told(facts, "Ada plays the violin.", "Ada is allergic to nuts.")
+
+    assert [one.text for one in await facts.list(ADA)] == [
+        "Ada is allergic to nuts.",
+        "Ada plays the violin.",
+    ]
+
+
+async def test_a_question_finds_what_answers_it(either: SqliteFacts) -> None:
+    await told(either, "Ada plays the violin.", "Ada is allergic to nuts.", "Ada has a cat, Miso.")
+
+    assert [one.text for one in await either.search(ADA, "Which nuts?", k=1)] == [
+        "Ada is allergic to nuts."
+    ]
+    assert await either.search(ADA, "violin", k=0) == []
+
+
+async def test_what_was_stored_after_a_search_is_found_by_the_next(either: SqliteFacts) -> None:
+    await told(either, "Ada plays the violin.")
+    await either.search(ADA, "violin", k=5)
+
+    await told(either, "Ada is allergic to nuts.")
+
+    assert (await either.search(ADA, "nuts", k=5))[0].text == "Ada is allergic to nuts."
+
+
+# --- corrections ------------------------------------------------------------------------
+
+
+@pytest.mark.case("ME-11")
+@pytest.mark.parametrize("says_so", [True, False])
+async def test_who_moved_lives_in_one_city_and_after_forgetting_in_none(
+    either: SqliteFacts, says_so: bool
+) -> None:
+    (oslo,) = await told(either, "Ada lives in Oslo.")
+    await told(either, "Ada plays the violin.", "Ada is allergic to nuts.")
+
+    moved = await either.store(
+        fact("Ada moved to Bergen last week.", replaces=oslo if says_so else None)
+    )
+
+    assert moved.outcome is Storing.SUPERSEDED
+    assert moved.replaced is not None
+    assert (moved.replaced.id, moved.replaced.valid_to_ms) == (oslo, START_MS)
+    assert moved.fact is not None
+    assert moved.replaced.superseded_by == moved.fact.id
+    assert "Ada lives in Oslo." not in await texts(either)
+    found = await either.search(ADA, "which city do I live in?", k=9)
+    assert "Ada lives in Oslo." not in {one.text for one in found}
+    recalled = await either.recall(ADA, "which city do I live in?", k=5)
+    assert "Ada moved to Bergen last week." in {one.text for one in recalled}
+
+    assert await either.forget(ADA, [moved.fact.id]) == 1
+
+    for query in ("which city do I live in?", "Oslo", "Bergen", "what do you know about me?"):
+        left = [*await either.search(ADA, query, k=9), *await either.recall(ADA, query, k=9)]
+        assert not any("Oslo" in one.text or "Bergen" in one.text for one in left)
+    assert await either.get(ADA, oslo) is None
+
+
+async def test_what_was_replaced_can_be_looked_at(facts: SqliteFacts) -> None:
+    ids = await told(
+        facts, "Ada lives in Oslo.", "Ada moved to Bergen last week.", "Ada lives in Rome."
+    )
+
+    assert [one.id for one in await facts.past(ADA, ids[2])] == [ids[1], ids[0]]
+    assert [one.id for one in await facts.past(ADA, ids[1])] == [ids[0]]
+    assert await facts.past(BEN, ids[2]) == []
+
+
+async def test_it_can_be_asked_what_held_at_a_time(either: SqliteFacts, clock: StillClock) -> None:
+    await told(either, "Ada lives in Oslo.")
+    clock.move(3600)
+    await told(either, "Ada moved to Bergen last week.")
+
+    then = START + timedelta(minutes=30)
+
+    assert [one.text for one in await either.list(ADA, at=then)] == ["Ada lives in Oslo."]
+    assert [one.text for one in await either.search(ADA, "Oslo", k=5, at=then)] == [
+        "Ada lives in Oslo."
+    ]
+    assert await either.list(ADA, at=START - timedelta(days=1)) == []
+    assert await either.search(ADA, "Oslo", k=5, at=START - timedelta(days=1)) == []
+    assert [one.text for one in await either.list(ADA, at=clock.now())] == [
+        "Ada moved to Bergen last week."
+    ]
+
+
+async def test_a_correction_is_stored_however_alike_it_is(facts: SqliteFacts) -> None:
+    (wrong,) = await told(facts, "Ada lives in oslo.")
+
+    corrected = await facts.store(fact("Ada lives in Oslo.", replaces=wrong))
+
+    assert corrected.outcome is Storing.SUPERSEDED
+    assert await texts(facts) == {"Ada lives in Oslo."}
+
+
+async def test_a_correction_to_something_known_closes_the_wrong_one(facts: SqliteFacts) -> None:
+    tea, coffee = await told(facts, "Ada likes green tea.", "Ada drinks five coffees a day.")
+
+    corrected = await facts.store(fact("Ada likes green tea", replaces=coffee))
+
+    assert corrected.outcome is Storing.SUPERSEDED
+    assert corrected.fact is not None
+    assert corrected.fact.id == tea
+    assert corrected.replaced is not None
+    assert corrected.replaced.id == coffee
+    assert await texts(facts) == {"Ada likes green tea."}
+
+
+async def test_a_fact_of_somebody_else_cannot_be_replaced(facts: SqliteFacts) -> None:
+    (bens,) = await told(facts, "Ben plays chess.", of=BEN)
+
+    stored = await facts.store(fact("Ada plays chess on Sundays.", replaces=bens))
+
+    assert stored.outcome is Storing.STORED
+    assert await texts(facts, BEN) == {"Ben plays chess."}
+
+
+async def test_a_fact_that_is_said_again_is_refreshed(
+    either: SqliteFacts, clock: StillClock
+) -> None:
+    (known,) = await told(either, "Ada likes green tea.")
+    clock.move(60)
+
+    again = await either.store(replace(fact("ada  LIKES green tea"), confidence=0.4))
+
+    assert again.outcome is Storing.REFRESHED
+    assert again.fact is not None
+    assert (again.fact.id, again.fact.confidence) == (known, 1.0)
+    assert again.fact.last_used_ms == START_MS + 60_000
+
+
+@pytest.mark.case("ME-05")
+async def test_the_same_in_other_words_makes_no_second_row(either: SqliteFacts) -> None:
+    await told(either, "Ada does not eat meat.", "Ada's team meets on Mondays at 10.")
+
+    again = await told(either, "Ada doesn't eat meat", "Ada's team meets every Monday at 10.")
+
+    assert len(set(again)) == 2
+    assert len(await either.list(ADA)) == 2
+
+
+async def test_what_may_be_the_same_is_shown_to_whoever_decides(facts: SqliteFacts) -> None:
+    await told(facts, "Ada likes green tea.", "Ada lives in Oslo.", "The train leaves at noon.")
+
+    assert [one.text for one in await facts.near(ADA, "Ada likes black tea.")] == [
+        "Ada likes green tea."
+    ]
+    assert await facts.near(ADA, "Ada likes green tea.") == []
+    assert await facts.near(BEN, "Ada likes black tea.") == []
+
+
+# --- people and places ------------------------------------------------------------------
+
+
+async def test_in_a_group_all_read_and_each_writes_their_own(either: SqliteFacts) -> None:
+    (adas,) = await told(either, "Ada brings the cake.", of=ADA_IN_GROUP)
+    (bens,) = await told(either, "Ben brings the drinks.", of=BEN_IN_GROUP)
+
+    assert await texts(either, ADA_IN_GROUP) == {"Ada brings the cake.", "Ben brings the drinks."}
+    assert (await either.search(BEN_IN_GROUP, "cake", k=1))[0].id == adas
+    assert await either.get(ADA_IN_GROUP, bens) is not None
+    assert await either.forget(ADA_IN_GROUP, [bens]) == 0
+    assert await texts(either, BEN_IN_GROUP) == {"Ada brings the cake.", "Ben brings the drinks."}
+
+
+async def test_two_people_may_say_the_same_in_a_group(facts: SqliteFacts) -> None:
+    await told(facts, "The party is on Friday.", of=ADA_IN_GROUP)
+
+    again = await facts.store(fact("The party is on Friday.", BEN_IN_GROUP))
+
+    assert again.outcome is Storing.STORED
+
+
+async def test_nobody_else_and_no_other_place_sees_a_fact(either: SqliteFacts) -> None:
+    (private,) = await told(either, "Ada sees Dr K.")
+    (grouped,) = await told(either, "Ada brings the cake.", of=ADA_IN_GROUP)
+    other_group = Whose(person_id=ADA.person_id, scope="telegram:-200")
+
+    for of in (BEN, BEN_IN_GROUP, ADA_IN_GROUP, other_group):
+        assert await either.get(of, private) is None
+        assert "Ada sees Dr K." not in await texts(either, of)
+        assert "Ada sees Dr K." not in {
+            one.text for one in await either.search(of, "Ada sees Dr K.", k=9)
+        }
+    for of in (ADA, BEN, other_group):
+        assert await either.get(of, grouped) is None
+        assert grouped not in {one.id for one in await either.search(of, "cake", k=9)}
+        assert "Ada brings the cake." not in await texts(either, of)
+    assert await either.forget(ADA, [grouped]) == 0
+    assert await either.forget(BEN, [private]) == 0
+
+
+async def test_a_contradiction_in_a_group_leaves_what_is_private(facts: SqliteFacts) -> None:
+    await told(facts, "Ada lives in Oslo.")
+
+    said = await facts.store(fact("Ada lives in Bergen.", ADA_IN_GROUP))
+
+    assert said.outcome is Storing.STORED
+    assert await texts(facts) == {"Ada lives in Oslo."}
+
+
+# --- forgetting and taking back ---------------------------------------------------------
+
+
+async def test_forgetting_leaves_no_word_in_the_file(path: Path) -> None:
+    async with opened(path) as database:
+        facts = facts_in(database)
+        ids = await told(facts, "Ada keeps zebrafinches.", "Ada plays the violin.")
+        assert await facts.forget(ADA, [ids[0], 999]) == 1
+
+        assert await texts(facts) == {"Ada plays the violin."}
+        await facts.search(ADA, "birds", k=5)
+        await database.write(lambda c: c.execute("select 1"))
+    raw = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+
+    assert b"zebrafinch" not in raw
+    assert b"violin" in raw
+    assert rows(path, "select count(*) from tombstones") == [(1,)]
+
+
+async def test_what_was_forgotten_is_not_learnt_again_unless_asked(either: SqliteFacts) -> None:
+    ids = await told(either, "Ada takes pills for her heart every morning.")
+    await either.forget(ADA, ids)
+
+    again = await either.store(fact("Ada takes heart pills every morning."))
+
+    assert again.outcome is Storing.REFUSED
+    assert "forget" in again.why
+    assert await either.list(ADA) == []
+
+    asked = await either.store(fact("Ada takes heart pills every morning.", asked=True))
+
+    assert asked.outcome is Storing.STORED
+    assert (await either.store(fact("Ada takes heart pills every morning."))).outcome is (
+        Storing.REFRESHED
+    )
+
+
+async def test_taking_a_turn_back_undoes_what_it_stored(either: SqliteFacts) -> None:
+    (oslo,) = await told(either, "Ada lives in Oslo.")
+    await either.store(fact("Ada moved to Bergen last week.", run_id="r1"))
+    await either.store(fact("Ada plays the violin.", run_id="r1"))
+    await either.store(fact("Ada is allergic to nuts.", run_id="r2"))
+    await either.search(ADA, "violin", k=5)
+
+    gone, back = await either.undo(ADA, RunId("r1"))
+
+    assert {one.text for one in gone} == {"Ada moved to Bergen last week.", "Ada plays the violin."}
+    assert [one.id for one in back] == [oslo]
+    assert back[0].valid_to_ms is None
+    assert back[0].superseded_by is None
+    assert await texts(either) == {"Ada lives in Oslo.", "Ada is allergic to nuts."}
+    assert (await either.search(ADA, "Oslo", k=1))[0].id == oslo
+    assert all("violin" not in one.text for one in await either.search(ADA, "violin", k=9))
+    assert await either.undo(ADA, RunId("r1")) == ([], [])
+
+
+async def test_what_a_later_turn_corrected_stays_corrected(facts: SqliteFacts) -> None:
+    (oslo,) = await told(facts, "Ada lives in Oslo.")
+    await facts.store(fact("Ada moved to Bergen last week.", run_id="r1"))
+    rome = (await facts.store(fact("Ada lives in Rome.", run_id="r2"))).fact
+    assert rome is not None
+
+    _, back = await facts.undo(ADA, RunId("r1"))
+
+    assert back == []
+    assert [one.id for one in await facts.past(ADA, rome.id)] == [oslo]
+    assert await texts(facts) == {"Ada lives in Rome."}
+
+
+async def test_two_corrections_of_one_turn_are_taken_back_together(facts: SqliteFacts) -> None:
+    (oslo,) = await told(facts, "Ada lives in Oslo.")
+    await facts.store(fact("Ada lives in Bergen.", run_id="r1"))
+    await facts.store(fact("Ada lives in Rome.", run_id="r1"))
+
+    gone, back = await facts.undo(ADA, RunId("r1"))
+
+    assert len(gone) == 2
+    assert [one.id for one in back] == [oslo]
+
+
+async def test_a_turn_of_somebody_else_is_not_taken_back(facts: SqliteFacts) -> None:
+    await facts.store(fact("Ada plays the violin.", run_id="r1"))
+
+    assert await facts.undo(BEN, RunId("r1")) == ([], [])
+    assert await facts.undo(ADA_IN_GROUP, RunId("r1")) == ([], [])
+    assert await facts.undo(ADA, RunId("")) == ([], [])
+    assert await texts(facts) == {"Ada plays the violin."}
+
+
+# --- what is of use ---------------------------------------------------------------------
+
+
+async def test_what_is_remembered_of_somebody_is_what_tells_most(either: SqliteFacts) -> None:
+    await either.store(fact("The archive moves to SQLite.", category="decision"))
+    await either.store(fact("Ada is a nurse.", category="background"))
+    await either.store(fact("Project Atlas has a weekly review.", category="project"))
+
+    for asked in ("What do you remember about me?", "who am I", "tell me what you know about me"):
+        assert (await either.search(ADA, asked, k=3))[0].text == "Ada is a nurse."
+        assert len(await either.recall(ADA, asked, k=5)) == 3
+
+
+@pytest.mark.parametrize("message", ["hi there!", "Thanks, good night", "ok", "👍", "", "?!"])
+async def test_a_greeting_recalls_nothing(either: SqliteFacts, message: str) -> None:
+    await told(either, "Ada likes good mornings.", "Ada says hello to everybody.")
+
+    assert await either.recall(ADA, message, k=5) == []
+
+
+ATLAS = (
+    "Project Atlas keeps its model registry in Frankfurt, and its tests run every night at two.",
+    "For Project Atlas the tool atlas-deploy builds images, runs smoke tests and tags the release.",
+    "Project Atlas uses the tool atlas-lint before each merge request is opened by the team.",
+    "In Project Atlas, access to the staging cluster is granted by the platform team on request.",
+    "Project Atlas stores its data model in a schema file that is checked in with the code.",
+    "The dashboards of Project Atlas are made with Grafana and show latency, errors and traffic.",
+    "Project Atlas has a weekly review on Thursdays where all open tickets are sorted by weight.",
+    "The Project Atlas command atlas-test accepts a filter, a seed and a number of workers.",
+    "Project Atlas plans to move its queue from RabbitMQ to NATS in spring, after the freeze.",
+)
+
+
+@pytest.mark.case("ME-09")
+async def test_facts_on_another_matter_stay_out_of_a_prompt(either: SqliteFacts) -> None:
+    await told(either, *ATLAS)
+
+    assert await either.recall(ADA, "test model access", k=5) == []
+    assert len(await either.recall(ADA, "How do I deploy Atlas?", k=5)) == 5
+
+
+async def test_an_allergy_comes_up_with_the_cake(either: SqliteFacts) -> None:
+    await told(either, *ATLAS, "Ada is allergic to nuts.")
+
+    recalled = await either.recall(ADA, "Should I bring a cake with nuts on Saturday?", k=5)
+
+    assert [one.text for one in recalled] == ["Ada is allergic to nuts."]
+
+
+async def test_uses_are_counted_without_a_commit_for_each_message(
+    facts: SqliteFacts, clock: StillClock
+) -> None:
+    (violin,) = await told(facts, "Ada plays the violin.")
+
+    for _ in range(3):
+        await facts.recall(ADA, "When do I play the violin?", k=5)
+    before = await facts.get(ADA, violin)
+    clock.move(USES_KEPT_MS / 1000)
+    await facts.recall(ADA, "When do I play the violin?", k=5)
+    after = await facts.get(ADA, violin)
+
+    assert before is not None
+    assert after is not None
+    assert (before.uses, after.uses) == (0, 4)
+    assert after.last_used_ms == START_MS + USES_KEPT_MS
+
+
+async def test_ids_that_no_row_can_have_are_passed_over(facts: SqliteFacts) -> None:
+    assert await facts.get(ADA, 2**80) is None
+    assert await facts.get(ADA, -1) is None
+    assert await facts.forget(ADA, [2**80, -1]) == 0
+    assert (await facts.store(fact("Ada plays.", replaces=2**80))).outcome is Storing.STORED
+
+
+async def test_a_time_that_no_calendar_knows_is_now(facts: SqliteFacts) -> None:
+    stored = await facts.store(replace(fact("Ada plays the violin."), valid_from_ms=2**62))
+
+    assert stored.fact is not None
+    assert stored.fact.valid_from_ms == START_MS
+    assert len(await facts.search(ADA, "violin", k=1)) == 1
+
+
+def test_the_group_is_named_like_a_chat() -> None:
+    assert ADA_IN_GROUP.scope == GROUP

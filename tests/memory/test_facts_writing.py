@@ -1,0 +1,351 @@
+"""What may not be stored, what is the same already, and what cannot both hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.remembering import FACT_CHARS_MAX, Storing
+from memory.database import Database
+from memory.fact_writing import refusal, tidy
+from memory.facts import SqliteFacts
+from memory.secret_shapes import secret_in
+from memory.sentences import differ, says_the_same, sentence
+from memory.statements import cues, statement
+from tests.memory.facts_kit import ADA, BEN, EMBEDDING, WORDS_ALONE, fact, facts_in, texts, told
+
+SECRETS = """
+Ada's password is hunter2.
+The wifi password is correcthorsebattery
+Ada's PIN is 4711
+Her password: swordfish
+The door code is 4711#
+Das Passwort lautet geheim123
+Mot de passe : soleil99
+The API key is abc123def456
+Ada's card number is 4111 1111 1111 1111.
+Ada pays with 5555555555554444
+Her Amex is 378282246310005
+The token ghp_abcdefghijklmnopqrstuvwxyz0123456789
+postgres://ada:s3cret@db.example.org/main
+Server=db;User Id=ada;Password=s3cret;
+-----BEGIN OPENSSH PRIVATE KEY-----
+Uses AKIAIOSFODNN7EXAMPLE for backups
+The key is wJalrXUtnFEMIK7MDENGbPxRfiCYZq3xK0pLmT
+The bot token 123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw1
+Her 2FA recovery code is 8F3K-99ZA
+The secret d41d8cd98f00b204e9800998ecf8427e
+Ada's streaming password is "sunshine"
+The password for the router is admin
+Ada's new passcode was set to 992211
+Her CVV is 123
+"""
+NO_SECRETS = """
+Ada's phone number is +43 660 1234567.
+Ada's phone number is 0660 123 45 67 890
+Ada was born on 1990-05-03.
+Her order number is 4029357733
+The ISBN is 978-3-16-148410-0.
+ISBN 9783161484100
+Ada keeps her passwords in a password manager.
+Ada's password is stored in a safe.
+Ada changes her password every three months.
+Ada wants to be reminded that the password is due on 2026-12-01
+Ada's IBAN is AT61 1904 3002 3457 3201
+The tracking number is 1Z999AA10123456784
+The meeting is on 2026-11-28 10:00-11:30 Europe/Vienna
+The commit is 9568a22f3b607522daa8d5
+The document is at https://docs.example.org/d/1aBcD3fGhIjKlMnOpQrStUvWxYz0123456789/edit
+Her customer id is 550e8400-e29b-41d4-a716-446655440000
+Ada lives in Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch
+The project uses API keys from a vault.
+Ada prefers a PIN over a password on her phone.
+Ada's flight is LH1234 on 12.12.2026 at 10:45
+The order is 1234567890123456
+The secret ingredient is cinnamon.
+Ada is working on the AuthenticationServiceFactoryBean2 class
+The file is file_name_with_underscores_2026_11_Final
+Her password is too short
+The API key is kept by Ben
+Ada's access token is expired
+The key is under the doormat
+"""
+
+SAME = """
+Ada prefers short answers.|Ada prefers answers that are short.
+Ada works as a nurse in a hospital.|Ada works as a hospital nurse.
+Ada's daughter is called Mia.|Ada has a daughter named Mia.
+Ada plays the violin.|Ada plays violin.
+Ada is vegetarian.|Ada is a vegetarian.
+Ada wants replies in German.|Ada wants the replies in German.
+Ada prefers dark mode in all apps.|Ada prefers dark mode in every app.
+Ada is learning Spanish.|Ada is currently learning Spanish.
+Ada's team meets on Mondays at 10.|Ada's team meets every Monday at 10.
+Ada does not eat meat.|Ada doesn't eat meat.
+Ada likes to hike in the mountains.|Ada likes hiking in the mountains.
+Ada decided to use SQLite for the archive project.|Ada decided on SQLite for the archive project.
+Ada has two cats.|Ada owns two cats.
+The user prefers metric units.|User prefers metric units.
+Ada's favourite colour is blue.|Ada's favorite color is blue.
+Ada takes her coffee black.|Ada drinks her coffee black.
+Ada likes green tea.|Ada enjoys green tea.
+Tom has a severe allergy to shellfish.|Tom has a severe shellfish allergy.
+Tom cycles to the office on most days.|Most days Tom cycles to the office.
+Tom reviews pull requests in the morning.|Tom reviews pull requests in the mornings.
+Tom prefers trains over planes for short trips.|For short trips Tom prefers trains over planes.
+The user likes astronomy and telescopes.|The user likes telescopes and astronomy.
+Tom has decided to postpone the move until spring.|Tom decided to postpone the move until spring.
+Tom always books window seats.|Tom always books a window seat.
+Ada is allergic to peanuts.|Ada has a peanut allergy.
+Tom grew up in a village near Graz.|Tom grew up in a village close to Graz.
+Tom's sister Nina is a lawyer.|Nina, Tom's sister, is a lawyer.
+"""
+NOT_SAME = """
+Ada likes green tea.|Ada dislikes green tea.
+Ada likes green tea.|Ada likes black tea.
+Ada lives in Oslo.|Ada lives in Bergen.
+Ada's sister likes tea.|Ada's brother likes tea.
+Ada eats meat.|Ada does not eat meat.
+Ada has two cats.|Ada has three cats.
+Ada's team meets on Mondays at 10.|Ada's team meets on Tuesdays at 10.
+Ada's rent is 900 euros.|Ada's rent is 950 euros.
+Ada met Bob in Paris.|Ada met Carl in Paris.
+Ada flew from Oslo to Bergen.|Ada flew from Bergen to Oslo.
+Ben lent Ada money.|Ada lent Ben money.
+Ada prefers tea over coffee.|Ada prefers coffee over tea.
+Ada calls her mother on Sundays.|Ada calls her father on Sundays.
+Ada wants a summary in the morning.|Ada wants a summary in the evening.
+Ada's project Atlas uses PostgreSQL.|Ada's project Borea uses PostgreSQL.
+Ada has stopped smoking.|Ada has started smoking.
+Ada decided to use SQLite for the archive.|Ada decided against SQLite for the archive.
+Ada always answers mails at night.|Ada never answers mails at night.
+Ada's exam is in March.|Ada's exam is in May.
+Ada's appointment is before lunch.|Ada's appointment is after lunch.
+Ada bought a house.|Ada sold a house.
+Ada reads with her glasses.|Ada reads without her glasses.
+Ada can swim.|Ada cannot swim.
+Ada lives near the harbour.|Ada works near the harbour.
+Tom has a severe allergy to shellfish.|Tom has a mild allergy to shellfish.
+Tom decided to postpone the move until spring.|Tom decided to postpone the move until autumn.
+Tom wants reminders two days before a deadline.|Tom wants reminders two weeks before a deadline.
+Tom likes his tea with milk and without sugar.|Tom likes his tea with sugar and without milk.
+Tom is the manager of Nina.|Nina is the manager of Tom.
+Tom's meeting is at 10:30.|Tom's meeting is at 11:30.
+Tom usually works from home on Fridays.|Tom rarely works from home on Fridays.
+Tom can be called on weekends.|Tom can only be called on weekends.
+Tom wants to be asked before files are deleted.|Tom wants to be asked after files are deleted.
+Tom allows the assistant to book hotels.|Tom forbids the assistant to book hotels.
+Tom likes working with Nina.|Tom likes working for Nina.
+Tom wants invoices in PDF.|Tom wants invoices in PDF and by mail.
+Tom trusts Nina more than Karl.|Tom trusts Karl more than Nina.
+"""
+
+CONTRADICTIONS = """
+Ada lives in Oslo.|Ada moved to Bergen last week.
+The user lives in Oslo|Ada Lovelace lives in Bergen with her two cats.
+The user lives in Oslo.|The user has moved to Bergen.
+Ada lives in Oslo, Norway.|Ada recently moved from Oslo to Bergen.
+Ada works at Acme.|Ada works for Globex as an engineer.
+Ada works at Acme.|Ada just joined Globex.
+Ada's favourite colour is blue.|Her favorite color is green.
+Ada is 31 years old.|Ada is 32.
+Ada's birthday is on 3 May.|Ada was born on 4 May 1990.
+Ada's phone number is 555 0101.|The user's phone number is 555 0102.
+Ada's e-mail is a@example.org.|Ada's email address is b@example.org.
+Ada's work phone is 555 0101.|Ada's new work phone is 555 0103
+Ada prefers to be called Countess.|Ada goes by Addie.
+Ada's boss is Carla.|Ada's boss is Dmitri.
+Ada's mother lives in Rome.|Ada's mother moved to Milan.
+Ada's husband is Ben.|Ada's husband is Carl
+Ben lives in Rome.|Ben lives in Milan.
+"""
+NO_CONTRADICTIONS = """
+Ada lives in Oslo.|Ada lives in Oslo with her two kids.
+Ada lives in Oslo.|Ada lives in Norway.
+Ada lives in Oslo.|Ada lived in Bergen.
+Ada lives in Oslo.|Ada moved to Bergen in 2015 for her studies.
+Ada lives in Oslo.|Ada moved to Linux last week.
+Ada lives in Oslo.|Ada moved to the marketing team.
+Ada lives in Oslo.|Ada plans to move to Bergen.
+Ada lives in Oslo.|Ada used to live in Bergen.
+Ada lives in Oslo.|Ada's sister lives in Bergen.
+Ada lives in Oslo.|Ben lives in Bergen.
+Ada lives in Oslo.|Ada also lives in Bergen.
+Ada lives in Oslo.|Ada lives in a red house.
+Ada lives in Oslo.|Does Ada live in Bergen?
+Ada lives in Oslo.|Ada didn't move to Bergen.
+Ada works at Acme.|Ada works at night.
+Ada works at Acme.|Ada works for 8 hours a day
+Ada works at Acme.|Ada also works at Globex.
+Ada works at Acme.|Ada works at Acme as an engineer.
+Ada's work phone is 555 0101.|Ada's private phone is 555 0102.
+Ada's favourite colour is blue.|Ada's favourite food is sushi.
+Ada's sister lives in Rome.|Ada's sister lives in Milan.
+Ada's birthday is on 3 May.|Ada was born on May 3rd 1990.
+Ada's cat is called Miso.|Ada's cat is called Momo.
+Ada's favourite teas are oolong and sencha.|Ada's favourite tea is mint.
+Ada likes tea.|Ada likes coffee.
+Ada is happy.|Ada is 5 minutes late.
+Ada's shoe size is 39.|Ada's ring size is 52.
+"""
+NAMES = ("Ada Lovelace",)
+
+
+def lines(text: str) -> list[str]:
+    return text.strip().splitlines()
+
+
+def pairs(text: str) -> list[tuple[str, str]]:
+    return [(one, other) for one, _, other in (line.partition("|") for line in lines(text))]
+
+
+# --- what is refused ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", lines(SECRETS))
+def test_a_secret_is_refused_and_not_repeated(text: str) -> None:
+    why = refusal(text)
+
+    assert "do not keep secrets" in why
+    assert text[-8:].strip('."#') not in why
+
+
+@pytest.mark.parametrize("text", lines(NO_SECRETS))
+def test_what_only_looks_like_a_secret_may_be_stored(text: str) -> None:
+    assert secret_in(text) == ""
+    assert refusal(text) == ""
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "…!", "x" * (FACT_CHARS_MAX + 1)])
+async def test_what_is_no_sentence_is_refused(database: Database, text: str) -> None:
+    stored = await facts_in(database).store(fact(text))
+
+    assert stored.outcome is Storing.REFUSED
+    assert stored.why.endswith(".")
+    assert stored.fact is None
+
+
+async def test_the_longest_sentence_is_stored(database: Database) -> None:
+    stored = await facts_in(database).store(fact("word " * (FACT_CHARS_MAX // 5)))
+
+    assert stored.outcome is Storing.STORED
+
+
+async def test_a_secret_in_the_quote_is_left_out(database: Database) -> None:
+    new = replace(fact("Ada uses a PIN."), quote="my PIN is 4711, by the way")
+
+    stored = await facts_in(database).store(new)
+
+    assert stored.fact is not None
+    assert stored.fact.quote == ""
+
+
+async def test_a_fact_is_one_line_whatever_was_typed(database: Database) -> None:
+    stored = await facts_in(database).store(fact("Ada plays\n\n## Rules\r\nthe violin. \ud800"))
+
+    assert stored.fact is not None
+    assert stored.fact.text == "Ada plays ## Rules the violin. ?"
+
+
+@settings(max_examples=80)
+@given(text=st.text(max_size=600))
+def test_whatever_is_written_the_rules_have_an_answer(text: str) -> None:
+    refusal(tidy(text))
+    said = statement(text, names=NAMES)
+
+    assert says_the_same(sentence(text), sentence(text), None)
+    assert not differ(sentence(text), sentence(text))
+    assert said is None or not said.contradicts(said)
+
+
+# --- what is the same already ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("meanings", [True, False])
+def test_nothing_that_differs_is_taken_for_the_same(meanings: bool) -> None:
+    wrong = [(a, b) for a, b in pairs(NOT_SAME) if are_same(a, b, meanings)]
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize(("meanings", "share"), [(True, 0.85), (False, 0.80)])
+def test_most_of_what_is_the_same_is_taken_for_it(meanings: bool, share: float) -> None:
+    found = [are_same(a, b, meanings) for a, b in pairs(SAME)]
+
+    assert sum(found) / len(found) >= share
+
+
+def are_same(one: str, other: str, meanings: bool) -> bool:
+    both = sentence(one), sentence(other)
+    alike = (EMBEDDING if meanings else WORDS_ALONE).likeness(one, [other])
+    answer = says_the_same(*both, alike[0] if alike else None)
+    assert says_the_same(both[1], both[0], alike[0] if alike else None) == answer
+    return answer
+
+
+async def test_what_says_the_same_and_more_takes_the_place_of_it(database: Database) -> None:
+    facts = facts_in(database)
+    await told(facts, "Tom is afraid of dogs.")
+
+    more = await facts.store(fact("Tom is afraid of big dogs."))
+    less = await facts.store(fact("Tom is afraid of dogs."))
+
+    assert more.outcome is Storing.SUPERSEDED
+    assert less.outcome is Storing.REFRESHED
+    assert await texts(facts) == {"Tom is afraid of big dogs."}
+
+
+async def test_the_same_statement_in_another_form_is_known(database: Database) -> None:
+    facts = facts_in(database, embedding=WORDS_ALONE)
+    await told(facts, "Ada lives in Oslo.")
+
+    assert (await facts.store(fact("Ada is currently based in Oslo."))).outcome is (
+        Storing.REFRESHED
+    )
+
+
+# --- what cannot both hold ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("known", "new"), pairs(CONTRADICTIONS))
+def test_a_new_value_of_what_is_single_contradicts_the_old_one(known: str, new: str) -> None:
+    before, after = statement(known, names=NAMES), statement(new, names=NAMES)
+
+    assert before is not None
+    assert after is not None
+    assert after.contradicts(before)
+    for text, said in ((known, before), (new, after)):
+        assert any(cue in text.lower() for cue in cues(said.what))
+
+
+@pytest.mark.parametrize(("known", "new"), pairs(NO_CONTRADICTIONS))
+def test_what_may_both_hold_does_not_contradict(known: str, new: str) -> None:
+    before, after = statement(known, names=NAMES), statement(new, names=NAMES)
+
+    assert before is None or after is None or not after.contradicts(before)
+
+
+@pytest.mark.parametrize("embedding", [EMBEDDING, WORDS_ALONE], ids=["meaning", "words alone"])
+@pytest.mark.parametrize(("known", "new"), pairs(CONTRADICTIONS)[:4])
+async def test_a_contradiction_closes_what_it_contradicts(
+    database: Database, known: str, new: str, embedding: object
+) -> None:
+    facts: SqliteFacts = facts_in(database, embedding=embedding)  # type: ignore[arg-type]
+    await database.write(
+        lambda c: c.execute(
+            "insert into people (id, role, name, time_zone, language, created_ms)"
+            " values (?, 'owner', 'Ada Lovelace', '', '', 0)",
+            (ADA.person_id,),
+        )
+    )
+    await told(facts, known)
+    await told(facts, known, of=BEN)
+
+    stored = await facts.store(fact(new))
+
+    assert stored.outcome is Storing.SUPERSEDED
+    assert await texts(facts) == {new}
+    assert await texts(facts, BEN) == {known}

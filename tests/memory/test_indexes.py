@@ -1,0 +1,272 @@
+"""Indexes follow the table, never outrank it, and take no more room than they may."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.messages import PersonId, RunId
+from agent.remembering import Whose
+from memory.database import Database
+from memory.embedding import Embedding, Table
+from memory.fact_rows import holding, owned_by, seen_by
+from memory.facts import SqliteFacts
+from memory.indexes import Indexes
+from memory.search import Search
+from tests.memory.facts_kit import (
+    ADA,
+    ADA_IN_GROUP,
+    BEN,
+    BEN_IN_GROUP,
+    EMBEDDING,
+    WORDS_ALONE,
+    fact,
+    told,
+)
+from tests.memory.kit import opened
+from tests.thorough import rounds
+
+
+@pytest.fixture
+def indexes(database: Database) -> Indexes:
+    return Indexes(database, embedding=EMBEDDING)
+
+
+@pytest.fixture
+def facts(database: Database, indexes: Indexes) -> SqliteFacts:
+    return SqliteFacts(database, indexes)
+
+
+async def found(indexes: Indexes, query: str, of: Whose = ADA, k: int = 5) -> list[str]:
+    return [hit.fact.text for hit in await indexes.search(of, query, k=k)]
+
+
+async def test_a_row_that_others_closed_is_never_served(
+    database: Database, facts: SqliteFacts, indexes: Indexes
+) -> None:
+    await told(facts, "Ada plays the violin.", "Ada plays chess.")
+    await found(indexes, "plays")
+
+    await database.write(lambda c: c.execute("update facts set valid_to_ms = 1 where id = 1"))
+
+    assert await found(indexes, "violin") == ["Ada plays chess."]
+    assert indexes.size == 1
+
+
+async def test_a_row_that_others_erased_or_gave_away_is_never_served(
+    database: Database, facts: SqliteFacts, indexes: Indexes
+) -> None:
+    await told(facts, "Ada plays the violin.", "Ada plays chess.", "Ada plays tennis.")
+    await found(indexes, "plays")
+
+    await database.write(lambda c: c.execute("delete from facts where id = 1"))
+    await database.write(
+        lambda c: c.execute("update facts set person_id = ? where id = 2", (BEN.person_id,))
+    )
+
+    assert await found(indexes, "violin chess") == ["Ada plays tennis."]
+
+
+async def test_enough_is_found_though_most_of_the_index_is_gone(
+    database: Database, facts: SqliteFacts, indexes: Indexes
+) -> None:
+    words = ["violin", "chess", "tennis", "golf", "cards", "darts", "squash", "polo"]
+    await told(facts, *(f"Ada plays {word} {n}." for n in range(5) for word in words))
+    await found(indexes, "plays")
+
+    await database.write(lambda c: c.execute("delete from facts where id <= 38"))
+
+    assert len(await found(indexes, "Ada plays violin 0.", k=2)) == 2
+
+
+async def test_rows_that_others_added_are_found(
+    database: Database, facts: SqliteFacts, indexes: Indexes
+) -> None:
+    await told(facts, "Ada plays the violin.")
+    await found(indexes, "violin")
+
+    other = SqliteFacts(database, Indexes(database, embedding=WORDS_ALONE))
+    await told(other, "Ada is allergic to nuts.")
+
+    assert (await found(indexes, "nuts"))[0] == "Ada is allergic to nuts."
+
+
+async def test_without_facts_nothing_is_loaded(database: Database) -> None:
+    def never() -> Table:
+        raise AssertionError("this must not be loaded")
+
+    indexes = Indexes(database, embedding=Embedding(load=never))
+    facts = SqliteFacts(database, indexes)
+
+    assert await indexes.search(ADA, "anything", k=5) == []
+    assert await facts.recall(ADA, "What do I play?", k=5) == []
+    assert (await facts.store(fact("Ada plays the violin."))).fact is not None
+
+
+async def test_who_has_no_facts_costs_one_query(database: Database) -> None:
+    counting = CountingDatabase(database)
+    facts = SqliteFacts(
+        counting,  # type: ignore[arg-type]
+        Indexes(counting, embedding=EMBEDDING),  # type: ignore[arg-type]
+    )
+    await told(facts, "Ben plays the violin.", of=BEN)
+    counting.reads = 0
+
+    assert await facts.recall(ADA, "When do I play the violin?", k=5) == []
+    assert counting.reads == 1
+
+
+class CountingDatabase:
+    """Counts what is read of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.reads = 0
+        self.write = database.write
+        self.now_ms = database.now_ms
+
+    async def read(self, work: object) -> object:
+        self.reads += 1
+        return await self._database.read(work)  # type: ignore[arg-type]
+
+
+async def test_an_embedding_that_is_broken_leaves_words(database: Database) -> None:
+    def broken() -> Table:
+        raise OSError("the weights are damaged")
+
+    indexes = Indexes(database, embedding=Embedding(load=broken))
+    await told(SqliteFacts(database, indexes), "Ada plays the violin.", "Ada has a cat.")
+
+    assert await found(indexes, "violin") == ["Ada plays the violin."]
+    assert await indexes.likeness("one", ["two"]) is None
+
+
+async def test_the_least_recently_used_goes_first(database: Database) -> None:
+    indexes = Indexes(database, embedding=WORDS_ALONE, items_max=5)
+    facts = SqliteFacts(database, indexes)
+    people = [Whose(person_id=PersonId(f"p{number}")) for number in range(3)]
+    for of in people:
+        await told(facts, "Plays the violin.", "Has a cat named Miso.", of=of)
+
+    for of in people:
+        await found(indexes, "violin", of)
+
+    assert indexes.size == 4
+    assert indexes.is_empty(people[0])
+    assert not indexes.is_empty(people[2])
+    assert await found(indexes, "violin", people[0]) == ["Plays the violin."]
+
+
+async def test_one_person_with_more_than_fits_is_still_served(database: Database) -> None:
+    indexes = Indexes(database, embedding=WORDS_ALONE, items_max=1)
+    await told(SqliteFacts(database, indexes), "Ada plays the violin.", "Ada has a cat.")
+
+    assert await found(indexes, "violin") == ["Ada plays the violin."]
+
+
+async def test_a_group_shares_one_index(facts: SqliteFacts, indexes: Indexes) -> None:
+    await told(facts, "Ada brings the cake.", of=ADA_IN_GROUP)
+    await told(facts, "Ben brings the drinks.", of=BEN_IN_GROUP)
+
+    assert await found(indexes, "cake", ADA_IN_GROUP) == await found(indexes, "cake", BEN_IN_GROUP)
+    assert indexes.size == 2
+    own = await indexes.search_own(BEN_IN_GROUP, "cake", k=5)
+    assert [hit.fact.text for hit in own] == ["Ben brings the drinks."]
+
+
+async def test_many_may_search_while_an_index_is_built(
+    facts: SqliteFacts, indexes: Indexes
+) -> None:
+    await told(facts, *(f"Ada plays game number {number}." for number in range(40)))
+    indexes.drop(ADA)
+
+    answers = await asyncio.gather(*(found(indexes, "game number 7") for _ in range(8)))
+
+    assert {tuple(answer) for answer in answers} == {tuple(answers[0])}
+    assert answers[0][0] == "Ada plays game number 7."
+
+
+async def test_what_grows_is_built_anew_from_time_to_time(
+    database: Database, facts: SqliteFacts, indexes: Indexes
+) -> None:
+    await told(facts, *(f"Ada plays game number {number}." for number in range(30)))
+    await found(indexes, "game")
+    await told(facts, *(f"Ada plays game number {number}." for number in range(30, 60)))
+
+    assert (await found(indexes, "game number 45"))[0] == "Ada plays game number 45."
+    assert indexes.size == 60
+
+
+@pytest.mark.parametrize(("of", "index"), [(ADA, "facts_person"), (ADA_IN_GROUP, "facts_scope")])
+async def test_no_search_reads_the_whole_table(database: Database, of: Whose, index: str) -> None:
+    where = holding(seen_by(of)).and_("id > ?", 5)
+
+    plan = await database.read(
+        lambda c: c.execute(
+            f"explain query plan select id from facts where {where.sql} order by id limit 9",
+            where.values,
+        ).fetchall()
+    )
+
+    assert [index in str(row[-1]) and "SEARCH" in str(row[-1]) for row in plan] == [True]
+    assert owned_by(of).values == (of.person_id, of.scope)
+
+
+def test_the_modules_about_facts_load_no_heavy_library() -> None:
+    program = (
+        "import sys, memory.facts, memory.recall\n"
+        "print(sorted({'numpy', 'wordllama', 'tokenizers'} & set(sys.modules)))\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_search_without_items_can_be_empty() -> None:
+    assert not Search([])
+
+
+STEP = st.tuples(
+    st.sampled_from(["store", "replace", "forget", "undo", "search"]), st.integers(0, 9)
+)
+
+
+@settings(max_examples=rounds(15, 300))
+@given(steps=st.lists(STEP, max_size=14))
+def test_whatever_happens_a_search_shows_what_holds_and_nothing_else(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
+) -> None:
+    path = tmp_path_factory.mktemp("facts") / "hearthbot.db"
+
+    asyncio.run(followed(path, steps))
+
+
+async def followed(path: Path, steps: list[tuple[str, int]]) -> None:
+    async with opened(path) as database:
+        indexes = Indexes(database, embedding=WORDS_ALONE)
+        facts = SqliteFacts(database, indexes)
+        for number, (step, choice) in enumerate(steps):
+            known = [one.id for one in await facts.list(ADA)]
+            chosen = known[choice % len(known)] if known else None
+            if step == "store":
+                await facts.store(fact(f"The word is {number}{choice}.", run_id=f"r{choice}"))
+            elif step == "replace":
+                await facts.store(
+                    fact(f"The word is {number}x{choice}.", replaces=chosen, run_id=f"r{choice}")
+                )
+            elif step == "forget" and chosen is not None:
+                await facts.forget(ADA, [chosen])
+            elif step == "undo":
+                await facts.undo(ADA, RunId(f"r{choice}"))
+            shown = await facts.search(ADA, "word", k=50)
+
+            assert {one.id for one in shown} == {one.id for one in await facts.list(ADA)}
