@@ -212,7 +212,7 @@ def test_what_was_agreed_to_for_good_spares_the_taps_that_could_have_been_for_go
     assert found == expected.replace("?", ".").replace("o", ".")
 
 
-@pytest.mark.parametrize("name", ["store_fact", "update_fact", "update_profile"])
+@pytest.mark.parametrize("name", ["store_fact", "update_fact", "update_profile", "append_notes"])
 @pytest.mark.parametrize("column", COLUMNS, ids=str)
 def test_lasting_facts_are_asked_about_in_a_tainted_turn(
     name: str, column: tuple[Role, bool, bool]
@@ -222,6 +222,29 @@ def test_lasting_facts_are_asked_about_in_a_tainted_turn(
     found = words(card(group="memory", effect=Effect.PERSON, name=name), column)
 
     assert found == ("xxxx" if role is Role.GUEST else "111x" if tainted else "..?x")
+
+
+@pytest.mark.parametrize("always", [False, True])
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("tainted", [False, True])
+def test_what_a_call_could_do_for_somebody_else_is_asked_about_in_a_tainted_turn(
+    role: Role, tainted: bool, always: bool
+) -> None:
+    """Such as forgetting a fact: what it erases cannot be had back."""
+    tool = card(group="memory", effect=Effect.PERSON, name="forget_fact")
+    needs = Needs(risk="it erases what is remembered")
+
+    verdict = judged(
+        tool,
+        caller(role, tainted=tainted),
+        PolicyRule(action=Action.ALLOW),
+        needs=needs,
+        always=always,
+    )
+
+    assert sign(verdict) == ("x" if role is Role.GUEST else "1" if tainted else ".")
+    if isinstance(verdict, AskFirst):
+        assert verdict.why.startswith("It erases what is remembered, and text from others is")
 
 
 def groups_in_the_code() -> set[str]:
