@@ -1,0 +1,48 @@
+"""Taking back what the last turn did: the values, and what is needed of who keeps them.
+
+`memory.undoing` implements the port, `bot.undo` uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from agent.messages import PersonId, RunId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """A call that changed something: the tool's name, and what kind of thing (`Effect`)."""
+
+    tool: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastTurn:
+    """The newest turn that changed something, with those of its subagents as `runs`.
+
+    `facts` and `changes` count what it stored and what of it can be taken back; `is_undone`: it was
+    taken back already.
+    """
+
+    run_id: RunId
+    ended_ms: int
+    runs: tuple[RunId, ...]
+    done: tuple[Done, ...] = ()
+    facts: int = 0
+    changes: int = 0
+    is_undone: bool = False
+
+
+class TurnsDone(Protocol):
+    """What turns did. Raises StorageError."""
+
+    async def last(self, person_id: PersonId, lane: str, *, since_ms: int) -> LastTurn | None:
+        """The newest turn of this person at this address that ended since then and changed
+        something; None where there is none."""
+
+    async def undone(self, run_ids: Sequence[RunId]) -> None:
+        """Writes that these were taken back. May be repeated."""

@@ -1,0 +1,119 @@
+"""What `/undo` does: takes back what the last turn stored, and says what it cannot take back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
+
+from agent.messages import IncomingMessage
+from agent.ports import Clock
+from agent.remembering import Facts, ProfileChange, Profiles, StoredFact, Whose, whose
+from agent.undoing import Done, LastTurn, TurnsDone
+from bot.approval_words import TOOLS
+from bot.ports import Person
+from bot.zones import zone_of
+
+WITHIN = timedelta(hours=24)
+
+NOTHING = "There is nothing to take back: no answer of the last 24 hours here changed anything."
+NOT_AGAIN = (
+    "What can be taken back of the last answer that changed something is taken back already; I do "
+    "not go further back by myself. `/memory` shows what I know, and can change any of it."
+)
+CANNOT = "What I cannot take back:"
+TAKEN_BACK_BY_STORES = frozenset({"store_fact", "update_fact", "update_profile"})
+"""Tools of which everything is taken back: facts and profile know what they were before."""
+
+_SAID_OF = {
+    "forget_fact": "something was forgotten, which is for good",
+    "append_notes": "something was added to your notes, where you can take it out yourself",
+    "write_file": "a file was written",
+    "append_file": "something was added to a file",
+    "edit_file": "a file was changed",
+    "send_message": "a message was sent to another chat",
+    "save_document": "a document was saved; `remove_document` takes it away",
+}
+_SAID_OF_EFFECTS = {
+    "workspace": "files of the workspace were changed",
+    "person": "something of yours was changed",
+    "outside": "something was done outside",
+}
+TEXT_CHARS = 200
+
+
+class UndoDesk:
+    """Implements `bot.commands.TellsUndo`."""
+
+    def __init__(
+        self, turns: TurnsDone, facts: Facts, profiles: Profiles, *, clock: Clock, host_zone: str
+    ) -> None:
+        self._turns = turns
+        self._facts = facts
+        self._profiles = profiles
+        self._clock = clock
+        self._host_zone = host_zone
+
+    async def tell(self, message: IncomingMessage, person: Person) -> str:
+        """Takes back what the newest turn here that changed something stored for this person.
+
+        Raises StorageError. After a crash in the middle it may be asked for again.
+        """
+        since = self._clock.now() - WITHIN
+        turn = await self._turns.last(
+            person.id, message.address.key, since_ms=int(since.timestamp() * 1000)
+        )
+        if turn is None:
+            return NOTHING
+        of = whose(person.id, message.address, is_group=message.is_group)
+        await self._turns.undone([turn.run_id])
+        taken = await self._taken_back(turn, of, is_group=message.is_group)
+        # What a crash left of it, though, is taken back now.
+        if turn.is_undone and not taken:
+            return NOT_AGAIN
+        return self._told(turn, taken, person)
+
+    async def _taken_back(self, turn: LastTurn, of: Whose, *, is_group: bool) -> list[str]:
+        lines: list[str] = []
+        for run_id in turn.runs:
+            gone, back = await self._facts.undo(of, run_id)
+            lines += [f"- no longer known: {_quoted(fact)}" for fact in gone]
+            lines += [f"- known again: {_quoted(fact)}" for fact in back]
+            if not is_group:
+                changes = await self._profiles.undo(of.person_id, run_id)
+                lines += [_of_profile(change) for change in changes]
+        return lines
+
+    def _told(self, turn: LastTurn, taken: Sequence[str], person: Person) -> str:
+        zone: tzinfo = zone_of(person.time_zone or self._host_zone) or UTC
+        at = datetime.fromtimestamp(turn.ended_ms / 1000, zone)
+        blocks = []
+        if taken:
+            blocks.append("\n".join([f"Taken back from the answer of {at:%H:%M}:", *taken]))
+        cannot = list(dict.fromkeys(f"- {one}" for one in _cannot(turn.done)))
+        if cannot:
+            head = CANNOT if taken else f"Of the answer of {at:%H:%M} I can take nothing back:"
+            blocks.append("\n".join([head, *cannot]))
+        return "\n\n".join(blocks) or NOTHING
+
+
+def _cannot(done: Iterable[Done]) -> Iterable[str]:
+    for one in done:
+        if one.tool in TAKEN_BACK_BY_STORES:
+            continue
+        if one.tool in _SAID_OF:
+            yield f"{_SAID_OF[one.tool]} (`{one.tool}`)"
+        elif one.tool:
+            what = TOOLS.get(one.tool, _SAID_OF_EFFECTS.get(one.effect, "something was done"))
+            yield f"{what} (`{one.tool.replace('`', '')[:64]}`)"
+        else:
+            yield _SAID_OF_EFFECTS.get(one.effect, "something was done")
+
+
+def _quoted(fact: StoredFact) -> str:
+    return f"{fact.key} “{fact.text[:TEXT_CHARS]}”"
+
+
+def _of_profile(change: ProfileChange) -> str:
+    if change.old is None:
+        return f"- profile: {change.path} is empty again"
+    return f"- profile: {change.path} is {str(change.old)[:TEXT_CHARS]} again"

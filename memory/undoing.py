@@ -1,0 +1,98 @@
+"""What turns changed, so that the last one can be taken back: the `TurnsDone` of the core."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+from agent.messages import PersonId, RunId
+from agent.undoing import Done, LastTurn
+from memory.database import Database
+
+LOOKED_AT_MAX = 200
+"""Turns, the newest first: of those that changed nothing there may be many."""
+
+_TURNS = """
+select run_id, ended_ms from turns
+where person_id = ? and lane = ? and ended_ms >= ? and status <> 'joined'
+order by seq desc limit ?
+"""
+_CHILDREN = "select run_id from children where parent_run = ?"
+# No turn waits for such a key: it is a mark that stays, with the turn that it is about.
+_MARK = """
+insert into signals (key, value, created_ms) values (?, '{}', ?) on conflict (key) do nothing
+"""
+_IS_MARKED = "select exists (select 1 from signals where key = ?)"
+_FACTS = "select count(*) from facts where person_id = ? and run_id = ?"
+_CHANGES = """
+select count(*) from profile_changes where person_id = ? and run_id = ? and undone_ms is null
+"""
+_ENTRIES = """
+select body from messages where run_id = ? and kind in ('answered', 'result') order by id
+"""
+
+
+class SqliteTurnsDone:
+    """Implements `agent.undoing.TurnsDone`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def last(self, person_id: PersonId, lane: str, *, since_ms: int) -> LastTurn | None:
+        """The newest that changed something, whether it can be taken back or not."""
+
+        def work(connection: sqlite3.Connection) -> LastTurn | None:
+            values = (person_id, lane, since_ms, LOOKED_AT_MAX)
+            for run_id, ended_ms in connection.execute(_TURNS, values).fetchall():
+                turn = _turn(connection, person_id, RunId(run_id), ended_ms)
+                if turn.is_undone or turn.facts or turn.changes or turn.done:
+                    return turn
+            return None
+
+        return await self._database.read(work)
+
+    async def undone(self, run_ids: Sequence[RunId]) -> None:
+        """Marks them."""
+        rows = [(_mark_of(run_id), self._database.now_ms()) for run_id in run_ids]
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(_MARK, rows)
+
+        await self._database.write(work)
+
+
+def _mark_of(run_id: RunId) -> str:
+    return f"undone:{run_id}"
+
+
+def _turn(
+    connection: sqlite3.Connection, person_id: PersonId, run_id: RunId, ended_ms: int
+) -> LastTurn:
+    children = [RunId(child) for (child,) in connection.execute(_CHILDREN, (run_id,))]
+    runs = (run_id, *children)
+    return LastTurn(
+        run_id=run_id,
+        ended_ms=ended_ms,
+        runs=runs,
+        done=tuple(done for run in runs for done in _done(connection, run)),
+        facts=sum(_count(connection, _FACTS, person_id, run) for run in runs),
+        changes=sum(_count(connection, _CHANGES, person_id, run) for run in runs),
+        is_undone=bool(connection.execute(_IS_MARKED, (_mark_of(run_id),)).fetchone()[0]),
+    )
+
+
+def _count(connection: sqlite3.Connection, sql: str, person_id: str, run_id: str) -> int:
+    return int(connection.execute(sql, (person_id, run_id)).fetchone()[0])
+
+
+def _done(connection: sqlite3.Connection, run_id: RunId) -> Iterator[Done]:
+    """Calls whose results say that they changed something, in order."""
+    names: dict[str, str] = {}
+    for (body,) in connection.execute(_ENTRIES, (run_id,)):
+        entry = json.loads(body)
+        for call in entry.get("calls") or ():
+            names[call["id"]] = call["name"]
+        if entry.get("effect"):
+            tool = names.get(entry["call_id"], "")
+            yield Done(tool=tool, effect=entry["effect"])

@@ -1,0 +1,176 @@
+"""A conversation with memory off, and that nothing of it is left once it is over."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agent.messages import Address, IncomingMessage, PersonId, Role, RunId
+from agent.transcript import Answered, Said
+from bot.ports import Person
+from bot.private import (
+    BEGUN,
+    BEGUN_ALREADY,
+    ENDED,
+    ENDED_LATER,
+    IN_PRIVATE,
+    NOT_ON,
+    USE,
+    PrivateDesk,
+)
+from memory.conversations import SqliteConversations
+from memory.database import Database
+from memory.erasing import Premises
+from memory.journal import SqliteJournal
+from memory.private import SqlitePrivate
+from memory.sessions import SqliteSessions
+from tests.memory.kit import StillClock, run, turn_end
+
+LANE = "telegram:5"
+WORDS = "the marmalade is hidden behind the clock"
+
+
+class Chat:
+    """A private chat on a real database."""
+
+    def __init__(self, database: Database, home: Path) -> None:
+        self.home = home
+        self.database = database
+        self.journal = SqliteJournal(database)
+        self.conversations = SqliteConversations(database)
+        premises = Premises(root=home, workspace=home / "workspace", backups=home / "backups")
+        self.store = SqlitePrivate(
+            database,
+            self.conversations,
+            SqliteSessions(database, erased=self.conversations.reread),
+            premises,
+        )
+        self.desk = PrivateDesk(self.store)
+
+    async def says(self, rest: str = "", *, is_group: bool = False) -> str:
+        address = Address(channel="telegram", chat_id="5")
+        message = IncomingMessage(
+            address=address, message_id="1", sender_id="5", text="/private", is_group=is_group
+        )
+        person = Person(id=PersonId("p1"), role=Role.OWNER, name="Ann", addresses=(LANE,))
+        return await self.desk.tell(message, person, rest)
+
+    async def turn(self, run_id: str, words: str, *, ends: bool = True) -> None:
+        await self.journal.submit(run(run_id, lane=LANE, payload={"text": words}))
+        await self.journal.begin(RunId(run_id))
+        await self.journal.record(RunId(run_id), 0, "begin", {"words": words})
+        if ends:
+            await self.end(run_id, words)
+
+    async def end(self, run_id: str, words: str) -> None:
+        conversation = await self.conversations.current(LANE)
+        said = (Said(text=words), Answered(text=f"I see: {words}"))
+        end = turn_end(run_id, conversation, entries=said, reply=f"I see: {words}")
+        await self.journal.finish(RunId(run_id), end)
+
+    def files_with(self, words: str) -> list[str]:
+        files = [path for path in self.home.rglob("*") if path.is_file()]
+        return [path.name for path in files if words.encode() in path.read_bytes()]
+
+
+@pytest.fixture
+async def chat(tmp_path: Path) -> AsyncIterator[Chat]:
+    path = tmp_path / "data" / "hearthbot.db"
+    async with Database.open(path, clock=StillClock(), backups=tmp_path / "backups") as database:
+        yield Chat(database, tmp_path)
+
+
+async def is_private(chat: Chat) -> bool:
+    conversation = await chat.conversations.current(LANE)
+    return (await chat.conversations.history(conversation)).is_private
+
+
+async def test_it_begins_a_conversation_in_which_memory_is_off(chat: Chat) -> None:
+    before = await chat.conversations.current(LANE)
+
+    assert await chat.says() == BEGUN
+
+    assert await chat.conversations.current(LANE) != before
+    assert await is_private(chat)
+    assert await chat.says() == BEGUN_ALREADY
+    assert await chat.says("on") == BEGUN_ALREADY
+
+
+async def test_at_its_end_nothing_of_it_is_left_in_any_file(chat: Chat) -> None:
+    await chat.turn("in-1", "the kettle is old")
+    await chat.says()
+    await chat.turn("in-2", WORDS)
+    await chat.database.backup_if_due(chat.home / "backups")
+    kept = chat.home / "workspace" / "files" / "results" / "telegram+5"
+    kept.mkdir(parents=True)
+    for name in ("in-2-0123456789ab.txt", "in-1-0123456789ab.txt"):
+        (kept / name).write_text(f"{name} {WORDS if 'in-2' in name else ''}")
+    assert set(chat.files_with(WORDS)) >= {"hearthbot-20260801.db", "in-2-0123456789ab.txt"}
+
+    assert await chat.says("off") == ENDED
+
+    assert chat.files_with(WORDS) == []
+    kettle = chat.files_with("the kettle is old")
+    assert sorted(kettle) == ["hearthbot-20260801.db", "hearthbot.db"]
+    assert [path.name for path in kept.iterdir()] == ["in-1-0123456789ab.txt"]
+    assert not await is_private(chat)
+    assert await chat.database.check() == ""
+
+
+async def test_a_new_conversation_ends_it_as_well(chat: Chat) -> None:
+    await chat.says()
+    await chat.turn("in-1", WORDS)
+
+    assert await chat.desk.is_private(LANE)
+    await chat.conversations.start_new(LANE)
+    assert await chat.desk.ended() == ENDED
+
+    assert chat.files_with(WORDS) == []
+
+
+async def test_one_in_which_an_answer_is_being_made_is_erased_after_it(chat: Chat) -> None:
+    await chat.says()
+    await chat.turn("in-1", WORDS, ends=False)
+
+    assert await chat.says("off") == ENDED_LATER
+    assert await chat.desk.sweep() == 1
+
+    await chat.journal.finish(
+        RunId("in-1"), turn_end("in-1", await chat.conversations.current(LANE), entries=())
+    )
+    assert await chat.desk.sweep() == 0
+
+
+async def test_what_a_crash_left_is_erased_at_the_next_start(chat: Chat) -> None:
+    await chat.says()
+    await chat.turn("in-1", WORDS)
+    await chat.store.end(LANE)  # killed before it was erased
+    assert chat.files_with(WORDS) != []
+
+    assert await PrivateDesk(chat.store).sweep() == 0
+
+    assert chat.files_with(WORDS) == []
+    assert await PrivateDesk(chat.store).sweep() == 0
+
+
+async def test_a_usual_conversation_is_never_erased(chat: Chat) -> None:
+    await chat.turn("in-1", WORDS)
+    await chat.conversations.start_new(LANE)
+
+    assert await chat.says("off") == NOT_ON
+    assert await chat.desk.sweep() == 0
+
+    assert "hearthbot.db-wal" in chat.files_with(WORDS)
+
+
+@pytest.mark.parametrize("rest", ["off now", "of", "on off"])
+async def test_what_is_not_understood_changes_nothing(chat: Chat, rest: str) -> None:
+    assert await chat.says(rest) == USE
+    assert not await is_private(chat)
+
+
+async def test_in_a_group_it_is_not_done(chat: Chat) -> None:
+    assert await chat.says(is_group=True) == IN_PRIVATE
+    assert not await is_private(chat)

@@ -1,0 +1,220 @@
+"""Taking back what the last turn stored, and saying what cannot be."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from agent.messages import Address, ConversationId, IncomingMessage, PersonId, Role, RunId
+from agent.remembering import FactSource, NewFact, Whose
+from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
+from bot.ports import Person
+from bot.undo import NOT_AGAIN, NOTHING, UndoDesk
+from memory.database import Database
+from memory.embedding import Embedding
+from memory.facts import SqliteFacts
+from memory.indexes import Indexes
+from memory.journal import SqliteJournal
+from memory.profile import SqliteProfiles
+from memory.undoing import SqliteTurnsDone
+from tests.memory.kit import StillClock, run, turn_end
+
+LANE = "telegram:5"
+ME = PersonId("p1")
+MINE = Whose(person_id=ME)
+
+
+class Chat:
+    """A private chat on a real database."""
+
+    def __init__(self, database: Database, clock: StillClock) -> None:
+        self.clock = clock
+        self.database = database
+        self.journal = SqliteJournal(database)
+        self.facts = SqliteFacts(database, Indexes(database, embedding=Embedding(enabled=False)))
+        self.profiles = SqliteProfiles(database, refusal=lambda text: "")
+        self.turns = SqliteTurnsDone(database)
+        self.desk = UndoDesk(
+            self.turns, self.facts, self.profiles, clock=clock, host_zone="Europe/Oslo"
+        )
+
+    async def undo(self, *, by: PersonId = ME, chat: str = "5") -> str:
+        message = IncomingMessage(
+            address=Address(channel="telegram", chat_id=chat), message_id="1", sender_id="5"
+        )
+        person = Person(id=by, role=Role.MEMBER, name="Ann", addresses=(LANE,))
+        return await self.desk.tell(message, person)
+
+    async def turn(self, run_id: str, *done: tuple[str, str], ends: bool = True) -> None:
+        """A turn whose calls had these effects."""
+        await self.journal.submit(run(run_id, lane=LANE))
+        calls: list[Entry] = []
+        for n, (name, effect) in enumerate(done):
+            call = ToolCall(id=f"k{n}", name=name, arguments="{}")
+            calls += [
+                Answered(text="", calls=(call,)),
+                ToolResult(call_id=f"k{n}", content="done", effect=effect),
+            ]
+        entries: Sequence[Entry] = (Said(text="do it"), *calls, Answered(text="done"))
+        if ends:
+            end = turn_end(run_id, ConversationId("c1"), entries=tuple(entries))
+            await self.journal.finish(RunId(run_id), end)
+
+    async def learns(self, text: str, run_id: str) -> None:
+        await self.facts.store(
+            NewFact(
+                whose=MINE,
+                text=text,
+                category="background",
+                source=FactSource.TOOL,
+                run_id=RunId(run_id),
+            )
+        )
+
+    async def known(self) -> list[str]:
+        return [fact.text for fact in await self.facts.list(MINE)]
+
+
+@pytest.fixture
+async def chat(tmp_path: Path) -> AsyncIterator[Chat]:
+    clock = StillClock()
+    async with Database.open(tmp_path / "hearthbot.db", clock=clock) as database:
+
+        def opened(connection: sqlite3.Connection) -> None:
+            sql = "insert into conversations (id, lane, created_ms) values ('c1', ?, 1)"
+            connection.execute(sql, (LANE,))
+
+        await database.write(opened)
+        yield Chat(database, clock)
+
+
+async def test_facts_and_profile_are_as_they_were_before(chat: Chat) -> None:
+    await chat.turn("in-1", ("store_fact", "person"))
+    await chat.learns("Ann lives in Oslo.", "in-1")
+    await chat.profiles.update(ME, "preferences.units", "metric", reason="said so")
+    await chat.turn("in-2", ("store_fact", "person"), ("update_profile", "person"))
+    await chat.learns("Ann lives in Bergen.", "in-2")
+    await chat.profiles.update(
+        ME, "preferences.units", "imperial", reason="said so", run_id=RunId("in-2")
+    )
+
+    said = await chat.undo()
+
+    assert said == (
+        "Taken back from the answer of 14:00:\n"
+        "- no longer known: f2 “Ann lives in Bergen.”\n"
+        "- known again: f1 “Ann lives in Oslo.”\n"
+        "- profile: preferences.units is metric again"
+    )
+    assert await chat.known() == ["Ann lives in Oslo."]
+    assert (await chat.profiles.get(ME))["preferences"] == {"units": "metric"}
+
+
+async def test_a_second_time_it_does_not_go_further_back(chat: Chat) -> None:
+    await chat.turn("in-1", ("store_fact", "person"))
+    await chat.learns("Ann plays the oboe.", "in-1")
+    await chat.turn("in-2", ("store_fact", "person"))
+    await chat.learns("Ben has a boat.", "in-2")
+    await chat.undo()
+
+    assert await chat.undo() == NOT_AGAIN
+
+    assert await chat.known() == ["Ann plays the oboe."]
+
+
+async def test_what_was_done_later_can_be_taken_back_again(chat: Chat) -> None:
+    await chat.turn("in-1")
+    await chat.learns("Ann plays the oboe.", "in-1")
+    await chat.undo()
+    await chat.turn("in-2")
+    await chat.learns("Ben has a boat.", "in-2")
+
+    assert "Ben has a boat." in await chat.undo()
+    assert await chat.known() == []
+
+
+async def test_what_cannot_be_taken_back_is_said(chat: Chat) -> None:
+    await chat.turn(
+        "in-1",
+        ("store_fact", "person"),
+        ("write_file", "workspace"),
+        ("mail__send", "outside"),
+        ("forget_fact", "person"),
+        ("mail__send", "outside"),
+    )
+    await chat.learns("Ann plays the oboe.", "in-1")
+
+    said = await chat.undo()
+
+    assert said.split("\n\n")[1] == (
+        "What I cannot take back:\n"
+        "- a file was written (`write_file`)\n"
+        "- something was done outside (`mail__send`)\n"
+        "- something was forgotten, which is for good (`forget_fact`)"
+    )
+
+
+async def test_a_turn_that_only_acted_outside_is_told_and_not_passed_over(chat: Chat) -> None:
+    await chat.turn("in-1", ("store_fact", "person"))
+    await chat.learns("Ann plays the oboe.", "in-1")
+    await chat.turn("in-2", ("send_message", "person"))
+
+    said = await chat.undo()
+
+    assert said.startswith("Of the answer of 14:00 I can take nothing back:\n- a message was sent")
+    assert await chat.known() == ["Ann plays the oboe."]
+    assert await chat.undo() == NOT_AGAIN
+
+
+async def test_answers_that_changed_nothing_are_passed_over(chat: Chat) -> None:
+    await chat.turn("in-1", ("store_fact", "person"))
+    await chat.learns("Ann plays the oboe.", "in-1")
+    for n in range(2, 8):
+        await chat.turn(f"in-{n}")
+
+    assert "Ann plays the oboe." in await chat.undo()
+
+
+async def test_what_a_subagent_stored_goes_with_its_turn(chat: Chat) -> None:
+    await chat.turn("in-1")
+    await chat.journal.submit(run("task-1", lane="agent:task-1"))
+
+    def child(connection: sqlite3.Connection) -> None:
+        sql = "insert into children values ('task-1', 'in-1', ?, 1, 1, 'look')"
+        connection.execute(sql, (LANE,))
+
+    await chat.database.write(child)
+    await chat.learns("Ann plays the oboe.", "task-1")
+
+    assert "Ann plays the oboe." in await chat.undo()
+    assert await chat.known() == []
+
+
+async def test_nothing_is_taken_back_after_a_day_elsewhere_or_for_another(chat: Chat) -> None:
+    await chat.turn("in-1")
+    await chat.learns("Ann plays the oboe.", "in-1")
+
+    assert await chat.undo(chat="6") == NOTHING
+    assert await chat.undo(by=PersonId("p2")) == NOTHING
+    chat.clock.move(24 * 3600 + 1)
+    assert await chat.undo() == NOTHING
+    assert await chat.known() == ["Ann plays the oboe."]
+
+
+async def test_a_turn_that_is_not_over_is_left(chat: Chat) -> None:
+    await chat.turn("in-1", ends=False)
+    await chat.learns("Ann plays the oboe.", "in-1")
+
+    assert await chat.undo() == NOTHING
+
+
+async def test_what_a_crash_left_is_taken_back_when_it_is_asked_for_again(chat: Chat) -> None:
+    await chat.turn("in-1")
+    await chat.learns("Ann plays the oboe.", "in-1")
+    await chat.turns.undone([RunId("in-1")])  # killed right after
+
+    assert "Ann plays the oboe." in await chat.undo()
+    assert await chat.undo() == NOT_AGAIN
