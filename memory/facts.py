@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
+import structlog
+
+from agent.errors import StorageError
 from agent.messages import RunId
 from agent.remembering import NewFact, Stored, StoredFact, Storing, Whose
 from memory import fact_writing, tombstones
@@ -29,7 +32,7 @@ from memory.fact_rows import (
 )
 from memory.fact_writing import Alike, refusal, tidy
 from memory.indexes import Indexes
-from memory.relevance import fitting, is_about_self, is_small_talk, speaks_of_self
+from memory.relevance import fitting, gist, is_about_self, is_small_talk, speaks_of_self
 from memory.sentences import may_say_the_same, says_the_same, sentence
 
 ALIKE_MAX = 12
@@ -43,6 +46,8 @@ case category when 'background' then 0 when 'preference' then 0 when 'contact' t
     when 'project' then 1 when 'decision' then 2 else 2 end,
 round(confidence, 1) desc, uses desc, id desc
 """
+
+_log = structlog.get_logger(__name__)
 
 
 class SqliteFacts:
@@ -121,6 +126,7 @@ class SqliteFacts:
     async def recall(self, of: Whose, message: str, *, k: int) -> Sequence[StoredFact]:
         """Up to `k` that have to do with a message, best first; they count as used. None for a
         greeting, and none where only the least unfit could be found."""
+        message = gist(message)
         if is_about_self(message):
             found = await self.telling(of, k=k)
         elif is_small_talk(message):
@@ -196,7 +202,10 @@ class SqliteFacts:
             self._uses[fact.id] = self._uses.get(fact.id, 0) + 1
         if self._uses and now_ms - self._uses_since_ms >= USES_KEPT_MS:
             uses, self._uses = self._uses, {}
-            await self._database.write(partial(use, uses=uses, now_ms=now_ms))
+            try:
+                await self._database.write(partial(use, uses=uses, now_ms=now_ms))
+            except StorageError as error:  # a message is answered all the same
+                _log.warning("uses_not_counted", reason=str(error))
 
     def _now_ms(self) -> int:
         return self._database.now_ms()

@@ -13,7 +13,7 @@ from agent.recalled import Chunk, Coming, Exchange, Fact, Recalled, RecallWanted
 from agent.remembering import StoredFact, Whose
 from agent.scene import one_line
 from memory.database import Database
-from memory.relevance import is_small_talk
+from memory.relevance import gist, is_small_talk
 
 T = TypeVar("T")
 Ask = Callable[[RecallWanted], Awaitable[T]]
@@ -88,7 +88,7 @@ class SqliteRecall:
         only what belongs to the group, and nothing of a profile (SPEC §9)."""
         if wanted.memory_off:
             return Recalled()
-        alone, searches = not wanted.scope, not is_small_talk(wanted.text)
+        alone, searches = not wanted.scope, not is_small_talk(gist(wanted.text))
         parts = self._parts
         try:
             async with asyncio.TaskGroup() as group:

@@ -19,6 +19,8 @@ FAINT_MIN = 0.12
 SHARED_MIN = 0.40
 """Stems that they share, by the geometric mean of how many each has."""
 SHORT_STEMS_MAX = 7
+HEAD_CHARS, TAIL_CHARS = 1_500, 500
+"""Of a long message what is searched by: what is asked stands at its begin or at its end."""
 _MATTERS = frozenset(["project", "decision"])
 """Categories of facts that are about a matter, and of no use to any other matter."""
 _NO_NAMES = STOP_WORDS | {"project", "projects", "team", "user"}
@@ -43,6 +45,13 @@ _REMEMBER = frozenset(
     ["remember", "know", "knew", "memory", "memories", "facts", "learnt", "learned"]
 )
 _SELF = frozenset(["me", "my", "mine", "myself", "i", "mich", "mir", "mein", "meine", "moi", "mon"])
+
+
+def gist(message: str) -> str:
+    """The message, without the middle of a long one."""
+    if len(message) <= HEAD_CHARS + TAIL_CHARS:
+        return message
+    return f"{message[:HEAD_CHARS]} {message[-TAIL_CHARS:]}"
 
 
 def is_small_talk(message: str) -> bool:

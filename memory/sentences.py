@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from agent.words import fold, is_unbordered, squeezed, unbordered_runs, words
 from memory.stop_words import STOP_WORDS
@@ -99,7 +98,6 @@ class Sentence:
         return len(self.every & _NEGATIONS)
 
 
-@lru_cache(maxsize=512)
 def sentence(text: str) -> Sentence:
     """Takes a sentence apart."""
     tidy = " ".join(storable(text).split())

@@ -21,6 +21,7 @@ _SINGLE_ASPECTS = """
 name age birthday birthdate employer boss manager supervisor landlord dentist doctor hometown
 address nationality salary rent title job profession husband wife spouse partner fiancé fiancée
 boyfriend girlfriend timezone zone phone mobile email e-mail handle username weight height
+city residence location
 """
 _NUMBERED = "(?:phone|mobile|telephone) number|shoe size"
 _LIKED_BEST = r"(?:favou?rite|preferred) (?:[\w-]+ ?){1,3}"
@@ -55,6 +56,14 @@ _HAS_ASPECT = re.compile(
     rf"^(?:(?P<who>{_PERSON})['’]s?|(?P<whose>[Mm]y|[Hh]is|[Hh]er|[Tt]heir)) {_ASPECT}"
     rf" (?:is|are|has changed to|changed to) {_NOW}(?:called |named |on |at )?(?P<value>.+)$"
 )
+_ASPECT_ALONE = re.compile(
+    rf"^(?!(?:my|his|her|their|the|our|your) ){_ASPECT} ?(?:is|are|:) (?P<value>.+)$", re.IGNORECASE
+)
+_VERBS = """
+lives resides living residing based works working employed moved relocated joined started now
+currently recently prefers wants goes likes turned
+"""
+_BEGINNINGS = frozenset(_VERBS.split())
 
 _UNSURE = re.compile(
     r"\b(?:not|never|no|longer|used to|will|would|might|could|should|may be|maybe|perhaps|probably"
@@ -107,6 +116,11 @@ _SAME_ASPECT = {
     "spouse": "partner",
     "husband": "partner",
     "wife": "partner",
+    "city": "residence",
+    "home city": "residence",
+    "city of residence": "residence",
+    "place of residence": "residence",
+    "location": "residence",
 }
 _NEW_OR_MAIN = re.compile(r"^(?:new|current|present|own|main|primary|latest) ")
 _ORDINAL = re.compile(r"\b(\d+)(?:st|nd|rd|th)\b")
@@ -139,7 +153,7 @@ class Statement:
 def statement(text: str, *, names: Collection[str] = ()) -> Statement | None:
     """What a sentence states, None where that is not sure. `names` are those of the person whose
     facts these are: what is said of them by name is the same as what is said of `the user`."""
-    plain = " ".join(text.split()).strip().rstrip(".!")
+    plain = _with_subject(" ".join(text.split()).strip().rstrip(".!"))
     unsure_in = _BORN_WAS.sub("", plain)
     if _UNSURE.search(unsure_in):
         return None
@@ -159,7 +173,7 @@ def cues(what: str) -> tuple[str, ...]:
 
 
 _CUES = {
-    "residence": ("live", "living", "reside", "residing", "based", "moved", "relocated"),
+    "residence": ("live", "living", "resid", "based", "moved", "relocated", "city", "location"),
     "employer": ("work", "employ", "joined", "started"),
     "age": ("is ", "are ", "turned", "age"),
     "birthday": ("birth", "born"),
@@ -174,6 +188,15 @@ _CUES = {
     "title": ("title",),
     "name": ("name",),
 }
+
+
+def _with_subject(plain: str) -> str:
+    """`Lives in Oslo` and `Favourite colour: blue` are said of the person."""
+    if match := _ASPECT_ALONE.match(plain):
+        return f"user's {match['what'].lower()} is {match['value']}"
+    first, _, rest = plain.partition(" ")
+    begun = first.lower() in _BEGINNINGS
+    return f"user {first.lower()} {rest}" if begun else plain
 
 
 def _lived(plain: str) -> Statement | None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from agent.messages import RunId
 from agent.remembering import Facts, FactSource, Storing, Whose
@@ -210,6 +214,13 @@ async def test_a_fact_that_is_said_again_is_refreshed(
     assert again.fact is not None
     assert (again.fact.id, again.fact.confidence) == (known, 1.0)
     assert again.fact.last_used_ms == START_MS + 60_000
+
+
+async def test_the_same_that_is_stored_twice_at_once_is_kept_once(either: SqliteFacts) -> None:
+    both = await asyncio.gather(*(either.store(fact("Ada likes green tea.")) for _ in range(3)))
+
+    assert sorted(one.outcome for one in both) == ["refreshed", "refreshed", "stored"]
+    assert len(await either.list(ADA)) == 1
 
 
 @pytest.mark.case("ME-05")
@@ -436,6 +447,29 @@ async def test_uses_are_counted_without_a_commit_for_each_message(
     assert after is not None
     assert (before.uses, after.uses) == (0, 4)
     assert after.last_used_ms == START_MS + USES_KEPT_MS
+
+
+async def test_uses_that_cannot_be_written_keep_nobody_from_an_answer(
+    path: Path, facts: SqliteFacts, clock: StillClock
+) -> None:
+    await told(facts, "Ada plays the violin.")
+    await facts.recall(ADA, "violin", k=5)
+    clock.move(USES_KEPT_MS / 1000)
+
+    with closing(sqlite3.connect(path)) as other, capture_logs() as logs:
+        other.execute("begin immediate")
+        recalled = await facts.recall(ADA, "violin", k=5)
+
+    assert [one.text for one in recalled] == ["Ada plays the violin."]
+    assert [entry["event"] for entry in logs] == ["uses_not_counted"]
+
+
+async def test_what_is_asked_at_the_end_of_a_long_message_is_found(either: SqliteFacts) -> None:
+    await told(either, "Ada is allergic to nuts.")
+
+    recalled = await either.recall(ADA, "blah " * 50_000 + "Does it hold nuts?", k=5)
+
+    assert [one.text for one in recalled] == ["Ada is allergic to nuts."]
 
 
 async def test_ids_that_no_row_can_have_are_passed_over(facts: SqliteFacts) -> None:

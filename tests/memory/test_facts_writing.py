@@ -161,6 +161,11 @@ Ada's boss is Carla.|Ada's boss is Dmitri.
 Ada's mother lives in Rome.|Ada's mother moved to Milan.
 Ada's husband is Ben.|Ada's husband is Carl
 Ben lives in Rome.|Ben lives in Milan.
+Lives in Oslo.|Moved to Bergen last week.
+I live in Oslo|Ada's home city is Bergen.
+Ada lives in Oslo.|City: Bergen
+Favourite colour: blue|Ada's favorite color is green.
+Works at Acme|The user works for Globex.
 """
 NO_CONTRADICTIONS = """
 Ada lives in Oslo.|Ada lives in Oslo with her two kids.
@@ -190,6 +195,9 @@ Ada's favourite teas are oolong and sencha.|Ada's favourite tea is mint.
 Ada likes tea.|Ada likes coffee.
 Ada is happy.|Ada is 5 minutes late.
 Ada's shoe size is 39.|Ada's ring size is 52.
+Lives in Oslo.|Likes living in Bergen.
+Favourite colour: blue|Favourite food: sushi
+Ada's cat's name is Miso.|Ada's dog's name is Rex.
 """
 NAMES = ("Ada Lovelace",)
 
