@@ -15,6 +15,7 @@ from scheduler.words.pieces import (
     Edge,
     Except,
     From,
+    Lasting,
     Nth,
     OfMonth,
     Part,
@@ -31,7 +32,7 @@ from scheduler.words.saying import DAY_NAMES, MONTH_NAMES, listed, ordinal_words
 
 EXAMPLE = "Say it as in 'every weekday at 8', 'every second Friday' or 'on the 15th of each month'."
 
-_BESIDE = (Clock, Clocks, Part, From, Until, Times, Except, Step, OfMonth)
+_BESIDE = (Clock, Clocks, Part, From, Until, Lasting, Times, Except, Step, OfMonth)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

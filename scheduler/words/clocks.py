@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import time
 
-from scheduler.words.numbers import ONES, TENS, WORD, compiled, number
+from scheduler.words.numbers import COUNT, ONES, TENS, WORD, compiled, number, quantity
 from scheduler.words.pieces import Clock, Clocks, Found, Part, Refuse, Scope, Span, Zone
 
 CLOCKS_MAX = 8
@@ -20,6 +20,7 @@ PARTS = {
     "evening": time(19),
     "night": time(21),
     "tonight": time(21),
+    "tonite": time(21),
     "late evening": time(22),
     "late tonight": time(23),
     "late night": time(23),
@@ -51,14 +52,17 @@ _AT_ONLY = compiled(
 )
 _AT_FOUR = compiled(r"(?:at|@)\s*(?P<hour>[01]\d|2[0-3])(?P<minute>[0-5]\d)(?P<hours>h(?:rs?)?)?")
 _BARE = compiled(rf"(?P<hour>\d{{1,2}}|{_HOUR_WORD})")
-_NAMED = compiled(_AT + r"(?P<name>noon|mid\s?day|midnight)")
+_NAMED = compiled(_AT + r"(?:(?:12|twelve)\s?)?(?P<name>noon|mid\s?day|midnight)")
 _PAST = compiled(
     _AT + rf"(?:(?P<half>half)(?: (?:past|after))?|(?P<count>(?:a )?quarter|{WORD}|\d{{1,2}})"
-    r"(?:\s+min(?:ute)?s?)?\s+(?P<way>past|after|to|before|till|til|of|from))(?=\s)"
+    r"(?P<unit>\s+min(?:ute)?s?)?\s+(?P<way>past|after|to|before|till|til|from))(?=\s)"
+)
+_BESIDE = compiled(
+    rf"(?P<count>{COUNT})\s*(?P<unit>min(?:ute)?s?|h(?:ou)?rs?) (?P<way>after|before)(?=\s)"
 )
 _PART = compiled(
     r"(?:(?:in|during|at|on) )?(?P<the>the |this )?(?P<name>(?:early |late )?"
-    r"(?:morning|afternoon|evening|night|tonight)|lunch(?:time)?)(?:ish|s)?(?: of)?"
+    r"(?:morning|afternoon|evening|night|tonight|tonite)|lunch(?:time)?)(?:ish|s)?(?: of)?"
 )
 _AND = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+|\s*&\s*")
 _TO = re.compile(r"\s*-\s*|\s+(?:to|till?|until+|thru|through)\s+")
@@ -86,7 +90,7 @@ def parts(text: str, start: int, scope: Scope) -> Found:
     """In the morning, this evening, tonight."""
     if match := _PART.match(text, start):
         name = " ".join(match["name"].split())
-        today = "tonight" in name or (match["the"] or "").strip() == "this"
+        today = name.endswith(("tonight", "tonite")) or (match["the"] or "").strip() == "this"
         # "early evening" is an evening.
         clock = PARTS.get(name) or PARTS[name.split()[-1]]
         yield match.end(), Part(name=name, clock=clock, today=today)
@@ -108,6 +112,8 @@ def zones(text: str, start: int, scope: Scope) -> Found:
 def _clocks(text: str, start: int) -> Iterator[tuple[int, Clock]]:
     if match := _PAST.match(text, start):
         yield from _moved(text, match)
+    if match := _BESIDE.match(text, start):
+        yield from _beside(text, match)
     if match := _NAMED.match(text, start):
         ends = match["name"] == "midnight"
         yield match.end(), Clock(hour=0 if ends else 12, exact=True, ends=ends)
@@ -143,8 +149,11 @@ def _clock(match: re.Match[str], *, bare: bool = False) -> Clock | None:
 def _moved(text: str, match: re.Match[str]) -> Iterator[tuple[int, Clock]]:
     """Half past six, ten to noon: of whole hours only."""
     minutes = 30 if match["half"] else _minutes(match["count"])
-    back = match["way"] in {"to", "before", "till", "til", "of"}
+    back = match["way"] in {"to", "before", "till", "til"}
+    digits = (match["count"] or "").isdigit() and not match["unit"] and match[0][0].isdigit()
     for end, clock in _clocks(text, _skipped(text, match.end())):
+        if clock.bare and (digits or match["way"] == "from"):
+            continue  # "10 to 5" may be anything
         if clock.minute == clock.second == 0 and 1 <= minutes < 60:
             total = (clock.hour * 60 + (-minutes if back else minutes)) % (24 * 60)
             exact = clock.exact
@@ -152,6 +161,19 @@ def _moved(text: str, match: re.Match[str]) -> Iterator[tuple[int, Clock]]:
                 total = total % (12 * 60) or 12 * 60
             hour = total // 60 if exact or total >= 60 else 12
             yield end, Clock(hour=hour, minute=total % 60, exact=exact)
+
+
+def _beside(text: str, match: re.Match[str]) -> Iterator[tuple[int, Clock]]:
+    """Two hours before 5pm: on the same day, or not at all."""
+    length = quantity(match["count"]) * (60 if match["unit"].startswith("h") else 1)
+    if length.denominator != 1:
+        return
+    minutes = -int(length) if match["way"] == "before" else int(length)
+    for end, clock in _clocks(text, _skipped(text, match.end())):
+        total = (24 * 60 if clock.ends and minutes < 0 else clock.hour * 60) + clock.minute
+        if clock.exact and 0 <= total + minutes < 24 * 60:
+            hour, minute = divmod(total + minutes, 60)
+            yield end, Clock(hour=hour, minute=minute, exact=True)
 
 
 def _minutes(text: str) -> int:

@@ -305,7 +305,7 @@ _OF_YEAR = rf"(?:(?:,| in| of)? (?:(?P<year>{YEAR})|(?P<which>(?:this|next|last)
 
 
 def _feast(name: str, make: Make) -> Rule:
-    return rule(rf"(?:(?:on|at) )?(?:this )?(?P<name>{name}){_OF_YEAR}", make)
+    return rule(rf"(?:(?:on|at) )?(?:this |next |the next )?(?P<name>{name}){_OF_YEAR}", make)
 
 
 FEASTS: tuple[Rule, ...] = (

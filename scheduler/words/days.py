@@ -124,6 +124,7 @@ def _near(days: int) -> Make:
 def _weekday(match: re.Match[str], scope: Scope) -> Piece:
     which = match["which"] or ""
     name = {"coming": "this", "upcoming": "this", "past": "last", "previous": "last"}
+    which = which.split()[-1] if which else ""
     return Weekday(weekday=weekday(match["day"]), which=name.get(which, which))
 
 
@@ -159,11 +160,17 @@ def _nth_ago(match: re.Match[str], scope: Scope) -> Piece | None:
     return Day(days=(scope.today - timedelta(days=back, weeks=int(count) - 1),))
 
 
-def _week_after_weekday(match: re.Match[str], scope: Scope) -> Piece:
+def _week_after_weekday(match: re.Match[str], scope: Scope) -> Piece | None:
     """A week from Tuesday, Tuesday week."""
     weeks = quantity(match["count"]) if match["count"] else Fraction(1)
-    first = upcoming(scope, weekday(match["day"]))
-    return Day(days=(first + timedelta(days=int(weeks * 7)),))
+    if weeks.denominator != 1:
+        return None
+    day = weekday(match["day"])
+    found = upcoming(scope, day) + timedelta(weeks=int(weeks))
+    if match[0].startswith("in ") and " on " in match[0]:
+        within = monday(scope.today) + timedelta(weeks=int(weeks), days=day)
+        return Day(days=tuple(dict.fromkeys((within, found))), ask="In which week?")
+    return Day(days=(found,))
 
 
 # --- periods --------------------------------------------------------------------------------------
@@ -289,7 +296,8 @@ def _now(match: re.Match[str], scope: Scope) -> Piece:
 _PERIOD_UNIT = r"(?P<unit>week|wk|month|quarter|qtr|year|yr)"
 
 RELATIVE: tuple[Rule, ...] = (
-    rule(rf"(?:with)?in (?P<duration>{DURATION})(?:['’]s?)?(?: time)?", _in),
+    rule(rf"(?:with)?in (?:(?:about|around|approximately|roughly) )?(?P<duration>{DURATION})"
+         r"(?:['’]s?)?(?: time)?", _in),
     rule(r"in (?P<hours>\d{1,2})h(?P<minutes>[0-5]\d)(?:m|min)?", _in_hours),
     rule(rf"(?P<duration>{DURATION}) (?:from (?:right )?now|hence|later)", _in),
     rule(rf"(?P<duration>{DURATION}) (?:ago|back)", _ago),
@@ -299,7 +307,8 @@ RELATIVE: tuple[Rule, ...] = (
     rule(r"yesterday", _near(-1)),
     rule(r"(?:the )?day after tomorrow", _near(2)),
     rule(r"(?:the )?day before yesterday", _near(-2)),
-    rule(rf"(?:(?:on|for) )?(?:(?P<which>this|next|coming|upcoming|last|past|previous) )?"
+    rule(r"(?:(?:on|for) )?"
+         r"(?:(?P<which>(?:this )?(?:coming|upcoming)|this|next|last|past|previous) )?"
          rf"(?P<day>{WEEKDAY})", _weekday),
     rule(rf"(?:on )?(?P<day>{WEEKDAY}),?(?: (?:of|in|from))?(?: the)? {_WHICH} week",
          _weekday_of_week),
@@ -317,7 +326,7 @@ PERIODS: tuple[Rule, ...] = (
     rule(rf"(?:(?:at|on|in) )?(?:the )?{_EDGE}(?: of)?(?: the)?(?: around)?(?: {_WHICH})? "
          rf"{_PERIOD_UNIT}", _edge),
     rule(r"(?:at )?(?:the )?(?P<name>[eb]o[wmy])", _short_edge),
-    rule(rf"(?:(?:at|on|in) )?(?:the )?{_EDGE}(?: of)? (?P<month>{MONTH})"
+    rule(rf"(?:(?:at|on|in) )?(?:the )?{_EDGE}(?: of |\s|-)(?P<month>{MONTH})"
          rf"(?:,? (?P<year>{YEAR}))?", _month_edge),
     rule(rf"(?:in )?(?P<month>{MONTH})(?:,? (?P<year>{YEAR}))?", _month),
     rule(rf"in (?P<year>{YEAR})", _year),

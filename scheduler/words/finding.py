@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from scheduler.words.answers import Answer, Question, Reading, Refusal
 from scheduler.words.grammar import Cover, Text, plain
-from scheduler.words.pieces import Clock, Piece, Scope
+from scheduler.words.pieces import Clock, Date, Piece, Scope
 from scheduler.words.reading import CHARS_MAX, NEXT_SHOWN, best, with_next
 
 SENTENCE_CHARS_MAX = 2_000
@@ -111,9 +111,15 @@ def _at(said: Text, start: int, scope: Scope, zone: ZoneInfo) -> _Place | None:
         covers = [one for one in by_end[end] if not (goes_on and _is_number(one[0][-1]))]
         answer = best(covers, scope, zone)
         if answer is not None:
-            numbered = all(_is_number(one[0][0]) for one in covers)
+            numbered = all(_is_number(one[0][0]) or _is_ordinal(one[0], goes_on) for one in covers)
             return _Place(start, end, answer, numbered)
     return None
+
+
+def _is_ordinal(pieces: Sequence[Piece], goes_on: bool) -> bool:
+    """The 5th, and more words: a day, or the 5th of something."""
+    first = pieces[0]
+    return goes_on and len(pieces) == 1 and isinstance(first, Date) and not first.month
 
 
 def _is_number(piece: Piece) -> bool:

@@ -21,6 +21,7 @@ from scheduler.words.pieces import (
     Day,
     Found,
     From,
+    Lasting,
     Moment,
     Nth,
     Piece,
@@ -36,7 +37,7 @@ PIECES_MAX = 9
 COVERS_MAX = 400
 """More ways to read one text are not tried."""
 
-_GLUE = re.compile(r"[\s,]*")
+_GLUE = re.compile(r"[\s,]*(?:(?<=\s)-\s+)?")
 _BESIDE = compiled(
     rf"(?:in )?(?P<count>{COUNT}|the)\s*(?P<unit>{UNIT}) (?P<way>after|from|before)(?: the)?(?=\s)"
 )
@@ -95,15 +96,23 @@ def iso(text: str, start: int, scope: Scope) -> Found:
 
 
 def _for(match: re.Match[str], scope: Scope) -> Piece | None:
-    """For the next three weeks."""
+    """For three weeks begins with the first run, for the next three weeks now."""
     found = later(scope, match["duration"])
-    return Until(day=found.days[0]) if isinstance(found, Day) else None
+    if not isinstance(found, Day):
+        return None
+    if match["next"]:
+        return Until(day=found.days[0])
+    return Lasting(days=(found.days[0] - scope.today).days)
 
 
 RULES: tuple[Rule, ...] = (
     *(iso, *DATES, *FEASTS, *RELATIVE, beside, *PERIODS),
     *(clocks, parts, zones),
-    *(*REPEATS, limits, rule(rf"for (?:the next |up to )?(?P<duration>{DURATION})", _for)),
+    *(
+        *REPEATS,
+        limits,
+        rule(rf"for (?:(?P<next>the next )|up to )?(?P<duration>{DURATION})", _for),
+    ),
     open_ended,
 )
 _DAY_RULES = (*DATES, *FEASTS, *RELATIVE, *PERIODS)

@@ -142,6 +142,13 @@ class Until:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lasting:
+    """For so many days, counted from the first run."""
+
+    days: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
     """So often."""
 
@@ -178,7 +185,7 @@ class Refuse:
 
 
 DayPiece = Day | Weekday | Date | Nth
-_Repeated = Edge | OfMonth | Step | Weekdays | From | Until | Times | Except
+_Repeated = Edge | OfMonth | Step | Weekdays | From | Until | Lasting | Times | Except
 Piece = Clock | Clocks | Span | Part | Moment | DayPiece | _Repeated | Zone | Ask | Refuse
 
 

@@ -17,9 +17,13 @@ from scheduler.words.pieces import (
     Ask,
     Clock,
     Clocks,
+    Date,
     Except,
     From,
+    Lasting,
     Moment,
+    Nth,
+    OfMonth,
     Part,
     Piece,
     Refuse,
@@ -32,6 +36,7 @@ from scheduler.words.pieces import (
 )
 from scheduler.words.saying import MONTH_NAMES, day_words, listed, time_words
 
+_Limit = From | Until | Lasting | Times | Except
 _ALL_MONTHS = tuple(range(1, 13))
 
 
@@ -41,6 +46,7 @@ class Limits:
 
     start: datetime | None
     until: datetime | None
+    lasting: int | None
     runs_max: int | None
     months: tuple[int, ...]
     weekdays_out: tuple[int, ...]
@@ -54,6 +60,8 @@ class Limits:
 def settle_repeated(pieces: Sequence[Piece], scope: Scope) -> Answer | None:
     """None where no repetition was said."""
     steps = list(dict.fromkeys(one for one in pieces if isinstance(one, Step)))
+    if not steps and _several_of_month(pieces):
+        steps = [Step(count=1, unit=Unit.MONTH)]
     listed_days = [one for one in pieces if isinstance(one, Weekdays)]
     asks = [one for one in pieces if isinstance(one, Ask)]
     if not steps and not listed_days:
@@ -76,6 +84,16 @@ def settle_repeated(pieces: Sequence[Piece], scope: Scope) -> Answer | None:
     if not isinstance(picked, Chosen):
         return picked
     return _on_days(picked, times, limits, scope)
+
+
+def _several_of_month(pieces: Sequence[Piece]) -> bool:
+    """The first and third Monday of the month: no single time could be two."""
+    several = any(
+        (isinstance(one, Nth) and len(one.pairs) > 1)
+        or (isinstance(one, Date) and len(one.days) > 1)
+        for one in pieces
+    )
+    return several and any(isinstance(one, OfMonth) for one in pieces)
 
 
 def _only_asked(pieces: Sequence[Piece], asks: Sequence[Ask]) -> Answer | None:
@@ -101,6 +119,7 @@ def _limits(pieces: Sequence[Piece], scope: Scope) -> Limits:
     return Limits(
         start=wall_moment(datetime.combine(begins, time()), zone) if begins else None,
         until=_before(ends, zone) if ends else None,
+        lasting=next((one.days for one in pieces if isinstance(one, Lasting)), None),
         runs_max=times,
         months=tuple(month for month in _ALL_MONTHS if month not in months),
         weekdays_out=tuple(sorted(weekdays)),
@@ -140,7 +159,7 @@ def _times(pieces: Sequence[Piece]) -> tuple[time, ...] | Answer | None:
 
 
 def _passing(step: Step, pieces: Sequence[Piece], limits: Limits, scope: Scope) -> Answer | None:
-    others = [one for one in pieces if not isinstance(one, Step | From | Until | Times | Except)]
+    others = [one for one in pieces if not isinstance(one, Step | _Limit)]
     spans = [one for one in others if isinstance(one, Span)]
     days = [one for one in others if isinstance(one, Weekdays)]
     if len(spans) > 1 or len(days) > 1 or len(spans) + len(days) != len(others):
@@ -267,6 +286,9 @@ def _on_days(picked: Chosen, times: Sequence[time], limits: Limits, scope: Scope
 def _reading(when: When, words: str, limits: Limits, scope: Scope) -> Answer:
     """Said with its limits; a question where nothing of it lies ahead."""
     following = next_slots(when, after=scope.now, n=1)
+    if following and limits.lasting is not None:
+        first = following[0].at.astimezone(_zone(scope)).date()
+        limits = replace(limits, until=_before(first + timedelta(limits.lasting), _zone(scope)))
     if not following or (limits.until and following[0].at > limits.until):
         return Question(text=f"Of that ({words}) nothing lies ahead. When is meant?")
     if limits.left_out:

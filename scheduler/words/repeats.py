@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC
 
 from agent.jobs import COUNT_MAX, Unit
+from scheduler.words.days import DURATION, later
 from scheduler.words.numbers import (
     MONTH,
     NUMBER,
@@ -24,6 +26,7 @@ from scheduler.words.numbers import (
 from scheduler.words.pieces import (
     Ask,
     Except,
+    Moment,
     OfMonth,
     Piece,
     Refuse,
@@ -42,7 +45,7 @@ _STEP = rf"(?P<step>other|alternate|{ORDINAL}|{NUMBER})"
 _DAY_NAME = rf"(?:{WEEKDAYS}|week-?days?|work(?:ing)? ?days?|business days?|week-?ends?)"
 _LIST = (
     rf"(?P<days>{_DAY_NAME}(?:(?:\s*,\s*and\s+|\s*,\s*|\s+and\s+|\s*&\s*|\s*/\s*|\s*-\s*"
-    rf"|\s+(?:to|through|thru|till|until)\s+)(?:on\s+)?(?:every\s+)?{_DAY_NAME})*)"
+    rf"|\s+(?:to|through|thru)\s+)(?:on\s+)?(?:every\s+)?{_DAY_NAME})*)"
 )
 
 
@@ -69,6 +72,17 @@ def stepped(count: int, name: str) -> Piece | None:
 
 def _every(match: re.Match[str], scope: Scope) -> Piece | None:
     return stepped(_count(match["step"]), unit(match["unit"]))
+
+
+def _every_long(match: re.Match[str], scope: Scope) -> Piece | None:
+    """Every hour and a half, every 2 hours 30 minutes: in minutes."""
+    said = match["duration"]
+    found = later(scope, f"an {said}" if said.startswith("hour") else said)
+    if not isinstance(found, Moment):
+        return None
+    now = scope.now.astimezone(UTC).replace(microsecond=0)
+    minutes, rest = divmod(int((found.at - now).total_seconds()), 60)
+    return None if rest else stepped(minutes, "minute")
 
 
 def _half_hour(match: re.Match[str], scope: Scope) -> Piece:
@@ -105,7 +119,7 @@ def _days(text: str) -> tuple[int, ...] | None:
     words = re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+|\s*&\s*|\s*/\s*", text)
     for word in words:
         plain = re.sub(r"\b(?:on|every)\s+", "", word)
-        ends = re.split(r"\s*-\s*(?!day|end)|\s+(?:to|through|thru|till|until)\s+", plain)
+        ends = re.split(r"\s*-\s*(?!day|end)|\s+(?:to|through|thru)\s+", plain)
         if len(ends) == 1:
             found += _day_set(ends[0])
             continue
@@ -138,11 +152,12 @@ def _weekdays(match: re.Match[str], scope: Scope) -> Piece | None:
         return None
     text = match["days"]
     plural = re.search(r"days\b|week-?ends|(?:mon|tue|wed|thu|thur|fri|sat|sun)s\b", text)
-    to = re.search(r"\w\s*-\s*(?!day|end)\w|\s(?:to|through|thru|until|till)\s", text)
+    to = re.search(r"\w\s*-\s*(?!day|end)\w|\s(?:to|through|thru)\s", text)
+    workdays = re.search(r"\b(?:week-?day|work|business)", text)
     alone = re.fullmatch(WEEKDAY.replace(" ", r"\s+"), text)
     if alone or (re.fullmatch(r"week-?end", text)):
         return None
-    return Weekdays(weekdays=found, sure=bool(plural or to))
+    return Weekdays(weekdays=found, sure=bool(plural or to or workdays))
 
 
 def _yearly(match: re.Match[str], scope: Scope) -> Piece | None:
@@ -196,7 +211,8 @@ _PLACE_FOLLOWS = rf"(?=\s+(?:{ORDINAL}|last)(?:\s|$))"
 REPEATS: tuple[Rule, ...] = (
     rule(rf"{_EVERY}(?: {_STEP})?\s*(?P<unit>{UNIT})", _every),
     rule(r"(?:every|each) (?P<part>half(?: an)?[- ]hour|quarter(?: of an)?[- ]hour)", _half_hour),
-    rule(r"hourly|(?:every hour )on the hour", _named(1, Unit.HOUR)),
+    rule(r"hourly", _named(1, Unit.HOUR)),
+    rule(rf"(?:every|each) (?P<duration>{DURATION}|hour and a half)", _every_long),
     rule(r"daily|every ?day|once daily", _named(1, Unit.DAY)),
     rule(r"weekly|once weekly", _named(1, Unit.WEEK)),
     rule(r"fortnightly", _named(2, Unit.WEEK)),
@@ -208,6 +224,7 @@ REPEATS: tuple[Rule, ...] = (
     rule(rf"(?:twice|(?:{NUMBER}|several) times) (?:a|per|every|each) "
          rf"(?P<unit>{UNIT})", _often),
     rule(rf"{_EVERY}(?: {_STEP})? {_LIST}", _every_weekday),
+    rule(rf"(?P<step>alternate) {_LIST}", _every_weekday),
     rule(rf"(?:(?:on|from) )?{_LIST}", _weekdays),
     rule(r"(?:every|each)(?P<step>)" + _DATE_FOLLOWS, _yearly),
     rule(r"(?:every|each)" + _PLACE_FOLLOWS, _monthly),

@@ -42,9 +42,11 @@ class Doubts:
     between: tuple[str, ...] = ()
 
     def with_always(self, why: str) -> Doubts:
+        """One more."""
         return replace(self, always=(*self.always, why))
 
     def with_between(self, why: str) -> Doubts:
+        """One more."""
         return replace(self, between=(*self.between, why))
 
 
@@ -72,29 +74,44 @@ def settle_single(pieces: Sequence[Piece], scope: Scope, *, home: ZoneInfo) -> A
         return None
     if not (clocks or parts or days or moments) or (moments and (clocks or parts or days)):
         return None
-    of_month = any(_names_month(one) for one in pieces)
-    if any(isinstance(one, Nth) and not (one.month or of_month) for one in days):
+    of_some_month = any(isinstance(one, Nth) and not one.month for one in days)
+    if of_some_month and not any(_names_month(one) for one in pieces):
         return None
     for one in pieces:
         if isinstance(one, Refuse):
             return Refusal(why=one.why)
-    doubts = Doubts(always=tuple(one.why for one in pieces if isinstance(one, Ask)))
+    doubts = _doubts(pieces)
     if moments:
         return _answer([moments[0].at], doubts, scope=scope, home=home)
-    part = parts[0] if parts else None
-    if clocks and isinstance(clocks[0], Span):
-        doubts = doubts.with_always("That is a span of time. Does its beginning count?")
-        clock = _span_start(clocks[0])
-    else:
-        clock = next((one for one in clocks if isinstance(one, Clock)), None)
-        if clock and clock.bare and not (part or (days and isinstance(pieces[-1], Clock))):
-            return None
+    clock = _clock(clocks[0], pieces) if clocks else None
     if clocks and clock is None:
         return None
+    part = parts[0] if parts else None
     said = _Said(days=days, clock=clock, part=part, doubts=doubts)
     if days or (part and part.today):
         return _of_day(said, scope=scope, home=home)
     return _of_time(said, scope=scope, home=home)
+
+
+def _doubts(pieces: Sequence[Piece]) -> Doubts:
+    asks = [one.why for one in pieces if isinstance(one, Ask)]
+    if any(isinstance(one, Span) for one in pieces):
+        asks.append("That is a span of time. Does its beginning count?")
+    if any(isinstance(one, OfMonth) for one in pieces):
+        asks.append("Only the next time, or every month?")
+    return Doubts(always=tuple(asks))
+
+
+def _clock(said: Clock | Span, pieces: Sequence[Piece]) -> Clock | None:
+    """The time, or the beginning of a span. A mere number needs a part of the day, or stands last
+    behind a day.
+    """
+    if isinstance(said, Span):
+        return _span_start(said)
+    if not said.bare or any(isinstance(one, Part) for one in pieces):
+        return said
+    behind_day = len(pieces) > 1 and pieces[-1] == said
+    return said if behind_day else None
 
 
 def _names_month(piece: Piece) -> bool:

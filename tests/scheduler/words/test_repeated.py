@@ -45,6 +45,8 @@ def read(text: str) -> Reading:
         ("last day of each month at 17:00", "0 17 L * *"),
         ("first Monday of each month at 9", "0 9 * * 1#1"),
         ("every first Friday", "0 9 * * 5#1"),
+        ("second and fourth Tuesday of the month at noon", "0 12 * * 2#2,2#4"),
+        ("weekday mornings at 7", "0 7 * * 1-5"),
         ("every second Tuesday of the month", "0 9 * * 2#2"),
         ("2nd and last Friday of every month", "0 9 * * 5#2,5L"),
         ("every year on 5 May", "0 9 5 5 *"),
@@ -78,6 +80,8 @@ def test_what_cron_text_can_say_becomes_cron_text(text: str, expression: str) ->
         ("first Monday of every 3 months", "2026-12-07T09:00", "2027-03-01T09:00"),
         ("every 4 years on 29 February", "2028-02-29T09:00", "2032-02-29T09:00"),
         ("every 3 hours", "2026-11-28T13:17", "2026-11-28T16:17"),
+        ("every hour and a half", "2026-11-28T11:47", "2026-11-28T13:17"),
+        ("alternate Fridays at 6pm", "2026-12-04T18:00", "2026-12-18T18:00"),
         ("every half hour", "2026-11-28T10:47", "2026-11-28T11:17"),
         ("hourly", "2026-11-28T11:17", "2026-11-28T12:17"),
         ("every 90 minutes starting tomorrow", "2026-11-29T00:00", "2026-11-29T01:30"),
@@ -100,7 +104,8 @@ def test_limits_end_the_runs() -> None:
     assert all_due("Mondays for 3 times") == ["11-30", "12-07", "12-14"]
     assert all_due("every Monday until 14 December") == ["11-30", "12-07", "12-14"]
     assert all_due("every Monday until December") == ["11-30"]
-    assert all_due("every day for 3 days") == ["11-29", "11-30"]
+    assert all_due("every day for 3 days") == ["11-29", "11-30", "12-01"]
+    assert all_due("every Monday for the next two weeks") == ["11-30", "12-07"]
     assert all_due("every Friday starting 10 December for two times") == ["12-11", "12-18"]
     assert all_due("every Monday from December 10 to December 20") == ["12-14"]
 
