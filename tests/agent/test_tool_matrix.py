@@ -60,6 +60,7 @@ edit_file        run no  no    run no  no
 append_file      run no  no    run no  no
 send_message     run run no    ask ask no
 get_status       run run run   run run run
+nothing_to_report no no no no no no
 list_skills      run run run   run run run
 read_skill       run run run   run run run
 create_skill     OWN no  no    OWN no  no
