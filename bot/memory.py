@@ -1,0 +1,269 @@
+"""What a person sees of their memory in a chat, and does with it: `/memory` and `/remember`.
+
+Forgetting is `bot.memory_erasing`, which asks first. In a group all acts on what was said there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, timedelta, tzinfo
+
+from agent.carried import Carries
+from agent.messages import IncomingMessage, Role
+from agent.overview import Overviews
+from agent.ports import Clock
+from agent.remembering import (
+    Documents,
+    Facts,
+    FactSource,
+    NewFact,
+    Profiles,
+    StoredFact,
+    Whose,
+    fact_id_of,
+    fact_key,
+    whose,
+)
+from bot import memory_words as words
+from bot.channel import Pressed
+from bot.memory_erasing import Asking, ErasingDesk
+from bot.memory_markdown import as_markdown
+from bot.ports import Person
+from bot.zones import zone_of
+
+NEWEST_SHOWN = 5
+FOUND_MAX = 15
+CORRECTED_WITHIN = timedelta(days=14)
+CORRECTED_SHOWN = 5
+EXPORT_CHARS_MAX = 30_000
+"""Of what is sent to a chat; more is for a file."""
+
+EXPORT_TOO_LONG = (
+    "That is too much for a chat. On my machine `hearthbot memory export --out FILE` writes all of "
+    "it; with `--format json` it can be brought in again."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """The stores of what is remembered."""
+
+    facts: Facts
+    profiles: Profiles
+    documents: Documents
+    overviews: Overviews
+    carrying: Carries
+
+
+async def _never(lane: str) -> bool:
+    return False
+
+
+class MemoryDesk:
+    """Implements `bot.commands.TellsMemory`."""
+
+    def __init__(
+        self,
+        stores: Remembered,
+        erasing: ErasingDesk,
+        *,
+        clock: Clock,
+        host_zone: str,
+        is_off: Callable[[str], Awaitable[bool]] = _never,
+    ) -> None:
+        """`is_off` says whether memory is off at an address (`/private`)."""
+        self._stores = stores
+        self._erasing = erasing
+        self._clock = clock
+        self._host_zone = host_zone
+        self._is_off = is_off
+
+    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str:
+        """`/memory`: shows, corrects, erases. Raises AssistantError."""
+        of = whose(person.id, message.address, is_group=message.is_group)
+        verb, _, said = rest.partition(" ")
+        said = said.strip()
+        match verb.lower():
+            case "":
+                return await self._overview(of, message, person)
+            case "list" if said.lower() in {"", "past"}:
+                return await self._list(of, person, past=bool(said))
+            case "search" if said:
+                return await self._search(of, person, said)
+            case "show" if said:
+                return await self._show(of, person, said)
+            case "edit":
+                return await self._edit(of, person, said)
+            case "forget" if said:
+                return await self._forget(of, message, person, said)
+            case "export":
+                return await self._export(message, person)
+            case "import":
+                return words.IMPORT_ELSEWHERE
+            case _ if not said and fact_id_of(verb) is not None:
+                return await self._show(of, person, verb)
+            case _:
+                return words.USE_IN_GROUP if message.is_group else words.USE
+
+    async def remember(self, message: IncomingMessage, person: Person, rest: str) -> str:
+        """`/remember`: keeps a sentence, whatever was forgotten before. Raises StorageError."""
+        text = " ".join(rest.split())
+        if person.role is Role.GUEST:
+            return words.NO_GUESTS
+        if not text:
+            return words.USE_REMEMBER
+        if await self._is_off(message.address.key):
+            return words.MEMORY_IS_OFF
+        stored = await self._stores.facts.store(
+            NewFact(
+                whose=whose(person.id, message.address, is_group=message.is_group),
+                text=text,
+                category=words.guessed_category(text),
+                source=FactSource.PERSON,
+                speaker=person.name if message.is_group else "",
+                asked=True,
+            )
+        )
+        return words.stored_text(stored)
+
+    async def press(self, pressed: Pressed, person: Person) -> str:
+        """A button with the data `mem:TOKEN:WORD`; returns what the person who pressed is told."""
+        return await self._erasing.press(pressed, person)
+
+    # --- looking ------------------------------------------------------------------------------
+
+    async def _overview(self, of: Whose, message: IncomingMessage, person: Person) -> str:
+        zone = self._zone(person)
+        facts = await self._stores.facts.list(of)
+        blocks = [f"**What I know**: {await self._counts(of, len(facts), message)}"]
+        if facts:
+            newest = words.facts_listed(facts[:NEWEST_SHOWN], zone)
+            blocks.append("\n".join(["The newest:", *newest]))
+        since_ms = int((self._clock.now() - CORRECTED_WITHIN).timestamp() * 1000)
+        corrected = await self._stores.overviews.corrected(
+            of, since_ms=since_ms, limit=CORRECTED_SHOWN
+        )
+        if corrected:
+            lines = words.corrected_lines(corrected)
+            blocks.append("\n".join(["Corrected lately:", *lines]))
+        if not message.is_group:
+            minded = await self._stores.overviews.insights(message.address.key)
+            if minded:
+                lines = [f"- {words.bare(text)}" for text in minded]
+                blocks.append("\n".join(["In mind for this conversation:", *lines]))
+        return "\n\n".join([*blocks, words.USE_IN_GROUP if message.is_group else words.USE])
+
+    async def _counts(self, of: Whose, facts: int, message: IncomingMessage) -> str:
+        said = ["1 fact" if facts == 1 else f"{facts:,} facts"]
+        if not message.is_group:
+            profile = await self._stores.profiles.get(of.person_id)
+            if profile:
+                said.append(f"a profile ({', '.join(map(words.bare, profile))})")
+        documents = len(await self._stores.documents.list(of))
+        if documents:
+            said.append("1 document" if documents == 1 else f"{documents:,} documents")
+        return ", ".join(said)
+
+    async def _list(self, of: Whose, person: Person, *, past: bool) -> str:
+        if past:
+            facts = await self._stores.overviews.past(of, limit=words.FACTS_SHOWN_MAX)
+        else:
+            facts = await self._stores.facts.list(of)
+        if not facts:
+            return "Nothing was corrected so far." if past else words.NOTHING_KNOWN
+        return "\n".join(words.facts_listed(facts, self._zone(person)))
+
+    async def _search(self, of: Whose, person: Person, text: str) -> str:
+        found = await self._stores.facts.search(of, text, k=FOUND_MAX)
+        if not found:
+            return f"I know nothing about “{words.bare(text)}”."
+        return "\n".join(words.facts_listed(found, self._zone(person)))
+
+    async def _show(self, of: Whose, person: Person, key: str) -> str:
+        fact = await self._fact(of, key)
+        if fact is None:
+            return words.NO_SUCH_FACT.format(key=_key(key))
+        replaced = await self._stores.facts.past(of, fact.id)
+        return words.fact_shown(fact, replaced, self._zone(person))
+
+    # --- changing -----------------------------------------------------------------------------
+
+    async def _edit(self, of: Whose, person: Person, said: str) -> str:
+        key, _, text = said.partition(" ")
+        text = " ".join(text.split())
+        if not text or fact_id_of(key) is None:
+            return "Write `/memory edit f12 TEXT`: its number, and how it should read."
+        if person.role is Role.GUEST:
+            return words.NO_GUESTS
+        fact = await self._fact(of, key)
+        if fact is None:
+            return words.NO_SUCH_FACT.format(key=_key(key))
+        if words.others_fact(fact, person.id):
+            return words.NOT_YOURS.format(key=fact.key)
+        if fact.valid_to_ms is not None:
+            return f"{fact.key} no longer holds. `/remember TEXT` keeps it anew."
+        return words.stored_text(await self._stores.facts.store(edited(fact, text)))
+
+    async def _forget(self, of: Whose, message: IncomingMessage, person: Person, said: str) -> str:
+        # Only behind numbers: of words, `yes` may be one.
+        sure = said.lower().removesuffix(" yes").strip()
+        is_sure = sure != said.lower() and (sure == "everything" or _are_keys(sure))
+        said = sure if is_sure else said
+        asking = Asking(message=message, person=person, is_sure=is_sure)
+        if said.lower() == "everything":
+            return await self._erasing.everything(asking)
+        if not _are_keys(said):
+            related = [] if message.is_group else await self._stores.facts.search(of, said, k=5)
+            return await self._erasing.of_words(asking, said, related)
+        keys = _keys(said)
+        facts = [await self._fact(of, key) for key in keys]
+        for key, fact in zip(keys, facts, strict=True):
+            if fact is not None and words.others_fact(fact, person.id):
+                return words.NOT_YOURS.format(key=fact.key)
+            if fact is None and not await self._erasing.is_under_way(person, fact_id_of(key)):
+                return words.NO_SUCH_FACT.format(key=_key(key))
+        ids = [fact_id for key in keys if (fact_id := fact_id_of(key)) is not None]
+        return await self._erasing.of_facts(asking, ids, [one for one in facts if one is not None])
+
+    async def _export(self, message: IncomingMessage, person: Person) -> str:
+        if message.is_group:
+            return words.IN_PRIVATE
+        carried = await self._stores.carrying.taken_out(
+            person.id, is_owner=person.role is Role.OWNER
+        )
+        text = as_markdown(carried, self._zone(person))
+        return text if len(text) <= EXPORT_CHARS_MAX else EXPORT_TOO_LONG
+
+    async def _fact(self, of: Whose, key: str) -> StoredFact | None:
+        fact_id = fact_id_of(key)
+        return None if fact_id is None else await self._stores.facts.get(of, fact_id)
+
+    def _zone(self, person: Person) -> tzinfo:
+        return zone_of(person.time_zone or self._host_zone) or UTC
+
+
+def edited(fact: StoredFact, text: str) -> NewFact:
+    """A correction by the person themselves: the old one is closed, and stays as past."""
+    return NewFact(
+        whose=fact.whose,
+        text=text,
+        category=fact.category,
+        source=FactSource.PERSON,
+        speaker=fact.speaker,
+        replaces=fact.id,
+        asked=True,
+    )
+
+
+def _keys(text: str) -> list[str]:
+    return text.replace(",", " ").split()
+
+
+def _are_keys(text: str) -> bool:
+    return all(fact_id_of(key) is not None for key in _keys(text))
+
+
+def _key(key: str) -> str:
+    fact_id = fact_id_of(key)
+    return words.bare(key, chars_max=20) if fact_id is None else fact_key(fact_id)

@@ -1,0 +1,143 @@
+"""The desk over a real home with a past, and cards that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from agent.messages import Address, IncomingMessage, OutboxId, PersonId, Role
+from agent.stored import ButtonRows, NewMessage
+from bot.channel import Pressed
+from bot.memory import MemoryDesk, Remembered
+from bot.memory_erasing import ErasingDesk
+from bot.ports import Person
+from memory.carrying import Carrying
+from memory.embedding import Embedding
+from memory.knowledge import SqliteDocuments
+from memory.outbox import SqliteOutbox
+from memory.overview import SqliteOverviews
+from memory.profile import SqliteProfiles
+from tests.memory.forgetting_kit import (
+    ANN,
+    ANNS_CHAT,
+    BEN,
+    BENS_CHAT,
+    Opened,
+    opened_home,
+    premises,
+)
+from tests.memory.kit import StillClock
+
+ANNA = Person(id=ANN, role=Role.OWNER, name="Ann", addresses=(ANNS_CHAT,))
+BENN = Person(id=BEN, role=Role.MEMBER, name="Ben", addresses=(BENS_CHAT,))
+GUEST = Person(id=PersonId("p_gus"), role=Role.GUEST, name="Gus", addresses=("telegram:7",))
+
+
+@dataclass(slots=True)
+class Cards:
+    """Keeps cards in the real outbox, and what they came to read."""
+
+    store: SqliteOutbox
+    sent: dict[OutboxId, str] = field(default_factory=dict)
+    buttons: dict[OutboxId, ButtonRows] = field(default_factory=dict)
+
+    async def post(self, message: NewMessage) -> OutboxId:
+        outbox_id = await self.store.add(message)
+        self.sent[outbox_id] = message.text
+        self.buttons[outbox_id] = message.buttons
+        return outbox_id
+
+    async def revise(self, outbox_id: OutboxId, text: str) -> None:
+        await self.store.revise(outbox_id, text)
+        self.sent[outbox_id] = text
+        self.buttons[outbox_id] = ()
+
+    @property
+    def last(self) -> str:
+        return list(self.sent.values())[-1]
+
+    def data(self, word: str) -> str:
+        """Of the button of the last card with this word."""
+        rows = list(self.buttons.values())[-1]
+        return next(b.data for row in rows for b in row if b.data.endswith(word))
+
+
+@dataclass(slots=True, kw_only=True)
+class Chat:
+    """What a person says, and what they are told."""
+
+    opened: Opened
+    clock: StillClock
+    cards: Cards
+    desk: MemoryDesk
+    erasing: ErasingDesk
+    is_off: set[str] = field(default_factory=set)
+
+    async def says(self, text: str, *, by: Person = ANNA, group: bool = False) -> str:
+        return await self.desk.tell(message_of(by, group=group), by, text)
+
+    async def remember(self, text: str, *, by: Person = ANNA, group: bool = False) -> str:
+        return await self.desk.remember(message_of(by, group=group), by, text)
+
+    async def presses(self, word: str, *, by: Person = ANNA) -> str:
+        said = await self.desk.press(pressed(self.cards.data(word), by), by)
+        await self.erasing.idle()
+        return said
+
+
+def message_of(person: Person, *, group: bool = False) -> IncomingMessage:
+    chat = "-100" if group else person.addresses[0].split(":")[1]
+    return IncomingMessage(
+        address=Address(channel="telegram", chat_id=chat),
+        message_id="1",
+        sender_id=person.addresses[0].split(":")[1],
+        sender_name=person.name,
+        is_group=group,
+    )
+
+
+def pressed(data: str, person: Person) -> Pressed:
+    message = message_of(person)
+    return Pressed(
+        address=message.address,
+        message_id="2",
+        sender=message.sender,
+        data=data,
+        press_id="x",
+    )
+
+
+@asynccontextmanager
+async def opened_chat(root: Path) -> AsyncIterator[Chat]:
+    clock = StillClock()
+    async with opened_home(root, clock) as opened:
+        database = opened.database
+        cards = Cards(SqliteOutbox(database))
+        off: set[str] = set()
+
+        async def is_off(lane: str) -> bool:
+            return lane in off
+
+        async with ErasingDesk(opened.forgetting, cards, clock=clock, root=root) as erasing:
+            desk = MemoryDesk(
+                Remembered(
+                    facts=opened.facts,
+                    profiles=SqliteProfiles(database, refusal=lambda text: ""),
+                    documents=SqliteDocuments(database, embedding=Embedding(enabled=False)),
+                    overviews=SqliteOverviews(database),
+                    carrying=Carrying(database, premises(root)),
+                ),
+                erasing,
+                clock=clock,
+                host_zone="Europe/Oslo",
+                is_off=is_off,
+            )
+            yield Chat(
+                opened=opened, clock=clock, cards=cards, desk=desk, erasing=erasing, is_off=off
+            )
+
+
+def called(person: Person, name: str) -> Person:
+    return replace(person, name=name)

@@ -1,0 +1,393 @@
+"""What a person sees of their memory in a chat, and does with it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agent.errors import StorageError
+from agent.forgotten import ForgettingRefused, Proof, Stage
+from agent.remembering import Whose
+from bot import memory_words as words
+from bot.memory_erasing import ASKED_S, ErasingDesk
+from tests.bot.memory_kit import ANNA, BENN, GUEST, Chat, opened_chat, pressed
+from tests.memory.forgetting_kit import (
+    ANN,
+    ANNS_CHAT,
+    BEN,
+    CANARY,
+    FACT,
+    SECRET,
+    TRACES_OF_IT,
+    files_with,
+    lived_in,
+    wish,
+)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("made")
+
+
+@pytest.fixture
+def home(made: Path, tmp_path: Path) -> Path:
+    return lived_in(made, tmp_path)
+
+
+@pytest.fixture
+async def chat(home: Path) -> AsyncIterator[Chat]:
+    async with opened_chat(home) as chat:
+        yield chat
+
+
+# --- looking -----------------------------------------------------------------------------------
+
+
+async def test_the_overview_has_what_is_known_and_what_one_can_do(chat: Chat) -> None:
+    await chat.remember("Ann lives in Oslo.")
+    await chat.remember("Ann lives in Bergen.")
+
+    said = await chat.says("")
+
+    assert "2 facts, a profile (name, preferences), 1 document" in said
+    assert "- f3 “Ann lives in Bergen.” (background, 1 Aug 2026)" in said
+    assert "Corrected lately:\n- f2 “Ann lives in Oslo.” → f3 “Ann lives in Bergen.”" in said
+    assert words.USE in said
+
+
+async def test_one_fact_is_shown_with_where_it_is_from(chat: Chat) -> None:
+    for text in ("f1", "F1", "1", "show f1"):
+        said = await chat.says(text)
+        assert f"in these words: “{SECRET}”" in said
+        assert "from what was said, 1 Aug 2026" in said
+
+
+async def test_what_it_replaced_is_shown_with_it(chat: Chat) -> None:
+    await chat.says("edit f1 Ann keeps the key at Sue's.")
+
+    said = await chat.says("f2")
+
+    assert "In place of:\n- f1" in said
+    assert "held until 1 Aug 2026, replaced by f2" in await chat.says("f1")
+    assert (await chat.says("list past")).startswith("- f1")
+
+
+async def test_the_list_and_the_search_name_facts(chat: Chat) -> None:
+    await chat.remember("Ann plays the oboe.")
+
+    assert [line[:4] for line in (await chat.says("list")).splitlines()] == ["- f2", "- f1"]
+    assert "oboe" in await chat.says("search oboe")
+    assert "nothing about “lighthouse”" in await chat.says("search lighthouse")
+    assert await chat.says("list past") == "Nothing was corrected so far."
+    assert await chat.says("list", by=BENN) == words.NOTHING_KNOWN
+
+
+@pytest.mark.parametrize("rest", ["nonsense", "edit", "edit f1", "forget", "show", "f1 f2", "?"])
+async def test_what_is_not_understood_changes_nothing_and_says_how(chat: Chat, rest: str) -> None:
+    assert "`/memory" in await chat.says(rest)
+    assert len(await chat.opened.facts.list(Whose(person_id=ANN))) == 1
+
+
+async def test_words_of_people_make_no_markup(chat: Chat) -> None:
+    await chat.remember("[click](https://example.org) `rm` **now**")
+
+    said = await chat.says("list")
+
+    assert r"\[click\](https://example.org) 'rm' \*\*now\*\*" in said
+
+
+# --- remembering and correcting ------------------------------------------------------------------
+
+
+async def test_what_is_remembered_is_stored_refreshed_corrected_or_refused(chat: Chat) -> None:
+    assert await chat.remember("I prefer tea without milk") == (
+        "Remembered: f2 “I prefer tea without milk” (preference)."
+    )
+    assert "I knew that already: f2" in await chat.remember("I prefer tea without milk.")
+    await chat.remember("Ann lives in Oslo.")
+    assert "takes the place of f3" in await chat.remember("Ann lives in Bergen.")
+    assert "I did not keep that" in await chat.remember("my password is hunter2hunter2")
+    assert await chat.remember("  ") == words.USE_REMEMBER
+
+
+async def test_a_correction_closes_the_old_one(chat: Chat) -> None:
+    assert "takes the place of f1" in await chat.says("edit f1 The key is with Sue.")
+    assert "no longer holds" in await chat.says("edit f1 The key is with Tom.")
+    assert "no f9 here" in await chat.says("edit f9 x")
+
+
+async def test_memory_off_and_guests_add_nothing(chat: Chat) -> None:
+    chat.is_off.add(ANNS_CHAT)
+
+    assert await chat.remember("Ann plays the oboe.") == words.MEMORY_IS_OFF
+    assert await chat.remember("Gus plays the oboe.", by=GUEST) == words.NO_GUESTS
+    assert await chat.says("edit f1 x", by=GUEST) == words.NO_GUESTS
+
+
+@pytest.mark.parametrize(
+    ("text", "category"),
+    [
+        ("I like my eggs soft", "preference"),
+        ("My dentist is Dr Lund", "contact"),
+        ("We decided to sell the boat", "decision"),
+        ("I am working on the barn", "project"),
+        ("On Mondays I usually swim", "pattern"),
+        ("I was born in Tromsø", "background"),
+    ],
+)
+def test_a_category_is_guessed_by_simple_words(text: str, category: str) -> None:
+    assert words.guessed_category(text) == category
+
+
+# --- others --------------------------------------------------------------------------------------
+
+
+@pytest.mark.case("ME-07")
+async def test_nobody_sees_or_changes_what_is_anothers(chat: Chat, home: Path) -> None:
+    for rest in ("", "list", "list past", "f1", "search spare key", "export", "edit f1 x"):
+        assert "zinc" not in await chat.says(rest, by=BENN)
+    assert "no f1 here" in await chat.says("forget f1 yes", by=BENN)
+    await chat.says("forget zinc tub", by=BENN)
+    assert chat.cards.sent == {}
+
+    assert len(files_with(home, FACT)) > 1
+
+
+async def test_in_a_group_one_acts_on_what_was_said_there(chat: Chat) -> None:
+    await chat.remember("The boat leaves at nine.", group=True)
+    await chat.remember("The boat is called Vega.", by=BENN, group=True)
+
+    said = await chat.says("", group=True)
+
+    assert "2 facts" in said
+    assert "zinc" not in said
+    assert "said by Ben" in said
+    assert words.NOT_YOURS.format(key="f3") == await chat.says("edit f3 x", group=True)
+    assert words.NOT_YOURS.format(key="f3") == await chat.says("forget f3 yes", group=True)
+    assert "no f1 here" in await chat.says("f1", group=True)
+    assert await chat.says("export", group=True) == words.IN_PRIVATE
+    assert await chat.says("forget everything", group=True) == words.IN_PRIVATE
+    assert await chat.says("forget the boat", group=True) == words.IN_PRIVATE
+    assert "Forgotten" in await chat.says("forget f2 yes", group=True)
+    assert "vega" in (await chat.says("list", group=True)).lower()
+
+
+# --- forgetting ----------------------------------------------------------------------------------
+
+
+async def test_before_anything_is_erased_every_place_is_shown(chat: Chat, home: Path) -> None:
+    assert await chat.says("forget f1") == words.ASKED_ABOVE
+
+    card = chat.cards.last
+    assert "- 1 fact\n" in card
+    assert "entries of the history" in card
+    assert "traces of answers" in card
+    assert "3 older copies of the database" in card
+    assert "workspace/memory/MEMORY.md" in card
+    assert len(await chat.opened.facts.list(Whose(person_id=ANN))) == 1
+
+
+async def test_a_press_forgets_it_and_the_card_tells_the_proof(chat: Chat, home: Path) -> None:
+    await chat.says("forget f1")
+
+    assert await chat.presses(words.FORGET) == words.FORGETTING
+
+    assert chat.cards.last.startswith("**Forgotten**")
+    assert "it stands in none of them" in chat.cards.last
+    assert files_with(home, *TRACES_OF_IT) == []
+
+
+async def test_a_yes_behind_the_number_forgets_at_once(chat: Chat, home: Path) -> None:
+    said = await chat.says("forget f1 yes")
+
+    assert said.startswith("**Forgotten**")
+    assert words.CANNOT_REACH in said
+    assert files_with(home, *TRACES_OF_IT) == []
+
+
+async def test_keep_keeps_it(chat: Chat) -> None:
+    await chat.says("forget f1")
+
+    assert await chat.presses(words.KEEP) == words.KEPT
+    assert chat.cards.last == words.KEPT
+    assert len(await chat.opened.facts.list(Whose(person_id=ANN))) == 1
+
+
+async def test_a_question_is_answered_by_who_was_asked_once_and_in_time(chat: Chat) -> None:
+    await chat.says("forget f1")
+    data = chat.cards.data(words.FORGET)
+
+    assert await chat.presses(words.FORGET, by=BENN) == words.NOT_YOUR_QUESTION
+    chat.clock.move(ASKED_S + 1)
+    assert await chat.presses(words.FORGET) == words.TOO_OLD
+    assert await chat.desk.press(pressed(data, ANNA), ANNA) == words.TOO_OLD
+    for wrong in ("mem:x", "mem:x:y", "mem:nothing:forget", "mem:::"):
+        assert await chat.desk.press(pressed(wrong, ANNA), ANNA) == words.TOO_OLD
+    assert len(await chat.opened.facts.list(Whose(person_id=ANN))) == 1
+
+
+async def test_words_are_forgotten_and_facts_that_may_be_meant_are_named(chat: Chat) -> None:
+    await chat.remember("Ann hides a letter in the tub.")
+
+    said = await chat.says("forget zinc tub")
+
+    assert "These may be meant too:\n- f2" in said
+    assert "“zinc tub”" in chat.cards.last
+    await chat.presses(words.FORGET)
+    left = await chat.opened.facts.list(Whose(person_id=ANN))
+    assert [fact.id for fact in left] == [2]
+
+
+async def test_words_that_end_in_yes_are_asked_about_as_well(chat: Chat) -> None:
+    await chat.says("forget zinc tub yes")
+
+    assert len(await chat.opened.facts.list(Whose(person_id=ANN))) == 1
+
+
+@pytest.mark.case("ME-11")
+async def test_a_matter_that_no_line_names_so_is_offered_by_its_facts(chat: Chat) -> None:
+    await chat.remember("Ann lives in Oslo.")
+    await chat.remember("Ann lives in Bergen.")
+
+    said = await chat.says("forget where I live")
+
+    assert said.startswith(words.NOTHING_HOLDS_IT)
+    assert "`/memory forget f3" in said
+    await chat.says("forget f3 yes")
+    assert "Oslo" not in str(await chat.opened.facts.search(Whose(person_id=ANN), "live", k=5))
+    assert "Bergen" not in await chat.says("") + await chat.says("list past")
+
+
+async def test_everything_is_asked_about_and_then_gone(chat: Chat, home: Path) -> None:
+    await chat.says("forget everything")
+    assert "everything that I know of you" in chat.cards.last
+
+    await chat.presses(words.FORGET)
+
+    assert chat.cards.last.startswith("**Forgotten**")
+    assert files_with(home, *TRACES_OF_IT) == []
+    assert files_with(home, CANARY) != []
+    assert "0 facts" in await chat.says("")
+
+
+async def test_what_is_too_short_or_in_use_is_refused_in_a_sentence(chat: Chat) -> None:
+    with pytest.raises(ForgettingRefused, match="too short"):
+        await chat.says("forget abc")
+
+
+async def test_what_others_said_the_same_is_told_to_the_owner_alone(home: Path) -> None:
+    notes = home / "workspace" / "memory" / "people" / BEN / "MEMORY.md"
+    notes.write_text(f"{SECRET}\n")
+    proof = Proof(
+        erased={}, backup=home, dropped=(), files=1, bytes=1, theirs=("x",), their_files=(notes,)
+    )
+
+    assert "others said the same" in words.proof_text(proof, home, for_owner=True)
+    assert "others" not in words.proof_text(proof, home, for_owner=False)
+
+
+async def test_a_failure_names_what_still_holds_it(home: Path) -> None:
+    proof = Proof(
+        erased={},
+        backup=home,
+        dropped=(),
+        files=1,
+        bytes=1,
+        hits=(home / "logs" / "old.log",),
+        tables=("jobs",),
+        unread=(home / "x",),
+    )
+
+    said = words.proof_text(proof, home, for_owner=False)
+
+    assert said.startswith("⚠️ **Not forgotten everywhere")
+    assert "still stands in logs/old.log" in said
+    assert "the table jobs" in said
+    assert "x could not be read" in said
+
+
+async def test_what_a_kill_cut_short_is_finished_at_the_start(home: Path) -> None:
+    class Killed(BaseException):
+        pass
+
+    def dies(stage: Stage) -> None:
+        if stage is Stage.FILES:
+            raise Killed
+
+    async with opened_chat(home) as chat:
+        with pytest.raises(Killed):
+            await chat.opened.forgetting.forget(wish(facts=(1,)), dies)
+    async with opened_chat(home) as chat:
+        assert await chat.erasing.is_under_way(ANNA, 1)
+        assert not await chat.erasing.is_under_way(BENN, 1)
+        chat.erasing.start()
+        await chat.erasing.idle()
+        assert not await chat.erasing.is_under_way(ANNA, 1)
+
+    assert files_with(home, *TRACES_OF_IT) == []
+
+
+async def test_the_same_command_finishes_what_a_kill_cut_short(home: Path) -> None:
+    class Killed(BaseException):
+        pass
+
+    def dies(stage: Stage) -> None:
+        if stage is Stage.ROWS:
+            raise Killed
+
+    async with opened_chat(home) as chat:
+        with pytest.raises(Killed):
+            await chat.opened.forgetting.forget(wish(facts=(1,)), dies)
+    async with opened_chat(home) as chat:
+        assert "no f1 here" in await chat.says("forget f1 yes", by=BENN)
+        assert (await chat.says("forget f1 yes")).startswith("**Forgotten**")
+
+    assert files_with(home, *TRACES_OF_IT) == []
+
+
+async def test_trouble_while_forgetting_is_told_on_the_card(home: Path) -> None:
+    async with opened_chat(home) as chat:
+        forgetting = chat.opened.forgetting
+
+        class Full:
+            find, under_way, resume = forgetting.find, forgetting.under_way, forgetting.resume
+
+            async def forget(self, wish: object, tell: object) -> Proof:
+                raise StorageError("No space is left.")
+
+        async with ErasingDesk(Full(), chat.cards, clock=chat.clock, root=home) as erasing:
+            chat.erasing, chat.desk._erasing = erasing, erasing
+            await chat.says("forget f1")
+            await chat.presses(words.FORGET)
+
+    assert chat.cards.last == "⚠️ That did not work: No space is left."
+
+
+# --- taking out ----------------------------------------------------------------------------------
+
+
+async def test_all_of_it_is_given_as_text_to_read(chat: Chat) -> None:
+    await chat.remember("Ann lives in Oslo.")
+    await chat.remember("Ann lives in Bergen.")
+
+    said = await chat.says("export")
+
+    assert "## Background" in said
+    assert "- f3 Ann lives in Bergen. (1 Aug 2026, by person)" in said
+    assert "## No longer so\n\n- f2 Ann lives in Oslo. (1 Aug 2026 to 1 Aug 2026, then f3" in said
+    assert "- preferences: keys" in said
+    assert "house.md" in said
+    assert "`hearthbot memory import FILE`" in await chat.says("import")
+
+
+async def test_what_is_too_much_for_a_chat_is_for_a_file(chat: Chat) -> None:
+    async def store(n: int) -> None:
+        await chat.remember(f"Ann owns number {n} of {'x' * 300} {n}.")
+
+    for n in range(120):
+        await store(n)
+
+    assert "--out FILE" in await chat.says("export")
