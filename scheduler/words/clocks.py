@@ -27,7 +27,7 @@ PARTS = {
 }
 """The time that stands for a part of the day."""
 
-_AT = r"(?:(?:at|@|around|about|approximately|for)\s*)*(?:the )?"
+_AT = r"(?:(?:at|@|around|about|approximately|for)\s*)*"
 _HALF = r"(?P<half>(?:in the )?[ap]\.?\s?m\b\.?|p\b\.?)"
 _HOUR_WORD = rf"(?:{'|'.join(ONES[1:13])})"
 _MINUTE_WORD = (

@@ -296,8 +296,8 @@ def _now(match: re.Match[str], scope: Scope) -> Piece:
 _PERIOD_UNIT = r"(?P<unit>week|wk|month|quarter|qtr|year|yr)"
 
 RELATIVE: tuple[Rule, ...] = (
-    rule(rf"(?:with)?in (?:(?:about|around|approximately|roughly) )?(?P<duration>{DURATION})"
-         r"(?:['’]s?)?(?: time)?", _in),
+    rule(r"(?:(?:with)?in|after) (?:(?:about|around|approximately|roughly) )?"
+         rf"(?P<duration>{DURATION})(?:['’]s?)?(?: time)?", _in),
     rule(r"in (?P<hours>\d{1,2})h(?P<minutes>[0-5]\d)(?:m|min)?", _in_hours),
     rule(rf"(?P<duration>{DURATION}) (?:from (?:right )?now|hence|later)", _in),
     rule(rf"(?P<duration>{DURATION}) (?:ago|back)", _ago),

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from scheduler.words.answers import Answer, Question, Reading, Refusal
 from scheduler.words.grammar import Cover, Text, plain
 from scheduler.words.pieces import Clock, Date, Piece, Scope
-from scheduler.words.reading import CHARS_MAX, NEXT_SHOWN, best, with_next
+from scheduler.words.reading import CHARS_MAX, NEXT_SHOWN, best, read, with_next
 
 SENTENCE_CHARS_MAX = 2_000
 WORDS_MAX = 60
@@ -32,7 +32,7 @@ class _Place:
     start: int
     end: int
     answer: Answer
-    numbered: bool
+    doubtful: bool
 
 
 _LEAD = re.compile(
@@ -46,6 +46,9 @@ _WEAK = re.compile(
     r"|twice|once|some ?day|one day|weekly|monthly|yearly|daily|hourly|lunch(?:time)?)"
 )
 """Words that are something else more often than a time, when they stand alone."""
+
+_NAMED = re.compile(r"\b(?:the|a|an|my|our|your|his|her|their)\s+\Z")
+"""Before a time that only says which thing is meant: the 9am meeting."""
 
 _LOOSE = re.compile(
     r"\b(?:minutes?|mins?|hours?|days?|weeks?|months?)\s+(?:before|after|early|earlier|from)\b"
@@ -72,8 +75,9 @@ def find(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -
     if not places:
         return None
     chosen = _chosen(said, places, head)
-    if chosen is None:
-        return _several(text, places, now=now, count=count)
+    together = _together(text, places, scope, count) if len(places) > 1 else None
+    if chosen is None or together is not None:
+        return _several(text, places, together, now=now, count=count)
     rest = _without(text, chosen, head)
     answer = with_next(chosen.answer, after=now, count=count)
     at_head = chosen.start <= head and _JOIN.match(said.text, chosen.end)
@@ -81,7 +85,7 @@ def find(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -
         if _LOOSE.search(plain(rest)):
             why = "Part of that looks like a time and was not understood. Is this meant?"
             answer = Question(text=why, options=[answer])
-        elif chosen.numbered:
+        elif chosen.doubtful:
             words = text[chosen.start : chosen.end]
             answer = Question(text=f"Is {words!r} the time?", options=[answer])
     return Phrase(answer=answer, words=text[chosen.start : chosen.end], rest=rest)
@@ -111,15 +115,19 @@ def _at(said: Text, start: int, scope: Scope, zone: ZoneInfo) -> _Place | None:
         covers = [one for one in by_end[end] if not (goes_on and _is_number(one[0][-1]))]
         answer = best(covers, scope, zone)
         if answer is not None:
-            numbered = all(_is_number(one[0][0]) or _is_ordinal(one[0], goes_on) for one in covers)
+            named = goes_on and _NAMED.search(said.text, 0, start) is not None
+            numbered = all(
+                _is_number(one[0][0]) or (goes_on and _is_name(one[0])) for one in covers
+            )
+            numbered = numbered or (named and all(len(one[0]) == 1 for one in covers))
             return _Place(start, end, answer, numbered)
     return None
 
 
-def _is_ordinal(pieces: Sequence[Piece], goes_on: bool) -> bool:
+def _is_name(pieces: Sequence[Piece]) -> bool:
     """The 5th, and more words: a day, or the 5th of something."""
     first = pieces[0]
-    return goes_on and len(pieces) == 1 and isinstance(first, Date) and not first.month
+    return len(pieces) == 1 and isinstance(first, Date) and not first.month
 
 
 def _is_number(piece: Piece) -> bool:
@@ -144,13 +152,32 @@ def _chosen(said: Text, places: Sequence[_Place], head: int) -> _Place | None:
     return None
 
 
-def _several(text: str, places: Sequence[_Place], *, now: datetime, count: int) -> Phrase:
-    named = " or ".join(repr(text[one.start : one.end]) for one in places)
-    options = [one.answer for one in places if isinstance(one.answer, Reading)]
-    question = Question(text=f"Which time is meant: {named}?", options=options[::-1])
-    return Phrase(
-        answer=with_next(question, after=now, count=count), words="", rest=_cleaned(text, 0)
-    )
+def _together(text: str, places: Sequence[_Place], scope: Scope, count: int) -> Reading | None:
+    """What two places mean as one time: "remind me tomorrow to call Bob at 5"."""
+    zone = scope.now.tzinfo
+    if len(places) != 2 or not isinstance(zone, ZoneInfo):
+        return None
+    words = " ".join(text[one.start : one.end] for one in places)
+    answer = read(words, now=scope.now, zone=zone, count=count)
+    return answer if isinstance(answer, Reading) else None
+
+
+def _several(
+    text: str, places: Sequence[_Place], together: Reading | None, *, now: datetime, count: int
+) -> Phrase:
+    """Which of them is meant? Those at the end first, for there it usually stands."""
+    words = [text[one.start : one.end] for one in places]
+    named = " or ".join(repr(one) for one in words)
+    readings = [one.answer for one in places if isinstance(one.answer, Reading)]
+    options = [*([together] if together else []), *reversed(readings)]
+    unique = {(repr(one.when), one.until, one.runs_max): one for one in options}
+    if together:
+        named = f"{' '.join(words)!r}, or only {named}"
+        for place in reversed(places):
+            text = f"{text[: place.start].rstrip(' ,')} {text[place.end :].lstrip(' ,')}"
+    question = Question(text=f"Which time is meant: {named}?", options=list(unique.values()))
+    answer = with_next(question, after=now, count=count)
+    return Phrase(answer=answer, words="", rest=_cleaned(text.strip(), 0))
 
 
 def _without(text: str, place: _Place, head: int) -> str:

@@ -73,6 +73,8 @@ def test_the_time_is_found_and_the_rest_is_what_to_do(
         "remind me to buy milk at 5 shops tomorrow",
         "remind me 10 minutes before the meeting at 3pm",
         "remind me to read chapter 5 tonight",
+        "remind me to prepare for the 9am meeting",
+        "remind me about the 5th symphony",
         "remind me to leave by 5pm",
         "remind me about Christmas presents on December 1st",
         "remind me to invite everybody except Ann on Friday every year",
@@ -84,6 +86,15 @@ def test_a_sentence_that_may_mean_another_time_is_asked_about(text: str) -> None
 
     assert isinstance(answer, Question)
     assert answer.options
+
+
+def test_a_time_in_two_places_is_offered_as_one() -> None:
+    phrase = found("remind me tomorrow to call Bob at 5")
+
+    assert isinstance(phrase.answer, Question)
+    first = phrase.answer.options[0]
+    assert first.next[0].local == "2026-11-29T17:00"
+    assert phrase.rest == "call Bob"
 
 
 @pytest.mark.parametrize(
