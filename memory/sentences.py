@@ -48,7 +48,17 @@ _NUMBER_WORDS = {word: str(number) for number, word in enumerate(_COUNTED.split(
 }
 _OPPOSITES = tuple(frozenset(pair.split("/")) for pair in _OPPOSED.split())
 _DIRECTED = "over than to from before after instead rather by with without for against of"
-_TURNS = "only with without for from before after over under and or but by"
+_TURNS = """
+only with without for from before after over under and or but by was were had will would could might
+"""
+_ORDER = frozenset(["first", "then", "later", "better", "worse", "more", "less", "rather"])
+_DAYS = """
+monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays
+fridays saturdays sundays january february march april may june july august september october
+november december
+"""
+_CALENDAR = frozenset(_DAYS.split())
+_OWNING = frozenset(["has", "have", "had", "owns", "own", "with"])
 _DIRECTIONS = frozenset(_DIRECTED.split())
 _TURNING = frozenset(_TURNS.split())
 """Small words that change what is said when they come or go."""
@@ -73,6 +83,7 @@ _IDLE = "every each currently user person really very quite still own owns"
 _LIGHT = frozenset(_IDLE.split())
 """Words that stand beside what is said and add nothing to it."""
 _SELF_JOINED = re.compile(r"\b(e)-(mails?)\b")
+_OWNER = re.compile(r"(\w+)'s\b")
 _THOUSANDS = re.compile(r"(?<=\d)[,'’ \u00a0\u202f](?=\d{3}\b)")
 _NUMBER = re.compile(r"\d+(?:[.:/-]\d+)*")
 _ENDINGS = (("ies", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
@@ -81,16 +92,26 @@ _CAPITAL = re.compile(r"(?<![\w'’])[^\W\d_a-z][\w'’-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A word like `over` with the stems on both sides of it."""
+
+    word: str
+    before: frozenset[str]
+    after: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
     """What stands in a sentence. `stems` are those of its content words, in their order; `every`
-    are all its words; `turns` are small words with the stems on both sides of them."""
+    are all its words; `owners` those with a possessive `'s`."""
 
     whole: str
     stems: tuple[str, ...]
     numbers: frozenset[str]
     names: tuple[str, ...]
     every: frozenset[str]
-    turns: frozenset[tuple[str, str, str]]
+    turns: tuple[Turn, ...]
+    owners: frozenset[str]
 
     @property
     def negations(self) -> int:
@@ -109,7 +130,8 @@ def sentence(text: str) -> Sentence:
         numbers=frozenset(_numbers(folded, every)),
         names=tuple(_names(tidy)),
         every=frozenset(every),
-        turns=frozenset(_turns(every)),
+        turns=tuple(_turns(every)),
+        owners=frozenset(_OWNER.findall(folded)),
     )
 
 
@@ -121,6 +143,7 @@ def differ(one: Sentence, other: Sentence) -> bool:
         or one.every & _TURNING != other.every & _TURNING
         or _names_differ(one, other)
         or _is_turned_round(one, other)
+        or _owns_another(one, other)
         or _are_opposed(one, other)
         or _is_exchanged(one, other)
     )
@@ -184,13 +207,11 @@ def _stems(every: Iterable[str]) -> list[str]:
     return [_NUMBER_WORDS.get(word) or stem(word) for word in telling]
 
 
-def _turns(every: Sequence[str]) -> Iterable[tuple[str, str, str]]:
-    """Words like `over` with the stems that stand nearest before and after each."""
+def _turns(every: Sequence[str]) -> Iterable[Turn]:
     for place, word in enumerate(every):
         if word in _DIRECTIONS:
-            before, after = _stems(every[:place])[-1:], _stems(every[place + 1 :])[:1]
-            if before and after:
-                yield word, before[0], after[0]
+            before, after = _stems(every[:place]), _stems(every[place + 1 :])
+            yield Turn(word=word, before=frozenset(before), after=frozenset(after))
 
 
 def _pairs(folded: str) -> list[str]:
@@ -226,11 +247,23 @@ def _is_turned_round(one: Sentence, other: Sentence) -> bool:
     """Tea over coffee is not coffee over tea, and who lends is not who borrows."""
     if set(one.stems) != set(other.stems):
         return False
-    both = set(one.names) & set(other.names)
+    if (one.every & _ORDER) and one.stems != other.stems:
+        return True
+    both = (set(one.names) & set(other.names)) - _CALENDAR
     in_order = [[name for name in each.names if name in both] for each in (one, other)]
     if in_order[0] != in_order[1]:
         return True
-    return any((word, after, before) in other.turns for word, before, after in one.turns)
+    after_in_other = {turn.word: turn for turn in other.turns}
+    return any(
+        turn.before & there.after and turn.after & there.before
+        for turn in one.turns
+        if (there := after_in_other.get(turn.word)) is not None
+    )
+
+
+def _owns_another(one: Sentence, other: Sentence) -> bool:
+    """Whose family cooks is not who cooks for a family. `Has a daughter` is another way to own."""
+    return one.owners != other.owners and not (one.every | other.every) & _OWNING
 
 
 def _are_opposed(one: Sentence, other: Sentence) -> bool:

@@ -102,6 +102,19 @@ Tom always books window seats.|Tom always books a window seat.
 Ada is allergic to peanuts.|Ada has a peanut allergy.
 Tom grew up in a village near Graz.|Tom grew up in a village close to Graz.
 Tom's sister Nina is a lawyer.|Nina, Tom's sister, is a lawyer.
+Lea drinks two cups of coffee per day.|Lea drinks two cups of coffee a day.
+Lea prefers emails over phone calls.|Lea prefers e-mails over phone calls.
+Lea is writing a thesis on glaciers.|Lea writes a thesis on glaciers.
+Lea swims every Tuesday evening.|Lea swims on Tuesday evenings.
+The user needs large fonts.|The user needs a large font.
+Lea plans to visit Japan next spring.|Lea is planning to visit Japan next spring.
+Lea cooks for her family on weekends.|On weekends Lea cooks for her family.
+Lea has problems with her back.|Lea has back problems.
+Kim waters the plants on Saturday mornings.|On Saturday mornings Kim waters the plants.
+Kim takes vitamin D in winter.|Kim takes vitamin D during winter.
+Kim mostly reads biographies.|Kim reads mostly biographies.
+Kim's flat has three rooms.|Kim's flat has 3 rooms.
+Kim speaks Dutch and French.|Kim speaks French and Dutch.
 """
 NOT_SAME = """
 Ada likes green tea.|Ada dislikes green tea.
@@ -141,6 +154,18 @@ Tom allows the assistant to book hotels.|Tom forbids the assistant to book hotel
 Tom likes working with Nina.|Tom likes working for Nina.
 Tom wants invoices in PDF.|Tom wants invoices in PDF and by mail.
 Tom trusts Nina more than Karl.|Tom trusts Karl more than Nina.
+Lea prefers emails over phone calls.|Lea prefers phone calls over emails.
+Lea cooks for her family on weekends.|Lea's family cooks for her on weekends.
+Lea is responsible for the frontend.|Lea was responsible for the frontend.
+Lea's report is due at the start of the month.|Lea's report is due at the end of the month.
+Lea taught Max the guitar.|Max taught Lea the guitar.
+Lea's backup runs daily.|Lea's backup runs weekly.
+Lea can meet on Monday.|Lea can't meet on Monday.
+Kim reads mails first and news later.|Kim reads news first and mails later.
+Kim likes the old logo better than the new one.|Kim likes the new logo better than the old one.
+Kim moved the meeting from Monday to Friday.|Kim moved the meeting from Friday to Monday.
+Kim's son is taller than her daughter.|Kim's daughter is taller than her son.
+Kim can lift heavy things.|Kim can no longer lift heavy things.
 """
 
 CONTRADICTIONS = """
