@@ -38,7 +38,8 @@ _BESIDE = (Clock, Clocks, Part, From, Until, Lasting, Times, Except, Step, OfMon
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
     """Every `count`-th `unit`, on these days. `days` count within a month, -1 is its last one;
-    `places` are (n, weekday) within a month, -1 is the last one. Monday is 0.
+    `places` are (n, weekday) within a month, -1 is the last one. Monday is 0. With `ask` they are a
+    proposal: the day was left open.
     """
 
     count: int = 1
@@ -47,6 +48,7 @@ class Chosen:
     days: tuple[int, ...] = ()
     places: tuple[tuple[int, int], ...] = ()
     months: tuple[int, ...] = ()
+    ask: str = ""
 
     def fields(self) -> str:
         """The last three fields of cron text."""
@@ -121,7 +123,8 @@ def _of_weekdays(days: Weekdays, step: Step | None) -> Chosen | Answer | None:
     if step is None:
         if not days.sure:
             names = listed([DAY_NAMES[day] for day in days.weekdays])
-            return Question(text=f"Every {names}, or only the next time?")
+            ask = f"Every {names}, or only the next time?"
+            return Chosen(unit=Unit.WEEK, weekdays=days.weekdays, ask=ask)
         return Chosen(count=days.weeks, unit=Unit.WEEK, weekdays=days.weekdays)
     if step.unit is Unit.WEEK and 1 in {step.count, days.weeks}:
         count = max(step.count, days.weeks)
@@ -180,14 +183,15 @@ def _merged(start: Chosen, pieces: Sequence[Piece]) -> Chosen | None:
     return None if found.days and found.places else found
 
 
-def _which_day(step: Step, scope: Scope) -> Answer:
-    """Weekly, monthly: on which day is left open."""
-    name = DAY_NAMES[scope.today.weekday()]
-    day = ordinal_words(min(scope.today.day, 28))
-    example = {
-        Unit.WEEK: f"every {name}" if step.count == 1 else f"every {step.count} weeks on {name}",
-        Unit.MONTH: f"every {step.count} months on the {day}"
-        if step.count > 1
-        else f"on the {day} of each month",
-    }.get(step.unit, f"every year on {scope.today.day} {MONTH_NAMES[scope.today.month - 1]}")
-    return Question(text=f"On which day? Say it as in '{example}'.")
+def _which_day(step: Step, scope: Scope) -> Chosen:
+    """Weekly, monthly: on which day is left open, so today's is proposed."""
+    start = Chosen(count=step.count, unit=step.unit)
+    day = min(scope.today.day, 28)
+    match step.unit:
+        case Unit.WEEK:
+            found = replace(start, weekdays=(scope.today.weekday(),))
+        case Unit.MONTH:
+            found = replace(start, days=(day,))
+        case _:
+            found = replace(start, days=(day,), months=(scope.today.month,))
+    return replace(found, ask=f"On which day? Say it as in '{found.words()}'.")

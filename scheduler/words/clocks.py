@@ -143,7 +143,14 @@ def _clock(match: re.Match[str], *, bare: bool = False) -> Clock | None:
         or given["hour"].startswith("0")
         or bool(given.get("hours") or given.get("h"))
     )
-    return Clock(hour=hour, minute=minute, second=second, exact=bool(half) or of_24, bare=bare)
+    return Clock(
+        hour=hour,
+        minute=minute,
+        second=second,
+        exact=bool(half) or of_24,
+        by_half=bool(half),
+        bare=bare,
+    )
 
 
 def _moved(text: str, match: re.Match[str]) -> Iterator[tuple[int, Clock]]:

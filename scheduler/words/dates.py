@@ -27,7 +27,6 @@ _DAY = rf"(?:{ORDINAL}|{_NUMBER}(?![\d:.%]))"
 _DAYS = rf"(?P<days>{_DAY}(?:(?:, and|,| and|/| &) (?:the )?{_DAY})*)".replace(
     "(?:, and|,| and|/| &) ", r"(?:\s*,\s*and\s+|\s*,\s*|\s+and\s+|\s*&\s*)"
 )
-_YEAR = rf"(?P<year>{YEAR})"
 _SOME_YEAR = rf"(?:,? (?P<year>{YEAR}(?![:\d])))?"
 _ON = r"(?:(?:on|for) )?(?:the )?"
 _MONTH = rf"(?P<month>{MONTH})"

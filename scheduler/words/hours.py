@@ -15,6 +15,9 @@ DAY_BEGINS = 7
 EITHER_HALF = 6
 """An hour that is as likely meant in the morning as in the evening."""
 
+EITHER_HALF_DAILY = (5, 6)
+"""Of what comes again and again, a wrong half of the day costs more."""
+
 USUAL = time(9)
 """For a day without a time."""
 

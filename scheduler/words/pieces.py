@@ -13,14 +13,15 @@ from agent.jobs import Unit
 class Clock:
     """A time of day. Not `exact`: it says neither am nor pm, nor is it written as one of 24 hours.
 
-    `bare` is a mere number, which is a time only beside other words. `ends` is a midnight by name,
-    which ends a day rather than beginning it.
+    `by_half`: it says am or pm. `bare` is a mere number, which is a time only beside other words.
+    `ends` is a midnight by name, which ends a day rather than beginning it.
     """
 
     hour: int
     minute: int = 0
     second: int = 0
     exact: bool = False
+    by_half: bool = False
     bare: bool = False
     ends: bool = False
 

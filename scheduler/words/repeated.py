@@ -12,7 +12,7 @@ from scheduler.cron import CronWrong, wall_moment
 from scheduler.firing import next_slots
 from scheduler.words.answers import Answer, Question, Reading, Refusal
 from scheduler.words.chosen import EXAMPLE, Chosen, chosen
-from scheduler.words.hours import USUAL, hours
+from scheduler.words.hours import EITHER_HALF_DAILY, USUAL, hours
 from scheduler.words.pieces import (
     Ask,
     Clock,
@@ -78,12 +78,27 @@ def settle_repeated(pieces: Sequence[Piece], scope: Scope) -> Answer | None:
     if step is not None and step.unit.passes:
         return _passing(step, pieces, limits, scope)
     times = _times(pieces)
-    if not isinstance(times, tuple):
-        return times
+    if times is None:
+        return None
     picked = chosen(step, pieces, scope)
     if not isinstance(picked, Chosen):
         return picked
-    return _on_days(picked, times, limits, scope)
+    answers = [_on_days(picked, one, limits, scope) for one in times]
+    either = " or at ".join(_time_list(one) for one in times)
+    left_open = [f"At {either}?"] if len(times) > 1 else []
+    return _asked(answers, [*left_open, *([picked.ask] if picked.ask else [])])
+
+
+def _asked(answers: Sequence[Answer | None], asks: Sequence[str]) -> Answer | None:
+    """The answer itself where nothing is open, else a question between those that are readings."""
+    readings = [one for one in answers if isinstance(one, Reading)]
+    if not asks or not readings:
+        return answers[0]
+    return Question(text=" ".join(asks), options=readings)
+
+
+def _time_list(times: Sequence[time]) -> str:
+    return listed([time_words(at) for at in times])
 
 
 def _several_of_month(pieces: Sequence[Piece]) -> bool:
@@ -132,27 +147,37 @@ def _before(day: date, zone: ZoneInfo) -> datetime:
     return (midnight.astimezone(UTC) - timedelta(seconds=1)).astimezone(zone)
 
 
-def _times(pieces: Sequence[Piece]) -> tuple[time, ...] | Answer | None:
-    """Times of the day, in order; a question where one is half said, None where they clash."""
+def _times(pieces: Sequence[Piece]) -> Sequence[tuple[time, ...]] | None:
+    """The times of the day, in order; twice where they may be in either half of it. None where the
+    pieces clash.
+    """
     clocks = [one for one in pieces if isinstance(one, Clock | Clocks)]
     parts = [one for one in pieces if isinstance(one, Part)]
     if any(isinstance(one, Span) for one in pieces) or len(clocks) > 1 or len(parts) > 1:
         return None
     part = parts[0] if parts else None
     if not clocks:
-        return (part.clock if part else USUAL,)
+        return [(part.clock if part else USUAL,)]
     said = clocks[0].clocks if isinstance(clocks[0], Clocks) else (clocks[0],)
-    found = []
-    for clock in said:
-        options = [one for one in hours(clock, part) if clock.ends or not one.days]
-        if not options:
-            return None
-        early = not clock.exact and part is None and clock.hour % 12 in {5, 6}
-        if early or (part and len(options) > 1):
-            one, two = (time_words(time(clock.hour % 12 + h, clock.minute)) for h in (0, 12))
-            return Question(text=f"At {one} or at {two}?")
-        found.append(options[0].at)
-    return tuple(sorted(set(found)))
+    either = [_either(clock, part, said[n + 1 :]) for n, clock in enumerate(said)]
+    if not all(either):
+        return None
+    first, second = ({times[n] for times in either} for n in (0, -1))
+    return [tuple(sorted(times)) for times in (first, *([second] if second != first else []))]
+
+
+def _either(clock: Clock, part: Part | None, later: Sequence[Clock]) -> Sequence[time]:
+    """What a time of the day may be: one, two or none. Of "9 and 11pm" nobody knows whether the
+    first is one of the evening too.
+    """
+    options = [one.at for one in hours(clock, part) if clock.ends or not one.days]
+    if part is not None or clock.exact:
+        return options[:1] if clock.ends else options
+    evening = max(options)
+    late = any(one.by_half and time(one.hour, one.minute) > evening for one in later)
+    if late or clock.hour % 12 in EITHER_HALF_DAILY:
+        return sorted(options)
+    return options[:1]
 
 
 # --- minutes and hours ----------------------------------------------------------------------------
@@ -260,7 +285,7 @@ def _on_days(picked: Chosen, times: Sequence[time], limits: Limits, scope: Scope
     fields = _Fields(
         minute=str(times[0].minute), hour=",".join(str(at.hour) for at in times), picked=kept
     )
-    words = f"{picked.words()} at {listed([time_words(at) for at in times])}"
+    words = f"{picked.words()} at {_time_list(times)}"
     zone = _zone(scope)
     try:
         plain = Cron(expression=fields.text(), zone=zone.key, start=limits.start)

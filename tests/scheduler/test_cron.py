@@ -222,7 +222,7 @@ def test_around_every_change_of_clocks_the_due_times_are_those_of_a_count_by_min
 ) -> None:
     zone = ZoneInfo(name)
     for day in changes(zone):
-        walls = minutes_around(day, zone, 1)
+        walls = minutes_around(day, zone, 2)
         for job in JOBS:
             counted = list(job.due(walls))
 

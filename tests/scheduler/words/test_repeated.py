@@ -8,7 +8,7 @@ import pytest
 
 from agent.jobs import Cron, Every
 from scheduler.firing import next_slots
-from scheduler.words.answers import Reading
+from scheduler.words.answers import Question, Reading
 from scheduler.words.reading import due as due_times
 from tests.scheduler.words.asked import BERLIN, answered, asked, due, refused
 
@@ -140,6 +140,27 @@ def test_the_sentence_says_all_of_it() -> None:
 )
 def test_what_leaves_a_day_or_a_time_open_is_asked_about(text: str, said: str) -> None:
     assert said in asked(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("weekly at 10", ["every Saturday at 10:00"]),
+        ("every month", ["every month on the 28th at 09:00"]),
+        ("once a year", ["every year on the 28th of November at 09:00"]),
+        ("every day at 5", ["every day at 05:00", "every day at 17:00"]),
+        ("daily at 9 and 11pm", ["every day at 09:00 and 23:00", "every day at 21:00 and 23:00"]),
+        ("Monday and Thursday at 9", ["every Monday and Thursday at 09:00"]),
+    ],
+)
+def test_a_question_about_a_repetition_offers_what_may_be_meant(
+    text: str, options: list[str]
+) -> None:
+    answer = answered(text)
+
+    assert isinstance(answer, Question)
+    assert [one.sentence for one in answer.options] == options
+    assert all(one.next for one in answer.options)
 
 
 def test_a_repetition_of_which_nothing_lies_ahead_is_asked_about() -> None:
