@@ -14,6 +14,7 @@ from bot.cli import (
     init,
     lab,
     mcp,
+    memory,
     model,
     prompt,
     run,
@@ -60,6 +61,7 @@ app.command("lab")(lab.lab)
 app.command("usage")(usage.usage)
 app.add_typer(access.app, name="access")
 app.add_typer(mcp.app, name="mcp")
+app.add_typer(memory.app, name="memory")
 app.add_typer(model.app, name="model")
 app.add_typer(prompt.app, name="prompt")
 app.add_typer(schedule.app, name="schedule")

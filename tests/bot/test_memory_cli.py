@@ -1,0 +1,245 @@
+"""`hearthbot memory`, as somebody types it: where no bot runs, and beside one that does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from bot.cli.main import app
+from bot.control import ControlServer
+from bot.home import Home, prepare
+from bot.memory_office import MemoryOffice, OfficeOptions, memory_operations
+from bot.ports import Person
+from memory.carrying import as_json
+from tests.bot.memory_kit import ANNA, BENN, opened_chat
+from tests.memory.forgetting_kit import (
+    ANN,
+    BEN,
+    CANARY,
+    FACT,
+    SECRET,
+    TRACES_OF_IT,
+    changed,
+    files_with,
+    lived_in,
+)
+
+Place = Callable[[Home], AbstractContextManager[None]]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("made")
+
+
+@pytest.fixture
+def home(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    home = Home(lived_in(made, tmp_path / "home"))
+    monkeypatch.setenv("HEARTHBOT_HOME", str(home.path))
+    monkeypatch.setenv("HEARTHBOT_MEMORY__EMBEDDINGS", "false")
+    prepare(home)
+    return home
+
+
+def typed(*words: str) -> Result:
+    return CliRunner().invoke(app, ["memory", *words], catch_exceptions=False)
+
+
+def said(*words: str) -> str:
+    result = typed(*words)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def answer(*words: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(said(*words, "--json"))
+    return found
+
+
+def refused(*words: str, code: int = 1) -> str:
+    result = typed(*words)
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def texts(*words: str) -> list[str]:
+    return [fact["text"] for fact in answer(*words)["facts"]]
+
+
+@contextmanager
+def alone(home: Home) -> Iterator[None]:
+    """No bot runs."""
+    yield
+
+
+@contextmanager
+def beside_a_bot(home: Home) -> Iterator[None]:
+    """Something that offers the operations of a running bot, in a thread of its own."""
+    ready, stopping = threading.Event(), asyncio.Event()
+    loop = asyncio.new_event_loop()
+
+    async def serve() -> None:
+        people: tuple[Person, ...] = (ANNA, BENN)
+        async with opened_chat(home.path) as chat:
+            office = MemoryOffice(
+                chat.desk._stores,
+                chat.opened.forgetting,
+                lambda: people,
+                as_json=as_json,
+                options=OfficeOptions(root=home.path, host_zone="UTC"),
+            )
+            async with ControlServer(home.socket, memory_operations(office)):
+                ready.set()
+                await stopping.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    assert ready.wait(30)
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(stopping.set)
+        thread.join(30)
+        loop.close()
+
+
+@pytest.fixture(params=[alone, beside_a_bot])
+def place(request: pytest.FixtureRequest) -> Place:
+    found: Place = request.param
+    return found
+
+
+def test_facts_are_listed_shown_searched_and_corrected(home: Home, place: Place) -> None:
+    with place(home):
+        assert said("list") == f"f1\tbackground\t2026-08-01\t\t\tmessage\t{FACT}\n"
+        assert SECRET in said("show", "f1")
+        assert texts("search", "spare key") == [FACT]
+        edited = answer("edit", "f1", "Ann keeps the key with Sue.")
+        assert (edited["outcome"], edited["replaced"]["key"]) == ("superseded", "f1")
+        assert texts("list") == ["Ann keeps the key with Sue."]
+        assert texts("list", "--past") == [FACT]
+        shown = answer("show", "f2")
+        assert [one["key"] for one in shown["past"]] == ["f1"]
+
+
+def test_what_was_known_on_a_day_is_shown(home: Home) -> None:
+    day = 86_400_000
+    changed(home.path, "update facts set valid_to_ms = valid_from_ms + ?", 3 * day)
+
+    assert texts("list") == []
+    assert texts("list", "--as-of", "2026-08-01") == [FACT]
+    assert texts("list", "--as-of", "2026-08-03T12:00:00+00:00") == [FACT]
+    assert texts("list", "--as-of", "2026-07-31") == []
+    assert texts("list", "--as-of", "2026-08-05") == []
+
+
+def test_forgetting_shows_each_place_and_proves_it(home: Home, place: Place) -> None:
+    with place(home):
+        told = said("forget", "f1", "--yes")
+    assert "workspace/memory/MEMORY.md" in told
+    assert "- erased: 1 fact" in told
+    assert "Forgotten." in told
+    assert files_with(home.path, *TRACES_OF_IT) == []
+
+
+def test_forgetting_as_json_is_the_proof_alone(home: Home) -> None:
+    proof = answer("forget", "zinc", "tub", "--yes")
+
+    assert proof["ok"]
+    assert proof["erased"]["facts"] == 1
+    assert proof["hits"] == []
+    assert proof["files"] > 5
+
+
+def test_everything_of_another_person_is_erased_for_the_owner(home: Home) -> None:
+    assert "Forgotten." in said("forget", "everything", "--yes", "--person", "ben")
+
+    assert files_with(home.path, CANARY) == []
+    assert files_with(home.path, SECRET) != []
+
+
+def test_what_still_stands_somewhere_is_a_failure(home: Home) -> None:
+    (home.logs / "old.log").write_text(SECRET)
+
+    told = refused("forget", "f1", "--yes")
+
+    assert "Not forgotten everywhere." in told
+    assert "logs/old.log" in told
+
+
+def test_other_files_are_named_and_blanked_when_asked(home: Home) -> None:
+    letter = home.workspace / "letter.txt"
+    letter.write_text(f"Dear Sue, {SECRET}.")
+
+    assert "workspace/letter.txt" in said("forget", "f1", "--yes")
+    assert letter.read_text() == f"Dear Sue, {SECRET}."
+    said("forget", SECRET, "--yes", "--files")
+    assert letter.read_text() == "Dear Sue, [forgotten]."
+
+
+def test_nobody_to_ask_needs_a_yes(home: Home) -> None:
+    assert "add --yes" in refused("forget", "f1", code=2)
+    assert texts("list") == [FACT]
+
+
+def test_what_is_not_there_is_said(home: Home) -> None:
+    assert "no fact 'f9'" in refused("forget", "f9", "--yes")
+    assert "no fact 'x'" in refused("show", "x")
+    assert "nobody is called that" in refused("list", "--person", "Zoe")
+    assert "Nothing of this person" in said("forget", "velvet trombone", "--yes")
+    assert "too short" in refused("forget", "abc", "--yes")
+    assert said("search", "velvet trombone", "--person", BEN) == ""
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["list", "--as-of", "yesterday"],
+        ["list", "--as-of", "2026-08-01", "--past"],
+        ["search", " "],
+        ["edit", "f1", " "],
+        ["export", "--format", "pdf"],
+        ["import", "nowhere.json"],
+        ["forget"],
+    ],
+)
+def test_wrong_usage_is_said_and_opens_nothing(home: Home, wrong: list[str]) -> None:
+    refused(*wrong, code=2)
+
+
+def test_all_is_taken_out_and_brought_in(home: Home, place: Place, tmp_path: Path) -> None:
+    out = tmp_path / "ann.json"
+    with place(home):
+        assert "1 facts, 1 documents, 2 notes" in said("export", "--out", str(out))
+        assert "there already" in refused("export", "--out", str(out))
+        printed = json.loads(said("export"))
+        reading = said("export", "--format", "md")
+        taken = answer("import", str(out))
+        broken = tmp_path / "broken.json"
+        broken.write_text("{\n oops")
+        assert "line 2, column 2" in refused("import", str(broken))
+
+    assert out.stat().st_mode & 0o777 == 0o600
+    assert printed["facts"] == json.loads(out.read_text())["facts"]
+    assert reading.startswith("# What Hearthbot remembers")
+    assert (taken["stored"], taken["refreshed"]) == (0, 1)
+
+
+def test_a_person_is_named_by_id_address_or_name(home: Home) -> None:
+    for name in (ANN, "telegram:5", "Ann", "ann", ""):
+        assert texts("list", "--person", name) == [FACT]
+    assert texts("list", "--person", "Ben") == []
+
+
+def test_without_an_owner_it_says_how_to_get_one(home: Home) -> None:
+    changed(home.path, "update people set role = 'member'")
+
+    assert "hearthbot access approve" in refused("list")
