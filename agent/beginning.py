@@ -34,7 +34,7 @@ from agent.remembering import Compaction, CompactionWanted, Compactor
 from agent.request import ModelTraits, PromptLayer, Stability, ToolSpec
 from agent.scene import PromptKind
 from agent.spending import Level
-from agent.taint import fenced, tainted_by
+from agent.taint import OTHERS_FACTS, fenced, tainted_by
 from agent.tools.selection import Selection, temperature
 from agent.tools.toolbox import Toolbox
 from agent.transcript import Answered, Context, Entry, Said
@@ -121,11 +121,13 @@ class Plan:
             return "what a background task found"
         if turn.task is not None and turn.task.tainted:
             return "what was read before this task was given"
-        documents = any(layer.name == "knowledge" for layer in self.prompt.layers)
+        names = {layer.name for layer in self.prompt.layers}
         message = turn.message
+        if message.is_group and "memories" in names:
+            return OTHERS_FACTS
         brought = Said(text="", quote=message.quote, forwarded=bool(message.forwarded))
         return tainted_by([*self.entries(), brought], person_id=turn.person_id) or (
-            "a saved document" if documents else ""
+            "a saved document" if "knowledge" in names else ""
         )
 
 

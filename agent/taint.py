@@ -13,7 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agent.headings import DOCUMENTS, UNTRUSTED_CLOSE, UNTRUSTED_OPEN, disarmed
+from agent.headings import (
+    DOCUMENTS,
+    MEMORIES,
+    UNTRUSTED_CLOSE,
+    UNTRUSTED_OPEN,
+    disarmed,
+)
 from agent.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
 
 
@@ -25,12 +31,16 @@ def fenced(entry: Entry) -> Entry:
     return replace(entry, content=content)
 
 
+OTHERS_FACTS = "what is remembered of this group, whoever said it"
+
+
 def tainted_by(entries: Iterable[Entry], *, person_id: str) -> str:
     """What untrusted text there is among the entries, in words for a person; empty for none.
 
     Results of tools that read the outside, what was forwarded, quoted text, and in a group what
     others said.
     """
+    is_group = False
     for entry in entries:
         match entry:
             case ToolResult(untrusted=True):
@@ -45,6 +55,10 @@ def tainted_by(entries: Iterable[Entry], *, person_id: str) -> str:
                 return "a saved document"
             case Said(by=by) if by and by != person_id:
                 return "what somebody else wrote in this chat"
+            case Said(by=by) if by:
+                is_group = True
+            case Context(text=text) if is_group and MEMORIES in text:
+                return OTHERS_FACTS
             case _:
                 pass
     return ""

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
 import structlog
 
+from agent.aftermath import Aftermath
 from agent.asking import Asking, AskingOptions, Payment
 from agent.assistant import Assistant
 from agent.buckets import RateBuckets
@@ -25,7 +31,7 @@ from agent.gate import Gate
 from agent.loop import Loop
 from agent.messages import OutboxId
 from agent.models.choose import Choice
-from agent.ports import Clock, Drafts, Json, Models
+from agent.ports import Clock, Drafts, Json, Models, NewRun, TurnEnd
 from agent.sandbox.environment import close_to_others
 from agent.skills.installing import sweep
 from agent.snippets import Snippets
@@ -46,6 +52,7 @@ from bot.door import Door
 from bot.home import Home, HomeLock, settings_changed, shipped
 from bot.logs import Redactor, secrets_of
 from bot.mcp import McpDesk, mcp_operations
+from bot.memories import Afterthoughts, afterthoughts_of, background_of
 from bot.model_desk import ModelDesk
 from bot.model_list import model_operations
 from bot.model_names import Configured, NameFinder, configured
@@ -73,6 +80,7 @@ from bot.parts import (
 from bot.place import Workplace
 from bot.prompts import Prompts, prompt_operations
 from bot.reception import Reception
+from bot.schedules import Schedules, Surroundings
 from bot.skills import SkillDesk, skill_operations
 from bot.spending import Telling, budget_of, pressed_by
 from bot.status import BotStatus, Watched
@@ -86,12 +94,13 @@ from memory.mcp_tools import SqliteToolApprovals
 from memory.models import SqliteChosenModels
 from memory.outbox import SqliteOutbox
 from memory.usage import SqliteUsage
+from scheduler.kinds.idle import IdleOptions, IdleTimers
 
 log = structlog.get_logger()
 
 BACKUP_CHECK_S = 3_600.0
 
-ENGINE_SHARE, OUTBOX_SHARE = 0.7, 0.15
+ENGINE_SHARE, OUTBOX_SHARE, AFTERMATH_SHARE = 0.65, 0.15, 0.05
 """How the seconds of `turns.drain_s` are divided at SIGTERM; the rest is for closing."""
 
 
@@ -118,6 +127,7 @@ class Bot:
     spending: UsageDesk
     servers: McpDesk
     runner: Runner
+    aftermath: Aftermath
 
     def operations(self) -> Mapping[str, Operation]:
         """What the private socket offers."""
@@ -170,6 +180,7 @@ class Bot:
         drain_s = self.settings.turns.drain_s
         await self.engine.stop(drain_s * ENGINE_SHARE)
         await self.outbox.stop(drain_s * OUTBOX_SHARE)
+        await self.aftermath.stop(drain_s * AFTERMATH_SHARE)
 
     async def once(self, stopping: asyncio.Event) -> None:
         """Works off what is waiting, here and at the platform, or as much until `stopping`."""
@@ -188,6 +199,7 @@ class Bot:
             await self.engine.idle()
             lanes = [lane for lane in self.outbox.lanes() if self.channels.can_deliver(lane)]
             if not lanes and not self.engine.busy():
+                await self.aftermath.idle()
                 return
             for lane in lanes:
                 await self.outbox.idle(lane)
@@ -225,9 +237,9 @@ async def open_bot(
         stack.enter_context(HomeLock(home, started_at=clock.now()))
         place = Workplace(home=home, settings=settings, clock=clock, env=env)
         # Before the database is touched: a broken template is no reason to upgrade anything.
-        library_of(place)
+        library = library_of(place)
         database = await _database(stack, place)
-        stores = stores_of(database)
+        stores = stores_of(place, database)
         journal = stores.journal
 
         def deliver(rows: Sequence[tuple[str, OutboxId]]) -> None:
@@ -259,8 +271,39 @@ async def open_bot(
         budget = await stack.enter_async_context(
             budget_of(place, usage, pool, tell=Telling(access, outbox.say)).running()
         )
+        payment = payment_of(place, budget)
+        afterthoughts = afterthoughts_of(
+            place,
+            database,
+            stores.memories,
+            access=access,
+            models=pool,
+            library=library,
+            background=background_of(place, pool, payment=payment, redact=redact),
+        )
         prompting = prompting_of(
-            place, stores, abilities, access=access, models=pool, budget=budget
+            place,
+            stores,
+            abilities,
+            access=access,
+            models=pool,
+            library=library,
+            budget=budget,
+            compactor=afterthoughts.compactor,
+        )
+
+        schedules = Schedules(
+            place,
+            Surroundings(
+                database=database,
+                access=access,
+                conversations=stores.conversations,
+                memories=stores.memories,
+                shelf=abilities.shelf,
+                library=library,
+                outbox=outbox,
+                held=lambda: budget.hand.paused is not None,
+            ),
         )
 
         async def signal(key: str, value: Json) -> bool:
@@ -285,7 +328,10 @@ async def open_bot(
             stores,
             abilities,
             prompting,
-            Checks(approvals=approvals, budget=budget, redact=redact),
+            Checks(approvals=approvals, payment=payment, redact=redact),
+        )
+        aftermath = await stack.enter_async_context(
+            Aftermath([*afterthoughts.works(), *schedules.works()])
         )
         engine = await stack.enter_async_context(
             LocalEngine(
@@ -295,6 +341,7 @@ async def open_bot(
                 deliver=outbox.deliver,
                 limits=limits_of(settings),
                 held=budget.hand,
+                ended=Followed(aftermath, schedules),
             )
         )
         doors.submit = engine.submit
@@ -366,11 +413,14 @@ async def open_bot(
             spending=spending,
             servers=watched.servers,
             runner=watched.runner,
+            aftermath=aftermath,
         )
         log.info("bot.started", version=VERSION, model=choice.model, why=choice.why)
         await outbox.start()
         await engine.start()
         await approvals.start()
+        await stack.enter_async_context(schedules.running(engine))
+        await stack.enter_async_context(idle_timers_of(place, stores, afterthoughts, engine))
         await door.resume(channels.by_name)
         await stack.enter_async_context(ControlServer(home.socket, bot.operations()))
         yield bot
@@ -402,7 +452,7 @@ async def open_prompts(
         _opened_database(place) as database,
         _pool(place, await configured(settings, env), database) as pool,
     ):
-        stores = stores_of(database)
+        stores = stores_of(place, database)
         access = await access_of(place, database)
         prompting = prompting_of(
             place,
@@ -425,7 +475,7 @@ async def open_skills(
     place = Workplace(home=home, settings=settings, clock=clock, env=env)
     async with _opened_database(place) as database:
         access = await access_of(place, database)
-        abilities = abilities_of(place, stores_of(database), access, Doors())
+        abilities = abilities_of(place, stores_of(place, database), access, Doors())
         yield skill_operations(SkillDesk(abilities.shelf, abilities.workshop, rules_of(settings)))
 
 
@@ -473,12 +523,48 @@ def _pool(place: Workplace, models: Configured, database: Database) -> ModelPool
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What hears of each turn's end."""
+
+    aftermath: Aftermath
+    schedules: Schedules
+
+    def __call__(self, run: NewRun, end: TurnEnd) -> None:
+        """Returns at once."""
+        if end.job is not None:
+            self.schedules.ended(end.job)
+        self.aftermath.ended(run, end)
+
+
+def payment_of(place: Workplace, budget: Budget) -> Payment:
+    """What every model call has to pass, those behind the scenes too."""
+    paces = paces_of(place.settings)
+    return Payment(budget=budget, rates=RateBuckets(paces, place.clock) if paces else None)
+
+
+def idle_timers_of(
+    place: Workplace, stores: Stores, afterthoughts: Afterthoughts, engine: LocalEngine
+) -> AbstractAsyncContextManager[object]:
+    """Looks for facts in conversations that have fallen silent, where the settings say so."""
+    wanted = place.settings.memory.extraction
+    if not wanted.enabled:
+        return nullcontext()
+    return IdleTimers(
+        stores.memories.idle,
+        afterthoughts.extractor,
+        place.clock,
+        options=IdleOptions(idle_s=wanted.idle_seconds),
+        busy=engine.busy,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks:
     """What stands between a model's wish and the world."""
 
     approvals: ApprovalDesk
-    budget: Budget
+    payment: Payment
     redact: Callable[[str], str]
 
 
@@ -492,7 +578,6 @@ def _assistant(
     checks: Checks,
 ) -> Assistant:
     settings, tools = place.settings, abilities.tools
-    paces = paces_of(settings)
     return Assistant(
         begin=prompting.beginning,
         model=Asking(
@@ -508,9 +593,7 @@ def _assistant(
                 redact=checks.redact,
                 cheap_model=settings.llm.cheap_model,
             ),
-            payment=Payment(
-                budget=checks.budget, rates=RateBuckets(paces, place.clock) if paces else None
-            ),
+            payment=checks.payment,
         ),
         tool=Doing(
             tools.toolbox,

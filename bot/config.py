@@ -23,6 +23,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from bot.config_memory import HistorySettings, MemorySettings
+from bot.config_schedule import HeartbeatSettings, SchedulerSettings
 from bot.config_section import Section
 from bot.config_tools import (
     AgentTasksSettings,
@@ -521,6 +522,8 @@ class Settings(BaseSettings):
     budget: BudgetSettings = BudgetSettings()
     memory: MemorySettings = MemorySettings()
     history: HistorySettings = HistorySettings()
+    scheduler: SchedulerSettings = SchedulerSettings()
+    heartbeat: HeartbeatSettings = HeartbeatSettings()
     trace: TraceSettings = TraceSettings()
     logging: LoggingSettings = LoggingSettings()
 

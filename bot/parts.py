@@ -12,6 +12,7 @@ from agent.choosing import Choosing
 from agent.gathering import Gathering
 from agent.library import Library, TextFiles
 from agent.models.prices import PriceTable
+from agent.remembering import Compactor
 from agent.skills.shelf import SkillShelf
 from agent.skills.workshop import Workshop
 from agent.subagents import Subagents
@@ -21,6 +22,7 @@ from agent.tools.workspace import Workspace
 from bot.access import Access
 from bot.home import shipped
 from bot.linking import Deliver
+from bot.memories import Memories, memories_of, remembering_tools
 from bot.model_pool import ModelPool
 from bot.options import (
     allowed_of,
@@ -40,7 +42,6 @@ from memory.journal import SqliteJournal
 from memory.people import SqlitePeople
 from memory.playbooks import SqliteSkillRecords
 from memory.ranking import ranker_maker
-from memory.recall import SqliteRecall
 from memory.traces import SqliteTraces
 
 
@@ -50,7 +51,7 @@ class Stores:
 
     conversations: SqliteConversations
     records: SqliteSkillRecords
-    recall: SqliteRecall
+    memories: Memories
     traces: SqliteTraces
     journal: SqliteJournal
 
@@ -76,12 +77,13 @@ class Prompting:
     prompts: Prompts
 
 
-def stores_of(database: Database) -> Stores:
+def stores_of(place: Workplace, database: Database) -> Stores:
     """Over one open database."""
+    conversations = SqliteConversations(database)
     return Stores(
-        conversations=SqliteConversations(database),
+        conversations=conversations,
         records=SqliteSkillRecords(database),
-        recall=SqliteRecall(database),
+        memories=memories_of(place, database, erased=conversations.reread),
         traces=SqliteTraces(database),
         journal=SqliteJournal(database),
     )
@@ -149,7 +151,13 @@ def abilities_of(
             conversations=stores.conversations,
             access=access,
             subagents=subagents,
-            make_ranker=ranker_maker(meanings=settings.tools.embeddings),
+            remembering=remembering_tools(
+                place, stores.memories, access, stores.conversations, workspace
+            ),
+            make_ranker=ranker_maker(
+                meanings=settings.tools.embeddings,
+                embedding=stores.memories.embedding if settings.memory.embeddings else None,
+            ),
             doors=doors,
             servers=servers,
         ),
@@ -171,15 +179,17 @@ def prompting_of(
     *,
     access: Access,
     models: ModelPool,
+    library: Library | None = None,
     budget: Budget | None = None,
+    compactor: Compactor | None = None,
 ) -> Prompting:
     """What makes a prompt for the model that answers. Raises SettingsWrong."""
     settings, tools = place.settings, abilities.tools
-    library = library_of(place)
+    library = library or library_of(place)
     gathering = Gathering(
         library,
         abilities.shelf,
-        stores.recall,
+        stores.memories.recall,
         clock=place.clock,
         rules=rules_of(settings),
         servers=tuple(
@@ -202,6 +212,7 @@ def prompting_of(
         models,
         options=prompt_options_of(settings),
         budget=budget,
+        compactor=compactor,
     )
     prompts = Prompts(
         beginning,

@@ -93,6 +93,8 @@ class Materials:
     access: Access
     subagents: Subagents
     make_ranker: MakeRanker
+    remembering: Sequence[Tool] = ()
+    """The groups that reach what is remembered, and what happens by the clock."""
     doors: Doors = field(default_factory=Doors)
     servers: ForeignTools | None = None
 
@@ -113,6 +115,7 @@ def tools_of(place: Workplace, of: Materials) -> Made:
         *system_tools(of.doors),
         *skill_tools(of.shelf, of.workshop),
         *agent_tools(of.subagents),
+        *of.remembering,
         *_web(place),
         *_programs(place, of, runner),
         *hardware_tools().tools,

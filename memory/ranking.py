@@ -21,12 +21,15 @@ class Described(Protocol):
     def text(self) -> str: ...
 
 
-def ranker_maker(*, meanings: bool = True) -> Callable[[Sequence[Described]], Ranker]:
+def ranker_maker(
+    *, meanings: bool = True, embedding: object = None
+) -> Callable[[Sequence[Described]], Ranker]:
     """Makes rankers that share their embeddings, which are loaded when the first is made.
 
-    `meanings` False: words alone.
+    `meanings` False: words alone. `embedding` is one that others use too (`memory.embedding`): its
+    table takes 70 MB.
     """
-    shared: list[object] = []
+    shared: list[object] = [embedding] if meanings and embedding is not None else []
 
     def make(things: Sequence[Described]) -> Ranker:
         # Numbers and vectors take 100 ms and more to load: not before they are needed.

@@ -15,11 +15,6 @@ from types import TracebackType
 from typing import Protocol, Self
 
 import structlog
-from apscheduler.schedulers.asyncio import (  # type: ignore[import-untyped]
-    AsyncIOScheduler,
-)
-from apscheduler.triggers.date import DateTrigger  # type: ignore[import-untyped]
-from apscheduler.triggers.interval import IntervalTrigger  # type: ignore[import-untyped]
 
 from agent.errors import AssistantError, StorageError
 from agent.jobs import At, When
@@ -35,6 +30,9 @@ LATE_S = 60
 
 LOOK_EVERY_S = 30
 """Pause between two looks, whatever the alarm says: somebody may have set the clock."""
+
+ALARM_AFTER_S = 1.0
+"""So long after the start the alarm is set; what is due by then is a second late."""
 
 AT_ONCE = 100
 """Due jobs that are read together."""
@@ -85,26 +83,29 @@ class Timetable:
     """An async context manager: inside of it, what is due is taken."""
 
     def __init__(
-        self, store: JobStore, kinds: Mapping[JobKind, Kind], hears: Hears, *, clock: Clock
+        self,
+        store: JobStore,
+        kinds: Mapping[JobKind, Kind],
+        hears: Hears,
+        *,
+        clock: Clock,
+        held: Callable[[], bool] = lambda: False,
     ) -> None:
+        """While it is `held` (the owner's pause) nothing is taken; it is made up for later."""
         self._store = store
         self._kinds = dict(kinds)
         self._hears = hears
         self._clock = clock
-        self._alarm = AsyncIOScheduler(
-            timezone=UTC,
-            # Late is better than never, and one look is enough for all that is due.
-            job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},
-        )
+        self._held = held
+        self._alarm: _Alarm | None = None
+        self._setting_up: asyncio.Task[None] | None = None
         self._looking = asyncio.Lock()
         self._is_troubled = False
 
     async def __aenter__(self) -> Self:
         """Makes up for what was missed, then looks by itself. Raises StorageError."""
         await self.look()
-        self._alarm.start()
-        self._alarm.add_job(self._look_safely, IntervalTrigger(seconds=LOOK_EVERY_S))
-        await self.changed()
+        self._setting_up = asyncio.create_task(self._set_up(), name="timetable")
         return self
 
     async def __aexit__(
@@ -113,22 +114,26 @@ class Timetable:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._alarm.shutdown(wait=False)
+        if self._setting_up is not None:
+            self._setting_up.cancel()
+            await asyncio.wait([self._setting_up])
+        if self._alarm is not None:
+            self._alarm.stop()
         async with self._looking:
             pass  # what is being taken is taken whole
 
     async def changed(self) -> None:
         """A job was added or changed: the alarm is set anew. Raises StorageError."""
         next_ms = await self._store.next_ms()
-        if next_ms is None or not self._alarm.running:
+        if next_ms is None or self._alarm is None:
             return
         # By our clock, which may not be the machine's.
-        wait_s = max(0.0, next_ms / 1000 - self._clock.now().timestamp())
-        at = datetime.now(UTC) + timedelta(seconds=min(wait_s, LOOK_EVERY_S))
-        self._alarm.add_job(self._look_safely, DateTrigger(at), id="next", replace_existing=True)
+        self._alarm.ring_in(max(0.0, next_ms / 1000 - self._clock.now().timestamp()))
 
     async def look(self) -> int:
         """Takes all that is due now; returns how many due times were taken. Raises StorageError."""
+        if self._held():
+            return 0
         taken = 0
         missed: dict[PersonId, list[MissedRun]] = {}
         async with self._looking:
@@ -271,6 +276,13 @@ class Timetable:
 
     # --- looking by itself --------------------------------------------------------------------
 
+    async def _set_up(self) -> None:
+        """The library is loaded once the bot has begun to answer: it takes its time."""
+        await self._clock.sleep(ALARM_AFTER_S)
+        self._alarm = await asyncio.to_thread(_Alarm, self._look_safely)
+        self._alarm.start()
+        await self._look_safely()
+
     async def _look_safely(self) -> None:
         """What the alarm calls: trouble with the storage is told once, and the next look tries
         again."""
@@ -301,6 +313,40 @@ def _nag(job: Job, due: Due, now_ms: int) -> Due | None:
         return None
     first = due.slot.partition(" again ")[0]
     return Due(slot=f"{first} again {job.runs + 1}", at_ms=now_ms + job.new.nag_s * 1000)
+
+
+class _Alarm:
+    """APScheduler as an alarm clock. Not made before it is needed: to load it takes 70 ms."""
+
+    def __init__(self, ring: Callable[[], Awaitable[None]]) -> None:
+        from apscheduler.schedulers.asyncio import (  # type: ignore[import-untyped]
+            AsyncIOScheduler,
+        )
+        from apscheduler.triggers.date import DateTrigger  # type: ignore[import-untyped]
+        from apscheduler.triggers.interval import IntervalTrigger  # type: ignore[import-untyped]
+
+        self._ring = ring
+        self._at = DateTrigger
+        self._every = IntervalTrigger(seconds=LOOK_EVERY_S)
+        self._scheduler = AsyncIOScheduler(
+            timezone=UTC,
+            # Late is better than never, and one look is enough for all that is due.
+            job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},
+        )
+
+    def start(self) -> None:
+        """Inside of the event loop."""
+        self._scheduler.start()
+        self._scheduler.add_job(self._ring, self._every)
+
+    def ring_in(self, seconds: float) -> None:
+        """Once, in place of the time that was set before."""
+        at = datetime.now(UTC) + timedelta(seconds=min(seconds, LOOK_EVERY_S))
+        self._scheduler.add_job(self._ring, self._at(at), id="next", replace_existing=True)
+
+    def stop(self) -> None:
+        """What rings is not waited for."""
+        self._scheduler.shutdown(wait=False)
 
 
 def _nothing(job: Job, due: Due, *, next: Due | None, note: str) -> Taking:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agent.notes import Notes
 from agent.remembering import Archive, Facts, Profiles
 from agent.tools.household import Household
+from agent.tools.note_files import Notes
 from agent.tools.notes import AppendNotes, ReadNotes
 from agent.tools.profile import GetProfile, UpdateProfile
 from agent.tools.recalling import ListFacts, SearchConversations, SearchMemories

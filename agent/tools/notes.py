@@ -10,9 +10,9 @@ from typing import Literal
 from pydantic import Field
 
 from agent.headings import harmless
-from agent.notes import NOTE_CHARS_MAX, Notes
 from agent.tools.arguments import Arguments
 from agent.tools.household import NOTHING_HERE, Household, MemoryRefused
+from agent.tools.note_files import NOTE_CHARS_MAX, Notes
 from agent.tools.tool import Caller, Effect, Needs, ToolCard, Trust
 
 DAYS_LISTED_MAX = 60

@@ -108,6 +108,8 @@ class Caller:
     agreed: bool = False
     agent: str = "default"
     makes_jobs: bool = False
+    parent: ConversationId | None = None
+    """Of a subagent: the conversation that gave it its task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +138,14 @@ class SaysNeeds(Protocol):
 
     def needs(self, arguments: Any, caller: Caller) -> Needs:
         """Of a call with these parsed arguments. Raises AssistantError as `run` does."""
+
+
+@runtime_checkable
+class SaysTrust(Protocol):
+    """A tool that returns words of others in some places only; its card is the wary case."""
+
+    def trust(self, caller: Caller) -> Trust:
+        """Whose words it returns here."""
 
 
 class Tool(Protocol):
@@ -224,11 +234,12 @@ async def run_parsed(
     if redact is not None:
         text = redact(text)
     content = await _fitted(text, caller, chars_max=limits.result_chars_max, keep=keep)
+    trust = tool.trust(caller) if isinstance(tool, SaysTrust) else card.trust
     return ToolResult(
         call_id=call.id,
         content=content,
         ok=ok,
-        untrusted=card.trust is Trust.UNTRUSTED and (ok or bool(card.server)),
+        untrusted=trust is Trust.UNTRUSTED and (ok or bool(card.server)),
         effect=card.effect.value if ok and card.effect is not Effect.NONE else "",
     )
 

@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 
 from agent.assistant import Assistant
 from agent.messages import ConversationId, PersonId
-from agent.notes import Notes
 from agent.recalled import Fact, Recalled, RecallWanted
 from agent.remembering import (
     Archive,
@@ -24,6 +23,7 @@ from agent.remembering import (
 )
 from agent.tools.household import Household
 from agent.tools.memory import memory_tools
+from agent.tools.note_files import Notes
 from agent.tools.workspace import Workspace
 from bot.place import Workplace
 from memory.archive import SqliteArchive

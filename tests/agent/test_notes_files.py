@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agent.errors import Permanent
 from agent.library import Library, PersonaSettings
 from agent.messages import Address, ConversationId, IncomingMessage, PersonId, TurnInput
-from agent.notes import (
+from agent.tools.note_files import (
     FILE_CHARS_MAX,
     DayOfNotes,
     Notes,

@@ -89,6 +89,9 @@ class Rig:
             "HEARTHBOT_LLM__API_KEY": "lab-key-of-the-test",
             # A flood of a test is what the brake is there for; it has tests of its own.
             "HEARTHBOT_BUDGET__BRAKE": "false",
+            # Calls behind the scenes have tests of their own: elsewhere calls are counted.
+            "HEARTHBOT_MEMORY__INSIGHTS": "false",
+            "HEARTHBOT_MEMORY__EXTRACTION__ENABLED": "false",
         }
         prepare(self.home)
 

@@ -13,11 +13,11 @@ import pytest
 
 from agent.headings import harmless
 from agent.messages import PersonId
-from agent.notes import Notes
 from agent.recalled import Exchange
 from agent.remembering import FACT_CHARS_MAX, FactSource, NewFact, Whose
 from agent.tools.arguments import ArgumentsWrong, parse_arguments, schema_of
 from agent.tools.memory import memory_tools
+from agent.tools.note_files import Notes
 from agent.tools.profile import steers
 from agent.tools.tool import Caller, Effect, Needs, SaysNeeds, Tool, Trust
 from agent.tools.workspace import Workspace
@@ -103,7 +103,7 @@ def test_these_are_the_tools_and_what_they_change(given: Given) -> None:
         assert schema_of(tool.card.arguments)["type"] == "object"
 
 
-@pytest.mark.parametrize("name", WRITING)
+@pytest.mark.parametrize("name", sorted(WRITING))
 async def test_where_memory_is_off_nothing_is_written_and_that_is_said(
     tmp_path: Path, name: str
 ) -> None:
@@ -118,7 +118,7 @@ async def test_where_memory_is_off_nothing_is_written_and_that_is_said(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", set(CALLS) - WRITING)
+@pytest.mark.parametrize("name", sorted(set(CALLS) - WRITING))
 async def test_where_memory_is_off_nothing_is_found(tmp_path: Path, name: str) -> None:
     given = Given(tmp_path, off=("c1",))
     given.facts.seed("Ada likes tea.", MINE)
@@ -131,7 +131,7 @@ async def test_where_memory_is_off_nothing_is_found(tmp_path: Path, name: str) -
 
 
 @pytest.mark.case("ME-07")
-@pytest.mark.parametrize("name", PRIVATE)
+@pytest.mark.parametrize("name", sorted(PRIVATE))
 async def test_what_is_private_is_closed_in_groups_before_anybody_is_asked(
     given: Given, name: str
 ) -> None:

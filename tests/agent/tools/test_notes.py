@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.notes import FILE_CHARS_MAX, NOTE_CHARS_MAX, Notes, path_of
+from agent.tools.note_files import FILE_CHARS_MAX, NOTE_CHARS_MAX, Notes, path_of
 from agent.tools.notes import AppendNotes, AppendNotesArguments, ReadNotes
 from agent.tools.tool import Caller, Needs
 from agent.tools.workspace import Workspace

@@ -1,0 +1,58 @@
+"""The sections of the settings about what happens by the clock: jobs and the heartbeat."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import Field, field_validator
+
+from bot.config_section import Section
+
+_HOURS = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d")
+
+
+class SchedulerSettings(Section):
+    """Reminders and other jobs."""
+
+    daily_max: int = Field(
+        default=12,
+        ge=0,
+        description="Unasked messages a day to one person; what is more becomes a digest. What a "
+        "person set up itself counts toward no limit.",
+    )
+    repeat_hours: float = Field(
+        default=24.0, ge=0, description="Hours in which the same finding is not told again."
+    )
+
+
+class HeartbeatSettings(Section):
+    """A regular look at workspace/HEARTBEAT.md. An empty list costs nothing."""
+
+    enabled: bool = Field(default=True, description="Whether there is one.")
+    every_minutes: int = Field(
+        default=30, ge=0, description="Minutes between two looks, 5 at least. 0: off."
+    )
+    active_hours: str = Field(
+        default="",
+        description="Only between these times of the owner's day, such as 08:00-22:00. Empty: "
+        "always.",
+    )
+    deliver_to: str = Field(
+        default="",
+        description="The chat that hears of it, such as telegram:42. Empty: the owner's private "
+        "chat.",
+    )
+
+    @field_validator("every_minutes")
+    @classmethod
+    def _not_too_often(cls, minutes: int) -> int:
+        if 0 < minutes < 5:
+            raise ValueError("allowed: 0 (off), or 5 and more")
+        return minutes
+
+    @field_validator("active_hours")
+    @classmethod
+    def _hours(cls, text: str) -> str:
+        if text and not _HOURS.fullmatch(text):
+            raise ValueError("allowed: two times of the day, such as 08:00-22:00")
+        return text

@@ -1,0 +1,272 @@
+"""Puts together what is remembered: facts, profiles, documents, the archive, and what a cheap model
+makes of finished turns. Called by `bot.app` and `bot.parts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+
+from agent.aftermath import Ended, Work
+from agent.asking import Payment
+from agent.background import Background, BackgroundOptions
+from agent.library import Library
+from agent.messages import PersonId, Role
+from agent.tools.note_files import Notes
+from agent.recalled import Coming, Exchange, RecallWanted
+from agent.remembering import CompactionWanted
+from agent.tools.household import Household
+from agent.tools.knowledge import knowledge_tools
+from agent.tools.memory import memory_tools
+from agent.tools.tool import Tool
+from agent.tools.workspace import Workspace
+from bot.access import Access
+from bot.model_pool import ModelPool
+from bot.options import host_zone
+from bot.place import Workplace
+from bot.ports import Person
+from bot.zones import zone_of
+from memory.about import AboutPeople
+from memory.archive import SqliteArchive
+from memory.compaction import CompactionOptions, SqliteCompactor
+from memory.compactions import SqliteCompactions
+from memory.conversations import SqliteConversations
+from memory.database import Database
+from memory.embedding import Embedding
+from memory.extraction import ExtractionOptions, Extractor
+from memory.facts import SqliteFacts
+from memory.idle import SqliteIdle
+from memory.indexes import Indexes
+from memory.insights import InsightMaker, SqliteInsights
+from memory.knowledge import SqliteDocuments
+from memory.lines import SqliteLines
+from memory.profile import SqliteProfiles
+from memory.recall import Insight, Parts, SqliteRecall
+from memory.secret_shapes import secret_in
+from memory.sessions import SqliteSessions
+from memory.summaries import Summaries
+
+EXCHANGES_RECALLED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memories:
+    """What is stored of people, by who asks for it."""
+
+    embedding: Embedding
+    facts: SqliteFacts
+    profiles: SqliteProfiles
+    documents: SqliteDocuments
+    archive: SqliteArchive
+    insights: SqliteInsights
+    compactions: SqliteCompactions
+    sessions: SqliteSessions
+    idle: SqliteIdle
+    recall: SqliteRecall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Afterthoughts:
+    """What is made of finished turns, behind the scenes."""
+
+    extractor: Extractor
+    compactor: SqliteCompactor
+    insights: InsightMaker
+    archive: SqliteArchive
+    with_insights: bool
+
+    def works(self) -> Sequence[Work]:
+        """What follows from each turn, in this order."""
+        made = [Work(name="archive", run=self._index), Work(name="compaction", run=self._compact)]
+        if self.with_insights:
+            made.append(Work(name="insights", run=self._note))
+        return made
+
+    async def _index(self, ended: Ended) -> None:
+        await self.archive.index_new()
+
+    async def _compact(self, ended: Ended) -> None:
+        turn = ended.turn
+        if turn.job is not None:
+            return
+        await self.compactor.compact(
+            CompactionWanted(
+                conversation=ended.end.conversation,
+                lane=turn.message.address.key,
+                person_id=turn.person_id,
+                is_owner=turn.role is Role.OWNER,
+                time_zone=turn.time_zone,
+            )
+        )
+
+    async def _note(self, ended: Ended) -> None:
+        await self.insights.after(ended.turn, ended.end)
+
+
+def memories_of(
+    place: Workplace,
+    database: Database,
+    *,
+    coming: Callable[[RecallWanted], Awaitable[Sequence[Coming]]] | None = None,
+    erased: Callable[[], None] | None = None,
+) -> Memories:
+    """Over one open database. Nothing heavy is loaded before it is searched."""
+    settings = place.settings.memory
+    embedding = Embedding(enabled=settings.embeddings)
+    facts = SqliteFacts(database, Indexes(database, embedding=embedding))
+    profiles = SqliteProfiles(database, refusal=_secret)
+    documents = SqliteDocuments(database, embedding=embedding)
+    archive = SqliteArchive(database, embedding=embedding)
+    insights = SqliteInsights(database, minutes=settings.insights_minutes)
+
+    async def earlier(wanted: RecallWanted) -> Sequence[Exchange]:
+        return await archive.search(
+            wanted.person_id,
+            wanted.place,
+            wanted.text,
+            k=EXCHANGES_RECALLED,
+            before=wanted.history_from,
+            conversation=wanted.conversation,
+        )
+
+    async def noted(wanted: RecallWanted) -> Insight:
+        pins, recommendations = await insights.relevant(
+            wanted.conversation, wanted.text, wanted.now
+        )
+        return Insight(pins=tuple(pins), recommendations=tuple(recommendations))
+
+    recall = SqliteRecall(
+        database,
+        facts=facts,
+        facts_max=settings.recalled,
+        parts=Parts(
+            about=AboutPeople(database, profiles),
+            insight=noted,
+            coming=coming,
+            exchanges=earlier,
+            chunks=documents.recalled,
+        ),
+    )
+    return Memories(
+        embedding=embedding,
+        facts=facts,
+        profiles=profiles,
+        documents=documents,
+        archive=archive,
+        insights=insights,
+        compactions=SqliteCompactions(database),
+        sessions=SqliteSessions(database, erased=erased),
+        idle=SqliteIdle(database),
+        recall=recall,
+    )
+
+
+def remembering_tools(
+    place: Workplace,
+    memories: Memories,
+    access: Access,
+    conversations: SqliteConversations,
+    workspace: Workspace,
+) -> Sequence[Tool]:
+    """The groups `memory` and `knowledge`."""
+    household = Household(
+        clock=place.clock,
+        name_of=lambda person_id: _name(access, person_id),
+        zone_of=lambda person_id: zone_for(access, person_id),
+        is_private=conversations.is_private,
+    )
+    return (
+        *memory_tools(
+            memories.facts,
+            memories.profiles,
+            memories.archive,
+            Notes(workspace),
+            household=household,
+        ),
+        *knowledge_tools(memories.documents, workspace, household),
+    )
+
+
+def afterthoughts_of(
+    place: Workplace,
+    database: Database,
+    memories: Memories,
+    *,
+    access: Access,
+    models: ModelPool,
+    library: Library,
+    background: Background,
+) -> Afterthoughts:
+    """What the cheap model makes of finished turns."""
+    settings = place.settings
+    chosen = settings.memory.extraction
+    extractor = Extractor(
+        SqliteLines(database, lambda person_id: person_of(access, person_id)),
+        memories.facts,
+        background,
+        library.texts,
+        options=ExtractionOptions(
+            exchanges_max=chosen.max_turns,
+            messages_min=chosen.min_messages,
+            confidence_min=chosen.confidence_min,
+            facts_max=chosen.facts_max,
+        ),
+    )
+    history = settings.history
+    compactor = SqliteCompactor(
+        memories.compactions,
+        models,
+        Summaries(background, library.texts),
+        host_zone=zone_of(host_zone()) or UTC,
+        options=CompactionOptions(
+            tokens_max=history.tokens_max,
+            window_share=history.window_share,
+            messages_max=history.messages_max,
+            every_s=history.compact_every_s,
+            tail_tokens=history.tail_tokens,
+            tail_exchanges=history.tail_exchanges,
+            confidence_min=history.boundary_confidence,
+            summary_tokens=history.summary_tokens,
+        ),
+        now_ms=database.now_ms,
+        extract=extractor.everything if chosen.enabled else None,
+    )
+    return Afterthoughts(
+        extractor=extractor,
+        compactor=compactor,
+        insights=InsightMaker(memories.insights, background, library.texts, place.clock),
+        archive=memories.archive,
+        with_insights=settings.memory.insights,
+    )
+
+
+def background_of(
+    place: Workplace, models: ModelPool, *, payment: Payment, redact: Callable[[str], str]
+) -> Background:
+    """The cheap model."""
+    options = BackgroundOptions(cheap_model=place.settings.llm.cheap_model, redact=redact)
+    return Background(models, options=options, payment=payment)
+
+
+def person_of(access: Access, person_id: PersonId) -> Person | None:
+    """Who somebody is now; None for who was removed."""
+    return next((one for one in access.directory.people if one.id == person_id), None)
+
+
+def zone_for(access: Access, person_id: PersonId) -> tzinfo:
+    """The person's, else this machine's."""
+    person = person_of(access, person_id)
+    named = zone_of(person.time_zone) if person is not None else None
+    return named or zone_of(host_zone()) or UTC
+
+
+def _name(access: Access, person_id: PersonId) -> str:
+    person = person_of(access, person_id)
+    return person.name if person is not None else ""
+
+
+def _secret(text: str) -> str:
+    """Why a text may not be kept; empty for what may."""
+    kind = secret_in(text)
+    return f"It holds {kind}, and secrets are not kept." if kind else ""

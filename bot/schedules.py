@@ -1,0 +1,377 @@
+"""Puts together what happens by the clock: jobs, their kinds, what is told of them, and the list of
+the heartbeat. Called by `bot.app`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from agent.aftermath import Ended, Work
+from agent.errors import AssistantError, StorageError
+from agent.jobs import Every, Unit
+from agent.library import Library
+from agent.messages import Address, PersonId
+from agent.ports import JobEnd
+from agent.scheduled import Job, JobKind, NewJob, SetBy, Taken, What
+from agent.skills.shelf import SkillShelf
+from agent.skills.skill import SkillState
+from agent.turns import LocalEngine
+from bot.access import Access
+from bot.approvals import is_shared
+from bot.home import shipped
+from bot.memories import Memories, person_of
+from bot.options import host_zone
+from bot.outbox import Outbox
+from bot.place import Workplace
+from bot.zones import zone_of
+from memory.conversations import SqliteConversations
+from memory.database import Database
+from memory.jobs import SqliteJobs
+from memory.tellings import SqliteTellings
+from scheduler.book import Book
+from scheduler.kinds.message import MessageKind
+from scheduler.kinds.target import Hearer
+from scheduler.kinds.turns import (
+    ActiveHours,
+    AgentKind,
+    HeartbeatKind,
+    SkillGone,
+    SkillKind,
+    SkillWork,
+    ToolKind,
+    Turns,
+)
+from scheduler.outcomes import Outcomes
+from scheduler.quiet import quiet_hours
+from scheduler.silence import phrases_of
+from scheduler.telling import Teller, TellingOptions
+from scheduler.timetable import Hears, Kind, MissedRun, Timetable, first_due
+
+log = structlog.get_logger()
+
+LOOK_EVERY_S = 60.0
+"""Pause between two looks at what waits to be told, and at the jobs that the settings want."""
+
+HEARTBEAT = "heartbeat"
+"""The name of the job that looks at HEARTBEAT.md."""
+
+
+class Chats:
+    """Implements `scheduler.kinds.target.Hearing` and `scheduler.telling.People`: who is let in,
+    and which chats are whose. Looked at each time: people go."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._private: dict[PersonId, frozenset[str]] = {}
+
+    async def load(self) -> None:
+        """Reads which chats are whose alone. Raises StorageError."""
+        for person in self._access.directory.people:
+            chats = await self._access.private_chats(person.id)
+            self._private[person.id] = frozenset(chats)
+
+    def person(self, person_id: PersonId) -> Hearer | None:
+        """See Hearing."""
+        found = person_of(self._access, person_id)
+        if found is None:
+            return None
+        return Hearer(
+            id=found.id,
+            role=found.role,
+            name=found.name,
+            time_zone=found.time_zone,
+            language=found.language,
+        )
+
+    def may_hear(self, person_id: PersonId, lane: str) -> bool:
+        """Own private chats, the terminal of whoever is at it, and groups that are admitted."""
+        found = person_of(self._access, person_id)
+        try:
+            address = Address.parse(lane)
+        except ValueError:
+            return False
+        if found is None:
+            return False
+        if address.channel == "console":
+            return self._access.is_at_terminal(person_id)
+        if is_shared(lane):
+            return self._access.is_admitted(address)
+        return lane in found.addresses or lane in self._private.get(person_id, ())
+
+    def heard(self, person_id: PersonId, lane: str) -> None:
+        """This person wrote in this private chat."""
+        if not is_shared(lane):
+            self._private[person_id] = self._private.get(person_id, frozenset()) | {lane}
+
+    def is_group(self, lane: str) -> bool:
+        """Whether others read along there."""
+        return is_shared(lane)
+
+    def zone(self, person_id: PersonId) -> ZoneInfo:
+        """The person's, else this machine's."""
+        found = person_of(self._access, person_id)
+        named = zone_of(found.time_zone) if found is not None and found.time_zone else None
+        return named or zone_of(host_zone()) or ZoneInfo("UTC")
+
+    def owner(self) -> PersonId | None:
+        """None before there is one."""
+        return self._access.owner_id()
+
+    async def home_of(self, person_id: PersonId) -> str:
+        """The private chat that unasked words go to; empty where there is none. Raises
+        StorageError."""
+        chats = await self._access.private_chats(person_id)
+        self._private[person_id] = frozenset(chats) | self._private.get(person_id, frozenset())
+        return next(iter(chats), "")
+
+
+class ShelfSkills:
+    """Implements `scheduler.kinds.turns.Skills` over the shelf."""
+
+    def __init__(self, shelf: SkillShelf) -> None:
+        self._shelf = shelf
+
+    async def work(self, name: str) -> SkillWork:
+        """Raises SkillGone."""
+        skill = (await self._shelf.current()).get(name)
+        if skill is None:
+            raise SkillGone(f"there is no skill {name!r} any more")
+        if skill.state is not SkillState.USABLE:
+            raise SkillGone(
+                f"the skill {name} is {skill.state.value}: hearthbot skills show {name}"
+            )
+        return SkillWork(
+            text=skill.text.strip(),
+            full_context=skill.full_context,
+            no_tools=skill.no_tools,
+            required_tools=skill.required_tools,
+            max_steps=skill.max_steps or 0,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the clock acts on."""
+
+    database: Database
+    access: Access
+    conversations: SqliteConversations
+    memories: Memories
+    shelf: SkillShelf
+    library: Library
+    outbox: Outbox
+    held: Callable[[], bool]
+
+
+class Schedules:
+    """All of it, put together. `running` makes it go."""
+
+    def __init__(self, place: Workplace, around: Surroundings) -> None:
+        self.place = place
+        self.chats = Chats(around.access)
+        self.jobs = SqliteJobs(around.database)
+        self.tellings = SqliteTellings(around.database)
+        self._around = around
+        self._engine: LocalEngine | None = None
+        self._group: asyncio.TaskGroup | None = None
+        self.teller = Teller(
+            self.tellings,
+            self.jobs,
+            self.chats,
+            around.outbox.deliver,
+            clock=place.clock,
+            options=telling_options_of(place, around),
+        )
+        self.outcomes = Outcomes(
+            self.jobs, self.teller, clock=place.clock, stopped=self._stopped, beat=self._beat
+        )
+        self.timetable = Timetable(
+            self.jobs,
+            self._kinds(),
+            Hears(taken=self._taken, missed=self._missed, failed=self.outcomes.not_run),
+            clock=place.clock,
+            held=around.held,
+        )
+        self.book = Book(
+            self.jobs,
+            self.chats,
+            self.chats.zone,
+            clock=place.clock,
+            changed=self.timetable.changed,
+        )
+
+    @asynccontextmanager
+    async def running(self, engine: LocalEngine) -> AsyncIterator[None]:
+        """Makes up for what was missed, and looks by itself from now on. Once the engine and the
+        outbox have started. Raises StorageError."""
+        self._engine = engine
+        await self.chats.load()
+        await self.outcomes.catch_up()
+        await self.ensure_heartbeat()
+        async with asyncio.TaskGroup() as group, self.timetable:
+            self._group = group
+            looking = group.create_task(self._look_on(), name="schedules")
+            try:
+                yield
+            finally:
+                looking.cancel()
+                self._group = None
+
+    def ended(self, end: JobEnd) -> None:
+        """The run of a job is over, and its end stored. What cannot be seen to now is at the next
+        start."""
+        if self._group is not None:
+            self._group.create_task(self._see_to(end), name="job end")
+
+    async def ensure_heartbeat(self) -> None:
+        """Keeps the job of the heartbeat as the settings want it. Raises StorageError."""
+        wanted = self.place.settings.heartbeat
+        owner = self.chats.owner()
+        found = next(
+            (job for job in await self.jobs.kept() if job.new.kind is JobKind.HEARTBEAT), None
+        )
+        is_on = wanted.enabled and wanted.every_minutes > 0
+        if owner is None or not is_on:
+            if found is not None and found.enabled:
+                await self.book.pause(found, why="off in the settings")
+            return
+        target = wanted.deliver_to or await self.chats.home_of(owner)
+        if not target:
+            return
+        new = self._heartbeat(owner, target)
+        if found is None:
+            await self.jobs.add(new, first_due(new.when, after=self.place.clock.now()))
+        elif _differs(found.new, new) or found.paused == "off in the settings":
+            first = first_due(new.when, after=self.place.clock.now())
+            await self.jobs.remove(found.id)
+            await self.jobs.add(new, first)
+
+    def _heartbeat(self, owner: PersonId, target: str) -> NewJob:
+        now = self.place.clock.now()
+        minutes = self.place.settings.heartbeat.every_minutes
+        return NewJob(
+            name=HEARTBEAT,
+            person_id=owner,
+            kind=JobKind.HEARTBEAT,
+            what=What(),
+            when=Every(
+                count=minutes,
+                unit=Unit.MINUTE,
+                start=now + timedelta(minutes=minutes),
+                zone=self.chats.zone(owner).key,
+            ),
+            deliver_to=target,
+            set_by=SetBy.BOT,
+            missed_within_s=minutes * 60,
+        )
+
+    def _kinds(self) -> Mapping[JobKind, Kind]:
+        around, home = self._around, self.place.home
+        turns = Turns(self.chats, around.conversations)
+        hours = quiet_hours(self.place.settings.heartbeat.active_hours)
+        return {
+            JobKind.MESSAGE: MessageKind(self.chats, self.chats.zone),
+            JobKind.AGENT: AgentKind(turns),
+            JobKind.SKILL: SkillKind(turns, ShelfSkills(around.shelf)),
+            JobKind.TOOL: ToolKind(turns),
+            JobKind.HEARTBEAT: HeartbeatKind(
+                turns,
+                home.workspace / "HEARTBEAT.md",
+                self,
+                fresh=lambda: shipped("HEARTBEAT.md").read_text(encoding="utf-8"),
+                local=self._local,
+                hours=ActiveHours()
+                if hours is None
+                else ActiveHours(from_minute=hours.from_minute, to_minute=hours.to_minute),
+            ),
+        }
+
+    def works(self) -> Sequence[Work]:
+        """What follows from each turn."""
+        return (Work(name="chats", run=self._hear),)
+
+    async def _hear(self, ended: Ended) -> None:
+        turn = ended.turn
+        if turn.job is None and turn.report is None:
+            self.chats.heard(turn.person_id, turn.message.address.key)
+
+    async def beat(self, agent: str, outcome: str, why: str) -> None:
+        """Implements `scheduler.kinds.turns.KeepsBeats`."""
+        log.info("heartbeat", agent=agent, outcome=outcome, why=why)
+
+    def _local(self, job: Job) -> datetime:
+        return self.place.clock.now().astimezone(self.chats.zone(job.new.person_id))
+
+    # --- what happens -----------------------------------------------------------------------
+
+    def _taken(self, job: Job, taken: Taken) -> None:
+        if taken.outbox_id is not None:
+            self._around.outbox.deliver([(job.new.deliver_to, taken.outbox_id)])
+        if taken.run is not None and self._engine is not None:
+            self._engine.adopt(taken.run)
+
+    async def _missed(self, person_id: PersonId, runs: tuple[MissedRun, ...]) -> None:
+        log.info("jobs.missed", person=person_id, jobs=[run.job.key for run in runs])
+
+    async def _stopped(self, job: Job, why: str) -> None:
+        log.warning("job.stopped", job=job.key, why=why)
+
+    async def _beat(self, job: Job, outcome: str, why: str) -> None:
+        await self.beat(job.new.agent, outcome, why)
+
+    async def _see_to(self, end: JobEnd) -> None:
+        try:
+            await self.outcomes.ended(end)
+        except AssistantError as trouble:
+            log.error("job.end", job=end.job_id, slot=end.slot, why=str(trouble))
+
+    async def _look_on(self) -> None:
+        """Digests whose time has come, and the jobs that the settings want; trouble with the
+        storage is told once."""
+        is_troubled = False
+        while True:
+            try:
+                if not self._around.held():
+                    await self.teller.look()
+                await self.ensure_heartbeat()
+                is_troubled = False
+            except StorageError as trouble:
+                if not is_troubled:
+                    log.error("schedules.storage", why=str(trouble))
+                is_troubled = True
+            await self.place.clock.sleep(LOOK_EVERY_S)
+
+
+def telling_options_of(place: Workplace, around: Surroundings) -> TellingOptions:
+    """How often, and what not."""
+    settings, embedding = place.settings.scheduler, around.memories.embedding
+
+    def likeness(one: str, other: str) -> float:
+        found = embedding.likeness(one, [other])
+        return 0.0 if not found else found[0]
+
+    return TellingOptions(
+        daily_max=settings.daily_max,
+        repeat_h=settings.repeat_hours,
+        phrases=lambda: phrases_of(around.library.texts()["words_trivial"]),
+        likeness=likeness,
+    )
+
+
+def _differs(one: NewJob, other: NewJob) -> bool:
+    """Whether the settings want the heartbeat otherwise; when it began is no difference."""
+    steps = [job.when.count for job in (one, other) if isinstance(job.when, Every)]
+    zones = [job.when.zone for job in (one, other)]
+    return (
+        len(set(steps)) > 1
+        or zones[0] != zones[1]
+        or one.deliver_to != other.deliver_to
+        or one.person_id != other.person_id
+    )
