@@ -196,37 +196,39 @@ class Prompts:
     _TEXTS = "select digest, body from texts"
     # A turn names the text in the output of its first step.
     _SENDERS = """
-        select distinct turns.run_id, turns.person_id from steps
-        join turns on turns.run_id = steps.run_id
-        where steps.name = 'begin' and instr(steps.output, ?) > 0
+        select json_extract(output, '$.system'), turns.run_id, turns.person_id
+        from steps join turns on turns.run_id = steps.run_id
+        where steps.name = 'begin' and json_valid(output)
     """
     _DROP = "delete from texts where digest = ?"
 
     def find(self, connection: sqlite3.Connection, search: Search) -> Sequence[Key]:
         """Digests of texts that hold it; of everything, those that the person alone was sent."""
-        wording = search.wording
-        texts = connection.execute(self._TEXTS).fetchall()
-        return [
-            digest
-            for digest, body in texts
-            if (wording.everything or wording.says(body))
-            and self._is_theirs(connection, search, digest, says=wording.says(body))
-        ]
+        wording, senders = search.wording, self._senders(connection)
+        found = []
+        for digest, body in connection.execute(self._TEXTS).fetchall():
+            says = wording.says(body)
+            people = {person_id for _, person_id in senders.get(digest, ())}
+            # One that no turn names any more is nobody's: that it says the words is reason enough.
+            is_theirs = people == {search.person_id} or (not people and says)
+            if is_theirs and (says or wording.everything):
+                found.append(digest)
+        return found
 
     def erase(self, connection: sqlite3.Connection, search: Search, keys: Sequence[Key]) -> None:
         """Drops the texts, and the steps of turns that cannot be told without them."""
-        for key in keys:
-            senders = connection.execute(self._SENDERS, (key,)).fetchall()
-            connection.executemany(_DROP_STEPS, [(run_id,) for run_id, _ in senders])
-            connection.executemany(_MARK_ERASED, [(self.now_ms, run_id) for run_id, _ in senders])
-            connection.execute(self._DROP, (key,))
+        senders = self._senders(connection) if keys else {}
+        runs = [run_id for key in keys for run_id, _ in senders.get(str(key), ())]
+        connection.executemany(_DROP_STEPS, [(run_id,) for run_id in runs])
+        connection.executemany(_MARK_ERASED, [(self.now_ms, run_id) for run_id in runs])
+        connection.executemany(self._DROP, [(key,) for key in keys])
 
-    def _is_theirs(
-        self, connection: sqlite3.Connection, search: Search, digest: str, *, says: bool
-    ) -> bool:
-        people = {whose for _, whose in connection.execute(self._SENDERS, (digest,))}
-        # One that no turn names any more is nobody's; that it says the words is reason enough.
-        return people == {search.person_id} or (not people and says)
+    def _senders(self, connection: sqlite3.Connection) -> Mapping[str, list[tuple[str, str]]]:
+        """Turn and person of those that were sent a text, by its digest."""
+        senders: dict[str, list[tuple[str, str]]] = {}
+        for digest, run_id, person_id in connection.execute(self._SENDERS):
+            senders.setdefault(str(digest), []).append((run_id, person_id))
+        return senders
 
 
 _SCOPES = """

@@ -126,7 +126,7 @@ class Past:
             created_ms=START_MS,
             ended_ms=end,
         )
-        prompt = {"digest": digest_of(run_id), "context": f"context of {said}"}
+        prompt = {"system": digest_of(run_id), "context": f"context of {said}"}
         for n, (name, output) in enumerate(
             [("begin", prompt), ("model", {"text": answered, "words": [said]})]
         ):
