@@ -43,12 +43,14 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """Something that was said before, and what was answered."""
+    """Something that was said before, and what was answered. `tainted`: text from outside was in
+    what was sent then, so the answer may repeat it."""
 
     id: str
     when: datetime
     said: str
     answered: str
+    tainted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,6 +81,12 @@ _TEXTS = """
 select run_id, body from messages
 where run_id in (select value from json_each(?)) and kind in ('said', 'answered') order by id
 """
+# Within a text the quotes of such words would be escaped: only a field of an entry matches.
+_READ_OUTSIDE = """
+select 1 from messages
+where conversation_id = ? and id <= ?
+    and (body like '%"untrusted":true%' or body like '%"forwarded":true%') limit 1
+"""
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -142,14 +148,17 @@ class SqliteArchive:
         found = await self._database.read(look)
         if len(found) > 1 and self._embedding is not None:
             found = await asyncio.to_thread(_ranked, found, query, self._embedding, k)
+        best = found[:k]
+        tainted = await self._database.read(lambda c: [_had_read_outside(c, one) for one in best])
         return [
             Exchange(
                 id=one.run_id,
                 when=datetime.fromtimestamp(one.at_ms / 1000, UTC),
                 said=one.said,
                 answered=one.answered,
+                tainted=read,
             )
-            for one in found[:k]
+            for one, read in zip(best, tainted, strict=True)
         ]
 
     async def index_new(self) -> int:
@@ -188,6 +197,12 @@ def drop_from_index(connection: sqlite3.Connection, conversation: ConversationId
         connection.execute(_DROP_EXCHANGES, (conversation,))
         # Only a merge of all its parts takes the deleted words out of the file.
         connection.execute(_MERGE_WORDS)
+
+
+def _had_read_outside(connection: sqlite3.Connection, one: _Found) -> bool:
+    return (
+        connection.execute(_READ_OUTSIDE, (one.conversation_id, one.last_id)).fetchone() is not None
+    )
 
 
 # --- filling -------------------------------------------------------------------------------------

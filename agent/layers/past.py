@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent import headings
+from agent.recalled import Exchange
 from agent.request import Piece, PromptLayer, Repeat, Stability
 from agent.scene import Scene, one_line
 
@@ -13,7 +14,11 @@ COMING_MAX = 10
 
 
 def earlier_conversation(scene: Scene) -> PromptLayer | None:
-    """Layer 14: past exchanges that match the message and are no longer in the history sent."""
+    """Layer 14: past exchanges that match the message and are no longer in the history sent.
+
+    An answer that may repeat text from outside stays away: here nothing would say that it does, and
+    search_conversations finds it.
+    """
     exchanges = scene.recalled.exchanges[:EXCHANGES_MAX]
     if not exchanges:
         return None
@@ -22,8 +27,7 @@ def earlier_conversation(scene: Scene) -> PromptLayer | None:
         name="earlier conversation",
         pieces=tuple(
             Piece(
-                text=f"- {exchange.when:%Y-%m-%d}: «{_quoted(exchange.said, half)}» → "
-                f"«{_quoted(exchange.answered, half)}»",
+                text=_exchange_line(exchange, half),
                 source=f"exchange:{exchange.id}",
             )
             for exchange in exchanges
@@ -113,6 +117,13 @@ def previous_conversation(scene: Scene) -> PromptLayer | None:
         stability=Stability.TURN,
         trust="outside",
     )
+
+
+def _exchange_line(exchange: Exchange, chars_max: int) -> str:
+    said = f"- {exchange.when:%Y-%m-%d}: «{_quoted(exchange.said, chars_max)}»"
+    if exchange.tainted or not exchange.answered.strip():
+        return said
+    return f"{said} → «{_quoted(exchange.answered, chars_max)}»"
 
 
 def _quoted(text: str, chars_max: int) -> str:

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import ConversationId, PersonId
+from agent.messages import ConversationId, PersonId, RunId
 from agent.recalled import Exchange
 from agent.transcript import Answered, Said, ToolCall, ToolResult
 from memory.archive import ENTRIES_AT_ONCE, SqliteArchive, clear_index, drop_from_index
 from memory.conversations import SqliteConversations
 from memory.database import Database
 from memory.embedding import Embedding
+from memory.journal import SqliteJournal
 from tests.memory.history_kit import add_turns, talk
-from tests.memory.kit import LANE, StillClock
+from tests.memory.kit import LANE, StillClock, run, turn_end
 
 OWNER = PersonId("p1")
 
@@ -272,3 +273,23 @@ async def test_the_index_is_made_anew(
     assert len(await archive.search(OWNER, LANE, "plane", k=3)) == 1
     await database.write(clear_index)
     assert len(await archive.search(OWNER, LANE, "car", k=3)) == 1
+
+
+async def test_an_answer_after_text_from_outside_is_marked_as_resting_on_it(
+    database: Database, archive: SqliteArchive, conversation: ConversationId
+) -> None:
+    journal = SqliteJournal(database)
+    results = {
+        "r1": ToolResult(call_id="c1", content='he wrote "untrusted":true here'),
+        "r2": ToolResult(call_id="c1", content="a page", untrusted=True),
+        "r3": ToolResult(call_id="c1", content="ours"),
+    }
+    for name, result in results.items():
+        await journal.submit(run(name))
+        call = Answered(text="", calls=(ToolCall(id="c1", name="web_fetch", arguments="{}"),))
+        entries = (Said(text=f"about lighthouses {name}"), call, result, Answered(text="bright"))
+        await journal.finish(RunId(name), turn_end(name, conversation, entries=entries))
+
+    found = await archive.search(OWNER, LANE, "lighthouses", k=5)
+
+    assert {one.id: one.tainted for one in found} == {"r1": False, "r2": True, "r3": True}
