@@ -52,7 +52,7 @@ from bot.door import Door
 from bot.home import Home, HomeLock, settings_changed, shipped
 from bot.logs import Redactor, secrets_of
 from bot.mcp import McpDesk, mcp_operations
-from bot.memories import Afterthoughts, afterthoughts_of, background_of
+from bot.memories import Afterthoughts, Memories, afterthoughts_of, background_of
 from bot.model_desk import ModelDesk
 from bot.model_list import model_operations
 from bot.model_names import Configured, NameFinder, configured
@@ -94,7 +94,7 @@ from memory.mcp_tools import SqliteToolApprovals
 from memory.models import SqliteChosenModels
 from memory.outbox import SqliteOutbox
 from memory.usage import SqliteUsage
-from scheduler.kinds.idle import IdleOptions, IdleTimers
+from scheduler.kinds.idle import IdleOptions, IdleReset, IdleTimers
 
 log = structlog.get_logger()
 
@@ -128,6 +128,8 @@ class Bot:
     servers: McpDesk
     runner: Runner
     aftermath: Aftermath
+    memories: Memories
+    schedules: Schedules
 
     def operations(self) -> Mapping[str, Operation]:
         """What the private socket offers."""
@@ -204,6 +206,13 @@ class Bot:
             for lane in lanes:
                 await self.outbox.idle(lane)
 
+    async def _drop_old_conversations(self) -> None:
+        """Those that were closed so long ago, where the settings say how long (SPEC §10)."""
+        days = self.settings.history.keep_days
+        if days:
+            before = self.clock.now() - timedelta(days=days)
+            await self.memories.sessions.prune(int(before.timestamp() * 1000))
+
     async def _keep_house(self) -> None:
         """A daily backup, and the steps of old turns go. Trouble is told and tried again."""
         # Found out before somebody waits for it.
@@ -213,6 +222,8 @@ class Bot:
                 await self.database.backup_if_due(self.home.backups)
                 before = self.clock.now() - timedelta(days=self.settings.trace.keep_days)
                 await self.journal.prune(int(before.timestamp() * 1000))
+                await self.schedules.jobs.prune(int(before.timestamp() * 1000))
+                await self._drop_old_conversations()
                 before = self.clock.now() - timedelta(days=self.settings.budget.keep_days)
                 await self.usage.prune(int(before.timestamp() * 1000))
             except StorageError as error:
@@ -292,6 +303,9 @@ async def open_bot(
             compactor=afterthoughts.compactor,
         )
 
+        def is_held() -> bool:
+            return budget.hand.paused is not None
+
         schedules = Schedules(
             place,
             Surroundings(
@@ -302,7 +316,7 @@ async def open_bot(
                 shelf=abilities.shelf,
                 library=library,
                 outbox=outbox,
-                held=lambda: budget.hand.paused is not None,
+                held=is_held,
             ),
         )
 
@@ -414,13 +428,24 @@ async def open_bot(
             servers=watched.servers,
             runner=watched.runner,
             aftermath=aftermath,
+            memories=stores.memories,
+            schedules=schedules,
         )
         log.info("bot.started", version=VERSION, model=choice.model, why=choice.why)
         await outbox.start()
         await engine.start()
         await approvals.start()
+        door.freshen = IdleReset(
+            stores.memories.idle,
+            stores.conversations.start_new,
+            clock,
+            after_hours=settings.history.idle_reset_hours,
+            busy=engine.busy,
+        )
         await stack.enter_async_context(schedules.running(engine))
-        await stack.enter_async_context(idle_timers_of(place, stores, afterthoughts, engine))
+        await stack.enter_async_context(
+            idle_timers_of(place, stores, afterthoughts, engine, is_held)
+        )
         await door.resume(channels.by_name)
         await stack.enter_async_context(ControlServer(home.socket, bot.operations()))
         yield bot
@@ -544,7 +569,11 @@ def payment_of(place: Workplace, budget: Budget) -> Payment:
 
 
 def idle_timers_of(
-    place: Workplace, stores: Stores, afterthoughts: Afterthoughts, engine: LocalEngine
+    place: Workplace,
+    stores: Stores,
+    afterthoughts: Afterthoughts,
+    engine: LocalEngine,
+    is_held: Callable[[], bool],
 ) -> AbstractAsyncContextManager[object]:
     """Looks for facts in conversations that have fallen silent, where the settings say so."""
     wanted = place.settings.memory.extraction
@@ -555,7 +584,7 @@ def idle_timers_of(
         afterthoughts.extractor,
         place.clock,
         options=IdleOptions(idle_s=wanted.idle_seconds),
-        busy=engine.busy,
+        busy=lambda lane: is_held() or engine.busy(lane),
     )
 
 

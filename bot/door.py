@@ -85,6 +85,10 @@ class _Album:
 class Door:
     """Takes events in and hands messages on, in order. An async context manager."""
 
+    freshen: Callable[[str], Awaitable[object]] | None = None
+    """May begin a new conversation at an address before a message joins the one there; set once,
+    before the first message."""
+
     def __init__(
         self,
         inbox: Inbox,
@@ -341,6 +345,8 @@ class Door:
         self, events: Sequence[StoredEvent], message: IncomingMessage, person: Person
     ) -> None:
         lane = message.address.key
+        if self.freshen is not None:
+            await self.freshen(lane)
         turn = await self._turn(message, person)
         run = NewRun(
             run_id=RunId(f"in-{events[0].id}"),

@@ -95,6 +95,11 @@ select job_id, slot, due_ms, state, taken_ms, run_id, result, note, late_s, ende
 _OPEN_RUNS = f"{_RUNS} where ended_ms is null order by taken_ms, job_id"
 _RUNS_OF = f"{_RUNS} where job_id = ? order by taken_ms desc, due_ms desc limit ?"
 
+_PRUNE = (
+    "delete from job_runs where ended_ms < ?",
+    "delete from tellings where told_ms < ?",
+    "delete from jobs where next_ms is null and paused = '' and updated_ms < ?",
+)
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 """What a row that no version of ours wrote can lead to."""
 
@@ -233,6 +238,15 @@ class SqliteJobs:
         values = (job_id, max(limit, 0))
         rows = await self._database.read(lambda c: c.execute(_RUNS_OF, values).fetchall())
         return [_job_run(row) for row in rows]
+
+    async def prune(self, before_ms: int) -> int:
+        """Deletes what is over since before then: rows of the ledger, what was told, and jobs that
+        have no time left. Returns how many rows went. For a daily caller."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            return sum(connection.execute(sql, (before_ms,)).rowcount for sql in _PRUNE)
+
+        return await self._database.write(work)
 
     async def _rows(self, person_id: PersonId | None) -> list[tuple[Any, ...]]:
         if person_id is None:
