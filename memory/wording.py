@@ -20,6 +20,8 @@ from memory.stored_text import dump
 
 BLANK = "[forgotten]"
 """Stands where words were."""
+_BLANK_OF_IT = "[…]"
+"""Where the very words of BLANK are to be forgotten."""
 
 TELLING_PERCENT, SEVERAL = 80, 4
 """Of the words of a fact that say anything, when it has several: so many tell it."""
@@ -47,7 +49,7 @@ class Wording:
     def holds(self, text: str) -> bool:
         """Whether the text has it."""
         if self.everything:
-            return bool(text.strip()) and text != BLANK
+            return bool(text.strip()) and text != self.blank
         return self.says(text)
 
     def says(self, text: str) -> bool:
@@ -59,12 +61,12 @@ class Wording:
         return any(self._gives_away(part) for _, part in _sentences(text))
 
     def blanked(self, text: str) -> str:
-        """The text with BLANK in place of what was found."""
+        """The text with a blank in place of what was found."""
         if self.everything:
-            return BLANK if text.strip() else text
+            return self.blank if text.strip() else text
         if self._pattern is not None:
-            text = self._pattern.sub(BLANK, text)
-        return self._sentence_wise(text, BLANK) if self._may_give_away(text) else text
+            text = self._pattern.sub(self.blank, text)
+        return self._sentence_wise(text, self.blank) if self._may_give_away(text) else text
 
     def without(self, text: str) -> str:
         """The text without the sentences that have it."""
@@ -78,6 +80,12 @@ class Wording:
         """The text without the lines that have it, or a part of it."""
         if self.everything:
             return ""
+        # Lines that come to stand beside each other may have it together.
+        while (kept := self._without_lines(text)) != text:
+            text = kept
+        return text
+
+    def _without_lines(self, text: str) -> str:
         spans = [] if self._pattern is None else [m.span() for m in self._pattern.finditer(text)]
         kept: list[str] = []
         begin = 0
@@ -106,6 +114,12 @@ class Wording:
         if not self.everything and text.lstrip().startswith(("{", "[")):
             return self.blanked_json(text)
         return self.blanked(text)
+
+    @cached_property
+    def blank(self) -> str:
+        """What is put where it stood; it does not hold it itself."""
+        said = not self.everything and self._pattern is not None and self._pattern.search(BLANK)
+        return _BLANK_OF_IT if said else BLANK
 
     @cached_property
     def _pattern(self) -> re.Pattern[str] | None:

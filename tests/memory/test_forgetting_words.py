@@ -1,0 +1,171 @@
+"""What is looked for when something is forgotten: found in any form, and taken out."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.scanning import PIECE_BYTES, scan
+from memory.wording import BLANK, Wording
+
+KEY = "The spare key is under the zinc tub"
+FACT = "Ann keeps the spare key under the zinc tub."
+
+PHRASES = st.text(st.sampled_from("ab日 \n\"'é"), max_size=12).map(lambda text: f"{text}abåß")
+WORDS = st.text(st.sampled_from("abåß日 .\n\t\"\\[]{}'é"), max_size=40)
+
+
+# --- words -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the SPARE key   is under the zinc tub",
+        "The spare\nkey is\tunder the zinc tub!",
+        "He said: «The spare key is under the zinc tub».",
+    ],
+)
+def test_a_phrase_is_found_in_any_case_and_spacing(text: str) -> None:
+    wording = Wording((KEY,))
+
+    assert wording.says(text)
+    assert "zinc" not in wording.blanked(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_said"),
+    [
+        ("Your spare key is kept under the zinc tub.", True),
+        ("Is the spare key under a zinc tub?", True),
+        ("The zinc tub has a hole. The spare key is lost.", False),
+        ("Buy a tub.", False),
+    ],
+)
+def test_a_sentence_with_nearly_all_telling_words_of_a_fact_is_found(
+    text: str, is_said: bool
+) -> None:
+    assert Wording((FACT,), (FACT,), ("Ann",)).says(text) is is_said
+
+
+def test_of_few_telling_words_all_are_needed() -> None:
+    wording = Wording((), ("Ann lives in Oslo.",), ("Ann",))
+
+    assert wording.says("So you are living in Oslo now.")
+    assert not wording.says("Oslo is the capital.")
+    assert not wording.says("Long live the king!")
+
+
+def test_names_alone_tell_nothing() -> None:
+    assert not Wording((), ("Ann Lee is Ann.",), ("Ann Lee",)).says("Ann Lee called.")
+
+
+def test_a_summary_loses_the_sentence_and_notes_the_line() -> None:
+    wording = Wording((FACT,), (FACT,), ("Ann",))
+
+    assert wording.without(f"Ann cooks. {FACT} Ben is away.") == "Ann cooks. Ben is away."
+    assert wording.without_lines(f"- one\n- {FACT}\r\n- two") == "- one\n- two"
+
+
+def test_lines_that_have_it_only_together_go_together() -> None:
+    wording = Wording(("red barn",))
+
+    assert wording.without_lines("a\nthe red\nbarn burns\nb\n") == "a\nb\n"
+    assert wording.without_lines("a\nthe red\nred barn\nbarn burns\nb\n") == "a\nb\n"
+
+
+def test_the_words_of_the_blank_can_be_forgotten_too() -> None:
+    wording = Wording(("forgotten",))
+
+    assert wording.blanked(f"{BLANK} things are forgotten") == "[[…]] things are […]"
+
+
+def test_json_within_json_stays_json() -> None:
+    wording = Wording(("zinc tub",))
+    raw = json.dumps({"calls": [{"arguments": json.dumps({"text": 'a "zinc\ntub"', "n": 1})}]})
+
+    blanked = json.loads(wording.blanked_json(raw))
+
+    assert wording.holds_json(raw)
+    assert json.loads(blanked["calls"][0]["arguments"]) == {"text": f'a "{BLANK}"', "n": 1}
+
+
+def test_half_written_json_is_blanked_as_text() -> None:
+    wording = Wording(("Ægir lives",))
+
+    assert wording.holds_json('{"text": "\\u00c6gir\\nlives here')
+    assert wording.blanked_json('{"text": "\\u00c6gir\\nlives here') == '{"text": "[forgotten] here'
+
+
+@settings(max_examples=150, deadline=None)
+@given(WORDS, PHRASES, WORDS)
+def test_what_was_blanked_holds_it_no_longer(before: str, phrase: str, after: str) -> None:
+    wording = Wording((phrase,), (phrase,))
+    text = f"{before}{phrase}{after}"
+
+    blanked = wording.blanked(text)
+
+    assert wording.says(text)
+    assert not wording.says(blanked)
+    assert not wording.says(wording.without(text))
+    assert not wording.says(wording.without_lines(text))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.recursive(WORDS, lambda inner: st.lists(inner) | st.dictionaries(WORDS, inner)), WORDS)
+def test_any_json_stays_json_of_the_same_shape(value: object, phrase: str) -> None:
+    blanked = json.loads(Wording((phrase,)).blanked_json(json.dumps(value)))
+
+    assert type(blanked) is type(value)
+    if isinstance(value, dict | list):
+        assert len(blanked) == len(value)
+
+
+# --- files -------------------------------------------------------------------------------------
+
+
+def found(tmp_path: Path, data: bytes, *phrases: str) -> bool:
+    (tmp_path / "file").write_bytes(data)
+    return bool(scan(tmp_path, phrases).hits)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be"])
+def test_bytes_are_found_in_any_encoding_and_case(tmp_path: Path, encoding: str) -> None:
+    assert found(tmp_path, "…\nÆGIR  lives\there".encode(encoding), "ægir lives here")
+    assert not found(tmp_path, "Ægir left".encode(encoding), "ægir lives here")
+
+
+def test_bytes_are_found_as_json_writes_them(tmp_path: Path) -> None:
+    text = 'Ægir said: "no"\nand left'
+
+    assert found(tmp_path, json.dumps({"x": [text]}).encode(), text)
+    assert found(tmp_path, json.dumps({"x": [text]}, ensure_ascii=False).encode(), text)
+
+
+def test_it_is_found_wherever_pieces_end(tmp_path: Path) -> None:
+    rng = random.Random(4)
+    for _ in range(6):
+        at = PIECE_BYTES - rng.randrange(0, 40)
+        data = b"\x00" * at + KEY.replace(" ", "  \n ").encode() + b"\x00" * 50
+        assert found(tmp_path, data, KEY)
+
+
+def test_all_files_are_counted_and_links_are_not_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a").write_text(KEY)
+    home = tmp_path / "home"
+    (home / "deep" / "er").mkdir(parents=True)
+    (home / "deep" / "er" / "b").write_bytes(b"12345")
+    (home / "c").write_bytes(b"678")
+    (home / "link").symlink_to(outside / "a")
+    (home / "folder").symlink_to(outside)
+
+    looked = scan(home, [KEY], leaving_out=[home / "c"])
+
+    assert (looked.files, looked.bytes, looked.hits) == (1, 5, ())
