@@ -71,6 +71,7 @@ _PLURALS: Mapping[Kind, tuple[str, str]] = {
     Kind.INCOMING: ("message that just came", "messages that just came"),
     Kind.FILE: ("file of notes", "files of notes"),
 }
+_SEARCHED = {Kind.FACT, Kind.HISTORY, Kind.DOCUMENT}
 STAGES: Mapping[Stage, str] = {
     Stage.FACTS: "erasing facts",
     Stage.ROWS: "erasing history, traces and whatever else is in the database",
@@ -175,6 +176,8 @@ def found_text(what: str, found: Found, root: Path) -> str:
     """Every place that holds it, before anything is erased."""
     lines = [f"**Forget {what}?** It stands in:", ""]
     lines += [f"- {counted(kind, count)}" for kind, count in found.counts.items()]
+    if found.counts.keys() & _SEARCHED:
+        lines.append("- the searches over it, and what texts mean to them: they are made anew")
     if found.backups:
         copies = "1 older copy" if found.backups == 1 else f"{found.backups} older copies"
         lines.append(f"- {copies} of the database, which will be replaced by a new one")

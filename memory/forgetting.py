@@ -69,6 +69,10 @@ ROUNDS_MAX = 3
 """How often rows are looked for again: somebody may have been told of them meanwhile."""
 
 BUSY_TRIES, BUSY_PAUSE_S = 60, 1.0
+BEGUN = (
+    "It is begun, but not finished: another message of this person is being answered meanwhile, and "
+    "what is in use cannot be erased under it. Say the same again once that is done."
+)
 READER_TRIES, READER_PAUSE_S = 20, 0.1
 
 
@@ -167,10 +171,11 @@ class Forgetting:
         tell(Stage.INDEX)
         for index in self._indexes:
             await index.rebuild()
-        proof = await self._prove(wish, wording, erased, tell)
+        proof = await self._prove(wish, search, erased, tell)
         if not proof.ok:
-            # Whoever was at work on a copy meanwhile has put it away by now.
-            proof = await self._prove(wish, wording, erased, tell)
+            # Whoever was at work with it meanwhile has put it away by now.
+            _add(erased, await self._erase_rows(search))
+            proof = await self._prove(wish, search, erased, tell)
         await asyncio.to_thread(self._note.remove)
         log.info("forgetting.done", person=wish.person_id, ok=proof.ok, files=proof.files)
         return proof
@@ -211,9 +216,9 @@ class Forgetting:
             )
             try:
                 await self._database.write(partial(erase_rows, search=search, found=found))
-            except ForgettingRefused:
+            except ForgettingRefused as error:
                 if attempt == BUSY_TRIES - 1:
-                    raise
+                    raise ForgettingRefused(BEGUN) from error
                 await self._clock.sleep(BUSY_PAUSE_S)
                 continue
             self._conversations.reread()
@@ -233,7 +238,7 @@ class Forgetting:
     # --- proving ------------------------------------------------------------------------------
 
     async def _prove(
-        self, wish: Wish, wording: Wording, erased: Mapping[Kind, int], tell: Tell
+        self, wish: Wish, search: Search, erased: Mapping[Kind, int], tell: Tell
     ) -> Proof:
         tell(Stage.ANEW)
         await alone(self._database, make_anew)
@@ -242,7 +247,7 @@ class Forgetting:
         backup, dropped = await asyncio.to_thread(renew_backups, self._database, self._premises)
         await self._empty_wal()
         tell(Stage.SCAN)
-        found = await asyncio.to_thread(self._scan, wording)
+        found = await asyncio.to_thread(self._scan, search.wording)
         proof = Proof(
             erased=erased,
             backup=backup,
@@ -251,7 +256,7 @@ class Forgetting:
             bytes=found.bytes,
             unread=found.unread,
         )
-        return await asyncio.to_thread(self._judged, proof, wish, wording, found)
+        return await asyncio.to_thread(self._judged, proof, wish, search, found)
 
     async def _empty_wal(self) -> None:
         for _ in range(READER_TRIES):
@@ -264,7 +269,7 @@ class Forgetting:
     def _scan(self, wording: Wording) -> Scan:
         return scan(self._premises.root, wording.phrases, leaving_out=[self._note.path])
 
-    def _judged(self, proof: Proof, wish: Wish, wording: Wording, found: Scan) -> Proof:
+    def _judged(self, proof: Proof, wish: Wish, search: Search, found: Scan) -> Proof:
         """Tells what is a failure from what is others', and from what was left on purpose."""
         in_copies, hits, left, theirs = [], [], [], []
         for path in (hit.path for hit in found.hits):
@@ -279,12 +284,22 @@ class Forgetting:
         proof = replace(proof, hits=tuple(hits), left=tuple(left), their_files=tuple(theirs))
         if not in_copies:
             return proof
-        search = search_of(wish, wording)
-        mine, others = looking(self._path, lambda connection: left_over(connection, search))
+        mine, others = looking(self._path, lambda connection: self._standing(connection, search))
         # A file that was written anew holds what its rows hold, and nothing else.
         if not mine and not others:
             return replace(proof, hits=(*in_copies, *proof.hits))
         return replace(proof, tables=tuple(mine), theirs=tuple(others))
+
+    def _standing(
+        self, connection: sqlite3.Connection, search: Search
+    ) -> tuple[list[str], list[str]]:
+        """Where the phrases stand in rows of this person, and in those of others."""
+        mine, others = left_over(connection, search)
+        # The words as they are: what only sounds like them is no failure of a look at bytes.
+        said = replace(search, wording=Wording(search.wording.phrases))
+        spots = places(self._database.now_ms())
+        kinds = [kind.value for kind in counted(_found_in(connection, said, spots))]
+        return [*mine, *kinds], others
 
     # --- steps --------------------------------------------------------------------------------
 

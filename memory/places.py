@@ -309,18 +309,32 @@ order by name
 """
 
 
+_RUNS = "select run_id from turns where person_id = :person"
+
+
 def left_over(connection: sqlite3.Connection, search: Search) -> tuple[list[str], list[str]]:
     """Tables in which the phrases still stand: in rows of this person, and in others.
 
-    Looks at every column of every table, so that one that comes later is not overlooked.
+    Looks at every column of every table, so that one that comes later is not overlooked. What is
+    whose by more than its own row is for `Place.find`.
     """
     mine, theirs = [], []
+    runs = {run_id for (run_id,) in connection.execute(_RUNS, search.values)}
     for (table,) in connection.execute(_TABLES).fetchall():
         found = connection.execute(f'select * from "{table}"')  # noqa: S608 - a name of ours
         names = [column[0] for column in found.description]
-        whose = names.index("person_id") if "person_id" in names else None
-        held = [row for row in found if any(_says(search.wording, value) for value in row)]
-        of_person = [row for row in held if whose is not None and row[whose] == search.person_id]
+        held = [
+            dict(zip(names, row, strict=True))
+            for row in found
+            if any(_says(search.wording, value) for value in row)
+        ]
+        # Steps of a turn that is not over are in use, and left by everybody else.
+        of_person = [
+            row
+            for row in held
+            if row.get("person_id") == search.person_id
+            or (table == "steps" and row["run_id"] in runs)
+        ]
         if of_person:
             mine.append(table)
         if len(of_person) < len(held):

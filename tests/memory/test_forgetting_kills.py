@@ -176,3 +176,44 @@ async def test_a_note_of_it_that_cannot_be_read_stops_nobody(home: Path) -> None
         assert await opened.forgetting.under_way() is None
         assert (await opened.forgetting.forget(wish(facts=(1,)))).ok
     assert not (home / "data" / "forgetting.json").exists()
+
+
+async def test_what_is_written_again_meanwhile_is_erased_again(home: Path) -> None:
+    async with opened_home(home) as opened:
+
+        def write_again(stage: Stage) -> None:
+            """As a summary that was being made of the old words."""
+            if stage is Stage.ANEW and not written:
+                written.append(stage)
+                changed(home, "update compactions set summary = ?", f"Long ago. {SECRET}.")
+
+        written: list[Stage] = []
+        proof = await opened.forgetting.forget(wish(facts=(1,)), write_again)
+
+    assert written
+    assert proof.ok
+    assert files_with(home, *TRACES_OF_IT) == []
+    assert rows(database_of(home), "select summary from compactions") == [("Long ago.",)]
+
+
+async def test_what_a_turn_that_began_meanwhile_holds_is_a_failure(home: Path) -> None:
+    async with opened_home(home) as opened:
+
+        def begin(stage: Stage) -> None:
+            if stage is Stage.SCAN and not begun:
+                begun.append(stage)
+                with closing(sqlite3.connect(database_of(home))) as connection, connection:
+                    past = Past(connection, runs=90)
+                    past.turn(ANN, "c_ann", ANNS_CHAT, f"{SECRET}", "", is_open=True)
+
+        begun: list[Stage] = []
+        with pytest.raises(ForgettingRefused, match="begun, but not finished"):
+            await opened.forgetting.forget(wish(facts=(1,)), begin)
+        assert await opened.forgetting.under_way() is not None
+
+        changed(home, "update turns set ended_ms = 1, status = 'done' where ended_ms is null")
+        proof = await opened.forgetting.resume()
+
+    assert proof is not None
+    assert proof.ok
+    assert files_with(home, *TRACES_OF_IT) == []
