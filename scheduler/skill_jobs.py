@@ -177,9 +177,9 @@ class SkillJobs:
                 continue
             try:
                 new = self._wanted(skill, whose, problems)
-                job = mine.get(name)
-                if job is not None and job.new.person_id == whose.person_id:
-                    if await self._change(job, new):
+                former = mine.get(name)
+                if former is not None and former.new.person_id == whose.person_id:
+                    if await self._change(former, new):
                         changed.append(skill.name)
                 elif await self._add(new):
                     added.append(skill.name)

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -22,8 +23,8 @@ DAY = timedelta(days=1)
 HOME = "telegram:5"
 
 
-def skill(name: str = "briefing", **schedule: object) -> Skill:
-    when = SkillSchedule(**(schedule or {"cron": "0 6 * * *"}))  # type: ignore[arg-type]
+def skill(name: str = "briefing", **schedule: Any) -> Skill:
+    when = SkillSchedule(**(schedule or {"cron": "0 6 * * *"}))
     return Skill(
         name=name,
         description="d",
@@ -104,7 +105,7 @@ async def test_a_skill_that_is_enabled_becomes_a_job_of_the_owner(around: Around
 @pytest.mark.parametrize(
     "schedule", [{"cron": "0 6 * * *"}, {"interval_minutes": 15}, {"at": "2026-06-03T09:00"}]
 )
-async def test_to_sync_again_changes_nothing(around: Around, schedule: dict[str, object]) -> None:
+async def test_to_sync_again_changes_nothing(around: Around, schedule: dict[str, Any]) -> None:
     around.put(skill(**schedule))
     await around.jobs.sync()
     before = await around.job()
@@ -200,7 +201,7 @@ async def test_what_was_paused_by_hand_stays_so(around: Around) -> None:
     ],
 )
 async def test_what_is_wrong_is_named_with_the_file_and_takes_no_other_with_it(
-    around: Around, schedule: dict[str, object], words: str
+    around: Around, schedule: dict[str, Any], words: str
 ) -> None:
     around.put(skill("bad", **schedule), skill())
 

@@ -1,0 +1,307 @@
+"""What is foreseen is what the timetable then does, and is told when the teller would tell it."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from agent.foreseen import Ahead, Fate, RunCost
+from agent.jobs import At, Cron, Every, Unit, When
+from agent.messages import PersonId
+from agent.scheduled import Due, Job, JobKind, Missed, NewJob, SetBy, WhenQuiet
+from scheduler.ahead import RUNS_MAX, Listener, Rules, Span, ahead, pace
+from scheduler.kinds.turns import ActiveHours
+from scheduler.quiet import QuietHours
+from scheduler.timetable import first_due
+from tests.scheduler.jobs_kit import Office, at, job
+from tests.thorough import rounds
+
+BERLIN = ZoneInfo("Europe/Berlin")
+START = datetime(2026, 6, 1, 4, 0, tzinfo=UTC)  # Monday, 06:00 in Berlin
+ANN = PersonId("p1")
+NIGHT = QuietHours(from_minute=22 * 60, to_minute=7 * 60)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+
+
+def kept(new: NewJob, number: int = 1, **more: object) -> Job:
+    made = Job(id=number, new=new, next=first_due(new.when, after=START), enabled=True)
+    for name, value in more.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+def foresee(
+    *jobs: Job,
+    days: float = 7,
+    since: datetime = START,
+    listener: Listener | None = None,
+    rules: Rules | None = None,
+    cost: RunCost | None = None,
+) -> Ahead:
+    return ahead(
+        jobs,
+        Span(now=START, since=since, until=since + days * DAY),
+        {ANN: listener or Listener(zone=BERLIN)},
+        rules=rules or Rules(),
+        costs={one.id: cost for one in jobs if cost is not None},
+    )
+
+
+def slots(found: Ahead) -> list[str]:
+    return [run.due.slot for run in found.runs]
+
+
+def told(found: Ahead) -> list[tuple[str, Fate, str]]:
+    """When it runs, what becomes of it, and when it is heard, on the wall of Berlin."""
+
+    def wall(ms: int | None) -> str:
+        return "" if ms is None else f"{datetime.fromtimestamp(ms / 1000, BERLIN):%d %H:%M}"
+
+    return [(wall(run.runs_ms), run.fate, wall(run.told_ms)) for run in found.runs]
+
+
+# --- the timetable is the measure ----------------------------------------------------------------
+
+ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "UTC")
+
+
+def any_when(chance: random.Random, start: datetime) -> When:
+    zone = chance.choice(ZONES)
+    begins = start + timedelta(minutes=chance.randrange(3 * 1440))
+    match chance.randrange(4):
+        case 0:
+            return At(moment=begins, zone=zone)
+        case 1:
+            return Every(count=chance.randrange(20, 600), unit=Unit.MINUTE, start=begins, zone=zone)
+        case 2:
+            return Every(
+                count=chance.randrange(1, 3),
+                unit=Unit.DAY,
+                start=begins,
+                zone=zone,
+                pattern=f"{chance.randrange(60)} {chance.randrange(4)} * * *",
+            )
+        case _:
+            text = chance.choice(["30 2 * * *", "*/20 1-3 * * *", "0 * * * *", "15 9 * * 1-5"])
+            return Cron(expression=text, zone=zone)
+
+
+def any_job(chance: random.Random, number: int, start: datetime) -> NewJob:
+    when = any_when(chance, start)
+    nags = isinstance(when, At) and chance.random() < 0.5
+    return job(
+        f"job {number}",
+        when=when,
+        missed=Missed.ONCE if nags else chance.choice(list(Missed)),
+        missed_within_s=None if nags else chance.choice([None, None, 3_600, 12 * 3_600]),
+        max_runs=chance.choice([None, None, None, 1, 3]),
+        nag_s=1_800 if nags else None,
+        expires_ms=chance.choice([None, None, int((start + 2 * DAY).timestamp() * 1000)]),
+    )
+
+
+@pytest.mark.parametrize("seed", range(rounds(6, 200)))
+async def test_what_is_foreseen_is_what_the_timetable_then_does(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    # Two days around a night in which clocks are changed, after hours in which nothing ran.
+    start = chance.choice(
+        [datetime(2026, 10, 24, 12, tzinfo=UTC), datetime(2026, 3, 7, 12, tzinfo=UTC)]
+    )
+    office = Office(tmp_path, start=start)
+    async with office.opened():
+        for number in range(5):
+            await office.add(any_job(chance, number, start))
+        office.clock.move(chance.choice([0.0, 30.0, 5 * 3600.0, 20 * 3600.0]))
+        now = office.clock.now()
+        span = Span(now=now, since=now, until=now + 2 * DAY)
+
+        foreseen = ahead(await office.store.kept(), span, {}, rules=Rules(), costs={})
+        while (next_ms := await office.store.next_ms()) is not None:
+            at_ms = max(next_ms, int(office.clock.now().timestamp() * 1000))
+            if at_ms >= span.until.timestamp() * 1000:
+                break
+            await office.to(datetime.fromtimestamp(at_ms / 1000, UTC))
+
+    gone = [(run.job.id, run.due.slot, run.fate) for run in foreseen.runs]
+    assert sorted(gone) == sorted(ledger(office.path))
+
+
+def ledger(path: Path) -> Iterator[tuple[int, str, Fate]]:
+    """What was taken; what had expired is no run."""
+    sql = "select job_id, slot, state, note from job_runs order by rowid"
+    with closing(sqlite3.connect(path)) as connection:
+        for job_id, slot, state, note in connection.execute(sql):
+            if note != "the job had expired":
+                yield job_id, slot, Fate(state)
+
+
+# --- DST ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("day", "expected"),
+    [
+        (datetime(2026, 3, 28, 12, tzinfo=UTC), ["2026-03-29T01:00Z", "2026-03-30T00:30Z"]),
+        (datetime(2026, 10, 24, 12, tzinfo=UTC), ["2026-10-25T00:30Z", "2026-10-26T01:30Z"]),
+    ],
+)
+def test_a_night_in_which_clocks_change_has_one_run(day: datetime, expected: list[str]) -> None:
+    new = job(when=Cron(expression="30 2 * * *", zone="Europe/Berlin"))
+    made = Job(id=1, new=new, next=first_due(new.when, after=day), enabled=True)
+
+    found = ahead(
+        [made], Span(now=day, since=day, until=day + 2 * DAY), {}, rules=Rules(), costs={}
+    )
+
+    moments = [datetime.fromtimestamp(run.runs_ms / 1000, UTC) for run in found.runs]
+    assert [f"{moment:%Y-%m-%dT%H:%M}Z" for moment in moments] == expected
+
+
+# --- missed ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        (Missed.SKIP, [("2026-05-31T09:00", Fate.SKIPPED, 3)]),
+        (Missed.ASK, [("2026-05-31T09:00", Fate.ASKED, 3)]),
+        (Missed.ONCE, [("2026-05-31T09:00", Fate.TOLD, 3)]),
+        (Missed.ALL, [(f"2026-05-{day}T09:00", Fate.TOLD, 1) for day in (29, 30, 31)]),
+    ],
+)
+def test_what_was_missed_stands_first_with_what_its_rule_makes_of_it(
+    rule: Missed, expected: Sequence[tuple[str, Fate, int]]
+) -> None:
+    friday = Due(slot="2026-05-29T09:00", at_ms=int((START - 3 * DAY + 5 * HOUR).timestamp() * 1e3))
+
+    found = foresee(kept(job(missed=rule), next=friday), days=0.1)
+
+    assert [(run.due.slot, run.fate, run.missed) for run in found.runs] == expected
+    assert all(run.runs_ms == int(START.timestamp() * 1000) for run in found.runs)
+
+
+# --- who hears of it ------------------------------------------------------------------------------
+
+
+def test_in_quiet_hours_a_result_waits_and_a_reminder_does_not() -> None:
+    early = Cron(expression="30 6 * * *", zone="Europe/Berlin")
+    jobs = [
+        kept(job("reminder", when=early), 1),
+        kept(job("work", when=early, kind=JobKind.AGENT), 2),
+        kept(job("urgent", when=early, kind=JobKind.AGENT, urgent=True), 3),
+        kept(job("drop", when=early, kind=JobKind.AGENT, quiet=WhenQuiet.DROP), 4),
+        kept(job("ignore", when=early, kind=JobKind.AGENT, quiet=WhenQuiet.IGNORE), 5),
+    ]
+
+    found = foresee(*jobs, days=1, listener=Listener(zone=BERLIN, quiet=NIGHT))
+
+    assert told(found) == [
+        ("01 06:30", Fate.TOLD, "01 06:30"),
+        ("01 06:30", Fate.HELD, "01 07:00"),
+        ("01 06:30", Fate.TOLD, "01 06:30"),
+        ("01 06:30", Fate.DROPPED, ""),
+        ("01 06:30", Fate.TOLD, "01 06:30"),
+    ]
+
+
+def test_what_is_too_much_for_a_day_waits_for_the_next_and_what_a_person_set_up_does_not() -> None:
+    hourly = Cron(expression="0 8-11 * * *", zone="Europe/Berlin")
+    ours = kept(job("ours", when=hourly, kind=JobKind.SKILL, set_by=SetBy.SKILL), 1)
+    theirs = kept(job("theirs", when=hourly, kind=JobKind.AGENT), 2)
+    listener = Listener(zone=BERLIN, told_today=1)
+
+    found = foresee(ours, theirs, days=1, listener=listener, rules=Rules(daily_max=3))
+
+    assert [one for one, run in zip(told(found), found.runs, strict=True) if run.job is ours] == [
+        ("01 08:00", Fate.TOLD, "01 08:00"),
+        ("01 09:00", Fate.TOLD, "01 09:00"),
+        ("01 10:00", Fate.DIGEST, "02 08:00"),
+        ("01 11:00", Fate.DIGEST, "02 08:00"),
+    ]
+    assert {run.fate for run in found.runs if run.job is theirs} == {Fate.TOLD}
+
+
+def test_a_heartbeat_stands_there_only_if_its_list_holds_something_and_in_its_hours() -> None:
+    beat = Every(count=30, unit=Unit.MINUTE, start=START, zone="Europe/Berlin")
+    new = job("heartbeat", when=beat, kind=JobKind.HEARTBEAT, set_by=SetBy.BOT)
+    hours = ActiveHours(from_minute=8 * 60, to_minute=9 * 60)
+
+    assert foresee(kept(new), rules=Rules(heartbeats=False)).runs == ()
+    assert [one[0] for one in told(foresee(kept(new), days=1, rules=Rules(hours=hours)))] == [
+        "01 08:00",
+        "01 08:30",
+    ]
+
+
+# --- bounds ---------------------------------------------------------------------------------------
+
+
+def test_from_a_later_moment_on_what_ran_before_counts_but_is_not_shown() -> None:
+    found = foresee(kept(job(max_runs=4)), since=START + 2 * DAY)
+
+    assert slots(found) == ["2026-06-03T09:00", "2026-06-04T09:00"]
+
+
+def test_what_stands_still_is_over_or_held_back_does_not_fire_before_it_may() -> None:
+    held = int((START + 2 * DAY).timestamp() * 1000)
+
+    assert foresee(kept(job(), enabled=False)).runs == ()
+    assert foresee(kept(job(), next=None)).runs == ()
+    assert foresee(kept(job(), not_before_ms=held), days=3).runs[0].runs_ms == held
+
+
+def test_a_job_whose_zone_is_gone_is_named_and_takes_no_other_with_it() -> None:
+    bad = kept(job("bad"), 2)
+    object.__setattr__(bad.new, "when", Cron(expression="0 9 * * *", zone="Mars/Base"))
+
+    found = foresee(kept(job(), 1), bad, days=1)
+
+    assert slots(found) == ["2026-06-01T09:00"] * 2, "its next one is known"
+    assert [key for key, _ in found.troubles] == ["j2"]
+
+
+def test_more_than_can_be_looked_at_is_said() -> None:
+    found = foresee(kept(job(when=Cron(expression="* * * * *", zone="UTC"))), days=30)
+
+    assert (len(found.runs), found.is_cut) == (RUNS_MAX, True)
+
+
+# --- cost -----------------------------------------------------------------------------------------
+
+
+def test_costs_are_told_for_each_run_and_in_all_and_reminders_cost_nothing() -> None:
+    jobs = [kept(job("reminder"), 1), kept(job("work", kind=JobKind.AGENT), 2)]
+    cost = RunCost(calls=3, tokens=9_000, dollars=0.01)
+
+    found = foresee(*jobs, days=2, cost=cost)
+
+    assert [run.cost and run.cost.tokens for run in found.runs] == [0, 9_000, 0, 9_000]
+    assert (found.calls, found.tokens, found.unpriced) == (6, 18_000, 0)
+    assert found.dollars == pytest.approx(0.02)
+    assert foresee(jobs[1], days=2).unpriced == 2
+
+
+@pytest.mark.parametrize(
+    ("when", "runs"),
+    [
+        (Cron(expression="0 6 * * *", zone="Europe/Berlin"), 1.0),
+        (Cron(expression="0 18 * * 0", zone="UTC"), 1 / 7),
+        (Cron(expression="* * * * *", zone="UTC"), 1440.0),
+        (Every(count=30, unit=Unit.MINUTE, start=START, zone="UTC"), 48.0),
+        (at(START + DAY), 1 / 366),
+    ],
+)
+def test_how_often_something_runs_is_an_average(when: When, runs: float) -> None:
+    found = pace(when, RunCost(calls=1, tokens=1_000, dollars=0.001), now=START)
+
+    assert found.runs == pytest.approx(runs, rel=0.01)
+    assert found.tokens == pytest.approx(runs * 1_000, rel=0.01)
+    assert found.dollars == pytest.approx(runs * 0.001, rel=0.01)
+    assert pace(when, None, now=START).dollars is None
