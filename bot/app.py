@@ -7,94 +7,57 @@ channels' intake until it is told to stop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import (
-    AbstractAsyncContextManager,
     AsyncExitStack,
     asynccontextmanager,
-    nullcontext,
 )
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 
 import structlog
 
 from agent.aftermath import Aftermath
-from agent.asking import Asking, AskingOptions, Payment
-from agent.assistant import Assistant
-from agent.buckets import RateBuckets
-from agent.budget import Budget
-from agent.doing import Doing
 from agent.errors import StorageError
-from agent.gate import Gate
-from agent.loop import Loop
-from agent.messages import OutboxId
 from agent.models.choose import Choice
-from agent.ports import Clock, Drafts, Json, Models, NewRun, TurnEnd
-from agent.sandbox.environment import close_to_others
-from agent.skills.installing import sweep
-from agent.snippets import Snippets
-from agent.subagents import PeopleDrafts
+from agent.ports import Clock
 from agent.tools.exec import Runner
-from agent.tools.files import KeptResults
 from agent.turns import LocalEngine
 from agent.version import VERSION
-from bot import commands
 from bot.access import Access
-from bot.agents import AgentsDesk
-from bot.approvals import ApprovalDesk, ApprovalOptions
-from bot.channels import Channels, opened_channels
+from bot.assembly import Assembly, opened_database, pool_of
+from bot.channels import Channels
 from bot.config import Settings
-from bot.context import ContextTeller
 from bot.control import ControlServer, Operation
 from bot.door import Door
-from bot.home import Home, HomeLock, settings_changed, shipped
-from bot.logs import Redactor, secrets_of
+from bot.home import Home, HomeLock, settings_changed
 from bot.mcp import McpDesk, mcp_operations
-from bot.memories import Afterthoughts, Memories, afterthoughts_of, background_of
-from bot.model_desk import ModelDesk
+from bot.memories import Memories
 from bot.model_list import model_operations
-from bot.model_names import Configured, NameFinder, configured
+from bot.model_names import configured
 from bot.model_pool import ModelPool
-from bot.models import client_of
 from bot.operations import access_operations, status_operations, terminal_operations
 from bot.options import (
-    host_zone,
-    limits_of,
     rules_of,
-    tool_limits_of,
 )
-from bot.options_tools import paces_of, policy_of
 from bot.outbox import Outbox
 from bot.parts import (
-    Abilities,
-    Prompting,
-    Stores,
     abilities_of,
     access_of,
-    library_of,
     prompting_of,
     stores_of,
 )
 from bot.place import Workplace
 from bot.prompts import Prompts, prompt_operations
-from bot.reception import Reception
-from bot.schedules import Schedules, Surroundings
+from bot.schedules import Schedules
 from bot.skills import SkillDesk, skill_operations
-from bot.spending import Telling, budget_of, pressed_by
-from bot.status import BotStatus, Watched
+from bot.status import BotStatus
 from bot.toolmaking import Doors, opened_servers
 from bot.usage import UsageDesk, usage_operations
-from memory.approvals import SqliteApprovals
 from memory.database import Database
-from memory.inbox import SqliteInbox
 from memory.journal import SqliteJournal
 from memory.mcp_tools import SqliteToolApprovals
-from memory.models import SqliteChosenModels
-from memory.outbox import SqliteOutbox
 from memory.usage import SqliteUsage
-from scheduler.kinds.idle import IdleOptions, IdleReset, IdleTimers
 
 log = structlog.get_logger()
 
@@ -247,208 +210,46 @@ async def open_bot(
     async with AsyncExitStack() as stack:
         stack.enter_context(HomeLock(home, started_at=clock.now()))
         place = Workplace(home=home, settings=settings, clock=clock, env=env)
-        # Before the database is touched: a broken template is no reason to upgrade anything.
-        library = library_of(place)
-        database = await _database(stack, place)
-        stores = stores_of(place, database)
-        journal = stores.journal
-
-        def deliver(rows: Sequence[tuple[str, OutboxId]]) -> None:
-            outbox.deliver(rows)  # which needs the channels, which need to know the people
-
-        access = await access_of(place, database, deliver=deliver)
-        models = await configured(settings, env)
-        choice = models.main.choice
-        pool = await stack.enter_async_context(_pool(place, models, database))
-        await pool.open()
-        snippets = Snippets(shipped=shipped("prompts"), workspace=home.workspace)
-        channels = await opened_channels(stack, settings, access, snippets, clock=clock)
-        redact = Redactor((*secrets_of(settings, env), *models.keys())).clean
-        outbox = await stack.enter_async_context(
-            Outbox(
-                SqliteOutbox(database),
-                channels.by_name,
-                clock=clock,
-                clean=redact,
-            )
-        )
-        await asyncio.to_thread(sweep, home.workspace / "skills")
-        close_to_others()
-        doors = Doors(say=outbox.say)
-        servers = await opened_servers(stack, place, SqliteToolApprovals(database))
-        abilities = abilities_of(place, stores, access, doors, servers)
-        skills = SkillDesk(abilities.shelf, abilities.workshop, rules_of(settings))
-        usage = SqliteUsage(database)
-        budget = await stack.enter_async_context(
-            budget_of(place, usage, pool, tell=Telling(access, outbox.say)).running()
-        )
-        payment = payment_of(place, budget)
-        afterthoughts = afterthoughts_of(
-            place,
-            database,
-            stores.memories,
-            access=access,
-            models=pool,
-            library=library,
-            background=background_of(place, pool, payment=payment, redact=redact),
-        )
-        prompting = prompting_of(
-            place,
-            stores,
-            abilities,
-            access=access,
-            models=pool,
-            library=library,
-            budget=budget,
-            compactor=afterthoughts.compactor,
-        )
-
-        def is_held() -> bool:
-            return budget.hand.paused is not None
-
-        schedules = Schedules(
-            place,
-            Surroundings(
-                database=database,
-                access=access,
-                conversations=stores.conversations,
-                memories=stores.memories,
-                shelf=abilities.shelf,
-                library=library,
-                outbox=outbox,
-                held=is_held,
-            ),
-        )
-
-        async def signal(key: str, value: Json) -> bool:
-            return await engine.signal(key, value)
-
-        approvals = await stack.enter_async_context(
-            ApprovalDesk(
-                SqliteApprovals(database),
-                access,
-                outbox,
-                signal,
-                clock=clock,
-                options=ApprovalOptions(
-                    valid_s=settings.tools.approval_minutes * 60, host_zone=host_zone()
-                ),
-            )
-        )
-        assistant = _assistant(
-            place,
-            pool,
-            PeopleDrafts(outbox),
-            stores,
-            abilities,
-            prompting,
-            Checks(approvals=approvals, payment=payment, redact=redact),
-        )
-        aftermath = await stack.enter_async_context(
-            Aftermath([*afterthoughts.works(), *schedules.works()])
-        )
-        engine = await stack.enter_async_context(
-            LocalEngine(
-                journal,
-                assistant,
-                clock=clock,
-                deliver=outbox.deliver,
-                limits=limits_of(settings),
-                held=budget.hand,
-                ended=Followed(aftermath, schedules),
-            )
-        )
-        doors.submit = engine.submit
-        spending = UsageDesk(
-            usage,
-            budget,
-            lambda: access.directory.people,
-            clock=clock,
-            host_zone=host_zone(),
-        )
-        inbox = SqliteInbox(database)
-        desk = ModelDesk(pool)
-        watched = Watched(
-            choice=choice,
-            models=desk,
-            access=access,
-            channels=channels.by_name,
-            engine=engine,
-            outbox=outbox,
-            budget=budget,
-            servers=McpDesk(servers),
-            runner=abilities.tools.runner,
-        )
-        status = doors.status = BotStatus(
-            watched, clock=clock, changed=lambda: settings_changed(home, digest, env)
-        )
-        tools = commands.Tools(
-            engine=engine,
-            conversations=stores.conversations,
-            status=status,
-            context=ContextTeller(prompting.prompts),
-            models=desk,
-            skills=skills,
-            usage=spending,
-            agents=AgentsDesk(abilities.subagents, engine, clock=clock),
-            approvals=approvals,
-            people=Reception(access, clock=clock, host_zone=host_zone()),
-            snippets=snippets,
-        )
-        door = await stack.enter_async_context(
-            Door(
-                inbox,
-                access,
-                engine,
-                stores.conversations,
-                outbox,
-                command_tools=tools,
-                clock=clock,
-                presses={"ok": approvals.press, "brake": pressed_by(spending)},
-            )
-        )
-        bot = Bot(
-            home=home,
-            settings=settings,
-            clock=clock,
-            choice=choice,
-            access=access,
-            channels=channels,
-            outbox=outbox,
-            engine=engine,
-            door=door,
-            database=database,
-            journal=journal,
-            status=status,
-            prompts=prompting.prompts,
-            skills=skills,
-            pool=pool,
-            usage=usage,
-            spending=spending,
-            servers=watched.servers,
-            runner=watched.runner,
-            aftermath=aftermath,
-            memories=stores.memories,
-            schedules=schedules,
-        )
+        whole = Assembly(stack, place)
+        await whole.open_stores()
+        await whole.open_doors_out()
+        await whole.make_minds()
+        await whole.make_engine()
+        door = await whole.open_door_in(changed=lambda: settings_changed(home, digest, env))
+        bot = _bot_of(place, whole, door)
+        choice = whole.choice
         log.info("bot.started", version=VERSION, model=choice.model, why=choice.why)
-        await outbox.start()
-        await engine.start()
-        await approvals.start()
-        door.freshen = IdleReset(
-            stores.memories.idle,
-            stores.conversations.start_new,
-            clock,
-            after_hours=settings.history.idle_reset_hours,
-            busy=engine.busy,
-        )
-        await stack.enter_async_context(schedules.running(engine))
-        await stack.enter_async_context(
-            idle_timers_of(place, stores, afterthoughts, engine, is_held)
-        )
-        await door.resume(channels.by_name)
+        await whole.start()
+        await door.resume(whole.channels.by_name)
         await stack.enter_async_context(ControlServer(home.socket, bot.operations()))
         yield bot
+
+
+def _bot_of(place: Workplace, whole: Assembly, door: Door) -> Bot:
+    return Bot(
+        home=place.home,
+        settings=place.settings,
+        clock=place.clock,
+        choice=whole.choice,
+        access=whole.access,
+        channels=whole.channels,
+        outbox=whole.outbox,
+        engine=whole.engine,
+        door=door,
+        database=whole.database,
+        journal=whole.stores.journal,
+        status=whole.status,
+        prompts=whole.prompting.prompts,
+        skills=whole.skills,
+        pool=whole.pool,
+        usage=whole.usage,
+        spending=whole.spending,
+        servers=whole.servers,
+        runner=whole.abilities.tools.runner,
+        aftermath=whole.aftermath,
+        memories=whole.stores.memories,
+        schedules=whole.schedules,
+    )
 
 
 @asynccontextmanager
@@ -475,7 +276,7 @@ async def open_prompts(
     place = Workplace(home=home, settings=settings, clock=clock, env=env)
     async with (
         _opened_database(place) as database,
-        _pool(place, await configured(settings, env), database) as pool,
+        pool_of(place, await configured(settings, env), database) as pool,
     ):
         stores = stores_of(place, database)
         access = await access_of(place, database)
@@ -523,121 +324,4 @@ async def open_mcp(
 async def _opened_database(place: Workplace) -> AsyncIterator[Database]:
     async with AsyncExitStack() as stack:
         stack.enter_context(HomeLock(place.home, started_at=place.clock.now()))
-        yield await _database(stack, place)
-
-
-async def _database(stack: AsyncExitStack, place: Workplace) -> Database:
-    home = place.home
-    return await stack.enter_async_context(
-        Database.open(home.database, clock=place.clock, backups=home.backups)
-    )
-
-
-# --- each object, built -----------------------------------------------------------------------
-
-
-def _pool(place: Workplace, models: Configured, database: Database) -> ModelPool:
-    llm = place.settings.llm
-    return ModelPool(
-        models,
-        SqliteChosenModels(database),
-        partial(client_of, timeout_s=llm.timeout_s),
-        finder=NameFinder(place.settings, place.env),
-        clock=place.clock,
-        output_tokens_max=llm.max_output_tokens,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Followed:
-    """What hears of each turn's end."""
-
-    aftermath: Aftermath
-    schedules: Schedules
-
-    def __call__(self, run: NewRun, end: TurnEnd) -> None:
-        """Returns at once."""
-        if end.job is not None:
-            self.schedules.ended(end.job)
-        self.aftermath.ended(run, end)
-
-
-def payment_of(place: Workplace, budget: Budget) -> Payment:
-    """What every model call has to pass, those behind the scenes too."""
-    paces = paces_of(place.settings)
-    return Payment(budget=budget, rates=RateBuckets(paces, place.clock) if paces else None)
-
-
-def idle_timers_of(
-    place: Workplace,
-    stores: Stores,
-    afterthoughts: Afterthoughts,
-    engine: LocalEngine,
-    is_held: Callable[[], bool],
-) -> AbstractAsyncContextManager[object]:
-    """Looks for facts in conversations that have fallen silent, where the settings say so."""
-    wanted = place.settings.memory.extraction
-    if not wanted.enabled:
-        return nullcontext()
-    return IdleTimers(
-        stores.memories.idle,
-        afterthoughts.extractor,
-        place.clock,
-        options=IdleOptions(idle_s=wanted.idle_seconds),
-        busy=lambda lane: is_held() or engine.busy(lane),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checks:
-    """What stands between a model's wish and the world."""
-
-    approvals: ApprovalDesk
-    payment: Payment
-    redact: Callable[[str], str]
-
-
-def _assistant(
-    place: Workplace,
-    models: Models,
-    drafts: Drafts,
-    stores: Stores,
-    abilities: Abilities,
-    prompting: Prompting,
-    checks: Checks,
-) -> Assistant:
-    settings, tools = place.settings, abilities.tools
-    return Assistant(
-        begin=prompting.beginning,
-        model=Asking(
-            models,
-            stores.conversations,
-            drafts,
-            stores.traces,
-            toolbox=tools.toolbox,
-            library=prompting.library,
-            options=AskingOptions(
-                temperature=settings.agents.default.temperature,
-                max_output_tokens=settings.llm.max_output_tokens,
-                redact=checks.redact,
-                cheap_model=settings.llm.cheap_model,
-            ),
-            payment=checks.payment,
-        ),
-        tool=Doing(
-            tools.toolbox,
-            tools.reach,
-            drafts,
-            Gate(policy_of(settings), checks.approvals, stores.conversations),
-            clock=place.clock,
-            keep=KeptResults(abilities.workspace),
-            limits=tool_limits_of(settings),
-            redact=checks.redact,
-        ),
-        loop=Loop(
-            tools.toolbox,
-            steps_max=settings.agents.default.max_steps,
-            claims=prompting.library.texts()["words_claims"],
-        ),
-        drafts=drafts,
-    )
+        yield await opened_database(stack, place)
