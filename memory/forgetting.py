@@ -70,8 +70,8 @@ ROUNDS_MAX = 3
 
 BUSY_TRIES, BUSY_PAUSE_S = 60, 1.0
 BEGUN = (
-    "It is begun, but not finished: another message of this person is being answered meanwhile, and "
-    "what is in use cannot be erased under it. Say the same again once that is done."
+    "It is begun, but not finished: another message of this person is being answered meanwhile, "
+    "and what is in use cannot be erased under it. Say the same again once that is done."
 )
 READER_TRIES, READER_PAUSE_S = 20, 0.1
 
