@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent.forgotten import Kind
@@ -179,9 +179,10 @@ def _named(search: Search, row: Row) -> Row | None:
 
 
 def _incoming(search: Search, row: Row) -> Row | None:
-    """An event that nobody has acted on yet stays one that can be read. What is new, and is not
-    about a phrase, is nothing that was to be forgotten."""
-    return None if search.wording.everything else _json(search, row)
+    """An event that nobody has acted on yet stays one that can be read: of everything, too, only
+    the words go that were said before, for what is new was not meant."""
+    said = replace(search, wording=Wording(search.wording.phrases))
+    return _json(said, row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

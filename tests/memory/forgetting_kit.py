@@ -303,6 +303,7 @@ def _anns(past: Past) -> None:
         used_ms=START_MS,
     )
     past.add("chunks", document_id=document, n=0, text=f"About the house. {SECRET}. The end.")
+    _anns_future(past)
     past.add(
         "outbox",
         lane=ANNS_CHAT,
@@ -310,6 +311,63 @@ def _anns(past: Past) -> None:
         state="sent",
         created_ms=START_MS,
         ended_ms=START_MS,
+    )
+
+
+def _anns_future(past: Past) -> None:
+    """What happens by the clock, and a message that nobody has acted on yet."""
+    job = past.add(
+        "jobs",
+        name=f"Think: {SECRET}",
+        person_id=ANN,
+        agent="default",
+        kind="message",
+        what=json.dumps({"text": f"Look whether {SECRET}", "skill": ""}),
+        runs_when="{}",
+        deliver_to=ANNS_CHAT,
+        missed="once",
+        quiet="defer",
+        urgent=0,
+        set_by="person",
+        enabled=1,
+        created_ms=START_MS,
+        updated_ms=START_MS,
+    )
+    past.add(
+        "job_runs",
+        job_id=job,
+        slot="s",
+        due_ms=START_MS,
+        state="told",
+        result=SECRET,
+        taken_ms=START_MS,
+    )
+    past.add(
+        "tellings",
+        person_id=ANN,
+        lane=ANNS_CHAT,
+        text=f"You wanted to hear: {SECRET}",
+        finding=FACT,
+        counts=1,
+        created_ms=START_MS,
+    )
+    past.add(
+        "events",
+        person_id=ANN,
+        name="Look under the tub",
+        note=SECRET,
+        all_day=1,
+        zone="UTC",
+        created_ms=START_MS,
+    )
+    past.add(
+        "inbox",
+        source="telegram:1",
+        event_id="77",
+        lane=ANNS_CHAT,
+        payload=json.dumps({"message": {"text": f"/memory forget {SECRET}", "id": 7}}),
+        state="received",
+        received_ms=START_MS,
     )
 
 

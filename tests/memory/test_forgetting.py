@@ -48,7 +48,7 @@ async def test_every_place_that_holds_it_is_listed_and_nothing_is_changed(home: 
         found = await opened.forgetting.find(wish(facts=(1,)))
 
     assert found.facts == (1,)
-    assert set(found.counts) == set(Kind) - {Kind.JOB, Kind.INCOMING}
+    assert set(found.counts) == set(Kind)
     assert [path.name for path in found.notes] == ["MEMORY.md", "20260731.md"]
     assert found.backups == 3
     assert [path.read_bytes() for path in sorted(home.rglob("*.md"))] == before
@@ -143,6 +143,18 @@ async def test_history_that_was_read_before_is_not_sent_again(home: Path) -> Non
 
     assert "zinc" in str(before.entries)
     assert "zinc" not in str(after.entries)
+
+
+async def test_jobs_and_messages_that_just_came_stay_what_they_are(home: Path) -> None:
+    async with opened_home(home) as opened:
+        await opened.forgetting.forget(wish(facts=(1,)))
+
+    path = database_of(home)
+    ((name, what),) = rows(path, "select name, what from jobs")
+    assert name == "1 Think: [forgotten]"
+    assert json.loads(str(what)) == {"text": "Look whether [forgotten]", "skill": ""}
+    ((payload,),) = rows(path, "select payload from inbox")
+    assert json.loads(str(payload))["message"] == {"text": "/memory forget [forgotten]", "id": 7}
 
 
 async def test_an_affected_turn_cannot_be_replayed_and_others_can(home: Path) -> None:

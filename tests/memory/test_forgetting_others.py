@@ -143,6 +143,21 @@ async def test_in_a_group_what_came_of_it_for_others_goes_with_it(home: Path) ->
     assert "She said: [forgotten]" in str(group)
 
 
+async def test_a_member_forgets_what_is_theirs_with_their_notes(home: Path) -> None:
+    notes = home / "workspace" / "memory" / "people" / BEN / "MEMORY.md"
+    notes.write_text(f"- {CANARY}\n- Swims\n")
+
+    async with opened_home(home) as opened:
+        proof = await opened.forgetting.forget(
+            wish(person_id=BEN, is_owner=False, names=("Ben",), phrases=(CANARY,))
+        )
+
+    assert proof.ok
+    assert notes.read_text() == "- Swims\n"
+    assert files_with(home, CANARY) == []
+    assert len(files_with(home, SECRET)) > 1
+
+
 async def test_a_member_erases_nothing_of_the_owner(home: Path) -> None:
     path = database_of(home)
     before = rows(path, "select * from messages order by id"), rows(path, "select * from facts")
