@@ -263,6 +263,7 @@ class MemoryOffice:
             "unread": self._told(proof.unread),
             "left": self._told(proof.left),
             "theirs": [*proof.theirs, *self._told(proof.their_files)],
+            "nowhere": words.NOWHERE if proof.ok and not proof.left else "",
             "cannot_reach": words.CANNOT_REACH,
         }
 

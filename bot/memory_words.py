@@ -45,6 +45,7 @@ FORGETTING = "I am forgetting it; the message above tells how it went."
 KEPT = "Kept as it was."
 TOO_OLD = "That question is too old, or was answered. Ask for it again."
 NOT_YOUR_QUESTION = "That was not asked of you."
+NOWHERE = "nothing of yours in them has it any more"
 CANNOT_REACH = (
     "What I cannot reach: what this app keeps of the chat, what the model's provider keeps, and "
     "copies that were made outside of my folder."
@@ -213,7 +214,7 @@ def proof_text(proof: Proof, root: Path, *, for_owner: bool) -> str:
         + (f", {copies} older {'copy' if copies == 1 else 'copies'} removed" if copies else "")
     )
     size = f"{proof.files:,} files ({proof.bytes / 1_000_000:,.1f} MB) were looked through"
-    lines.append(f"- {size}{': it stands in none of them' if proof.ok and not proof.left else ''}")
+    lines.append(f"- {size}{f': {NOWHERE}' if proof.ok and not proof.left else ''}")
     if proof.left:
         lines.append(f"- left as they are, for they are files: {_paths(proof.left, root)}")
     if for_owner and (proof.theirs or proof.their_files):

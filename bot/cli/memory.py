@@ -184,8 +184,7 @@ def export(
     person: Whose = "",
     as_json: AsJson = False,
 ) -> None:
-    """Take out all that is remembered of a person: facts with their past, profile, documents,
-    notes."""
+    """Take out all that is remembered of a person, to read it or bring it in elsewhere."""
     if form not in FORMATS:
         raise _wrong_usage(f"--format {form[:20]!r} is not known: it takes json or md.")
     if not out:
@@ -212,8 +211,7 @@ def bring_in(
     person: Whose = "",
     as_json: AsJson = False,
 ) -> None:
-    """Bring in what was taken out before. What is known is refreshed, what was forgotten stays
-    so."""
+    """Bring in what was taken out before. What was forgotten stays so."""
     path = Path(file).expanduser().absolute()
     if not path.is_file():
         raise _wrong_usage(f"{file} is no file.")

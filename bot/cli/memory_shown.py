@@ -135,7 +135,8 @@ def proof_lines(answer: Answer) -> Iterator[Line]:
     yield f"- the database is written anew; the new backup is {answer['backup']}", ""
     if answer["dropped"]:
         yield f"- removed: {', '.join(answer['dropped'])}", ""
-    yield f"- looked through {answer['files']:,} files, {answer['bytes']:,} bytes", ""
+    nowhere = ": nothing of this person in them has it any more" if answer["nowhere"] else ""
+    yield f"- looked through {answer['files']:,} files, {answer['bytes']:,} bytes{nowhere}", ""
     if answer["left"]:
         yield f"- left as they are (--files blanks them): {', '.join(answer['left'])}", "warn"
     if answer["theirs"]:

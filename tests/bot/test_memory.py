@@ -196,7 +196,7 @@ async def test_a_press_forgets_it_and_the_card_tells_the_proof(chat: Chat, home:
     assert await chat.presses(words.FORGET) == words.FORGETTING
 
     assert chat.cards.last.startswith("**Forgotten**")
-    assert "it stands in none of them" in chat.cards.last
+    assert words.NOWHERE in chat.cards.last
     assert files_with(home, *TRACES_OF_IT) == []
 
 
