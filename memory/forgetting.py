@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import structlog
 
@@ -46,6 +46,7 @@ from memory.erasing import (
     renew_backups,
     text_of,
 )
+from memory.faults import storage_error
 from memory.forgetting_note import NAME, Note
 from memory.place_rows import places
 from memory.places import (
@@ -58,12 +59,14 @@ from memory.places import (
     located,
     scopes_of,
 )
-from memory.scanning import Scan, all_files, scan
+from memory.scanning import Scan, scan
 from memory.tombstones import add, matching
 from memory.wishes import asked, search_of, together
 from memory.wording import Wording
 
 log = structlog.get_logger()
+
+T = TypeVar("T")
 
 ROUNDS_MAX = 3
 """How often rows are looked for again: somebody may have been told of them meanwhile."""
@@ -110,11 +113,11 @@ class Forgetting:
     async def find(self, wish: Wish) -> Found:
         """Every place that holds it. Changes nothing. Raises StorageError, ForgettingRefused."""
         check_wish(wish)
-        return await asyncio.to_thread(self._find, wish)
+        return await self._apart(self._find, wish)
 
     async def under_way(self) -> Wish | None:
         """What was begun and not finished, as after a kill."""
-        found = await asyncio.to_thread(self._note.read)
+        found = await self._apart(self._note.read)
         return None if found is None else found[0]
 
     # --- erasing ------------------------------------------------------------------------------
@@ -127,7 +130,7 @@ class Forgetting:
         """
         check_wish(wish)
         async with self._lock:
-            begun = await asyncio.to_thread(self._note.read)
+            begun = await self._apart(self._note.read)
             if begun is not None and begun[0].person_id != wish.person_id:
                 await self._finish(*begun, tell)
                 begun = None
@@ -136,22 +139,20 @@ class Forgetting:
     async def resume(self, tell: Tell = lambda stage: None) -> Proof | None:
         """Finishes what a former process began; None where there is nothing. Raises as `forget`."""
         async with self._lock:
-            begun = await asyncio.to_thread(self._note.read)
+            begun = await self._apart(self._note.read)
             return None if begun is None else await self._finish(*begun, tell)
 
     async def _begin(self, wish: Wish, begun: tuple[Wish, Wording] | None) -> tuple[Wish, Wording]:
         """Writes down what is to be done, before anything is: with its words, which are soon
         nowhere else."""
-        wording, search = await asyncio.to_thread(
+        wording, search = await self._apart(
             looking, self._path, lambda connection: asked(wish, connection)
         )
         if begun is not None:
             wish, wording = together(begun, (wish, wording))
-        await asyncio.to_thread(check_space, self._path)
-        await asyncio.to_thread(
-            looking, self._path, lambda connection: check_idle(connection, search)
-        )
-        await asyncio.to_thread(self._note.write, wish, wording)
+        await self._apart(check_space, self._path)
+        await self._apart(looking, self._path, lambda connection: check_idle(connection, search))
+        await self._apart(self._note.write, wish, wording)
         log.info("forgetting.begun", person=wish.person_id, everything=wish.everything)
         return wish, wording
 
@@ -167,7 +168,7 @@ class Forgetting:
                 break
             _add(erased, counts)
         tell(Stage.FILES)
-        _add(erased, {Kind.FILE: await asyncio.to_thread(self._clean_files, wish, wording)})
+        _add(erased, {Kind.FILE: await self._apart(self._clean_files, wish, wording)})
         tell(Stage.INDEX)
         for index in self._indexes:
             await index.rebuild()
@@ -176,13 +177,13 @@ class Forgetting:
             # Whoever was at work with it meanwhile has put it away by now.
             _add(erased, await self._erase_rows(search))
             proof = await self._prove(wish, search, erased, tell)
-        await asyncio.to_thread(self._note.remove)
+        await self._apart(self._note.remove)
         log.info("forgetting.done", person=wish.person_id, ok=proof.ok, files=proof.files)
         return proof
 
     async def _located(self, wish: Wish, wording: Wording) -> Search:
         search = search_of(wish, wording)
-        return await asyncio.to_thread(
+        return await self._apart(
             looking, self._path, lambda connection: located(connection, search)
         )
 
@@ -193,7 +194,7 @@ class Forgetting:
             return scopes_of(connection, facts_holding(connection, search))
 
         count = 0
-        for scope, ids in (await asyncio.to_thread(looking, self._path, work)).items():
+        for scope, ids in (await self._apart(looking, self._path, work)).items():
             of = Whose(person_id=search.person_id, scope=scope)
             count += await self._facts.forget(of, ids)
         await self._database.write(partial(self._bury, search))
@@ -211,7 +212,7 @@ class Forgetting:
         """All of them in one transaction, once nobody is in the middle of reading them."""
         spots = places(self._database.now_ms())
         for attempt in range(BUSY_TRIES):
-            found = await asyncio.to_thread(
+            found = await self._apart(
                 looking, self._path, lambda connection: _found_in(connection, search, spots)
             )
             try:
@@ -230,7 +231,7 @@ class Forgetting:
         cleaned = sum(clean_file(path, lines_without(wording)) for path in notes)
         if not wish.with_files:
             return cleaned
-        said = Wording(wording.phrases, wording.sentences, wording.names)
+        said = Wording(wording.phrases)
         return cleaned + sum(
             clean_file(path, said.blanked) for path in self._shared_files(wish, said)
         )
@@ -244,10 +245,10 @@ class Forgetting:
         await alone(self._database, make_anew)
         await self._empty_wal()
         tell(Stage.BACKUPS)
-        backup, dropped = await asyncio.to_thread(renew_backups, self._database, self._premises)
+        backup, dropped = await self._apart(renew_backups, self._database, self._premises)
         await self._empty_wal()
         tell(Stage.SCAN)
-        found = await asyncio.to_thread(self._scan, search.wording)
+        found = await self._apart(self._scan, search.wording)
         proof = Proof(
             erased=erased,
             backup=backup,
@@ -256,7 +257,7 @@ class Forgetting:
             bytes=found.bytes,
             unread=found.unread,
         )
-        return await asyncio.to_thread(self._judged, proof, wish, search, found)
+        return await self._apart(self._judged, proof, wish, search, found)
 
     async def _empty_wal(self) -> None:
         for _ in range(READER_TRIES):
@@ -303,6 +304,14 @@ class Forgetting:
 
     # --- steps --------------------------------------------------------------------------------
 
+    async def _apart(self, work: Callable[..., T], *values: object) -> T:
+        """Runs it in a thread. Raises StorageError for what the disk says."""
+        try:
+            return await asyncio.to_thread(work, *values)
+        except OSError as error:
+            path = Path(error.filename) if isinstance(error.filename, str) else self._path
+            raise storage_error(error, path) from error
+
     @property
     def _path(self) -> Path:
         return self._database.path
@@ -325,25 +334,19 @@ class Forgetting:
         ]
         if notes:
             counts[Kind.FILE] = len(notes)
-        said = Wording(wording.phrases, wording.sentences, wording.names)
         return Found(
             counts=counts,
             facts=tuple(facts),
             notes=tuple(notes),
-            files=tuple(self._shared_files(wish, said)),
+            files=tuple(self._shared_files(wish, wording)),
             backups=len(all_backups(self._path, self._premises.backups)),
         )
 
     def _shared_files(self, wish: Wish, wording: Wording) -> list[Path]:
-        """Files of the workspace that say it, apart from anybody's notes."""
+        """Files of the workspace that have the words as they are, apart from anybody's notes."""
         mine = set(note_files(self._premises, wish.person_id, is_owner=wish.is_owner))
-        return [
-            path
-            for path in all_files(self._premises.workspace)
-            if path not in mine
-            and not self._is_of_another(path, wish)
-            and wording.says(text_of(path) or "")
-        ]
+        found = scan(self._premises.workspace, wording.phrases, leaving_out=mine)
+        return [hit.path for hit in found.hits if not self._is_of_another(hit.path, wish)]
 
     def _is_of_another(self, path: Path, wish: Wish) -> bool:
         return self._premises.is_of_another(path, wish.person_id, is_owner=wish.is_owner)

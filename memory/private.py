@@ -17,6 +17,7 @@ from memory.backups import all_backups, connect
 from memory.conversations import SqliteConversations
 from memory.database import Database
 from memory.erasing import Premises, alone, empty_wal, make_anew, renew_backups
+from memory.faults import storage_error
 from memory.sessions import SessionBusy, SqliteSessions
 
 RESULTS = "files/results"
@@ -58,7 +59,13 @@ class SqlitePrivate:
 
     async def erase_closed(self) -> int:
         """Erases all that are over, for good; returns how many are left, because a turn in their
-        chat is not over. May be repeated."""
+        chat is not over. May be repeated. Raises StorageError."""
+        try:
+            return await self._erase_closed()
+        except OSError as error:
+            raise storage_error(error, self._database.path) from error
+
+    async def _erase_closed(self) -> int:
         ids = await self._closed()
         erased = [one for one in ids if await self._erase(one)]
         if erased:

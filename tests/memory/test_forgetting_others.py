@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from agent.errors import StorageError
 from agent.messages import ConversationId
+from agent.remembering import Whose
 from tests.memory.forgetting_kit import (
     ANN,
     ANNS_CHAT,
@@ -205,3 +207,24 @@ async def test_a_file_that_still_holds_it_is_a_failure_that_is_told(home: Path) 
 
     assert not proof.ok
     assert list(proof.hits) == [home / "logs" / "old.log"]
+
+
+async def test_a_file_that_is_no_text_is_not_blanked_and_told(home: Path) -> None:
+    photo = home / "workspace" / "files" / "scan.bin"
+    photo.parent.mkdir()
+    photo.write_bytes(b"\xff\xfe\x00\x81" + SECRET.encode() + b"\x00\xff")
+
+    async with opened_home(home) as opened:
+        proof = await opened.forgetting.forget(wish(facts=(1,), with_files=True))
+
+    assert list(proof.hits) == [photo]
+    assert SECRET.encode() in photo.read_bytes()
+
+
+async def test_what_the_disk_refuses_is_said_in_a_sentence_and_nothing_is_begun(home: Path) -> None:
+    (home / "data" / "forgetting.json.writing").mkdir()
+
+    async with opened_home(home) as opened:
+        with pytest.raises(StorageError, match=r"forgetting\.json"):
+            await opened.forgetting.forget(wish(facts=(1,)))
+        assert len(await opened.facts.list(Whose(person_id=ANN))) == 1
