@@ -29,7 +29,6 @@ from agent.scheduled import (
 from scheduler.kinds.target import Hearing
 from scheduler.timetable import first_due, upcoming
 from scheduler.words.answers import Answer, Question, Reading, Refusal
-from scheduler.words.reading import read
 
 NAME_CHARS_MAX = 80
 TEXT_CHARS_MAX = 4_000
@@ -88,6 +87,9 @@ class Book:
 
     def read(self, person_id: PersonId, text: str) -> Answer:
         """How a time is read now, on the wall of this person."""
+        # Its rules take 50 ms to compile: not before the first time is read.
+        from scheduler.words.reading import read
+
         return read(text, now=self._clock.now(), zone=self._zone(person_id))
 
     def read_or_refuse(self, person_id: PersonId, text: str) -> Reading:

@@ -31,7 +31,7 @@ LATE_S = 60
 LOOK_EVERY_S = 30
 """Pause between two looks, whatever the alarm says: somebody may have set the clock."""
 
-ALARM_AFTER_S = 1.0
+ALARM_AFTER_S = 1.5
 """So long after the start the alarm is set; what is due by then is a second late."""
 
 AT_ONCE = 100

@@ -15,13 +15,15 @@ from typing import Any
 
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, ToolCard, Trust
-from bot.app import Bot, open_bot
+from bot.app import BACKUP_CHECK_S, Bot, open_bot
 from bot.clock import SystemClock
 from bot.config_reading import load
 from bot.home import Home, prepare
 from bot.lab.model import ScriptedModel
 from bot.lab.telegram import FakeTelegram
 from bot.lab.telegram_state import Seen
+from bot.schedules import LOOK_EVERY_S
+from scheduler.timetable import ALARM_AFTER_S
 from tests.judge import telegram_text
 
 TOKEN = "123456:SECRETSECRET"
@@ -32,8 +34,13 @@ GROUP = -1001
 WAIT_S = 10.0
 
 
+BACKGROUND_S = frozenset({ALARM_AFTER_S, LOOK_EVERY_S, BACKUP_CHECK_S})
+"""Pauses of what looks by itself all the time."""
+
+
 class HastyClock:
-    """The real time for who asks; pauses are so many times shorter."""
+    """The real time for who asks; pauses are so many times shorter. Those of the background are
+    not kept."""
 
     def __init__(self, hurry: float) -> None:
         self._hurry = hurry
@@ -46,7 +53,8 @@ class HastyClock:
         return SystemClock().monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        self.paused_s.append(seconds)
+        if seconds not in BACKGROUND_S:
+            self.paused_s.append(seconds)
         await asyncio.sleep(seconds / self._hurry)
 
 

@@ -160,10 +160,10 @@ def test_all_problems_are_named_in_one_go_with_source_key_found_and_allowed(
         ("[agents]\nmax_steps = 3", "agents.max_steps", "agents.default.max_steps"),
         ("[llm.model]\nname = 3", "llm.model", "text"),
         ("[telegram]\nzzzzzz = 3", "telegram.zzzzzz", "[telegram] takes token, base_url"),
-        ("[heartbeat]", "heartbeat", "sections llm, telegram"),
-        ('[heartbeat]\nevry = "1h"', "heartbeat.evry", "sections llm, telegram"),
-        ("heartbeat = false", "heartbeat", "sections llm, telegram"),
-        ('[heartbeat]\nevery = "0m"', "heartbeat.every", "sections llm, telegram"),
+        ("[pulse]", "pulse", "sections llm, telegram"),
+        ('[pulse]\nevry = "1h"', "pulse.evry", "sections llm, telegram"),
+        ("pulse = false", "pulse", "sections llm, telegram"),
+        ('[pulse]\nevery = "0m"', "pulse.every", "sections llm, telegram"),
     ],
 )
 def test_an_unknown_key_stops_the_start_with_its_path_and_the_nearest(

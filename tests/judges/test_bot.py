@@ -47,6 +47,8 @@ def home(tmp_path: Path, telegram: Telegram, aimock: Aimock) -> Iterator[Home]:
         "HEARTHBOT_LLM__API_BASE": aimock.api_base,
         "HEARTHBOT_LLM__API_KEY": "sk-judged",
         "HEARTHBOT_AGENTS__DEFAULT__ALLOWED_TOOLS": "read_file,list_dir",
+        "HEARTHBOT_MEMORY__INSIGHTS": "false",
+        "HEARTHBOT_MEMORY__EXTRACTION__ENABLED": "false",
     }
     yield served
     served.close()
