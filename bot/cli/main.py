@@ -19,6 +19,7 @@ from bot.cli import (
     prompt,
     run,
     schedule,
+    sessions,
     skills,
     usage,
 )
@@ -65,4 +66,5 @@ app.add_typer(memory.app, name="memory")
 app.add_typer(model.app, name="model")
 app.add_typer(prompt.app, name="prompt")
 app.add_typer(schedule.app, name="schedule")
+app.add_typer(sessions.app, name="sessions")
 app.add_typer(skills.app, name="skills")

@@ -1,0 +1,161 @@
+"""`hearthbot sessions`: the conversations that are kept, to look at, take along, or erase."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bot.cli.opening import WRONG_USAGE, exit_for, opened
+from bot.cli.sessions_shown import entry_lines, list_lines, list_table, markdown, session_line
+from bot.cli.skills_shown import print_lines
+
+if TYPE_CHECKING:
+    from bot.cli.opening import Opened
+    from bot.control import Operation
+
+app = typer.Typer(help="Conversations: list, show, export, erase.", no_args_is_help=True)
+
+Answer = dict[str, Any]
+"""What `bot.sessions` answers; its keys stand there."""
+
+Ask = Callable[..., Awaitable[Answer]]
+
+Id = Annotated[str, typer.Argument(help="As `list` names it; its beginning is enough.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+FORMATS = ("json", "md")
+
+
+@app.command("list")
+def list_sessions(
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="So many, the last used.")] = 30,
+    all_lanes: Annotated[
+        bool, typer.Option("--all", help="Those of subagents too, which have no chat.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the conversations, the last used first: where, who, when, and how large."""
+    with exit_for(), opened(log_to_terminal=False) as home:
+        answer = asyncio.run(_asked(home, "sessions.list", limit=limit, all_lanes=all_lanes))
+    if as_json:
+        typer.echo(json.dumps(answer, ensure_ascii=False))
+    elif sys.stdout.isatty():
+        list_table(answer)
+    else:
+        print_lines(list_lines(answer))
+
+
+@app.command("show")
+def show(
+    id: Id,
+    limit: Annotated[
+        int, typer.Option(min=1, max=1_000, help="So many entries, the newest ones.")
+    ] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Show one, with what was said last; `export` has all of it."""
+    with exit_for(), opened(log_to_terminal=False) as home:
+        answer = asyncio.run(_asked(home, "sessions.show", session=id, limit=limit))
+    if as_json:
+        typer.echo(json.dumps(answer, ensure_ascii=False))
+    else:
+        print_lines(entry_lines(answer))
+
+
+@app.command("export")
+def export(
+    id: Id,
+    form: Annotated[str, typer.Option("--format", help="json or md (Markdown).")] = "json",
+) -> None:
+    """Print all of one: `hearthbot sessions export ID --format md > talk.md`."""
+    if form not in FORMATS:
+        typer.secho(f"--format {form[:40]!r} is not known: it takes json or md.", err=True)
+        raise typer.Exit(WRONG_USAGE)
+    with exit_for(), opened(log_to_terminal=False) as home:
+        answer = asyncio.run(_exported(home, id))
+    if form == "json":
+        typer.echo(json.dumps(answer, ensure_ascii=False, indent=1))
+        return
+    for line in markdown(answer):
+        typer.echo(line)
+
+
+@app.command("clear")
+def clear(
+    id: Id,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Erase one for good, with all that was made of it: there is no way back.
+
+    Facts that were learnt in it stay. Where it is the open one of a chat, a new one begins there.
+    """
+    with exit_for(), opened(log_to_terminal=False) as home:
+        shown = asyncio.run(_asked(home, "sessions.show", session=id, limit=1))["session"]
+        if not yes:
+            if not (sys.stdin.isatty() and sys.stdout.isatty()):
+                typer.secho("Nobody is here to be asked: say --yes to erase it.", err=True)
+                raise typer.Exit(WRONG_USAGE)
+            print_lines([(session_line(shown), "head")])
+            # Nothing is held open while somebody reads: another command may run meanwhile.
+            typer.confirm("Erase it for good?", abort=True)
+        answer = asyncio.run(_asked(home, "sessions.clear", session=shown["id"]))
+    typer.echo(json.dumps(answer, ensure_ascii=False) if as_json else answer["text"])
+
+
+async def _asked(home: Opened, operation: str, **arguments: Any) -> Answer:
+    async with _desk(home) as ask:
+        return await ask(operation, **arguments)
+
+
+async def _exported(home: Opened, wanted: str) -> Answer:
+    """Page by page: a long conversation is more than one line of the socket."""
+    entries: list[Answer] = []
+    async with _desk(home) as ask:
+        while True:
+            after = entries[-1]["id"] if entries else 0
+            page = await ask("sessions.page", session=wanted, after=after)
+            entries += page["entries"]
+            if page["is_all"] or not page["entries"]:
+                return {"session": page["session"], "entries": entries}
+            wanted = page["session"]["id"]
+
+
+@asynccontextmanager
+async def _desk(home: Opened) -> AsyncIterator[Ask]:
+    """Asks the running bot; where none runs, the database alone."""
+    from bot.cli.asking import running_or
+    from bot.control import ControlClient
+
+    async with AsyncExitStack() as stack:
+        found = await running_or(stack, home, lambda: _here(home))
+        if isinstance(found, ControlClient):
+            yield found.ask
+            return
+        here = found
+
+        async def ask(operation: str, **arguments: Any) -> Answer:
+            return await here[operation](arguments, lambda event: None)
+
+        yield ask
+
+
+@asynccontextmanager
+async def _here(home: Opened) -> AsyncIterator[Mapping[str, Operation]]:
+    """What can be asked where no bot runs. Raises HomeBusy, StorageError."""
+    from bot.clock import SystemClock
+    from bot.home import HomeLock
+    from bot.sessions import SessionDesk, session_operations
+    from memory.database import Database
+    from memory.sessions import SqliteSessions
+
+    clock, place = SystemClock(), home.home
+    with HomeLock(place, started_at=clock.now()):
+        async with Database.open(place.database, clock=clock, backups=place.backups) as database:
+            yield session_operations(SessionDesk(SqliteSessions(database)))
