@@ -260,12 +260,14 @@ _FACTS_HELD = "select id, text, quote from facts where person_id = :person"
 
 
 def facts_holding(connection: sqlite3.Connection, search: Search) -> list[int]:
-    """Facts of the person that are to go: those that were named, and those that hold it."""
-    named = set(search.facts)
+    """Facts of the person that are to go: those that were named, and those that hold the very
+    words. What only sounds like them is for the person to name."""
+    named, wording = set(search.facts), search.wording
+    said = replace(wording, sentences=())
     return [
         fact_id
         for fact_id, text, quote in connection.execute(_FACTS_HELD, search.values)
-        if fact_id in named or search.wording.holds(text) or search.wording.holds(quote)
+        if fact_id in named or said.holds(text) or said.holds(quote)
     ]
 
 

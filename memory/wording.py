@@ -26,9 +26,13 @@ _BLANK_OF_IT = "[…]"
 TELLING_PERCENT, SEVERAL = 80, 4
 """Of the words of a fact that say anything, when it has several: so many tell it."""
 
+MORE_MAX = 2
+"""Words that say anything beside those of a fact that has few."""
+
 _DEPTH_MAX = 60
 _NOBODY = frozenset({"person", "user", "owner", "somebody"})
 _WORD = re.compile(r"\w+")
+_NAME = re.compile(r"(?<=[\w,;:] )[^\W\d_a-z]\w+")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？…])\s+|\n+")
 _SPACE = r"(?:\s|\\[nrt])+"
 
@@ -148,7 +152,11 @@ class Wording:
 
     def _gives_away(self, sentence: str) -> bool:
         stems = set(_stems(sentence))
-        return any(len(wanted & stems) >= _enough(wanted) for wanted in self._telling)
+        return any(
+            len(wanted & stems) >= _enough(wanted)
+            and (len(wanted) >= SEVERAL or _is_of_it_alone(sentence, stems - wanted))
+            for wanted in self._telling
+        )
 
     def _sentence_wise(self, text: str, put: str) -> str:
         return "".join(
@@ -159,6 +167,13 @@ class Wording:
 def _enough(stems: frozenset[str]) -> int:
     """How many of them tell the sentence: all of few; of many one or two may be put otherwise."""
     return len(stems) if len(stems) < SEVERAL else -(-len(stems) * TELLING_PERCENT // 100)
+
+
+def _is_of_it_alone(sentence: str, more: set[str]) -> bool:
+    """Whether a sentence with few telling words says little else, and names nobody else: that
+    somebody's sister lives in Oslo is not that they do. How it begins is no name for sure."""
+    named = {_stem(word.casefold()) for word in _NAME.findall(sentence)}
+    return len(more) <= MORE_MAX and not named & more
 
 
 # --- texts within JSON ---------------------------------------------------------------------------

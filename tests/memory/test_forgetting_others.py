@@ -11,7 +11,7 @@ import pytest
 
 from agent.errors import StorageError
 from agent.messages import ConversationId
-from agent.remembering import Whose
+from agent.remembering import FactSource, NewFact, Whose
 from tests.memory.forgetting_kit import (
     ANN,
     ANNS_CHAT,
@@ -74,6 +74,25 @@ async def test_a_fact_that_has_the_words_goes_too(home: Path) -> None:
     assert found.facts == (1,)
     assert proof.ok
     assert files_with(home, "zinc tub") == []
+
+
+async def test_a_fact_that_only_sounds_like_it_stays(home: Path) -> None:
+    async with opened_home(home) as opened:
+        stored = await opened.facts.store(
+            NewFact(
+                whose=Whose(person_id=ANN),
+                text="The spare key that Ann keeps under the zinc tub is rusty.",
+                category="background",
+                source=FactSource.PERSON,
+            )
+        )
+        assert stored.fact is not None
+        found = await opened.forgetting.find(wish(facts=(1,)))
+        await opened.forgetting.forget(wish(facts=(1,)))
+
+        assert found.facts == (1,)
+        left = await opened.facts.list(Whose(person_id=ANN))
+        assert [fact.id for fact in left] == [stored.fact.id]
 
 
 async def test_everything_of_a_person_goes_and_nothing_of_another(home: Path) -> None:

@@ -59,6 +59,8 @@ def test_of_few_telling_words_all_are_needed() -> None:
     assert wording.says("So you are living in Oslo now.")
     assert not wording.says("Oslo is the capital.")
     assert not wording.says("Long live the king!")
+    assert not wording.says("She has a sister, Lena, who lives in Oslo.")
+    assert not wording.says("In Oslo one can live without a car, a boat and a dog.")
 
 
 def test_names_alone_tell_nothing() -> None:
