@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sized
 from pathlib import Path
 
 import pytest
@@ -124,8 +123,8 @@ def test_what_was_blanked_holds_it_no_longer(before: str, phrase: str, after: st
 def test_any_json_stays_json_of_the_same_shape(value: object, phrase: str) -> None:
     blanked = json.loads(Wording((phrase,)).blanked_json(json.dumps(value)))
 
-    assert type(blanked) is type(value)
-    if isinstance(value, Sized) and not isinstance(value, str):
+    assert isinstance(blanked, type(value))
+    if isinstance(value, list | dict):
         assert len(blanked) == len(value)
 
 
