@@ -125,6 +125,8 @@ class Plan:
         message = turn.message
         if message.is_group and "memories" in names:
             return OTHERS_FACTS
+        if message.is_group and self.gathered.scene.recalled.summary:
+            return "what was said before in this group, summed up"
         brought = Said(text="", quote=message.quote, forwarded=bool(message.forwarded))
         return tainted_by([*self.entries(), brought], person_id=turn.person_id) or (
             "a saved document" if "knowledge" in names else ""

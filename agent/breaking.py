@@ -65,7 +65,9 @@ def _why_layer(layer: SentLayer, before: SentLayer | None) -> str:
 
 def _why_history(changed: str, now: Sent, former: Sent) -> str:
     if now.sent_from is not None:
-        return "older messages are no longer sent, for there was no room"
+        summed_up = any(layer.name == "previous conversation" for layer in now.layers)
+        why = "they were summed up" if summed_up else "there was no room"
+        return f"older messages are no longer sent, for {why}"
     if now.shortened_to != former.shortened_to:
         return "old tool results are sent shortened from now on"
     return f"{changed} differs from what was sent before"

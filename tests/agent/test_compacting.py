@@ -25,8 +25,10 @@ from memory.summaries import Summaries
 from memory.traces import SqliteTraces
 from tests.agent.house import (
     OWNER,
+    OWNER_IN_GROUP,
     FakeTool,
     House,
+    Somebody,
     assert_grows,
     context,
     model,
@@ -81,12 +83,10 @@ class Summed:
 
         house.compactor = made
 
-    async def after_turn(self) -> Compaction | None:
+    async def after_turn(self, lane: str = OWNER.address.key) -> Compaction | None:
         """What is done behind the scenes."""
-        conversation = await self.house.conversations.current(OWNER.address.key)
-        wanted = CompactionWanted(
-            conversation=conversation, lane=OWNER.address.key, person_id=PersonId("p1")
-        )
+        conversation = await self.house.conversations.current(lane)
+        wanted = CompactionWanted(conversation=conversation, lane=lane, person_id=PersonId("p1"))
         assert self.compactor is not None
         return await self.compactor.compact(wanted)
 
@@ -192,6 +192,27 @@ async def test_what_a_plan_shows_is_what_the_next_turn_sends(house: House) -> No
 
     assert any(layer["name"] == "previous conversation" for layer in trace.begin["layers"])
     assert trace.begin["since"] == trace.begin["sent_from"]
+
+
+@pytest.mark.parametrize("somebody", [OWNER, OWNER_IN_GROUP], ids=["private", "group"])
+async def test_a_summary_of_what_many_said_counts_as_text_of_others(
+    house: House, somebody: Somebody
+) -> None:
+    kept = Summed(house)
+    script = model(*["Fine."] * 28)
+    lane = somebody.address.key
+
+    async with house.opened(script):
+        for n in range(26):
+            await house.say(f"explain {n}", by=somebody)
+        await kept.after_turn(lane)
+        for n in range(2):
+            await house.say(f"explain {n} again", by=somebody)
+        later, first, before, *_ = await SqliteTraces(house.database).prompts(lane, limit=3)
+
+    tainted = ["", *["what was said before in this group, summed up"] * 2]
+    expected = tainted if somebody.is_group else ["", "", ""]
+    assert [trace.begin["tainted"] for trace in (before, first, later)] == expected
 
 
 # --- before anything is cut ----------------------------------------------------------------------

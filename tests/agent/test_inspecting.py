@@ -419,6 +419,16 @@ def test_a_window_that_moved_is_told(library: Library) -> None:
     assert view.broke == "history: older messages are no longer sent, for there was no room"
 
 
+def test_a_history_that_was_summed_up_is_told(library: Library) -> None:
+    first = plan_of(scene(OWNER, library), entries=[Said(text="a"), Answered(text="b")])
+    where = scene(OWNER, library, recalled=Recalled(summary="They spoke of boats."))
+    left = said_before(plan_of(scene(OWNER, library)))
+
+    view = now(plan_of(where, entries=left, sent_from=3), trace_of(first))
+
+    assert view.broke == "history: older messages are no longer sent, for they were summed up"
+
+
 def test_a_request_without_tools_before_is_told_from_one_whose_tools_changed(
     library: Library,
 ) -> None:
