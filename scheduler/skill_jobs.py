@@ -144,6 +144,17 @@ class SkillJobs:
             await self._changed()
         return found
 
+    async def preview(self, name: str) -> Job:
+        """The job that a skill is, or would be once it is enabled. Raises ScheduleWrong, CronWrong,
+        ZoneUnknown."""
+        skill, whose = (await self._shelf.current()).get(name), await self._whose()
+        if skill is None or skill.schedule is None:
+            raise ScheduleWrong(f"there is no skill {name[:64]!r} that runs by the clock")
+        if whose is None:
+            raise ScheduleWrong("the bot has no owner yet, so nobody would hear")
+        new = self._wanted(skill, whose, [])
+        return Job(id=0, new=new, next=first_due(new.when, after=self._clock.now()), enabled=True)
+
     async def keep_untold(self) -> int:
         """Ends what was found by skills whose `notify` is off: the result is kept and not told.
 
