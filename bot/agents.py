@@ -34,7 +34,7 @@ class Children(Protocol):
 
 
 class AgentsDesk:
-    """Implements `bot.commands.TellsAgents`."""
+    """Implements `bot.command_tools.TellsAgents`."""
 
     def __init__(self, children: Children, engine: TurnEngine, *, clock: Clock) -> None:
         self._children = children

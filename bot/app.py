@@ -32,7 +32,8 @@ from bot.control import ControlServer, Operation
 from bot.door import Door
 from bot.home import Home, HomeLock, settings_changed
 from bot.mcp import McpDesk, mcp_operations
-from bot.memories import Memories
+from bot.memories import Memories, Rights
+from bot.memory_office import memory_operations
 from bot.model_list import model_operations
 from bot.model_names import configured
 from bot.model_pool import ModelPool
@@ -50,6 +51,7 @@ from bot.parts import (
 from bot.place import Workplace
 from bot.prompts import Prompts, prompt_operations
 from bot.schedules import Schedules
+from bot.sessions import SessionDesk, session_operations
 from bot.skills import SkillDesk, skill_operations
 from bot.status import BotStatus
 from bot.toolmaking import Doors, opened_servers
@@ -92,6 +94,8 @@ class Bot:
     runner: Runner
     aftermath: Aftermath
     memories: Memories
+    rights: Rights
+    sessions: SessionDesk
     schedules: Schedules
 
     def operations(self) -> Mapping[str, Operation]:
@@ -105,6 +109,8 @@ class Bot:
             **model_operations(self.pool),
             **usage_operations(self.spending),
             **mcp_operations(self.servers),
+            **memory_operations(self.rights.office),
+            **session_operations(self.sessions),
             **terminal_operations(
                 self.channels.console,
                 self.access,
@@ -120,6 +126,7 @@ class Bot:
         while True:
             await self.door.idle()
             await self.engine.idle(lane)
+            await self.rights.erasing.idle()
             await self.outbox.idle(lane)
             if not self.engine.busy(lane) and not self.outbox.busy(lane):
                 return
@@ -187,6 +194,7 @@ class Bot:
                 await self.journal.prune(int(before.timestamp() * 1000))
                 await self.schedules.jobs.prune(int(before.timestamp() * 1000))
                 await self._drop_old_conversations()
+                await self.rights.private.sweep()
                 before = self.clock.now() - timedelta(days=self.settings.budget.keep_days)
                 await self.usage.prune(int(before.timestamp() * 1000))
             except StorageError as error:
@@ -248,6 +256,8 @@ def _bot_of(place: Workplace, whole: Assembly, door: Door) -> Bot:
         runner=whole.abilities.tools.runner,
         aftermath=whole.aftermath,
         memories=whole.stores.memories,
+        rights=whole.rights,
+        sessions=SessionDesk(whole.stores.memories.sessions),
         schedules=whole.schedules,
     )
 

@@ -30,17 +30,24 @@ from agent.snippets import Snippets
 from agent.subagents import PeopleDrafts
 from agent.tools.files import KeptResults
 from agent.turns import LocalEngine
-from bot import commands
 from bot.access import Access
 from bot.agents import AgentsDesk
 from bot.approvals import ApprovalDesk, ApprovalOptions
 from bot.channels import Channels, opened_channels
+from bot.command_tools import Tools
+from bot.compacting import CompactingDesk
 from bot.context import ContextTeller
 from bot.door import Door
 from bot.home import shipped
 from bot.logs import Redactor, secrets_of
 from bot.mcp import McpDesk
-from bot.memories import Afterthoughts, afterthoughts_of, background_of
+from bot.memories import (
+    Afterthoughts,
+    Rights,
+    afterthoughts_of,
+    background_of,
+    rights_of,
+)
 from bot.model_desk import ModelDesk
 from bot.model_names import Configured, NameFinder, configured
 from bot.model_pool import ModelPool
@@ -100,6 +107,7 @@ class Assembly:
     prompting: Prompting
     schedules: Schedules
     approvals: ApprovalDesk
+    rights: Rights
     aftermath: Aftermath
     engine: LocalEngine
     spending: UsageDesk
@@ -249,7 +257,16 @@ class Assembly:
             runner=self.abilities.tools.runner,
         )
         self.status = self.doors.status = BotStatus(watched, clock=place.clock, changed=changed)
-        tools = commands.Tools(
+        rights = self.rights = rights_of(
+            place,
+            self.database,
+            self.stores.memories,
+            self.stores.conversations,
+            access=access,
+            outbox=self.outbox,
+        )
+        await self._stack.enter_async_context(rights.erasing)
+        tools = Tools(
             engine=self.engine,
             conversations=self.stores.conversations,
             status=self.status,
@@ -259,6 +276,16 @@ class Assembly:
             usage=self.spending,
             agents=AgentsDesk(self.abilities.subagents, self.engine, clock=place.clock),
             approvals=self.approvals,
+            compacting=CompactingDesk(
+                self.afterthoughts.compactor,
+                self.stores.memories.compactions,
+                self.stores.conversations,
+                busy=self.engine.busy,
+                host_zone=host_zone(),
+            ),
+            memory=rights.desk,
+            undo=rights.undo,
+            private=rights.private,
             people=Reception(access, clock=place.clock, host_zone=host_zone()),
             snippets=self.snippets,
         )
@@ -271,7 +298,11 @@ class Assembly:
                 self.outbox,
                 command_tools=tools,
                 clock=place.clock,
-                presses={"ok": self.approvals.press, "brake": pressed_by(self.spending)},
+                presses={
+                    "ok": self.approvals.press,
+                    "brake": pressed_by(self.spending),
+                    "mem": rights.desk.press,
+                },
             )
         )
         door.freshen = IdleReset(
@@ -288,6 +319,8 @@ class Assembly:
         await self.outbox.start()
         await self.engine.start()
         await self.approvals.start()
+        self.rights.erasing.start()
+        await self.rights.private.sweep()
         await self._stack.enter_async_context(self.schedules.running(self.engine))
         await self._stack.enter_async_context(self._idle_timers())
 

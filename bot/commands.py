@@ -5,90 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from agent.messages import IncomingMessage, Role
-from agent.ports import Conversations, TurnEngine
-from agent.snippets import Snippets
-from bot.ports import Person
-from bot.reception import Reception
-
-
-class Status(Protocol):
-    """Says how the bot is doing; offered by `bot.app`."""
-
-    async def lines(self, *, for_owner: bool, lane: str = "") -> list[str]: ...
-
-
-class TellsContext(Protocol):
-    """Says what the last prompt of a conversation was made of; `bot.context` is one."""
-
-    async def tell(self, message: IncomingMessage, person: Person) -> str: ...
-
-
-class TellsSkills(Protocol):
-    """Says which skills there are and which wait for the owner; `bot.skills` is one."""
-
-    async def tell(self, message: IncomingMessage, person: Person) -> str: ...
-
-
-class TellsModels(Protocol):
-    """Says which model answers, and sets it; `bot.model_desk` is one."""
-
-    async def tell(self, message: IncomingMessage, person: Person, wish: str) -> str: ...
-
-
-class TellsUsage(Protocol):
-    """Says what was used and what is left, pauses and resumes; `bot.usage` is one."""
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether the owner has paused everything."""
-
-    async def tell(self, message: IncomingMessage, person: Person) -> str: ...
-
-    async def pause(self, person: Person) -> str: ...
-
-    async def resume(self, person: Person) -> str: ...
-
-
-class TellsAgents(Protocol):
-    """Says who works for a chat, and stops one; `bot.agents` is one."""
-
-    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
-
-
-class TellsApprovals(Protocol):
-    """Says what waits for an answer, and takes one; `bot.approvals` is one."""
-
-    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A command as it came: who, where, and what stands behind the word."""
-
-    message: IncomingMessage
-    person: Person
-    rest: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
-    """What commands act on."""
-
-    engine: TurnEngine
-    conversations: Conversations
-    status: Status
-    context: TellsContext
-    models: TellsModels
-    skills: TellsSkills
-    usage: TellsUsage
-    agents: TellsAgents
-    approvals: TellsApprovals
-    people: Reception
-    snippets: Snippets
-
+from agent.messages import Role
+from bot.command_tools import Asked, Tools
 
 EVERYBODY = frozenset(Role)
 MEMBERS = frozenset({Role.OWNER, Role.MEMBER})
@@ -125,8 +44,12 @@ async def show_help(tools: Tools, asked: Asked) -> str:
 
 
 async def start_new(tools: Tools, asked: Asked) -> str:
-    """Opens a fresh conversation; the old one is kept."""
-    await tools.conversations.start_new(asked.message.address.key)
+    """Opens a fresh conversation; the old one is kept, unless memory was off in it."""
+    lane = asked.message.address.key
+    was_private = await tools.private.is_private(lane)
+    await tools.conversations.start_new(lane)
+    if was_private:
+        return await tools.private.ended()
     return "A new conversation begins. What was said before is kept, but no longer sent along."
 
 
@@ -177,6 +100,36 @@ async def snippets(tools: Tools, asked: Asked) -> str:
     if not wrong or asked.message.is_group or asked.person.role is not Role.OWNER:
         return said
     return "\n".join([said, "", "What could not be used:", "", *wrong])
+
+
+async def compact(tools: Tools, asked: Asked) -> str:
+    """Sums up now what is older."""
+    return await tools.compacting.compact(asked.message, asked.person)
+
+
+async def restore(tools: Tools, asked: Asked) -> str:
+    """Takes the last summing-up back."""
+    return await tools.compacting.restore(asked.message, asked.person)
+
+
+async def memory(tools: Tools, asked: Asked) -> str:
+    """What is remembered: seen, corrected, erased."""
+    return await tools.memory.tell(asked.message, asked.person, asked.rest)
+
+
+async def remember(tools: Tools, asked: Asked) -> str:
+    """One more fact."""
+    return await tools.memory.remember(asked.message, asked.person, asked.rest)
+
+
+async def undo(tools: Tools, asked: Asked) -> str:
+    """Back to what was stored before the last answer."""
+    return await tools.undo.tell(asked.message, asked.person)
+
+
+async def private(tools: Tools, asked: Asked) -> str:
+    """A conversation that is erased at its end."""
+    return await tools.private.tell(asked.message, asked.person, asked.rest)
 
 
 async def usage(tools: Tools, asked: Asked) -> str:
@@ -234,6 +187,24 @@ COMMANDS: tuple[Command, ...] = (
     Command(name="skills", help="what I know how to do here", run=skills),
     Command(name="snippets", help="texts to send with one tap", run=snippets, offers=True),
     Command(name="usage", help="what was used, and what it cost", run=usage),
+    Command(
+        name="compact",
+        help="sum up what is older in this chat",
+        run=compact,
+        group_roles=MEMBERS,
+        waits=True,
+    ),
+    Command(name="restore", help="take the last summing-up back", run=restore, group_roles=MEMBERS),
+    Command(name="memory", help="what I know of you: see, correct, erase", run=memory, waits=True),
+    Command(name="remember", help="keep something for good", run=remember),
+    Command(name="undo", help="take back what the last answer stored", run=undo),
+    Command(
+        name="private",
+        help="a conversation with memory off",
+        run=private,
+        private=True,
+        waits=True,
+    ),
     Command(name="agents", help="who works for this chat, and how to stop one", run=agents),
     Command(name="approve", help="what waits for your yes or no, and how to answer", run=approve),
     Command(name="timezone", help="what time it is for you", run=time_zone),

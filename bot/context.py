@@ -23,7 +23,7 @@ NOTHING_RECORDED = (
 
 
 class ContextTeller:
-    """What `/context` says (`bot.commands.TellsContext`)."""
+    """What `/context` says (`bot.command_tools.TellsContext`)."""
 
     def __init__(self, prompts: Prompts) -> None:
         self._prompts = prompts

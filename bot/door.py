@@ -21,6 +21,7 @@ from agent.ports import Clock, Conversations, InboxState, NewRun, TurnEngine
 from bot import commands
 from bot.access import Access
 from bot.channel import AlbumPart, AnswersPresses, Channel, Ignored, Pressed
+from bot.command_tools import Asked, Tools
 from bot.outbox import Outbox
 from bot.pairing import is_group
 from bot.ports import Inbox, NewEvent, NewMessage, Person, StoredEvent
@@ -97,7 +98,7 @@ class Door:
         conversations: Conversations,
         outbox: Outbox,
         *,
-        command_tools: commands.Tools,
+        command_tools: Tools,
         clock: Clock,
         presses: Mapping[str, Press] = MappingProxyType({}),
     ) -> None:
@@ -396,7 +397,7 @@ class Door:
         """Commands overtake the queue. One that waits for something (`/stop`) runs in a task of
         its own; it gets to its first pause before anything that came later is looked at."""
         command, rest = asked
-        what = commands.Asked(message=message, person=person, rest=rest)
+        what = Asked(message=message, person=person, rest=rest)
 
         async def answer() -> None:
             try:

@@ -13,39 +13,51 @@ from agent.asking import Payment
 from agent.background import Background, BackgroundOptions
 from agent.library import Library
 from agent.messages import PersonId, Role
-from agent.tools.note_files import Notes
 from agent.recalled import Coming, Exchange, RecallWanted
 from agent.remembering import CompactionWanted
 from agent.tools.household import Household
 from agent.tools.knowledge import knowledge_tools
 from agent.tools.memory import memory_tools
+from agent.tools.note_files import Notes
 from agent.tools.tool import Tool
 from agent.tools.workspace import Workspace
 from bot.access import Access
+from bot.memory import MemoryDesk, Remembered
+from bot.memory_erasing import ErasingDesk
+from bot.memory_office import MemoryOffice, OfficeOptions
 from bot.model_pool import ModelPool
 from bot.options import host_zone
+from bot.outbox import Outbox
 from bot.place import Workplace
 from bot.ports import Person
+from bot.private import PrivateDesk
+from bot.undo import UndoDesk
 from bot.zones import zone_of
 from memory.about import AboutPeople
 from memory.archive import SqliteArchive
+from memory.carrying import Carrying, as_json
 from memory.compaction import CompactionOptions, SqliteCompactor
 from memory.compactions import SqliteCompactions
 from memory.conversations import SqliteConversations
 from memory.database import Database
 from memory.embedding import Embedding
+from memory.erasing import Premises
 from memory.extraction import ExtractionOptions, Extractor
 from memory.facts import SqliteFacts
+from memory.forgetting import Forgetting
 from memory.idle import SqliteIdle
 from memory.indexes import Indexes
 from memory.insights import InsightMaker, SqliteInsights
 from memory.knowledge import SqliteDocuments
 from memory.lines import SqliteLines
+from memory.overview import SqliteOverviews
+from memory.private import SqlitePrivate
 from memory.profile import SqliteProfiles
 from memory.recall import Insight, Parts, SqliteRecall
 from memory.secret_shapes import secret_in
 from memory.sessions import SqliteSessions
 from memory.summaries import Summaries
+from memory.undoing import SqliteTurnsDone
 
 EXCHANGES_RECALLED = 5
 
@@ -64,6 +76,19 @@ class Memories:
     sessions: SqliteSessions
     idle: SqliteIdle
     recall: SqliteRecall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rights:
+    """What a person may do with what is remembered of them, in a chat or on this machine."""
+
+    remembered: Remembered
+    forgetting: Forgetting
+    erasing: ErasingDesk
+    private: PrivateDesk
+    desk: MemoryDesk
+    undo: UndoDesk
+    office: MemoryOffice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +184,60 @@ def memories_of(
         sessions=SqliteSessions(database, erased=erased),
         idle=SqliteIdle(database),
         recall=recall,
+    )
+
+
+def rights_of(
+    place: Workplace,
+    database: Database,
+    memories: Memories,
+    conversations: SqliteConversations,
+    *,
+    access: Access,
+    outbox: Outbox,
+) -> Rights:
+    """`erasing` has to be entered."""
+    home, clock = place.home, place.clock
+    premises = Premises(root=home.path, workspace=home.workspace, backups=home.backups)
+    remembered = Remembered(
+        facts=memories.facts,
+        profiles=memories.profiles,
+        documents=memories.documents,
+        overviews=SqliteOverviews(database),
+        carrying=Carrying(database, premises),
+    )
+    forgetting = Forgetting(
+        database,
+        memories.facts,
+        conversations,
+        premises=premises,
+        clock=clock,
+        indexes=[memories.archive],
+    )
+    erasing = ErasingDesk(forgetting, outbox, clock=clock, root=home.path)
+    private = PrivateDesk(SqlitePrivate(database, conversations, memories.sessions, premises))
+    return Rights(
+        remembered=remembered,
+        forgetting=forgetting,
+        erasing=erasing,
+        private=private,
+        desk=MemoryDesk(
+            remembered, erasing, clock=clock, host_zone=host_zone(), is_off=private.is_private
+        ),
+        undo=UndoDesk(
+            SqliteTurnsDone(database),
+            memories.facts,
+            memories.profiles,
+            clock=clock,
+            host_zone=host_zone(),
+        ),
+        office=MemoryOffice(
+            remembered,
+            forgetting,
+            lambda: access.directory.people,
+            as_json=as_json,
+            options=OfficeOptions(root=home.path, host_zone=host_zone()),
+        ),
     )
 
 

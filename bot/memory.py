@@ -61,7 +61,7 @@ async def _never(lane: str) -> bool:
 
 
 class MemoryDesk:
-    """Implements `bot.commands.TellsMemory`."""
+    """Implements `bot.command_tools.TellsMemory`."""
 
     def __init__(
         self,

@@ -17,8 +17,9 @@ DEFAULT = "default"
 
 
 class ModelDesk:
-    """Implements `bot.commands.TellsModels`. What it sets is kept for the chat (topic, thread): it
-    stays after /new and after a restart, and a turn that runs keeps the model it began with."""
+    """Implements `bot.command_tools.TellsModels`. What it sets is kept for the chat (topic,
+    thread): it stays after /new and after a restart, and a turn that runs keeps the model it began
+    with."""
 
     def __init__(self, pool: ModelPool) -> None:
         self._pool = pool

@@ -12,7 +12,7 @@ from typing import Any
 from agent.messages import Role
 from agent.ports import Clock
 from bot.access import Access
-from bot.commands import Status
+from bot.command_tools import Status
 from bot.console import ADDRESS, SENDER, ConsoleChannel
 from bot.control import Emit, Operation
 from bot.door import Door, Knock

@@ -49,7 +49,7 @@ class PrivateConversations(Protocol):
 
 
 class PrivateDesk:
-    """Implements `bot.commands.TellsPrivate`."""
+    """Implements `bot.command_tools.TellsPrivate`."""
 
     def __init__(self, conversations: PrivateConversations) -> None:
         self._conversations = conversations

@@ -35,7 +35,7 @@ class Watched:
 
 
 class BotStatus:
-    """Implements `bot.commands.Status`. `changed` says whether the settings want a restart."""
+    """Implements `bot.command_tools.Status`. `changed` says whether the settings want a restart."""
 
     def __init__(self, watched: Watched, *, clock: Clock, changed: Callable[[], bool]) -> None:
         self._watched = watched

@@ -42,7 +42,7 @@ TEXT_CHARS = 200
 
 
 class UndoDesk:
-    """Implements `bot.commands.TellsUndo`."""
+    """Implements `bot.command_tools.TellsUndo`."""
 
     def __init__(
         self, turns: TurnsDone, facts: Facts, profiles: Profiles, *, clock: Clock, host_zone: str

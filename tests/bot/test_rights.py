@@ -25,6 +25,12 @@ context      yes    yes    yes        yes     yes     yes
 skills       yes    yes    yes        yes     yes     yes
 snippets     yes    yes    yes        yes     yes     yes
 usage        yes    yes    yes        yes     yes     yes
+compact      yes    yes    yes        yes     yes     members
+restore      yes    yes    yes        yes     yes     members
+memory       yes    yes    yes        yes     yes     yes
+remember     yes    yes    yes        yes     yes     yes
+undo         yes    yes    yes        yes     yes     yes
+private      yes    yes    yes        alone   alone   alone
 agents       yes    yes    yes        yes     yes     yes
 approve      yes    yes    yes        yes     yes     yes
 timezone     yes    yes    yes        yes     yes     yes

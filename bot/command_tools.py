@@ -1,0 +1,124 @@
+"""What the slash commands act on: a port each, and how a command comes. Filled by `bot.app`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from agent.messages import IncomingMessage
+from agent.ports import Conversations, TurnEngine
+from agent.snippets import Snippets
+from bot.ports import Person
+from bot.reception import Reception
+
+
+class Status(Protocol):
+    """Says how the bot is doing; offered by `bot.app`."""
+
+    async def lines(self, *, for_owner: bool, lane: str = "") -> list[str]: ...
+
+
+class TellsContext(Protocol):
+    """Says what the last prompt of a conversation was made of; `bot.context` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person) -> str: ...
+
+
+class TellsSkills(Protocol):
+    """Says which skills there are and which wait for the owner; `bot.skills` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person) -> str: ...
+
+
+class TellsModels(Protocol):
+    """Says which model answers, and sets it; `bot.model_desk` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person, wish: str) -> str: ...
+
+
+class TellsUsage(Protocol):
+    """Says what was used and what is left, pauses and resumes; `bot.usage` is one."""
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the owner has paused everything."""
+
+    async def tell(self, message: IncomingMessage, person: Person) -> str: ...
+
+    async def pause(self, person: Person) -> str: ...
+
+    async def resume(self, person: Person) -> str: ...
+
+
+class TellsAgents(Protocol):
+    """Says who works for a chat, and stops one; `bot.agents` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
+
+
+class TellsApprovals(Protocol):
+    """Says what waits for an answer, and takes one; `bot.approvals` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
+
+
+class TellsCompacting(Protocol):
+    """Sums up what is sent along, and takes that back; `bot.compacting` is one."""
+
+    async def compact(self, message: IncomingMessage, person: Person) -> str: ...
+
+    async def restore(self, message: IncomingMessage, person: Person) -> str: ...
+
+
+class TellsMemory(Protocol):
+    """Shows, corrects and erases what is remembered; `bot.memory` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
+
+    async def remember(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
+
+
+class TellsUndo(Protocol):
+    """Takes back what the last answer stored; `bot.undo` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person) -> str: ...
+
+
+class TellsPrivate(Protocol):
+    """Begins and ends conversations with memory off; `bot.private` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
+
+    async def is_private(self, lane: str) -> bool: ...
+
+    async def ended(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A command as it came: who, where, and what stands behind the word."""
+
+    message: IncomingMessage
+    person: Person
+    rest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What commands act on."""
+
+    engine: TurnEngine
+    conversations: Conversations
+    status: Status
+    context: TellsContext
+    models: TellsModels
+    skills: TellsSkills
+    usage: TellsUsage
+    agents: TellsAgents
+    approvals: TellsApprovals
+    compacting: TellsCompacting
+    memory: TellsMemory
+    undo: TellsUndo
+    private: TellsPrivate
+    people: Reception
+    snippets: Snippets
