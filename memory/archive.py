@@ -139,7 +139,8 @@ class SqliteArchive:
         if k <= 0 or not terms:
             return []
         await self.index_new()
-        without = (conversation or "", before) if before is not None else ("", 0)
+        # Where nothing is sent (0), nothing of the conversation is left out.
+        without = (conversation or "", before) if before else ("", 0)
 
         def look(connection: sqlite3.Connection) -> list[_Found]:
             kept = _rarest(connection, terms)

@@ -46,7 +46,8 @@ Extract = Callable[[ConversationId], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionOptions:
-    """The settings `history.*`; `ask_s` bounds all model calls of one compaction together."""
+    """The settings `history.*`. `ask_s` bounds all model calls of one compaction together, and
+    `ask_in_turn_s` where somebody waits for it; as long again may be looked for facts."""
 
     tokens_max: int = 24_000
     window_share: float = 0.75
@@ -57,6 +58,7 @@ class CompactionOptions:
     confidence_min: float = 0.5
     summary_tokens: int = 500
     ask_s: float = 90.0
+    ask_in_turn_s: float = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +117,7 @@ class SqliteCompactor:
             if cut is None:
                 return None
             if not found.is_private:
-                await self._facts_first(wanted.conversation)
+                await self._facts_first(wanted)
             material = await self._compactions.unsummed(wanted.conversation, found.floor)
             summed = await self._summed(material, found, cut, wanted)
             made = await self._compactions.add(wanted.conversation, _row(found, cut, summed))
@@ -211,13 +213,17 @@ class SqliteCompactor:
 
     # --- summing up ------------------------------------------------------------------------------
 
-    async def _facts_first(self, conversation: ConversationId) -> None:
+    def _limit_s(self, wanted: CompactionWanted) -> float:
+        options = self._options
+        return options.ask_in_turn_s if wanted.tokens_max else options.ask_s
+
+    async def _facts_first(self, wanted: CompactionWanted) -> None:
         """What is worth keeping for good is looked for while all of it is there."""
         if self._extract is None:
             return
         try:
-            async with asyncio.timeout(self._options.ask_s):
-                await self._extract(conversation)
+            async with asyncio.timeout(self._limit_s(wanted)):
+                await self._extract(wanted.conversation)
         except (AssistantError, TimeoutError) as trouble:
             log.warning("compaction.no_facts", why=str(trouble) or "it took too long")
 
@@ -228,7 +234,7 @@ class SqliteCompactor:
         former = found.former.summary if found.former else ""
         before = [one for one in material if one.id < cut.start]
         try:
-            async with asyncio.timeout(self._options.ask_s):
+            async with asyncio.timeout(self._limit_s(wanted)):
                 return await self._by_model(material, former, cut, wanted)
         except (AssistantError, TimeoutError) as trouble:
             why = str(trouble) or "the model took too long"

@@ -3,6 +3,7 @@ and with every former request as a prefix in between."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from datetime import UTC
@@ -376,6 +377,35 @@ async def test_in_the_middle_of_a_tool_run_the_turn_goes_on_with_what_it_did(hou
     assert sum("They spoke of boats." in text for text in blocks(script.asked[-1])) == 1
     assert_grows(script.asked[-2:], house)
     assert isinstance(entries[0], Said)
+
+
+async def test_after_a_restart_the_turn_goes_on_behind_what_was_summed_up(house: House) -> None:
+    kept = Summed(house)
+    asked = asyncio.Event()
+
+    async def hangs(request: ModelRequest, on_text: OnText) -> Answered:
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    script = model()
+    async with house.opened(script):
+        await talk(house, 12, "word " * 300)
+        script.add(ContextTooLong("too long"), hangs)
+        run_id = await house.submit("and now?")
+        await asked.wait()
+    assert kept.compactor is not None
+    assert len(kept.compactor.made) == 1
+    again = model("Resumed.", "Still here.")
+    async with house.opened(again):
+        await house.engine.idle()
+        reply = await house.reply(run_id)
+        await house.say("explain it")
+
+    assert reply == f"{SHRUNK_NOTICE}\n\nResumed."
+    assert kept.compactor.made == []
+    assert sent_bytes(again.asked[0], house) == sent_bytes(script.asked[-1], house)
+    assert_grows(again.asked, house)
 
 
 async def test_a_history_that_is_not_to_blame_is_not_summed_up(house: House) -> None:

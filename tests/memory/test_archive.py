@@ -94,6 +94,10 @@ async def test_what_is_sent_anyway_is_left_out_and_other_conversations_are_not(
 
     assert set(said(found)) == {"boat one", "boat two", "boat three"}
     assert len(everything) == 4
+    nothing_sent = await archive.search(
+        OWNER, LANE, "boat", k=9, before=0, conversation=ConversationId(later)
+    )
+    assert len(nothing_sent) == 4
 
 
 async def test_equals_come_newest_first_and_no_more_than_asked_for(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import re
@@ -12,6 +13,7 @@ import pytest
 from agent.errors import Overloaded
 from agent.history import estimate_tokens, repair, since_compaction
 from agent.messages import ConversationId
+from agent.spending import Charge
 from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult, Usage
 from memory.archive import SqliteArchive
 from memory.compaction import CompactionOptions
@@ -425,6 +427,22 @@ async def test_facts_are_looked_for_first_and_their_failure_stops_nothing(
 
     assert made is not None
     assert order[:2] == [f"extract {conversation}", "ask"]
+
+
+async def test_a_model_that_never_answers_is_not_waited_for(
+    database: Database, conversation: ConversationId
+) -> None:
+    class Silent(ScriptedCheap):
+        async def ask(self, prompt: str, charge: Charge, *, tokens_max: int) -> str:
+            return await asyncio.Event().wait() or ""  # type: ignore[return-value]
+
+    options = CompactionOptions(ask_s=0.01)
+    await add_turns(database, conversation, [talk("q")] * 30)
+
+    made = await compactor(database, Silent(never), options=options).compact(wanted(conversation))
+
+    assert made is not None
+    assert (made.kind, made.reason) == ("digest", "the model took too long")
 
 
 async def test_a_private_conversation_is_summed_up_and_nothing_is_learnt_of_it(
