@@ -64,10 +64,11 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coming:
-    """An event or a job that is due within the next days; `when` in the person's zone."""
+    """An event or a job that is due within the next days; `when` in the person's zone, None for
+    what has no date."""
 
     id: str
-    when: datetime
+    when: datetime | None
     text: str
 
 

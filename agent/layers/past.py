@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent import headings
-from agent.recalled import Exchange
+from agent.recalled import Coming, Exchange
 from agent.request import Piece, PromptLayer, Repeat, Stability
 from agent.scene import Scene, one_line
 
@@ -93,7 +93,7 @@ def upcoming(scene: Scene) -> PromptLayer | None:
         name="upcoming",
         pieces=tuple(
             Piece(
-                text=f"- {item.when:%a %Y-%m-%d %H:%M}: {one_line(item.text, chars_max=200)}",
+                text=f"- {_when(item)}: {one_line(item.text, chars_max=200)}",
                 source=f"coming:{item.id}",
             )
             for item in coming
@@ -103,6 +103,10 @@ def upcoming(scene: Scene) -> PromptLayer | None:
         stability=Stability.TURN,
         trust="outside",
     )
+
+
+def _when(item: Coming) -> str:
+    return "no date" if item.when is None else f"{item.when:%a %Y-%m-%d %H:%M}"
 
 
 def previous_conversation(scene: Scene) -> PromptLayer | None:

@@ -1,0 +1,106 @@
+"""A clerk and an agenda over a real store, book and timetable: Monday, 08:00 in Berlin."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from agent.jobbook import JobWish, TimeRead
+from agent.messages import PersonId, Role
+from agent.scheduled import Job, JobKind, JobStore, What
+from memory.beats import SqliteBeats, SqliteSwitches
+from memory.database import Database
+from memory.events import SqliteEvents
+from memory.jobs import SqliteJobs
+from memory.tellings import SqliteTellings
+from scheduler.agenda import EventAgenda
+from scheduler.book import Book
+from scheduler.clerk import Clerk
+from scheduler.kinds.message import MessageKind
+from scheduler.kinds.target import Hearer
+from scheduler.timetable import Hears, Timetable
+from tests.scheduler.jobs_kit import Office
+
+MORNING = datetime(2026, 6, 1, 6, 0, tzinfo=UTC)
+BERLIN = ZoneInfo("Europe/Berlin")
+ANN, BEN, GUS = PersonId("p1"), PersonId("p2"), PersonId("p3")
+LANE, BENS, GROUP = "telegram:5", "telegram:6", "telegram:-100"
+ROLES = {ANN: Role.OWNER, BEN: Role.MEMBER, GUS: Role.GUEST}
+LANES = {ANN: {LANE, GROUP}, BEN: {BENS, GROUP}, GUS: {"telegram:7"}}
+
+
+class Chats:
+    """Implements Hearing."""
+
+    def person(self, person_id: PersonId) -> Hearer | None:
+        role = ROLES.get(person_id)
+        return None if role is None else Hearer(id=person_id, role=role, name=person_id)
+
+    def may_hear(self, person_id: PersonId, lane: str) -> bool:
+        return lane in LANES.get(person_id, ())
+
+    def is_group(self, lane: str) -> bool:
+        return lane == GROUP
+
+
+class Counter(Office):
+    """Where people come with their wishes. Reminders are the real ones; other kinds are kept."""
+
+    book: Book
+    clerk: Clerk
+    agenda: EventAgenda
+    beats: SqliteBeats
+    switches: SqliteSwitches
+    database: Database
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, start=MORNING)
+        self.zones = dict.fromkeys(ROLES, BERLIN)
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Counter]:
+        async with Database.open(self.path, clock=self.clock) as database:
+            self.database = database
+            self.store = SqliteJobs(database)
+            self._build(database, self.store)
+            yield self
+
+    def _build(self, database: Database, store: JobStore) -> None:
+        chats = Chats()
+        kinds = dict.fromkeys(JobKind, self.kind) | {
+            JobKind.MESSAGE: MessageKind(chats, self._zone)
+        }
+        self.timetable = Timetable(
+            store,
+            kinds,
+            Hears(taken=self._taken, missed=self._missed, failed=self._failed),
+            clock=self.clock,
+        )
+        self.book = Book(store, chats, self._zone, clock=self.clock, changed=self.timetable.changed)
+        self.clerk = Clerk(
+            self.book,
+            store,
+            SqliteTellings(database),
+            self._zone,
+            clock=self.clock,
+            run_now=self.timetable.run_now,
+        )
+        self.agenda = EventAgenda(SqliteEvents(database), self.clerk, clock=self.clock)
+        self.beats, self.switches = SqliteBeats(database), SqliteSwitches(database)
+
+    def _zone(self, person_id: PersonId) -> ZoneInfo:
+        return self.zones[person_id]
+
+    async def want(
+        self, when: str, *, text: str = "call Bob", kind: JobKind = JobKind.MESSAGE, **more: Any
+    ) -> Job:
+        """A job of Ann's."""
+        time = self.clerk.read(ANN, when)
+        assert isinstance(time, TimeRead), time
+        wish = JobWish(person_id=ANN, kind=kind, what=What(text=text), time=time, deliver_to=LANE)
+        return await self.clerk.add(replace(wish, **more))
