@@ -4,9 +4,11 @@ beforehand. Called by `bot.jobs`.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
@@ -29,8 +31,17 @@ from agent.skills.skill import SkillState
 from scheduler.ahead import Listener, Rules, Span, ahead, pace
 from scheduler.book import Book, JobRefused, Wanted
 from scheduler.kinds.target import Hearing
-from scheduler.kinds.turns import AgentKind, SkillGone, SkillKind, SkillWork, ToolKind, Turns
+from scheduler.kinds.turns import (
+    LIST_CHARS_MAX,
+    AgentKind,
+    SkillGone,
+    SkillKind,
+    SkillWork,
+    ToolKind,
+    Turns,
+)
 from scheduler.quiet import QuietHours
+from scheduler.silence import has_tasks
 from scheduler.skill_jobs import Shelves
 from scheduler.timetable import Kind, upcoming
 
@@ -222,6 +233,28 @@ class Outlook:
 
 
 # --- the turn of a job, without running it ------------------------------------------------------
+
+
+class BeatList:
+    """HEARTBEAT.md, read and never written."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def text(self) -> str:
+        """Empty where there is none."""
+        return await asyncio.to_thread(self._read)
+
+    async def has_tasks(self) -> bool:
+        """Whether there is anything to look at."""
+        return has_tasks(await self.text())
+
+    def _read(self) -> str:
+        try:
+            text = self._path.read_text(encoding="utf-8-sig", errors="replace")
+        except OSError:
+            return ""
+        return text[:LIST_CHARS_MAX]
 
 
 class Nowhere:

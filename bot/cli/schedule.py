@@ -1,4 +1,6 @@
-"""`hearthbot schedule`: what runs by the clock. `when` shows how a time is read; saves nothing."""
+"""`hearthbot schedule`: what runs by the clock. `when` shows how a time is read; saves nothing. The
+other commands are those of `bot.cli.schedule_jobs`.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from zoneinfo import ZoneInfo
 import typer
 
 from bot.cli.opening import DONE, FAILED, WRONG_USAGE
+from bot.cli.schedule_jobs import add_to
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,6 +86,9 @@ def when(
         for row in rows(answer, asked):
             typer.echo("\t".join(row))
     raise typer.Exit(DONE if line(answer, asked)["status"] == "read" else FAILED)
+
+
+add_to(app)
 
 
 # --- what is asked --------------------------------------------------------------------------------

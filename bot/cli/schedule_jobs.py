@@ -1,0 +1,303 @@
+"""`hearthbot schedule list, show, add, edit, pause, resume, remove, run, test, simulate`.
+
+`bot.cli.schedule` adds these to its commands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bot.cli.opening import FAILED, WRONG_USAGE, exit_for, opened
+from bot.cli.schedule_shown import (
+    list_lines,
+    list_table,
+    read_lines,
+    show_lines,
+    simulate_lines,
+    simulate_table,
+    test_lines,
+)
+from bot.cli.skills_shown import Lines, print_lines
+
+if TYPE_CHECKING:
+    from bot.cli.opening import Opened
+    from bot.control import ControlClient, Operation
+
+Answer = dict[str, Any]
+"""What `bot.jobs` answers; its keys stand there."""
+
+Ask = Callable[..., Awaitable[Answer]]
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Name = Annotated[
+    str, typer.Argument(metavar="JOB", help="Its key, such as j12, or how its name begins.")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
+
+SPAN_USUAL = "7d"
+_SPAN = re.compile(r"(\d{1,5})\s*([hdw])", re.IGNORECASE)
+_DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0}
+
+
+def add_to(app: typer.Typer) -> None:
+    """Puts these commands beside `when`."""
+    app.command("list")(list_jobs)
+    app.command("show")(show)
+    app.command("add")(add)
+    app.command("edit")(edit)
+    app.command("pause")(pause)
+    app.command("resume")(resume)
+    app.command("remove")(remove)
+    app.command("run")(run)
+    app.command("test")(try_out)
+    app.command("simulate")(simulate)
+
+
+# --- looking -----------------------------------------------------------------------------------
+
+
+def list_jobs(as_json: AsJson = False) -> None:
+    """Show all jobs: what each does, when it is due next, and where it stands."""
+    answer = _asked("jobs.list")
+    if as_json:
+        _print_json(answer)
+    elif sys.stdout.isatty():
+        list_table(answer)
+    else:
+        print_lines(list_lines(answer))
+
+
+def show(job: Name, as_json: AsJson = False) -> None:
+    """Show one job: its rules, its next runs, and what became of the last ones."""
+    _print(_asked("jobs.show", job=job), show_lines, as_json=as_json)
+
+
+# --- changing ----------------------------------------------------------------------------------
+
+
+def add(
+    when: Annotated[str, typer.Argument(help="A time, as `hearthbot schedule when` reads it.")],
+    text: Annotated[str, typer.Argument(help="What to be reminded of; with --do, what to do.")],
+    do: Annotated[
+        bool, typer.Option("--do", help="The assistant works on it, and tells what it found.")
+    ] = False,
+    to: Annotated[
+        str, typer.Option("--to", metavar="CHAT", help="A chat of yours; else the private one.")
+    ] = "",
+    urgent: Annotated[
+        bool, typer.Option("--urgent", help="Its results pass quiet hours and the daily limit.")
+    ] = False,
+    nag: Annotated[
+        int | None,
+        typer.Option("--nag", min=1, max=1_440, metavar="MINUTES", help="Again, until done."),
+    ] = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Keep a job of yours: shows how its time is read and the next runs, then asks."""
+    wanted = {
+        "when": when,
+        "text": text,
+        "do": do,
+        "to": to,
+        "urgent": urgent,
+        "nag_minutes": nag,
+    }
+    _read_and_agree(when, asks=not yes, as_json=as_json, question="Keep it?")
+    _print(_asked("jobs.add", **wanted), _done_lines, as_json=as_json)
+
+
+def edit(
+    job: Name,
+    when: Annotated[str, typer.Option("--when", help="Another time.")] = "",
+    text: Annotated[str, typer.Option("--text", help="Other words.")] = "",
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Give a job another time or other words; what is left out stays."""
+    if not when and not text:
+        raise _wrong_usage("Say what to change: --when or --text.")
+    if when:
+        _read_and_agree(when, asks=not yes, as_json=as_json, question="Change it?")
+    _print(_asked("jobs.edit", job=job, when=when, text=text), _done_lines, as_json=as_json)
+
+
+def pause(job: Name, as_json: AsJson = False) -> None:
+    """Stop a job until it is resumed."""
+    _print(_asked("jobs.pause", job=job), _done_lines, as_json=as_json)
+
+
+def resume(job: Name, as_json: AsJson = False) -> None:
+    """Let a job go on from now; what it missed is not made up for."""
+    _print(_asked("jobs.resume", job=job), _done_lines, as_json=as_json)
+
+
+def remove(job: Name, yes: Yes = False, as_json: AsJson = False) -> None:
+    """Delete a job with its history."""
+    if not yes and not as_json and _is_interactive():
+        shown = _asked("jobs.show", job=job)
+        typer.confirm(f"Delete {shown['key']} ({shown['name']})?", abort=True)
+        job = shown["key"]
+    _print(_asked("jobs.remove", job=job), _done_lines, as_json=as_json)
+
+
+def run(job: Name, as_json: AsJson = False) -> None:
+    """Run a job now, beside its times. Needs a running bot."""
+    _print(_asked("jobs.run", job=job), _done_lines, as_json=as_json)
+
+
+# --- beforehand ----------------------------------------------------------------------------------
+
+
+def try_out(
+    job: Name,
+    with_model: Annotated[
+        bool,
+        typer.Option("--with-model", help="Ask the model too; every call of a tool is blocked."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a run would be: prompt, tools, target, next runs and cost. It has no effect."""
+    with exit_for(), opened(log_to_terminal=False) as home:
+        answer = asyncio.run(_tested(home, job, with_model=with_model))
+    _print(answer, test_lines, as_json=as_json)
+    if answer["trouble"]:
+        raise typer.Exit(FAILED)
+
+
+def simulate(
+    span: Annotated[
+        str, typer.Argument(help="How far to look: 7d, 12h, 2w.", metavar="[SPAN]")
+    ] = SPAN_USUAL,
+    since: Annotated[
+        str, typer.Option("--from", metavar="TIME", help="In ISO form; now, if left out.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Show everything that would fire, in order, when it would be told, and what it costs."""
+    found = _SPAN.fullmatch(span.strip())
+    if found is None or not int(found[1]):
+        raise _wrong_usage(f"{span[:20]!r} is no span: it takes a number and h, d or w, as in 7d.")
+    days = int(found[1]) * _DAYS[found[2].lower()]
+    answer = _asked("jobs.simulate", days=days, since=since)
+    if as_json:
+        _print_json(answer)
+    elif sys.stdout.isatty():
+        simulate_table(answer)
+    else:
+        print_lines(simulate_lines(answer))
+
+
+async def _tested(home: Opened, job: str, *, with_model: bool) -> Answer:
+    """The answer, with the texts that came before it under `prompt`."""
+    from bot.control import ControlClient
+
+    texts = {"system": "", "user": ""}
+
+    def emit(event: Answer) -> None:
+        texts[event["part"]] += event["text"]
+
+    async with AsyncExitStack() as stack:
+        found = await _reached(stack, home)
+        if not isinstance(found, ControlClient):
+            answer = await found["jobs.test"]({"job": job, "with_model": with_model}, emit)
+            return {**answer, "prompt": texts}
+        answer = {}
+        async for kind, value in found.follow("jobs.test", job=job, with_model=with_model):
+            if kind == "event":
+                emit(value)
+            else:
+                answer = value
+        return {**answer, "prompt": texts}
+
+
+# --- asking the bot ----------------------------------------------------------------------------
+
+
+def _read_and_agree(when: str, *, asks: bool, as_json: bool, question: str) -> None:
+    """Shows how a time is read, and the next runs, before anything is kept."""
+    if as_json:
+        return
+    print_lines(read_lines(_asked("jobs.read", when=when)))
+    if asks and _is_interactive():
+        # Nothing is held open while somebody reads: another command may run meanwhile.
+        typer.confirm(f"\n{question}", abort=True)
+
+
+def _is_interactive() -> bool:
+    """Whether somebody can answer; a script has made up its mind."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _asked(operation: str, **arguments: Any) -> Answer:
+    async def once(home: Opened) -> Answer:
+        async with _desk(home) as ask:
+            return await ask(operation, **arguments)
+
+    with exit_for(), opened(log_to_terminal=False) as home:
+        return asyncio.run(once(home))
+
+
+@asynccontextmanager
+async def _desk(home: Opened) -> AsyncIterator[Ask]:
+    """Asks the running bot; where none runs, the files and the database alone."""
+    from bot.control import ControlClient
+
+    async with AsyncExitStack() as stack:
+        found = await _reached(stack, home)
+        if isinstance(found, ControlClient):
+            yield found.ask
+            return
+        here = found
+
+        async def ask(operation: str, **arguments: Any) -> Answer:
+            return await here[operation](arguments, lambda event: None)
+
+        yield ask
+
+
+async def _reached(stack: AsyncExitStack, home: Opened) -> ControlClient | Mapping[str, Operation]:
+    """A client of the running bot, or the operations themselves."""
+    from bot.cli.asking import running_or
+    from bot.cli.schedule_here import open_jobs
+    from bot.clock import SystemClock
+
+    return await running_or(
+        stack,
+        home,
+        lambda: open_jobs(home.home, home.settings, env=home.env, clock=SystemClock()),
+    )
+
+
+# --- printing ----------------------------------------------------------------------------------
+
+
+def _done_lines(answer: Answer) -> Lines:
+    yield answer["text"], "good"
+    if answer.get("next"):
+        yield f"next\t{answer['next']['at']}", ""
+
+
+def _print(answer: Answer, lines: Callable[[Answer], Lines], *, as_json: bool) -> None:
+    if as_json:
+        _print_json(answer)
+    else:
+        print_lines(lines(answer))
+
+
+def _print_json(answer: Answer) -> None:
+    typer.echo(json.dumps(answer, ensure_ascii=False))
+
+
+def _wrong_usage(sentence: str) -> typer.Exit:
+    """One sentence, and the exit to raise."""
+    typer.secho(sentence, err=True, fg="red")
+    return typer.Exit(WRONG_USAGE)
