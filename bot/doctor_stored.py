@@ -47,6 +47,10 @@ class Looked(Protocol):
     def failed_today(self) -> int: ...
     @property
     def owners(self) -> Sequence[str]: ...
+    @property
+    def jobs(self) -> Mapping[str, int]: ...
+    @property
+    def next_job_ms(self) -> int | None: ...
 
 
 def database(home: Home, found: Looked, *, good_backup: Path | None) -> Iterator[Finding]:
@@ -117,6 +121,35 @@ def inbox(found: Looked, *, now: datetime, is_running: bool) -> Iterator[Finding
         )
     elif not found.crooked and not found.stranded:
         yield ok(f"{total} messages, {open_ones} of them not answered yet")
+
+
+OVERDUE_MAX = timedelta(minutes=5)
+
+
+def schedule(found: Looked, *, now: datetime, is_running: bool) -> Iterator[Finding]:
+    """Whether jobs run when they are due, and whether any was stopped."""
+    stopped, on = found.jobs.get("stopped", 0), found.jobs.get("on", 0)
+    if stopped:
+        yield warn(f"{stopped} jobs were stopped, as they kept failing", "hearthbot schedule list")
+    if is_running and _is_older(found.next_job_ms, OVERDUE_MAX, now):
+        yield warn("a job is overdue", "Look into the log for `timetable`, or say /resume.")
+    elif on == 0:
+        yield ok("no job is set")
+    else:
+        yield ok(f"{on} jobs, the next {_when(found.next_job_ms, now)}")
+
+
+def _when(ms: int | None, now: datetime) -> str:
+    if ms is None:
+        return "at no time"
+    left_min = round((ms / 1000 - now.timestamp()) / 60)
+    if left_min <= 0:
+        return "is due now"
+    hours, minutes = divmod(left_min, 60)
+    days, hours = divmod(hours, 24)
+    return "in " + (
+        f"{days} d {hours} h" if days else f"{hours} h {minutes} min" if hours else f"{minutes} min"
+    )
 
 
 def outbox(found: Looked, *, now: datetime, is_running: bool) -> Iterator[Finding]:

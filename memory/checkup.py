@@ -10,7 +10,7 @@ import sqlite3
 import time
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from memory.backups import all_backups, newest_good, problems
@@ -41,6 +41,16 @@ _OWNERS = """
 select address from addresses join people on people.id = addresses.person_id
 where role = 'owner' order by addresses.created_ms
 """
+_JOBS = """
+select case when enabled then 'on' when paused like 'it failed%' then 'stopped' else 'off' end,
+    count(*)
+from jobs where next_ms is not null group by 1
+"""
+_NEXT_JOB = """
+select min(max(next_ms, not_before_ms)) from jobs where enabled and next_ms is not null
+"""
+JOBS_SINCE = 12
+"""The step that brought jobs."""
 _DAY_MS = 86_400_000
 
 
@@ -66,6 +76,9 @@ class Checkup:
     failed_today: int = 0
     zones: tuple[str, ...] = ()
     owners: tuple[str, ...] = ()
+    jobs: Mapping[str, int] = field(default_factory=dict)
+    """How many are on, off, and stopped because they kept failing."""
+    next_job_ms: int | None = None
 
 
 def look(path: Path, *, limit_s: float, now_ms: int) -> Checkup:
@@ -74,6 +87,7 @@ def look(path: Path, *, limit_s: float, now_ms: int) -> Checkup:
         with closing(_open(path)) as connection:
             newest = len(read_migrations(MIGRATIONS))
             ours, version = is_ours(connection), version_of(connection)
+            has_jobs = version >= JOBS_SINCE
             if not ours or version > newest or version < 1:
                 return Checkup(ours=ours, version=version, newest=newest, inbox={}, outbox={})
             trouble = _bounded_check(connection, limit_s)
@@ -95,6 +109,8 @@ def look(path: Path, *, limit_s: float, now_ms: int) -> Checkup:
                 failed_today=_number(connection, _FAILED_REPLIES, now_ms - _DAY_MS) or 0,
                 zones=tuple(str(zone) for (zone,) in connection.execute(_ZONES)),
                 owners=tuple(str(address) for (address,) in connection.execute(_OWNERS)),
+                jobs=dict(connection.execute(_JOBS).fetchall()) if has_jobs else {},
+                next_job_ms=_number(connection, _NEXT_JOB) if has_jobs else None,
             )
     except (sqlite3.Error, OSError) as error:
         raise storage_error(error, path) from error

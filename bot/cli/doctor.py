@@ -134,7 +134,7 @@ def _not_without_settings() -> Iterator[Finding]:
 
 def _texts(home: Home, settings: Settings) -> Iterator[Check]:
     from bot import doctor_machine, doctor_texts
-    from bot.doctor import blocking, ok
+    from bot.doctor import blocking
 
     yield blocking("prompts", partial(doctor_texts.prompts, home, settings))
     yield blocking("skills", partial(doctor_texts.skills, home, settings))
@@ -146,7 +146,6 @@ def _texts(home: Home, settings: Settings) -> Iterator[Check]:
             is_used=settings.exec.enabled,
         ),
     )
-    yield blocking("schedule", lambda: [ok("nothing runs by the clock in this version")])
 
 
 def _reach(
@@ -256,6 +255,18 @@ class _Stored:
         now, is_running = datetime.now(UTC), is_held(self._home)
         return list(doctor_stored.outbox(found, now=now, is_running=is_running))
 
+    async def schedule(self) -> Sequence[Finding]:
+        """What runs by the clock."""
+        from bot import doctor_stored
+        from bot.doctor import ok
+        from bot.doctor_home import is_held
+
+        found = await self._looked()
+        if found is None:
+            return [ok("no job is set")]
+        now, is_running = datetime.now(UTC), is_held(self._home)
+        return list(doctor_stored.schedule(found, now=now, is_running=is_running))
+
     async def owner(self) -> Sequence[Finding]:
         """Whether there is one."""
         from bot import doctor_stored
@@ -306,6 +317,7 @@ def _stored(home: Home) -> Iterator[Check]:
         ("backup", stored.backup),
         ("inbox", stored.inbox),
         ("outbox", stored.outbox),
+        ("schedule", stored.schedule),
         ("owner", stored.owner),
         ("time zone", stored.time_zone),
     ):

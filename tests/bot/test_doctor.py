@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from bot.doctor import (
     run_checks,
     warn,
 )
-from bot.doctor_stored import backups
+from bot.doctor_stored import backups, schedule
 from bot.home import Home, prepare
 from bot.lab.faults import answer
 from bot.lab.telegram import FakeTelegram
@@ -186,3 +187,36 @@ def test_a_database_without_any_backup_for_days_is_named(tmp_path: Path) -> None
     (old,) = backups(home, None, now=now + timedelta(days=3))
 
     assert (fresh.level, old.level) == (Level.OK, Level.WARN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundJobs:
+    """What a look at the database found of jobs alone."""
+
+    jobs: Mapping[str, int] = field(default_factory=dict)
+    next_job_ms: int | None = None
+
+
+@pytest.mark.parametrize(
+    ("jobs", "due_in_min", "is_running", "level", "words"),
+    [
+        ({}, None, True, Level.OK, "no job is set"),
+        ({"on": 2}, 90, True, Level.OK, "2 jobs, the next in 1 h 30 min"),
+        ({"on": 2}, 60 * 49, False, Level.OK, "2 jobs, the next in 2 d 1 h"),
+        ({"on": 1}, -3, True, Level.OK, "1 jobs, the next is due now"),
+        ({"on": 1}, -30, False, Level.OK, "1 jobs, the next is due now"),
+        ({"on": 1}, -30, True, Level.WARN, "a job is overdue"),
+        ({"on": 1, "stopped": 2}, 5, True, Level.WARN, "2 jobs were stopped"),
+    ],
+)
+def test_what_runs_by_the_clock_is_told_and_what_stands_still_is_named(
+    jobs: Mapping[str, int], due_in_min: int | None, is_running: bool, level: Level, words: str
+) -> None:
+    now = datetime(2026, 6, 1, tzinfo=UTC)
+    due = None if due_in_min is None else now + timedelta(minutes=due_in_min)
+    found = FoundJobs(jobs=jobs, next_job_ms=None if due is None else int(due.timestamp() * 1000))
+
+    findings = list(schedule(found, now=now, is_running=is_running))  # type: ignore[arg-type]
+
+    assert findings[0].level is level
+    assert words in findings[0].text
