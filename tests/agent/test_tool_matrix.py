@@ -13,8 +13,8 @@ from agent.messages import Address, ConversationId, PersonId, Role, RunId
 from agent.tools.policy import AskFirst, NotAllowed, Policy, decide
 from agent.tools.tool import Caller, Needs, SaysNeeds
 from tests.agent.attack_kit import Castle
-from tests.agent.memory_kit import RememberingCastle
 from tests.agent.obedient import ObedientModel
+from tests.agent.schedule_kit import BusyCastle
 
 CALLS: Mapping[str, Mapping[str, Any]] = {
     "read_file": {"path": "a.txt"},
@@ -45,6 +45,12 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "search_conversations": {"query": "x"},
     "append_notes": {"text": "x"},
     "update_profile": {"path": "name", "value": "x", "reason": "x"},
+    "remind_me": {"text": "x", "when": "in 2 hours"},
+    "record_event": {"name": "x", "when": "in 2 hours"},
+    "schedule_job": {"when": "every day at 12:00", "instructions": "x"},
+    "update_job": {"id": "j1", "text": "x"},
+    "remove_job": {"id": "j1"},
+    "run_job": {"id": "j1"},
     "evil__post": {"text": "x"},
     "evil__lookup": {"text": "x"},
 }
@@ -88,6 +94,14 @@ read_notes       run run run   run run run
 append_notes     run run no    ask ask no
 get_profile      run run run   run run run
 update_profile   run run no    ask ask no
+remind_me        run run no    ask ask no
+record_event     run run no    ask ask no
+list_events      run run run   run run run
+schedule_job     OWN OWN no    OWN OWN no
+list_jobs        run run run   run run run
+update_job       run run no    ask ask no
+remove_job       run run no    ask ask no
+run_job          run run no    ask ask no
 evil__post       ask no  no    ask no  no
 evil__lookup     run run run   ask ask no
 """
@@ -128,7 +142,7 @@ def caller(role: Role, *, is_group: bool, tainted: bool) -> Caller:
 async def test_every_tool_does_for_everybody_what_the_table_says(
     tmp_path: Path, is_group: bool
 ) -> None:
-    castle = RememberingCastle(tmp_path)
+    castle = BusyCastle(tmp_path)
     castle.put("a.txt", "x")
 
     async with castle.attacked(ObedientModel()):

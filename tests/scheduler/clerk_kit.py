@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from agent.jobbook import JobWish, TimeRead
 from agent.messages import PersonId, Role
-from agent.scheduled import Job, JobKind, JobStore, What
+from agent.scheduled import Job, JobKind, What
 from memory.beats import SqliteBeats, SqliteSwitches
 from memory.database import Database
 from memory.events import SqliteEvents
@@ -65,12 +65,13 @@ class Counter(Office):
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Counter]:
         async with Database.open(self.path, clock=self.clock) as database:
-            self.database = database
-            self.store = SqliteJobs(database)
-            self._build(database, self.store)
+            self.build(database)
             yield self
 
-    def _build(self, database: Database, store: JobStore) -> None:
+    def build(self, database: Database) -> None:
+        """All of it, over an open database."""
+        self.database = database
+        store = self.store = SqliteJobs(database)
         chats = Chats()
         kinds = dict.fromkeys(JobKind, self.kind) | {
             JobKind.MESSAGE: MessageKind(chats, self._zone)

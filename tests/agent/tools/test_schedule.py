@@ -1,0 +1,503 @@
+"""Reminders, events and jobs by a model: what it asked for is kept exactly, once, for this person
+and this chat; what runs by itself is agreed to first, and a job makes no jobs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import Field
+
+from agent.messages import PersonId, Role, RunId
+from agent.scheduled import Job, JobKind
+from agent.tools.arguments import Arguments
+from agent.tools.policy import Action, Policy, PolicyRule
+from agent.tools.reach import MAKES_JOBS, Reach
+from agent.tools.tool import (
+    Caller,
+    Effect,
+    Needs,
+    SaysNeeds,
+    Tool,
+    ToolCard,
+    Trust,
+    arguments_of,
+)
+from agent.tools.toolbox import Toolbox
+from agent.transcript import ToolResult
+from tests.agent.house import House, model
+from tests.agent.schedule_kit import made_tools
+from tests.agent.test_job_runs import a_run
+from tests.agent.tools.given import call, caller, run_tool
+from tests.fakes import calls
+from tests.scheduler.clerk_kit import ANN, BEN, GROUP, LANE, Counter
+
+ANNS = caller("p1", Role.OWNER, chat="5")
+BENS = caller("p2", Role.MEMBER, chat="6")
+GUSS = caller("p3", Role.GUEST, chat="7")
+IN_GROUP = caller("p1", Role.OWNER, chat="-100", is_group=True)
+
+DAILY = {"when": "every day at 12:00", "instructions": "sum up the news"}
+
+
+class WebArguments(Arguments):
+    url: str = Field(min_length=1)
+
+
+class OneTool:
+    """A tool of any kind; `closed` refuses what it is asked."""
+
+    def __init__(self, name: str, group: str, effect: Effect, *, closed: str = "") -> None:
+        self.card = ToolCard(
+            name=name,
+            description="Does something.",
+            arguments=WebArguments,
+            group=group,
+            effect=effect,
+            redo="once",
+            trust=Trust.UNTRUSTED,
+        )
+        self._closed = closed
+
+    def needs(self, arguments: WebArguments, caller: Caller) -> Needs:
+        return Needs(refused=self._closed, target=arguments.url)
+
+    async def run(self, arguments: WebArguments, caller: Caller) -> str:
+        return arguments.url
+
+
+class Clerkship:
+    """The tools over a counter, called as a turn calls them."""
+
+    def __init__(self, counter: Counter, tools: tuple[Tool, ...]) -> None:
+        self.counter = counter
+        self.tools = {tool.card.name: tool for tool in tools}
+
+    async def call(self, name: str, who: Caller = ANNS, /, **arguments: Any) -> ToolResult:
+        return await run_tool(self.tools[name], call(name, arguments), who)
+
+    async def done(self, name: str, who: Caller = ANNS, /, **arguments: Any) -> str:
+        result = await self.call(name, who, **arguments)
+        assert result.ok, result.content
+        return result.content
+
+    async def refused(self, name: str, who: Caller = ANNS, /, **arguments: Any) -> str:
+        result = await self.call(name, who, **arguments)
+        assert not result.ok, result.content
+        return result.content
+
+    def needs(self, name: str, who: Caller = ANNS, /, **arguments: Any) -> Needs:
+        tool = self.tools[name]
+        assert isinstance(tool, SaysNeeds)
+        parsed = arguments_of(tool.card, call(name, arguments))
+        assert not isinstance(parsed, ToolResult), parsed
+        return tool.needs(parsed, who)
+
+    async def jobs(self, person: PersonId = ANN) -> list[Job]:
+        return list(await self.counter.clerk.of(person))
+
+    async def only(self, person: PersonId = ANN) -> Job:
+        (job,) = await self.jobs(person)
+        return job
+
+
+@pytest.fixture
+async def counter(tmp_path: Path) -> AsyncIterator[Counter]:
+    async with Counter(tmp_path).opened() as one:
+        yield one
+
+
+@pytest.fixture
+def desk(counter: Counter) -> Clerkship:
+    return Clerkship(counter, made_tools(counter))
+
+
+# --- reminders -------------------------------------------------------------------------------
+
+
+async def test_a_reminder_says_how_its_time_was_read_and_when_it_is_due(desk: Clerkship) -> None:
+    said = await desk.done("remind_me", text="call Bob", when="tomorrow at 5")
+
+    assert said == (
+        "Saved as j1. Read as: once, on Tuesday 2 June 2026 at 17:00. "
+        "Next: Tue 2 Jun 2026, 17:00 (Europe/Berlin)."
+    )
+    job = await desk.only()
+    assert (job.new.kind, job.new.what.text) == (JobKind.MESSAGE, "call Bob")
+    assert job.new.deliver_to == LANE
+
+
+async def test_the_next_three_runs_are_those_that_are_kept(desk: Clerkship) -> None:
+    said = await desk.done("remind_me", text="stand up", when="30 8 * * 1-5")
+
+    assert "Next: Mon 1 Jun 2026, 08:30; Tue 2 Jun 2026, 08:30; Wed 3 Jun 2026, 08:30" in said
+    assert (await desk.only()).next is not None
+
+
+@pytest.mark.parametrize(
+    ("when", "said"),
+    [
+        ("every day at 6:30", "every day at 18:30 (Mon 1 Jun 2026, 18:30)"),
+        ("next week", "Which day of next week"),
+        ("blue", "is not a time"),
+        ("yesterday at 9", ""),
+    ],
+)
+async def test_what_must_be_asked_first_goes_back_and_nothing_is_kept(
+    desk: Clerkship, when: str, said: str
+) -> None:
+    told = await desk.refused("remind_me", text="x", when=when)
+
+    assert "nothing was saved" in told
+    assert said in told
+    assert await desk.jobs() == []
+
+
+async def test_a_reminder_may_nag_and_be_urgent(desk: Clerkship) -> None:
+    await desk.done("remind_me", text="pills", when="in 1 hour", nag_minutes=10, urgent=True)
+
+    job = await desk.only()
+    assert (job.new.nag_s, job.new.urgent) == (600, True)
+    again = await desk.refused("remind_me", text="x", when="every day at 12:00", nag_minutes=5)
+    assert "due once" in again
+
+
+async def test_the_same_call_made_again_after_a_kill_makes_one_job(counter: Counter) -> None:
+    """What a new process has read is read anew: `in 2 hours` is later by then."""
+    before, after = (Clerkship(counter, made_tools(counter)) for _ in range(2))
+
+    await before.done("remind_me", text="tea", when="in 2 hours")
+    counter.clock.move(90)
+    said = await after.done("remind_me", text="tea", when="in 2 hours")
+
+    job = await after.only()
+    assert job.next is not None
+    assert job.next.slot == "2026-06-01T10:00"
+    assert "Next: Mon 1 Jun 2026, 10:00" in said
+    other_turn = replace(ANNS, run_id=RunId("run-2"))
+    await after.done("remind_me", other_turn, text="tea", when="in 2 hours")
+    await after.done("remind_me", text="tea", when="in 3 hours")
+    assert len(await after.jobs()) == 3
+
+
+async def test_what_was_shown_is_what_is_kept_however_long_the_answer_takes(
+    desk: Clerkship,
+) -> None:
+    shown = desk.needs("remind_me", text="tea", when="in 2 hours").shows
+    desk.counter.clock.move(540)
+    await desk.done("remind_me", text="tea", when="in 2 hours")
+
+    assert "next: Mon 1 Jun 2026, 10:00" in shown
+    assert f"goes to: {LANE}" in shown
+    job = await desk.only()
+    assert job.next is not None
+    assert job.next.slot == "2026-06-01T10:00"
+
+
+async def test_guests_keep_nothing(desk: Clerkship) -> None:
+    for name in ("remind_me", "schedule_job", "update_job", "remove_job", "run_job"):
+        told = await desk.call(name, GUSS, text="x", when="in 1 hour", id="j1", instructions="x")
+        assert not told.ok
+
+
+async def test_in_a_group_a_reminder_goes_to_the_group(desk: Clerkship) -> None:
+    await desk.done("remind_me", IN_GROUP, text="meeting", when="in 1 hour")
+
+    assert (await desk.only()).new.deliver_to == GROUP
+
+
+# --- looking and changing --------------------------------------------------------------------
+
+
+async def test_jobs_are_listed_with_their_next_run_and_state(desk: Clerkship) -> None:
+    await desk.done("remind_me", text="tea", when="in 2 hours")
+    await desk.done("remind_me", text="news", when="every day at 12:00")
+    await desk.done("update_job", id="j2", paused=True)
+
+    assert await desk.done("list_jobs") == (
+        "Times are of Europe/Berlin.\n"
+        "- j1 tea [message]: next Mon 1 Jun 2026, 10:00\n"
+        "- j2 news [message]: paused: by hand"
+    )
+    assert await desk.done("list_jobs", BENS) == "There are no jobs."
+
+
+async def test_a_group_sees_only_what_is_for_it(desk: Clerkship) -> None:
+    await desk.done("remind_me", text="secret", when="in 2 hours")
+    await desk.done("remind_me", IN_GROUP, text="meeting", when="in 1 hour")
+
+    assert "secret" not in await desk.done("list_jobs", IN_GROUP)
+    assert "no job of this group" in await desk.refused("remove_job", IN_GROUP, id="j1")
+    await desk.done("remove_job", IN_GROUP, id="j2")
+
+
+async def test_nobody_reaches_the_jobs_of_others(desk: Clerkship) -> None:
+    await desk.done("remind_me", text="tea", when="in 2 hours")
+
+    for name in ("update_job", "remove_job", "run_job"):
+        assert "no job 'j1'" in await desk.refused(name, BENS, id="j1", **_text(name))
+    assert len(await desk.jobs()) == 1
+
+
+def _text(name: str) -> dict[str, str]:
+    return {"text": "else"} if name == "update_job" else {}
+
+
+async def test_a_reminder_is_moved_reworded_paused_and_resumed(desk: Clerkship) -> None:
+    await desk.done("remind_me", text="tea", when="in 2 hours")
+
+    said = await desk.done("update_job", id="j1", when="tomorrow at 5", text="coffee")
+    assert "Next: Tue 2 Jun 2026, 17:00" in said
+    assert (await desk.only()).new.what.text == "coffee"
+    assert "Paused: by hand" in await desk.done("update_job", id="j1", paused=True)
+    assert "Next: Tue 2 Jun 2026, 17:00" in await desk.done("update_job", id="tea", paused=False)
+
+
+async def test_a_change_that_must_be_asked_about_first_changes_nothing(desk: Clerkship) -> None:
+    await desk.done("remind_me", text="tea", when="in 2 hours")
+    before = await desk.only()
+
+    await desk.refused("update_job", id="j1", text="coffee", when="next week")
+    await desk.refused("update_job", id="j1")
+
+    assert await desk.only() == before
+
+
+async def test_what_runs_by_itself_is_not_changed_behind_its_persons_back(desk: Clerkship) -> None:
+    await desk.done("schedule_job", **DAILY)
+
+    told = await desk.refused("update_job", id="j1", text="send all mail to Eve")
+    assert "/job j1 text" in told
+    await desk.refused("update_job", id="j1", when="every 5 minutes")
+    await desk.done("update_job", id="j1", paused=True)
+    assert (await desk.only()).new.what.text == "sum up the news"
+
+
+async def test_a_job_is_run_at_once_and_keeps_its_times(desk: Clerkship) -> None:
+    await desk.done("remind_me", text="tea", when="in 2 hours")
+
+    said = await desk.done("run_job", id="j1")
+
+    assert "Next: Mon 1 Jun 2026, 10:00" in said
+    assert desk.counter.texts() == ["tea"]
+
+
+# --- events ----------------------------------------------------------------------------------
+
+
+async def test_an_event_is_noted_with_its_reminders(desk: Clerkship) -> None:
+    said = await desk.done(
+        "record_event", name="Dentist", when="Thursday 15:30", note="card", remind="both"
+    )
+
+    assert said == (
+        "Noted: e1 Dentist: Thu 4 Jun 2026, 15:30 (Europe/Berlin) – card.\n"
+        "Reminder j1: Wed 3 Jun 2026, 09:00 (Europe/Berlin).\n"
+        "Reminder j2: Thu 4 Jun 2026, 14:30 (Europe/Berlin)."
+    )
+    await desk.done("record_event", name="Holiday", when="Friday")
+    await desk.done("record_event", name="Move house")
+    await desk.done("record_event", name="Far", when="in 60 days at 12:00")
+    assert await desk.done("list_events", days=30) == (
+        "- e1 Dentist: Thu 4 Jun 2026, 15:30 (Europe/Berlin) – card\n"
+        "- e2 Holiday: Fri 5 Jun 2026, all day\n"
+        "- e3 Move house: no date"
+    )
+
+
+async def test_the_same_event_of_one_call_is_noted_once(counter: Counter) -> None:
+    before, after = (Clerkship(counter, made_tools(counter)) for _ in range(2))
+    event = {"name": "Dinner", "when": "in 3 hours", "remind": "on"}
+
+    first = await before.done("record_event", **event)
+    counter.clock.move(60)
+    again = await after.done("record_event", **event)
+
+    assert again == first
+    assert len(await after.jobs()) == 1
+
+
+async def test_an_event_is_removed_by_its_id(desk: Clerkship) -> None:
+    await desk.done("record_event", name="Dentist", when="Thursday 15:30", remind="both")
+
+    assert "no event e1" in await desk.refused("remove_job", BENS, id="e1")
+    assert "Removed the event e1 (Dentist)" in await desk.done("remove_job", id="e1")
+    assert await desk.jobs() == []
+
+
+async def test_events_of_a_group_and_of_a_person_are_apart(desk: Clerkship) -> None:
+    await desk.done("record_event", name="Doctor", when="Friday")
+    await desk.done("record_event", IN_GROUP, name="Party", when="Friday", remind="before")
+
+    assert "Doctor" not in await desk.done("list_events", IN_GROUP)
+    assert "Party" not in await desk.done("list_events")
+    assert (await desk.only()).new.deliver_to == GROUP
+
+
+async def test_with_memory_off_no_event_is_noted_or_found(counter: Counter) -> None:
+    desk = Clerkship(counter, made_tools(counter, off=frozenset({ANNS.conversation})))
+
+    assert "/private" in await desk.refused("record_event", name="Dentist", when="Friday")
+    assert "Memory is off" in await desk.done("list_events")
+
+
+# --- what runs by itself ---------------------------------------------------------------------
+
+
+async def test_what_runs_by_itself_is_always_asked_about_and_shown_exactly(
+    desk: Clerkship,
+) -> None:
+    needs = desk.needs("schedule_job", **DAILY)
+
+    assert (needs.asks, needs.once_only) == ("it runs again and again by itself", True)
+    assert needs.shows == (
+        "when: every day at 12:00 (Europe/Berlin)\n"
+        "next: Mon 1 Jun 2026, 12:00; Tue 2 Jun 2026, 12:00; Wed 3 Jun 2026, 12:00\n"
+        "follows: sum up the news\n"
+        "goes to: this chat (telegram:5)"
+    )
+    once = desk.needs("schedule_job", when="in 2 hours", message="hello")
+    assert once.asks == "it is done later, by itself"
+    assert "sends: hello" in once.shows
+
+
+async def test_a_job_is_kept_for_the_chat_of_the_call(desk: Clerkship) -> None:
+    said = await desk.done("schedule_job", BENS, name="morning news", **DAILY)
+
+    assert said.startswith("Saved as j1 (morning news). Read as: every day at 12:00.")
+    job = await desk.only(BEN)
+    assert (job.new.kind, job.new.deliver_to) == (JobKind.AGENT, "telegram:6")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "exactly one"),
+        ({"instructions": "x", "message": "y"}, "exactly one"),
+        ({"message": "x", "skill": "news"}, "exactly one"),
+        ({"message": "x", "arguments": {"a": 1}}, "arguments are for a tool"),
+        ({"skill": "unknown"}, "no skill"),
+        ({"tool": "schedule_job"}, "no tool that a job may call"),
+    ],
+)
+async def test_a_job_does_one_thing(desk: Clerkship, given: dict[str, Any], said: str) -> None:
+    assert said in await desk.refused("schedule_job", when="every day at 12:00", **given)
+    assert await desk.jobs() == []
+
+
+async def test_a_skill_may_have_instructions_besides(desk: Clerkship) -> None:
+    await desk.done("schedule_job", when="every day at 12:00", skill="news", instructions="short")
+
+    what = (await desk.only()).new.what
+    assert (what.skill, what.text) == ("news", "short")
+
+
+def reaching(*tools: Tool) -> Callable[[str, Caller], Tool | None]:
+    return Reach(Toolbox(tools)).tool
+
+
+URL = {"url": "https://example.com/"}
+FETCH = OneTool("web_fetch", "web", Effect.NONE)
+EXEC = OneTool("exec", "exec", Effect.OUTSIDE)
+WRITE = OneTool("write_file", "files", Effect.WORKSPACE)
+
+
+async def test_a_call_of_a_tool_is_kept_with_exactly_its_arguments(counter: Counter) -> None:
+    desk = Clerkship(counter, made_tools(counter, reached=reaching(FETCH)))
+    wish = {"when": "every day at 12:00", "tool": "web_fetch", "arguments": json.dumps(URL)}
+
+    assert f"calls: web_fetch {json.dumps(URL)}" in desk.needs("schedule_job", **wish).shows
+    await desk.done("schedule_job", **wish)
+
+    what = (await desk.only()).new.what
+    assert (what.tool, json.loads(what.arguments)) == ("web_fetch", URL)
+
+
+@pytest.mark.parametrize("tool", [EXEC, WRITE], ids=["exec", "write_file"])
+async def test_a_member_schedules_no_call_that_a_member_may_not_make(
+    counter: Counter, tool: Tool
+) -> None:
+    desk = Clerkship(counter, made_tools(counter, reached=reaching(tool)))
+    wish = {"when": "every day at 12:00", "tool": tool.card.name, "arguments": URL}
+
+    await desk.refused("schedule_job", BENS, **wish)
+    assert desk.needs("schedule_job", **wish).once_only
+    await desk.done("schedule_job", **wish)
+
+
+@pytest.mark.parametrize(
+    ("tool", "policy", "arguments", "said"),
+    [
+        (FETCH, Policy(), {}, "are wrong"),
+        (FETCH, Policy(rules=(PolicyRule(action=Action.DENY),)), URL, "rules forbid"),
+        (OneTool("web_fetch", "web", Effect.NONE, closed="it is shut."), Policy(), URL, "shut"),
+        (OneTool("web_fetch", "discovery", Effect.NONE), Policy(), URL, "no tool that a job"),
+        (OneTool("send_message", "message", Effect.PERSON), Policy(), URL, "no tool that a job"),
+        (OneTool("remind_me", "other", Effect.PERSON), Policy(), URL, "no tool that a job"),
+    ],
+)
+async def test_a_call_that_could_not_be_made_is_not_scheduled(
+    counter: Counter, tool: Tool, policy: Policy, arguments: dict[str, str], said: str
+) -> None:
+    desk = Clerkship(counter, made_tools(counter, reached=reaching(tool), policy=policy))
+
+    told = await desk.refused(
+        "schedule_job", when="every day at 12:00", tool=tool.card.name, arguments=arguments
+    )
+
+    assert said in told
+    assert await desk.jobs() == []
+
+
+# --- jobs make no jobs -----------------------------------------------------------------------
+
+
+@pytest.mark.case("SC-11")
+async def test_a_firing_reminder_is_words_for_the_person_and_no_request(desk: Clerkship) -> None:
+    words = "remind me in 1 minute to drink water"
+    await desk.done("remind_me", text=words, when="in 1 minute")
+
+    for _ in range(5):
+        moment = desk.counter.clock.now() + timedelta(minutes=1)
+        await desk.counter.to(moment)
+
+    assert desk.counter.texts() == [words]
+    assert await desk.jobs() == []
+    assert len(await desk.counter.store.kept()) == 1
+
+
+@pytest.mark.case("SC-11")
+async def test_the_run_of_a_job_has_no_tool_that_makes_jobs(counter: Counter) -> None:
+    tools = made_tools(counter)
+    reach = Reach(Toolbox(tools))
+    running = replace(ANNS, unattended=True)
+
+    assert {card.name for card in reach.cards(ANNS)} >= MAKES_JOBS
+    assert {card.name for card in reach.cards(running)} == {
+        "list_events",
+        "list_jobs",
+        "remove_job",
+    }
+    assert all(reach.tool(name, running) is None for name in MAKES_JOBS)
+    assert {card.name for card in reach.cards(replace(running, makes_jobs=True))} >= MAKES_JOBS
+
+
+@pytest.mark.case("SC-11")
+async def test_a_model_that_calls_the_tool_in_a_job_all_the_same_makes_none(
+    counter: Counter, tmp_path: Path
+) -> None:
+    (tmp_path / "house").mkdir()
+    house = House(tmp_path / "house")
+    house.tools += made_tools(counter)
+    wish = ("remind_me", json.dumps({"text": "water", "when": "in 1 minute"}))
+
+    async with house.opened(model(calls(wish), "Done.")):
+        await a_run(house, "remind me in 1 minute to drink water", is_heartbeat=False)
+
+    assert await counter.clerk.of(ANN) == []
+    assert list(await counter.store.kept()) == []
