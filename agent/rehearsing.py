@@ -123,7 +123,7 @@ class Rehearsing:
         """What the model says now, every call of a tool blocked."""
         plan = await self._plan(turn)
         model = await self._models.named(plan.model.name)
-        entries: list[Entry] = [*plan.entries(), *_entries(plan)]
+        entries: list[Entry] = [*plan.entries(), *_entries(plan, self._options.redact)]
         wishes: list[ToolCall] = []
         used = Usage()
         answer = Answered(text="")
@@ -198,10 +198,10 @@ class Rehearsing:
         )
 
 
-def _entries(plan: Plan) -> list[Entry]:
+def _entries(plan: Plan, redact: Callable[[str], str]) -> list[Entry]:
     """What this turn begins with: the words in place of a message, and what changes."""
-    text = plan.prompt.user or plan.gathered.scene.turn.message.text
-    context = plan.prompt.context
+    text = redact(plan.prompt.user or plan.gathered.scene.turn.message.text)
+    context = redact(plan.prompt.context)
     return [Said(text=text), *([Context(text=context)] if context else [])]
 
 
