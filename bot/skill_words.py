@@ -14,8 +14,6 @@ PLACES = {
     Place.SHIPPED: "shipped",
 }
 
-NO_CLOCK_YET = "This version has nothing that runs by the clock yet: it will begin once it has."
-
 
 def kind_of(skill: Skill) -> str:
     """How a skill comes into play."""

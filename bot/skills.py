@@ -35,7 +35,6 @@ from bot.skill_views import (
 )
 from bot.skill_words import (
     CLOCK,
-    NO_CLOCK_YET,
     PLAYBOOK,
     SKILL,
     approving_words,
@@ -49,6 +48,7 @@ from bot.skill_words import (
 Json = dict[str, Any]
 
 SET_BY_OWNER = "set by its owner"
+SEEN_BY = "hearthbot schedule list"
 SHOWN_IN_CHAT_MAX = 40
 CHAT_CHARS = 100
 
@@ -182,7 +182,7 @@ class SkillDesk:
         if not enabled:
             text = f"{name} is off."
         elif skill.is_used:
-            text = f"{name} is on: {when}. {NO_CLOCK_YET}"
+            text = f"{name} is on: {when}. It is among the jobs within a minute: {SEEN_BY}"
         else:
             text = f"{name} is switched on ({when}), but it is {_state(skill)}."
         return {"name": name, "state": skill.state.value, "text": text}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agent.errors import Permanent
 from bot.cli.opening import FAILED, WRONG_USAGE, exit_for, opened
 from bot.cli.schedule_shown import (
     list_lines,
@@ -217,6 +218,21 @@ async def _tested(home: Opened, job: str, *, with_model: bool) -> Answer:
             else:
                 answer = value
         return {**answer, "prompt": texts}
+
+
+def cost_of_skill(name: str) -> Answer:
+    """What a skill that runs by the clock would cost, in words under `text`; that it cannot be
+    told is words too."""
+
+    async def once(home: Opened) -> Answer:
+        async with _desk(home) as ask:
+            try:
+                return await ask("jobs.cost", skill=name)
+            except Permanent as error:
+                return {"text": f"What it will cost cannot be told: {str(error).rstrip('.')}."}
+
+    with exit_for(), opened(log_to_terminal=False) as home:
+        return asyncio.run(once(home))
 
 
 # --- asking the bot ----------------------------------------------------------------------------

@@ -230,10 +230,17 @@ async def _approve(home: Opened, name: str, *, asks: bool, as_json: bool) -> Ans
 
 
 @app.command("enable")
-def enable(name: Name, as_json: AsJson = False) -> None:
-    """Let a skill that runs by the clock run."""
+def enable(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
+    """Let a skill that runs by the clock run; says before what that will cost."""
+    from bot.cli.schedule_jobs import cost_of_skill
+
+    cost = cost_of_skill(name)
+    if not as_json:
+        print_lines([(cost["text"], "")])
+        if not yes:
+            _confirm(f"\nEnable {name}?")
     answer = _asked("skills.enable", name=name, enabled=True)
-    _print(answer, approved_lines, as_json=as_json)
+    _print({**answer, "cost": cost}, approved_lines, as_json=as_json)
 
 
 @app.command("disable")

@@ -195,6 +195,16 @@ def test_only_a_running_bot_runs_a_job(home: Home) -> None:
     assert "No bot is running" in refused("run", "j1")
 
 
+def test_before_a_skill_is_enabled_it_is_said_what_it_will_cost(home: Home) -> None:
+    result = CliRunner().invoke(app, ["skills", "enable", "morning-briefing"])
+
+    cost, done = result.stdout.splitlines()
+    assert cost.startswith("It will cost about $")
+    assert "a day" in cost
+    assert "a month, at 1 runs a day" in cost
+    assert done.startswith("morning-briefing is on")
+
+
 # --- beside a running bot ------------------------------------------------------------------------
 
 

@@ -309,7 +309,10 @@ def test_a_path_that_leads_nowhere_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_skill_by_the_clock_is_switched() -> None:
-    assert said("enable", "morning-briefing").startswith("morning-briefing is on: 0 6 * * *.")
+    cost, done = said("enable", "morning-briefing").splitlines()
+
+    assert cost.startswith("What it will cost cannot be told: the bot has no owner yet")
+    assert done.startswith("morning-briefing is on: 0 6 * * *.")
     assert as_json("disable", "morning-briefing")["state"] == "off"
     assert "has no schedule" in refused("enable", "summarize")
 
