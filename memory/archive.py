@@ -83,9 +83,10 @@ where run_id in (select value from json_each(?)) and kind in ('said', 'answered'
 """
 # Within a text the quotes of such words would be escaped: only a field of an entry matches.
 _READ_OUTSIDE = """
-select 1 from messages
-where conversation_id = ? and id <= ?
-    and (body like '%"untrusted":true%' or body like '%"forwarded":true%') limit 1
+select id from messages
+where conversation_id = ? and id <= ? and kind in ('said', 'result', 'note')
+    and (body like '%"untrusted":true%' or body like '%"forwarded":true%')
+order by id limit 1
 """
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
@@ -150,7 +151,7 @@ class SqliteArchive:
         if len(found) > 1 and self._embedding is not None:
             found = await asyncio.to_thread(_ranked, found, query, self._embedding, k)
         best = found[:k]
-        tainted = await self._database.read(lambda c: [_had_read_outside(c, one) for one in best])
+        tainted = await self._database.read(partial(_had_read_outside, found=best))
         return [
             Exchange(
                 id=one.run_id,
@@ -200,10 +201,16 @@ def drop_from_index(connection: sqlite3.Connection, conversation: ConversationId
         connection.execute(_MERGE_WORDS)
 
 
-def _had_read_outside(connection: sqlite3.Connection, one: _Found) -> bool:
-    return (
-        connection.execute(_READ_OUTSIDE, (one.conversation_id, one.last_id)).fetchone() is not None
-    )
+def _had_read_outside(connection: sqlite3.Connection, found: Sequence[_Found]) -> list[bool]:
+    """Whether text from outside stood in the conversation when that was answered; one look at each
+    conversation, which may be long."""
+    last: dict[str, int] = {}
+    for one in found:
+        last[one.conversation_id] = max(one.last_id, last.get(one.conversation_id, 0))
+    rows = {key: connection.execute(_READ_OUTSIDE, (key, upto)).fetchone()
+            for key, upto in last.items()}  # fmt: skip
+    first = {key: row[0] for key, row in rows.items() if row is not None}
+    return [first.get(one.conversation_id, one.last_id + 1) <= one.last_id for one in found]
 
 
 # --- filling -------------------------------------------------------------------------------------
