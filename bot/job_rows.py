@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from agent.foreseen import Foreseen
 from agent.jobs import to_json
 from agent.rehearsing import Heard
 from agent.scheduled import Due, Job, JobRun
 from bot.job_ports import HasName
-from bot.job_words import clock_note, state_words, what_words, when_words
+from bot.job_words import clock_note, state_words, what_words, when_words, zone_or_utc
 
 Json = dict[str, Any]
 
@@ -63,10 +63,8 @@ def foreseen_row(run: Foreseen) -> Json:
 
 
 def zone_of(job: Job) -> ZoneInfo:
-    try:
-        return ZoneInfo(job.new.when.zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return ZoneInfo("UTC")
+    """In which its times are shown."""
+    return zone_or_utc(job.new.when.zone)
 
 
 def iso(ms: int | None, zone: ZoneInfo) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_never
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agent.jobs import At, Cron, Every, When
 from agent.scheduled import Job, JobKind
@@ -22,11 +22,19 @@ FATES = {
 }
 
 
+def zone_or_utc(name: str) -> ZoneInfo:
+    """The zone of a job, for showing it; UTC where this machine does not know it any more."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return ZoneInfo("UTC")
+
+
 def when_words(when: When) -> str:
     """`at 2026-12-01 17:00 (Europe/Berlin)`, `every 30 minutes`, `by 0 9 * * 1-5 (UTC)`."""
     match when:
         case At():
-            local = when.moment.astimezone(ZoneInfo(when.zone))
+            local = when.moment.astimezone(zone_or_utc(when.zone))
             return f"at {local:%Y-%m-%d %H:%M} ({when.zone})"
         case Every():
             step = f"every {when.count} {when.unit}s" if when.count > 1 else f"every {when.unit}"

@@ -71,14 +71,16 @@ class JobDesk:
         }
 
     async def shown(self, name: str) -> Json:
-        """The row, with its `next_runs` and the newest `runs`: `slot`, `state`, `at`, `late_s`,
-        `note`, `result`, `run`."""
+        """The row, with its `next_runs` (or the `trouble` of finding them) and the newest `runs`:
+        `slot`, `state`, `at`, `late_s`, `note`, `result`, `run`."""
         job = await self._orders.find(name)
         zone = zone_of(job)
         runs = await self._orders.runs(job, limit=RUNS_SHOWN)
+        dues, trouble = self._dues(job)
         return {
             **self.row(job),
-            "next_runs": await self._next(job, self._orders.next_runs(job, n=NEXT_SHOWN)),
+            "next_runs": await self._next(job, dues),
+            "trouble": trouble,
             "runs": [run_row(run, zone) for run in runs],
         }
 
@@ -132,10 +134,12 @@ class JobDesk:
     async def edit(self, name: str, *, when: str, text: str) -> Json:
         """Gives a job other times or words; what is empty stays. Its row."""
         job = await self._orders.find(name)
-        if when:
-            job = await self._orders.move(job, when)
+        if when:  # both or neither: a time that cannot be read leaves the words as they are
+            self._orders.read(job.new.person_id, when)
         if text:
             job = await self._orders.reword(job, text)
+        if when:
+            job = await self._orders.move(job, when)
         return {**self.row(job), "text": f"{job.key} is changed."}
 
     async def pause(self, name: str) -> Json:
@@ -185,17 +189,17 @@ class JobDesk:
         heard = None
         if with_model and turn is not None and found.asks:
             heard = heard_row(await self._rehearsals.stage.ask(turn))
-        dues = self._orders.next_runs(job, n=NEXT_SHOWN)
+        dues, lost = self._dues(job)
         return {
             "job": self.row(job),
             "asks": found.asks,
             "model": found.model,
             "tokens": found.tokens,
             "tools": list(found.tools),
-            "cost": self._cost_row(job, found.cost),
+            "cost": None if lost else self._cost_row(job, found.cost),
             "next_runs": await self._next(job, dues),
-            "shift": await self._around_shift(job),
-            "trouble": trouble,
+            "shift": None if lost else await self._around_shift(job),
+            "trouble": trouble or lost,
             "heard": heard,
         }
 
@@ -241,6 +245,13 @@ class JobDesk:
                 "--to."
             )
         return found
+
+    def _dues(self, job: Job) -> tuple[Sequence[Due], str]:
+        """The next due times; else why there is no telling, such as a zone that is gone."""
+        try:
+            return self._orders.next_runs(job, n=NEXT_SHOWN), ""
+        except Permanent as error:
+            return (), str(error)
 
     async def _rehearsed(self, job: Job) -> tuple[TurnInput | None, Rehearsal, str]:
         """The turn, what would be sent, and what would keep it from running."""

@@ -18,6 +18,7 @@ import typer
 from agent.errors import Permanent
 from bot.cli.opening import FAILED, WRONG_USAGE, exit_for, opened
 from bot.cli.schedule_shown import (
+    aligned,
     list_lines,
     list_table,
     read_lines,
@@ -242,7 +243,7 @@ def _read_and_agree(when: str, *, asks: bool, as_json: bool, question: str) -> N
     """Shows how a time is read, and the next runs, before anything is kept."""
     if as_json:
         return
-    print_lines(read_lines(_asked("jobs.read", when=when)))
+    _print_rows(read_lines(_asked("jobs.read", when=when)))
     if asks and _is_interactive():
         # Nothing is held open while somebody reads: another command may run meanwhile.
         typer.confirm(f"\n{question}", abort=True)
@@ -306,7 +307,12 @@ def _print(answer: Answer, lines: Callable[[Answer], Lines], *, as_json: bool) -
     if as_json:
         _print_json(answer)
     else:
-        print_lines(lines(answer))
+        _print_rows(lines(answer))
+
+
+def _print_rows(lines: Lines) -> None:
+    """In columns on a terminal, else with tabs."""
+    print_lines(aligned(lines) if sys.stdout.isatty() else lines)
 
 
 def _print_json(answer: Answer) -> None:

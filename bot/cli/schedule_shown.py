@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ Answer = dict[str, Any]
 
 WHAT_CHARS = 60
 RESULT_CHARS = 120
+HEAD_CHARS = 8
 TABLE_ROWS_MAX = 200
 """Of a simulation in a terminal; a pipe and --json have all."""
 
@@ -27,6 +28,14 @@ STYLES = {
     "skipped": "dim",
     "asked": "yellow",
 }
+
+
+def aligned(lines: Iterable[Line]) -> Iterator[Line]:
+    """For a terminal: what a row is in a column of its own."""
+    for text, look in lines:
+        head, tab, rest = text.partition("\t")
+        row = f"{head:<{HEAD_CHARS}}{rest.replace(chr(9), '  ')}" if tab else text
+        yield row, look
 
 
 # --- list ----------------------------------------------------------------------------------------
@@ -86,6 +95,8 @@ def show_lines(answer: Answer) -> Iterator[Line]:
     """Everything about one job."""
     yield from _job_lines(answer)
     yield from next_lines(answer["next_runs"])
+    if answer["trouble"]:
+        yield f"trouble\t{_flat(answer['trouble'])}", "bad"
     for run in answer["runs"]:
         late = f", {run['late_s']} s late" if run["late_s"] > 60 else ""
         note = f": {_flat(run['note'])}" if run["note"] else ""

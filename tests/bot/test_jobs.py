@@ -126,6 +126,23 @@ async def test_a_row_that_cannot_be_read_is_listed_with_the_reason(shop: Worksho
     assert [(one["id"], one["name"]) for one in answer["broken"]] == [(1, "water the plants")]
 
 
+async def test_a_job_whose_zone_is_gone_is_listed_shown_and_tested(shop: Workshop) -> None:
+    await kept(shop, "look for rain", do=True)
+    with closing(sqlite3.connect(shop.office.path)) as connection:
+        connection.execute("update jobs set runs_when = replace(runs_when, 'Europe/', 'Mars/')")
+        connection.commit()
+
+    listed = await shop.ask("jobs.list")
+    shown = await shop.ask("jobs.show", job="j1")
+    tested = await shop.ask("jobs.test", job="j1", with_model=False)
+    simulated = await shop.ask("jobs.simulate", days=2.0, since="")
+
+    assert listed["jobs"][0]["when"]["zone"] == "Mars/Berlin"
+    assert "Mars/Berlin" in shown["trouble"]
+    assert "Mars/Berlin" in tested["trouble"]
+    assert [one["job"] for one in simulated["troubles"]] == ["j1"]
+
+
 # --- changing -----------------------------------------------------------------------------------
 
 
@@ -135,6 +152,18 @@ async def test_a_job_is_given_other_times_and_words(shop: Workshop) -> None:
     row = await shop.ask("jobs.edit", job="j1", when="every day at 10", text="feed the cat")
 
     assert (row["what"], row["next"]["slot"]) == ("feed the cat", "2026-06-01T10:00")
+
+
+async def test_a_change_of_which_half_cannot_be_made_changes_nothing(shop: Workshop) -> None:
+    await kept(shop)
+
+    with pytest.raises(AssistantError, match="not a time"):
+        await shop.ask("jobs.edit", job="j1", when="blue", text="feed the cat")
+    with pytest.raises(AssistantError, match="characters"):
+        await shop.ask("jobs.edit", job="j1", when="every day at 10", text="x" * 5_000)
+
+    (row,) = (await shop.ask("jobs.list"))["jobs"]
+    assert (row["what"], row["next"]["slot"]) == ("water the plants", "2026-06-01T09:00")
 
 
 async def test_a_job_stands_still_goes_on_and_goes(shop: Workshop) -> None:

@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 from agent.messages import PersonId, Role
 from agent.stored import Person
 from bot.cli.main import app
-from bot.cli.schedule_shown import list_table, simulate_table
+from bot.cli.schedule_shown import aligned, list_table, simulate_table
 from bot.clock import SystemClock
 from bot.control import ControlServer
 from bot.home import Home, prepare
@@ -269,3 +269,9 @@ def test_in_a_terminal_jobs_and_a_simulation_are_tables(home: Home) -> None:
     assert "\x1b" not in shown
     assert "In all: 4 runs" in shown
     assert "No job is kept" in shown
+
+
+def test_in_a_terminal_a_row_says_in_a_column_what_it_is() -> None:
+    rows = list(aligned([("state\ton", "good"), ("next\ta\tb", ""), ("--- system", "head")]))
+
+    assert rows == [("state   on", "good"), ("next    a  b", ""), ("--- system", "head")]
