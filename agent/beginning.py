@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -19,6 +19,7 @@ from agent.history import (
 )
 from agent.messages import Role, TurnInput
 from agent.models.counting import TokenCounter
+from agent.plan import Plan, Tokens, plan_as_json
 from agent.ports import (
     Conversations,
     History,
@@ -28,16 +29,16 @@ from agent.ports import (
     StoredEntry,
     TurnContext,
 )
-from agent.prefix import Part, entry_parts, part_of, tools_part
-from agent.prompt import Placement, Prompt, assemble, demo_prompt
+from agent.prefix import entry_parts, tools_part
+from agent.prompt import Placement, assemble, demo_prompt
 from agent.remembering import Compaction, CompactionWanted, Compactor
-from agent.request import ModelTraits, PromptLayer, Stability, ToolSpec
+from agent.request import ModelTraits
 from agent.scene import PromptKind
 from agent.spending import Level
-from agent.taint import OTHERS_FACTS, fenced, tainted_by
-from agent.tools.selection import Selection, temperature
+from agent.taint import fenced
+from agent.tools.selection import Selection
 from agent.tools.toolbox import Toolbox
-from agent.transcript import Answered, Context, Entry, Said
+from agent.transcript import Context
 
 log = structlog.get_logger()
 
@@ -48,10 +49,6 @@ FITTING_TRIES = 3
 
 OVERFLOW_TOKENS_MIN = 1_000
 """Of a history that is summed up because a request was too large: a smaller one is not to blame."""
-
-RESULT_WINDOW_SHARE = 2
-"""A tool result has at most half as many characters as the model's window has tokens, so that one
-alone never fills a small window."""
 
 LEAN_PROMPT_TOKENS = 1_500
 """Of all layers together, where a budget is near its end (SPEC §13)."""
@@ -70,84 +67,16 @@ class PromptOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What would be sent for an occasion, and of what it is made. Nothing is stored by making one.
-
-    `model` is whom it is made for. `sent` is the history that goes along, `parts` those of the
-    system message for the guard; `sent_from` is set when its start moves, `shortened_to` says
-    from where old results are whole. `history_max` is how many tokens of history there was room
-    for, where not all of it was.
-    """
+class _Draft:
+    """A plan before it is known to fit: its history is sent from `sent_from` on, where that moves,
+    and may have `history_max` tokens where not all of it had room."""
 
     model: InUse
     gathered: Gathered
-    prompt: Prompt
     history: History
-    sent: tuple[StoredEntry, ...]
     sent_from: int | None
-    shortened_to: int
-    tools: tuple[ToolSpec, ...]
+    history_max: int | None
     selection: Selection
-    tokens: Tokens
-    history_max: int | None = None
-
-    @property
-    def since(self) -> int:
-        """The id of the first entry that goes along; past the last one where none does."""
-        return self.sent[0].id if self.sent else (self.sent_from or 0)
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """The layers of the system message, in order."""
-        return tuple(
-            part_of(layer.name, layer.render())
-            for layer in self.prompt.layers
-            if self.in_system(layer)
-        )
-
-    def in_system(self, layer: PromptLayer) -> bool:
-        """Whether a layer stands in the system message."""
-        return layer.stability is Stability.STATIC or not self.prompt.context
-
-    def entries(self) -> tuple[Entry, ...]:
-        """The history as it is sent."""
-        return tuple(fenced(entry) for entry in shorten_before(self.sent, self.shortened_to))
-
-    @property
-    def tainted(self) -> str:
-        """What untrusted text is in what is sent before the turn has done anything."""
-        turn = self.gathered.scene.turn
-        if turn.report is not None:
-            return "what a background task found"
-        if turn.task is not None and turn.task.tainted:
-            return "what was read before this task was given"
-        names = {layer.name for layer in self.prompt.layers}
-        message = turn.message
-        if message.is_group and "memories" in names:
-            return OTHERS_FACTS
-        if message.is_group and self.gathered.scene.recalled.summary:
-            return "what was said before in this group, summed up"
-        brought = Said(text="", quote=message.quote, forwarded=bool(message.forwarded))
-        return tainted_by([*self.entries(), brought], person_id=turn.person_id) or (
-            "a saved document" if "knowledge" in names else ""
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
-    """Estimated tokens by where they go, and the room there was for the prompt."""
-
-    prompt: int
-    tools: int
-    history: int
-    words: int
-    room: int
-    window: int
-
-    @property
-    def total(self) -> int:
-        """Of the whole request."""
-        return self.prompt + self.tools + self.history + self.words
 
 
 class Beginning:
@@ -198,7 +127,7 @@ class Beginning:
         self._choosing.remember(plan.gathered.scene.turn, plan.selection)
         self._warn_of_missing(plan)
         can_compact = self._compactor is not None and compacted is None and bool(plan.sent)
-        return _as_json(plan) | {"compacts": can_compact and not plan.model.traits.demo}
+        return plan_as_json(plan) | {"compacts": can_compact and not plan.model.traits.demo}
 
     async def _compacted(self, turn: TurnInput, tokens_max: int) -> Compaction | None:
         """Sums up the history now, so that no more than so many tokens of it are sent."""
@@ -243,25 +172,41 @@ class Beginning:
         gathered = _told(await self._gathering.gather(occasion, history), history.compaction)
         if model.traits.demo:
             return self._demo(model, gathered, history, start)
-        traits = model.traits
-        cut = self._window(history.entries, self._tokens_max(traits), traits)
-        history_max = None if cut is None else self._tokens_max(traits)
+        cut = self._window(history.entries, self._tokens_max(model.traits), model.traits)
         sent_from = start if cut is None else cut
+        draft = _Draft(
+            model=model,
+            gathered=gathered,
+            history=history,
+            sent_from=sent_from,
+            history_max=None if cut is None else self._tokens_max(model.traits),
+            selection=await self._selected(model.traits, gathered, history, sent_from),
+        )
+        return self._fitted(draft, is_lean=is_lean)
+
+    async def _selected(
+        self, traits: ModelTraits, gathered: Gathered, history: History, sent_from: int | None
+    ) -> Selection:
+        if not traits.tools:
+            return Selection()
         is_step = not history.entries or self._sent(history, sent_from)[1] != history.shortened_to
-        selection = Selection()
-        if traits.tools:
-            selection = await self._choosing.choose(
-                gathered, history, is_step=is_step or sent_from is not None
-            )
-        tools = self._toolbox.named(selection.names)
+        return await self._choosing.choose(
+            gathered, history, is_step=is_step or sent_from is not None
+        )
+
+    def _fitted(self, draft: _Draft, *, is_lean: bool) -> Plan:
+        """The draft with as much of its history and layers as its model takes."""
+        history, turn, traits = draft.history, draft.gathered.scene.turn, draft.model.traits
+        sent_from, history_max = draft.sent_from, draft.history_max
+        tools = self._toolbox.named(draft.selection.names)
         tools_tokens = tools_part(tools).tokens if tools else 0
         # A task, and what a job is to do, are counted with their prompt.
-        is_chat = occasion.kind is PromptKind.CHAT
-        words = estimate_tokens(occasion.turn.message.text) if is_chat else 0
+        is_chat = draft.gathered.scene.kind is PromptKind.CHAT
+        words = estimate_tokens(turn.message.text) if is_chat else 0
         output = traits.output_tokens(self._options.max_output_tokens)
         around = output + tools_tokens + words
         # What is estimated here is counted before it is sent, and may then come to more.
-        fits = output + int((traits.window - output) / TokenCounter(model.name).factor)
+        fits = output + int((traits.window - output) / TokenCounter(draft.model.name).factor)
         for attempt in range(FITTING_TRIES):
             sent, shortened_to = self._sent(history, sent_from)
             entries = tuple(fenced(one) for one in shorten_before(sent, shortened_to))
@@ -269,7 +214,7 @@ class Beginning:
             room = self._room(traits, fits - around + words, history_tokens + words)
             room = min(room, LEAN_PROMPT_TOKENS) if is_lean else room
             prompt = assemble(
-                gathered.scene,
+                draft.gathered.scene,
                 sent_contexts=[entry.text for entry in entries if isinstance(entry, Context)],
                 placement=self._options.placement,
                 room_tokens=room,
@@ -283,15 +228,15 @@ class Beginning:
             past_all = history.entries[-1].id + 1
             sent_from = moved if moved is not None and moved != sent_from else past_all
         return Plan(
-            model=model,
-            gathered=gathered,
+            model=draft.model,
+            gathered=draft.gathered,
             prompt=prompt,
             history=history,
             sent=sent,
             sent_from=sent_from,
             shortened_to=shortened_to,
             tools=tools,
-            selection=selection,
+            selection=draft.selection,
             tokens=Tokens(
                 prompt=prompt.tokens,
                 tools=tools_tokens,
@@ -382,68 +327,3 @@ def _told(gathered: Gathered, compaction: Compaction | None) -> Gathered:
     scene = gathered.scene
     recalled = replace(scene.recalled, summary=compaction.summary)
     return replace(gathered, scene=replace(scene, recalled=recalled))
-
-
-def _as_json(plan: Plan) -> Json:
-    prompt = plan.prompt
-    return {
-        "conversation": plan.gathered.scene.turn.conversation,
-        "model": plan.model.name,
-        "answered_last": _answered_last(plan.history),
-        "upto": plan.history.entries[-1].id if plan.history.entries else 0,
-        "since": plan.since,
-        "sent_from": plan.sent_from,
-        "shortened_to": plan.shortened_to,
-        "notes": [list(note) for note in plan.history.notes],
-        "system": prompt.digest,
-        "context": prompt.context,
-        "user": prompt.user,
-        "whole_context": prompt.whole_context,
-        "tools": [tool.name for tool in plan.tools],
-        "offered": [
-            [one.name, one.reason.value, round(one.cosine, 3)] for one in plan.selection.picked
-        ],
-        "left_out": list(plan.selection.left_out),
-        "result_chars": plan.model.traits.window // RESULT_WINDOW_SHARE,
-        "cooler": temperature(plan.selection, None),
-        "kind": plan.gathered.scene.kind.value,
-        "direct": plan.gathered.scene.direct,
-        "auto_invoke": [
-            {"tool": one.tool, "args": dict(one.args)} for one in plan.gathered.auto_invoke
-        ],
-        "tainted": plan.tainted,
-        # What a background task did is told in a turn that does nothing itself.
-        "claims": bool(plan.tools) and plan.gathered.scene.turn.report is None,
-        "layers": layers_as_json(plan),
-        "spared": list(prompt.spared),
-        "cuts": [asdict(cut) for cut in prompt.cuts],
-        "picked": [list(pick) for pick in plan.gathered.picked],
-        "tokens": asdict(plan.tokens),
-    }
-
-
-def _answered_last(history: History) -> str:
-    """The model that a person of this conversation heard last, as far as it is still sent."""
-    for stored in reversed(history.entries):
-        if isinstance(stored.entry, Answered):
-            return stored.entry.model
-    return ""
-
-
-def layers_as_json(plan: Plan) -> list[Json]:
-    """Each layer that is sent: its name, size, place, sources and digest."""
-    found = []
-    for layer in plan.prompt.layers:
-        text = layer.render()
-        part = part_of(layer.name, text)
-        found.append(
-            {
-                "name": layer.name,
-                "tokens": part.tokens,
-                "chars": len(text),
-                "digest": part.digest,
-                "system": plan.in_system(layer),
-                "sources": list(layer.sources),
-            }
-        )
-    return found

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from agent.beginning import Plan
 from agent.breaking import why
 from agent.fitting import Cut
 from agent.messages import PersonId
+from agent.plan import Plan
 from agent.ports import Json
 from agent.prefix import TOOLS, Prefix, compare, tools_part
 from agent.scene import PromptKind

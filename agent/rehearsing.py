@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from agent.asking import Payment
-from agent.beginning import Plan
 from agent.charging import charge_of
 from agent.foreseen import FREE_RUN, RunCost
 from agent.gathering import Occasion
@@ -19,6 +18,7 @@ from agent.guards import visible
 from agent.history import estimate_tokens, text_of
 from agent.inspecting import PromptView, Where, view_of_plan
 from agent.messages import RunId, TurnInput
+from agent.plan import Plan
 from agent.ports import Model, Models
 from agent.prefix import tools_part
 from agent.request import ModelRequest

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agent.beginning import Plan
 from agent.errors import Permanent
 from agent.headings import CONTEXT_CLOSE, CONTEXT_OPEN
 from agent.history import estimate_tokens, repair
 from agent.models.wire import messages
+from agent.plan import Plan
 from agent.ports import Json
 from agent.prefix import Part, entry_parts, part_of, tools_part
 from agent.request import PromptLayer, ToolSpec

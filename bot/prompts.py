@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
-from agent.beginning import Plan
 from agent.differing import LayerChange, PromptDiff, diff
 from agent.errors import Permanent
 from agent.gathering import Occasion
@@ -37,6 +36,7 @@ from agent.messages import (
     RunId,
     TurnInput,
 )
+from agent.plan import Plan
 from agent.ports import Conversations, History, Json, StoredEntry, Traces
 from agent.prompt import read_back
 from agent.scene import PromptKind

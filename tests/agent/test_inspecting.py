@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.beginning import Plan, Tokens, layers_as_json
 from agent.breaking import why
 from agent.differing import DIFF_LINES_MAX, Change, diff
 from agent.gathering import Gathered
@@ -28,6 +27,7 @@ from agent.inspecting import (
 )
 from agent.library import Library, PersonaSettings
 from agent.messages import PersonId, RunId
+from agent.plan import Plan, Tokens, layers_as_json
 from agent.ports import History, InUse, StoredEntry
 from agent.prefix import compare, entry_parts, tools_part
 from agent.prompt import Placement, assemble
