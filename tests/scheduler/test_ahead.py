@@ -12,13 +12,16 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent.foreseen import Ahead, Fate, RunCost
+from agent.foreseen import Ahead, Fate, Foreseen, RunCost
 from agent.jobs import At, Cron, Every, Unit, When
 from agent.messages import PersonId
-from agent.scheduled import Due, Job, JobKind, Missed, NewJob, SetBy, WhenQuiet
+from agent.scheduled import Due, Job, JobKind, Missed, NewJob, SetBy, SlotState, WhenQuiet
+from memory.database import Database
+from memory.tellings import SqliteTellings
 from scheduler.ahead import RUNS_MAX, Listener, Rules, Span, ahead, pace
 from scheduler.kinds.turns import ActiveHours
 from scheduler.quiet import QuietHours
+from scheduler.telling import Found, Teller, TellingOptions
 from scheduler.timetable import first_due
 from tests.scheduler.jobs_kit import Office, at, job
 from tests.thorough import rounds
@@ -140,6 +143,84 @@ def ledger(path: Path) -> Iterator[tuple[int, str, Fate]]:
         for job_id, slot, state, note in connection.execute(sql):
             if note != "the job had expired":
                 yield job_id, slot, Fate(state)
+
+
+@pytest.mark.parametrize("seed", range(rounds(4, 100)))
+async def test_when_it_is_foreseen_to_be_told_is_when_it_is_told(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    start = datetime(2026, 10, 24, 10, tzinfo=UTC)  # the clocks go back that night
+    quiet = chance.choice([None, NIGHT, QuietHours(from_minute=13 * 60, to_minute=16 * 60 + 30)])
+    most = chance.choice([2, 5, 12])
+    office = Office(tmp_path, start=start)
+    office.kind.makes_turn = True
+    async with office.opened(), Database.open(office.path, clock=office.clock) as database:
+        tellings = SqliteTellings(database)
+        if quiet is not None:
+            await tellings.set_quiet_hours(ANN, (quiet.from_minute, quiet.to_minute))
+        options = TellingOptions(daily_max=most)
+        teller = Teller(
+            tellings, office.store, Ears(), lambda rows: None, clock=office.clock, options=options
+        )
+        for number in range(4):
+            when = Cron(expression=f"{chance.randrange(60)} */{chance.randrange(2, 9)} * * *",
+                        zone="Europe/Berlin")  # fmt: skip
+            new = job(
+                f"job {number}",
+                when=when,
+                kind=JobKind.SKILL,
+                set_by=chance.choice([SetBy.SKILL, SetBy.PERSON]),
+                urgent=chance.random() < 0.2,
+                quiet=chance.choice(list(WhenQuiet)),
+            )
+            await office.add(new)
+        span = Span(now=start, since=start, until=start + 2 * DAY)
+        listeners = {ANN: Listener(zone=BERLIN, quiet=quiet)}
+        jobs = await office.store.kept()
+
+        foreseen = ahead(jobs, span, listeners, rules=Rules(daily_max=most), costs={})
+        waits = {
+            one.told_ms
+            for one in foreseen.runs
+            if one.fate in {Fate.HELD, Fate.DIGEST} and one.told_ms is not None
+        }
+        events: list[tuple[int, Foreseen | None]] = [(run.runs_ms, run) for run in foreseen.runs]
+        for at_ms, run in sorted([*events, *((ms, None) for ms in waits)], key=in_time):
+            moment = datetime.fromtimestamp(at_ms / 1000, UTC)
+            if run is None:
+                if office.clock.now() < moment - timedelta(seconds=20):
+                    await office.to(moment - timedelta(seconds=20))
+                    assert await teller.look() == 0, "not before its time"
+                await office.to(moment)
+                assert await teller.look() >= 1, moment
+                continue
+            await office.to(moment)
+            await office.store.end(run.job.id, run.due.slot, SlotState.FOUND, result="x")
+            found = Found(job=run.job, due=run.due, text=f"{run.job.key} {run.due.slot}")
+            assert STATES[run.fate] is await teller.tell(found), run
+        assert await tellings.waiting() == []
+
+
+def in_time(event: tuple[int, Foreseen | None]) -> tuple[int, bool]:
+    """Digests before what is found at the same moment."""
+    return event[0], event[1] is not None
+
+
+STATES = {
+    Fate.TOLD: SlotState.TOLD,
+    Fate.HELD: SlotState.WAITING,
+    Fate.DIGEST: SlotState.WAITING,
+    Fate.DROPPED: SlotState.SILENT,
+}
+
+
+class Ears:
+    """Implements `scheduler.telling.People`."""
+
+    def zone(self, person_id: PersonId) -> ZoneInfo:
+        return BERLIN
+
+    def may_hear(self, person_id: PersonId, lane: str) -> bool:
+        return True
 
 
 # --- DST ------------------------------------------------------------------------------------------
