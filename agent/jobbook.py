@@ -12,7 +12,7 @@ from typing import Protocol
 
 from agent.jobs import When
 from agent.messages import PersonId, RunId
-from agent.scheduled import Due, Job, JobKind, JobRun, Missed, SetBy, SlotState, What
+from agent.scheduled import BrokenJob, Due, Job, JobKind, JobRun, Missed, SetBy, SlotState, What
 
 NEXT_SHOWN = 3
 """Due times that are shown before something is kept (SPEC §11)."""
@@ -99,6 +99,9 @@ class JobBook(Protocol):
 
     async def of(self, person_id: PersonId) -> Sequence[Job]:
         """The jobs of a person, those that are over left out."""
+
+    async def broken(self, person_id: PersonId) -> Sequence[BrokenJob]:
+        """Those of a person that cannot be read: shown, never run, never dropped."""
 
     async def find(self, person_id: PersonId, name: str) -> Job:
         """The job `j12` of a person, or the one whose name begins so."""

@@ -22,6 +22,7 @@ from agent.jobs import At
 from agent.messages import PersonId, RunId
 from agent.ports import Clock
 from agent.scheduled import (
+    BrokenJob,
     Due,
     Job,
     JobKind,
@@ -124,6 +125,10 @@ class Clerk:
     async def of(self, person_id: PersonId) -> Sequence[Job]:
         """The jobs of a person, those that are over left out."""
         return await self._book.of(person_id)
+
+    async def broken(self, person_id: PersonId) -> Sequence[BrokenJob]:
+        """Those of a person that cannot be read."""
+        return [one for one in await self._store.broken() if one.person_id == person_id]
 
     async def find(self, person_id: PersonId, name: str) -> Job:
         """The job `j12` of a person. Raises JobRefused."""

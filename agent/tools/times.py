@@ -110,11 +110,7 @@ def visible_here(jobs: Sequence[Job], caller: Caller) -> list[Job]:
     if not caller.is_group:
         return list(jobs)
     here = place_of(caller.address)
-    return [job for job in jobs if job.new.deliver_to == here or _is_topic(job, here)]
-
-
-def _is_topic(job: Job, here: str) -> bool:
-    return job.new.deliver_to.startswith(f"{here}:")
+    return [job for job in jobs if f"{job.new.deliver_to}:".startswith(f"{here}:")]
 
 
 async def find_here(book: JobBook, caller: Caller, name: str) -> Job:

@@ -1,0 +1,239 @@
+"""What people do with jobs in a chat: `/remind`, `/jobs`, `/job`, `/quiet`, and the buttons of
+reminders and notices.
+
+A press is checked against the person who was recognised: only they answer for their jobs.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from datetime import datetime, timedelta, tzinfo
+
+import structlog
+
+from agent.errors import Permanent
+from agent.events import Agenda
+from agent.jobbook import JobBook, moment_words
+from agent.messages import IncomingMessage
+from agent.ports import Clock
+from agent.remembering import place_of
+from agent.scheduled import Job
+from bot import schedule_words as words
+from bot.cards import Cards
+from bot.channel import Pressed
+from bot.ports import Person
+from bot.reminding import RemindDesk
+
+log = structlog.get_logger()
+
+ANSWERED_MAX = 500
+"""Presses of which is known what came of them; a second tap is told the same."""
+
+
+class ScheduleDesk:
+    """Commands and presses about jobs. Everything may raise StorageError."""
+
+    def __init__(
+        self,
+        book: JobBook,
+        agenda: Agenda,
+        reminding: RemindDesk,
+        cards: Cards,
+        *,
+        clock: Clock,
+    ) -> None:
+        self._book = book
+        self._agenda = agenda
+        self._cards = cards
+        self._clock = clock
+        self._reminding = reminding
+        self._answered: OrderedDict[tuple[str, str], str] = OrderedDict()
+
+    # --- commands -----------------------------------------------------------------------------
+
+    async def remind(self, message: IncomingMessage, person: Person, rest: str) -> str:
+        """`/remind`: shown before it is saved."""
+        return await self._reminding.remind(message, person, rest)
+
+    async def jobs(self, message: IncomingMessage, person: Person) -> str:
+        """`/jobs`: those of the person; in a group those that are for it."""
+        jobs = _seen_here(await self._book.of(person.id), message)
+        broken = [] if message.is_group else await self._book.broken(person.id)
+        events = await self._agenda.ahead(person.id, _scope(message))
+        return words.jobs_text(jobs, broken, events, self._book.zone(person.id))
+
+    async def job(self, message: IncomingMessage, person: Person, rest: str) -> str:
+        """`/job`: one of them, and what is done with it."""
+        name, word, more = [*rest.split(maxsplit=2), "", "", ""][:3]
+        if not name:
+            return words.JOB_USE
+        try:
+            if _is_event(name):
+                return await self._event(message, person, name, word)
+            job = await self._book.find(person.id, name if _is_key(name) else rest)
+            if not _seen_here([job], message):
+                return "That job is not for this group: ask for it in a private chat."
+            if not _is_key(name):
+                return await self._show(message, job)
+            return await self._do(message, job, word.lower(), more.strip())
+        except Permanent as refused:
+            return str(refused)
+
+    async def quiet(self, message: IncomingMessage, person: Person, rest: str) -> str:
+        """`/quiet`: the hours in which nobody speaks to a person unasked."""
+        wanted = rest.strip()
+        try:
+            if not wanted:
+                hours = await self._book.quiet_hours(person.id)
+                return f"Quiet hours: {hours}. {words.QUIET_USE}" if hours else words.QUIET_NONE
+            if wanted.lower() in {"off", "none", "no"}:
+                await self._book.set_quiet_hours(person.id, "")
+                return words.QUIET_ENDED
+            hours = await self._book.set_quiet_hours(person.id, wanted)
+        except Permanent as refused:
+            return f"{refused} {words.QUIET_USE}"
+        zone = self._book.zone(person.id)
+        return (
+            f"Quiet hours: {hours} ({zone}). What I find by myself then waits until they end; your "
+            "own reminders come at their time."
+        )
+
+    # --- one job ------------------------------------------------------------------------------
+
+    async def _do(self, message: IncomingMessage, job: Job, word: str, more: str) -> str:
+        match word:
+            case "":
+                return await self._show(message, job)
+            case "pause":
+                return self._changed(await self._book.pause(job))
+            case "resume":
+                return self._changed(job if job.enabled else await self._book.resume(job))
+            case "run":
+                await self._book.run(job)
+                return f"{job.key} {words.name_of(job)} was begun."
+            case "remove":
+                await self._book.remove(job)
+                return f"Removed {job.key} {words.name_of(job)}."
+            case "move" if more:
+                return await self._reminding.move(message, job, more)
+            case "text" if more:
+                return self._changed(await self._book.reword(job, more))
+            case _:
+                return words.JOB_USE.replace("j12", job.key)
+
+    async def _show(self, message: IncomingMessage, job: Job) -> str:
+        runs = await self._book.runs(job, limit=words.RUNS_SHOWN)
+        zone = self._book.zone(job.new.person_id)
+        return words.job_text(job, self._book.due(job), runs, zone, here=message.address.key)
+
+    def _changed(self, job: Job) -> str:
+        zone = self._book.zone(job.new.person_id)
+        following = words.next_line(job, self._book.due(job), zone)
+        return f"{job.key} {words.name_of(job)}\n{following}"
+
+    async def _event(self, message: IncomingMessage, person: Person, name: str, word: str) -> str:
+        if word.lower() != "remove":
+            return f"`/job {name.lower()} remove` removes the event and its reminders."
+        dropped = await self._agenda.remove(person.id, _scope(message), name)
+        if dropped is None:
+            return f"There is no event {name.lower()} here; /jobs lists them."
+        return f"Removed the event {words.event_words(dropped, self._book.zone(person.id))}."
+
+    # --- presses ------------------------------------------------------------------------------
+
+    async def press(self, pressed: Pressed, person: Person) -> str:
+        """A button with the data `job:…`; returns what the person who pressed it is told."""
+        match pressed.data.split(":", 3):
+            case [words.PREFIX, words.NEW, token, word]:
+                return await self._reminding.press(pressed, person, token, word)
+            case [words.PREFIX, number, word, *slot] if number.isascii() and number.isdecimal():
+                return await self._on_job(pressed, person, int(number), word, "".join(slot))
+            case _:
+                return words.UNKNOWN
+
+    async def _on_job(
+        self, pressed: Pressed, person: Person, job_id: int, word: str, slot: str
+    ) -> str:
+        job = await self._book.get(job_id)
+        if job is None:
+            return await self._shown(pressed, words.GONE)
+        if job.new.person_id != person.id:
+            log.warning("job.not_theirs", job=job_id, person=person.id)
+            return words.NOT_YOURS
+        key = (pressed.address.key, pressed.message_id)
+        if (before := self._answered.get(key)) is not None:
+            return before
+        try:
+            said = await self._acted(pressed, job, word, slot)
+        except Permanent as refused:
+            said = str(refused)
+        if said == words.UNKNOWN:
+            return said
+        self._answered[key] = said
+        while len(self._answered) > ANSWERED_MAX:
+            self._answered.popitem(last=False)
+        log.info("job.pressed", job=job_id, word=word, person=person.id)
+        return await self._shown(pressed, said)
+
+    async def _acted(self, pressed: Pressed, job: Job, word: str, slot: str) -> str:
+        """What came of it; each may be done again after a kill."""
+        zone = self._book.zone(job.new.person_id)
+        match word:
+            case words.DONE:
+                await self._book.done(job)
+                return "Done."
+            case "10m" | "1h" | "1d":
+                until = later(self._clock.now(), word, zone)
+                key = f"later-{pressed.address.key}-{pressed.message_id}"
+                await self._book.snooze(job, until, key=key)
+                return f"Again {moment_words(until, zone)}."
+            case words.RESUME:
+                fresh = job if job.enabled else await self._book.resume(job)
+                return f"It goes on. {words.next_line(fresh, self._book.due(fresh), zone)}"
+            case words.RUN if slot:
+                is_first = await self._book.settle(job, slot, make_up=True)
+                return "Begun now." if is_first else words.ANSWERED
+            case words.SKIP if slot:
+                is_first = await self._book.settle(job, slot, make_up=False)
+                return "Left out." if is_first else words.ANSWERED
+            case _:
+                return words.UNKNOWN
+
+    async def _shown(self, pressed: Pressed, said: str) -> str:
+        """Edits the message to what came of it, where it still asks."""
+        await self._cards.close(pressed, said)
+        return said
+
+
+def later(now: datetime, word: str, zone: tzinfo) -> datetime:
+    """When something that was put off comes again: in minutes or an hour, or tomorrow at the time
+    that the clock on the wall shows now."""
+    if word == "10m":
+        return now + timedelta(minutes=10)
+    if word == "1h":
+        return now + timedelta(hours=1)
+    tomorrow = now.astimezone(zone).replace(tzinfo=None) + timedelta(days=1)
+    return tomorrow.replace(tzinfo=zone).astimezone(now.tzinfo)
+
+
+def _is_key(name: str) -> bool:
+    number = name.lower().removeprefix("j")
+    return number.isascii() and number.isdecimal()
+
+
+def _is_event(name: str) -> bool:
+    number = name[1:]
+    return name[:1].lower() == "e" and number.isascii() and number.isdecimal()
+
+
+def _scope(message: IncomingMessage) -> str:
+    return place_of(message.address) if message.is_group else ""
+
+
+def _seen_here(jobs: Sequence[Job], message: IncomingMessage) -> list[Job]:
+    """In a group those that are for it: others read along."""
+    if not message.is_group:
+        return list(jobs)
+    here = place_of(message.address)
+    return [job for job in jobs if f"{job.new.deliver_to}:".startswith(f"{here}:")]
