@@ -7,9 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agent.jobs import When
-from agent.messages import PersonId
-from agent.scheduled import Due, Job, JobKind, Missed, What
+from agent.scheduled import Due, Job
 
 
 class Fate(StrEnum):
@@ -80,32 +78,3 @@ class Pace:
     runs: float
     tokens: float
     dollars: float | None
-
-
-# --- jobs by text --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeRead:
-    """How a text is read as a time, with its first due times. `sentence` has no full stop."""
-
-    sentence: str
-    when: When
-    next: tuple[Due, ...] = ()
-    until_ms: int | None = None
-    runs_max: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WantedJob:
-    """A job that is wanted, its time as text. `name` empty: one is made of the words."""
-
-    person_id: PersonId
-    kind: JobKind
-    what: What
-    when: str
-    deliver_to: str
-    name: str = ""
-    urgent: bool = False
-    nag_s: int | None = None
-    missed: Missed | None = None

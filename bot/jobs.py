@@ -13,7 +13,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from agent.errors import Permanent
-from agent.foreseen import RunCost, WantedJob
+from agent.foreseen import RunCost
+from agent.jobbook import JobWish
 from agent.jobs import to_json
 from agent.messages import PersonId, TurnInput
 from agent.ports import Clock
@@ -97,7 +98,7 @@ class JobDesk:
             "sentence": found.sentence,
             "when": to_json(found.when),
             "zone": zone.key,
-            "next": [due_row(due, zone) for due in found.next],
+            "next": [{"at": at.astimezone(zone).isoformat()} for at in found.next],
             "runs_max": found.runs_max,
         }
 
@@ -117,11 +118,11 @@ class JobDesk:
         nag = wanted.get("nag_minutes")
         missed = wanted.get("missed")
         job = await self._orders.add(
-            WantedJob(
+            JobWish(
                 person_id=owner,
                 kind=JobKind.AGENT if wanted.get("do") else JobKind.MESSAGE,
                 what=What(text=str(wanted["text"])),
-                when=str(wanted["when"]),
+                time=self._orders.read(owner, str(wanted["when"])),
                 deliver_to=str(wanted.get("to") or "") or await self._home(owner),
                 name=str(wanted.get("name") or ""),
                 urgent=bool(wanted.get("urgent")),
@@ -134,12 +135,12 @@ class JobDesk:
     async def edit(self, name: str, *, when: str, text: str) -> Json:
         """Gives a job other times or words; what is empty stays. Its row."""
         job = await self._orders.find(name)
-        if when:  # both or neither: a time that cannot be read leaves the words as they are
-            self._orders.read(job.new.person_id, when)
+        # Both or neither: a time that cannot be read leaves the words as they are.
+        time = self._orders.read(job.new.person_id, when) if when else None
         if text:
             job = await self._orders.reword(job, text)
-        if when:
-            job = await self._orders.move(job, when)
+        if time is not None:
+            job = await self._orders.move(job, time)
         return {**self.row(job), "text": f"{job.key} is changed."}
 
     async def pause(self, name: str) -> Json:

@@ -1,5 +1,6 @@
-"""Jobs as the command line handles them: times come as text, and what would happen can be seen
-beforehand. Called by `bot.jobs`.
+"""All jobs of the bot, as its owner handles them on the command line: to look at, to change, and to
+see beforehand what they will do. Called by `bot.jobs`; what one person does with their own jobs is
+`scheduler.clerk`'s.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from agent.errors import Permanent
-from agent.foreseen import Ahead, Pace, RunCost, TimeRead, WantedJob
+from agent.foreseen import Ahead, Pace, RunCost
+from agent.jobbook import JobWish, TimeRead
 from agent.messages import ConversationId, JobOrder, PersonId, TurnInput
 from agent.ports import Clock
 from agent.scheduled import (
@@ -44,6 +46,7 @@ from scheduler.quiet import QuietHours
 from scheduler.silence import has_tasks
 from scheduler.skill_jobs import Shelves
 from scheduler.timetable import Kind, upcoming
+from scheduler.words.answers import Reading
 
 
 class Runs(Protocol):
@@ -57,7 +60,7 @@ class NeedsBot(Permanent):
 
 
 class Orders:
-    """Looks at jobs and changes them, by text. Raises JobRefused, StorageError."""
+    """Looks at jobs and changes them, whoever they belong to. Raises JobRefused, StorageError."""
 
     def __init__(
         self, book: Book, store: JobStore, *, clock: Clock, timetable: Runs | None = None
@@ -90,32 +93,33 @@ class Orders:
         return TimeRead(
             sentence=found.sentence,
             when=found.when,
-            next=tuple(Due(slot=one.local, at_ms=_ms(one.at)) for one in found.next),
-            until_ms=None if found.until is None else _ms(found.until),
+            next=tuple(slot.at for slot in found.next),
+            until=found.until,
             runs_max=found.runs_max,
         )
 
-    async def add(self, wanted: WantedJob) -> Job:
+    async def add(self, wish: JobWish) -> Job:
         """Keeps one."""
-        reading = self._book.read_or_refuse(wanted.person_id, wanted.when)
         return await self._book.add(
             Wanted(
-                person_id=wanted.person_id,
-                kind=wanted.kind,
-                what=wanted.what,
-                reading=reading,
-                deliver_to=wanted.deliver_to,
-                name=wanted.name,
-                urgent=wanted.urgent,
-                nag_s=wanted.nag_s,
-                missed=wanted.missed,
+                person_id=wish.person_id,
+                kind=wish.kind,
+                what=wish.what,
+                reading=_reading(wish.time),
+                deliver_to=wish.deliver_to,
+                name=wish.name,
+                set_by=wish.set_by,
+                urgent=wish.urgent,
+                nag_s=wish.nag_s,
+                missed=wish.missed,
+                run_id=wish.run_id,
             )
         )
 
-    async def move(self, job: Job, when: str) -> Job:
+    async def move(self, job: Job, time: TimeRead) -> Job:
         """Gives it other times."""
         _must_be_a_persons(job, "times")
-        return await self._book.move(job, self._book.read_or_refuse(job.new.person_id, when))
+        return await self._book.move(job, _reading(time))
 
     async def reword(self, job: Job, text: str) -> Job:
         """Gives it other words."""
@@ -146,15 +150,24 @@ class Orders:
         return await self._timetable.run_now(job)
 
     def next_runs(self, job: Job, *, n: int, after: datetime | None = None) -> Sequence[Due]:
-        """The next due times of a job; as if it were on, where it stands still."""
-        if after is not None:
-            return upcoming(job.new.when, after=after, n=n)
+        """The next due times of a job, within its limits; as if it were on, where it stands still.
+        Raises ZoneUnknown, CronWrong."""
         if job.next is None:
             return ()
-        begin = max(job.next.at_ms, _ms(self._clock.now()))
-        if job.enabled and begin == job.next.at_ms:
-            return (job.next, *upcoming(job.new.when, after=_moment(begin), n=n - 1))
-        return upcoming(job.new.when, after=self._clock.now(), n=n)
+        new, now = job.new, self._clock.now()
+        left = n if new.max_runs is None else min(n, max(new.max_runs - job.runs, 1))
+        if after is not None:
+            found = upcoming(new.when, after=after, n=left)
+        elif job.enabled and job.next.at_ms >= _ms(now):
+            later = upcoming(new.when, after=_moment(job.next.at_ms), n=left - 1)
+            found = (job.next, *later)
+        else:
+            found = upcoming(new.when, after=now, n=left)
+        return [due for due in found if new.expires_ms is None or due.at_ms < new.expires_ms]
+
+
+def _reading(time: TimeRead) -> Reading:
+    return Reading(when=time.when, sentence=time.sentence, until=time.until, runs_max=time.runs_max)
 
 
 def _must_be_a_persons(job: Job, what: str) -> None:

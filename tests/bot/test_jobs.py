@@ -114,6 +114,18 @@ async def test_a_job_shows_its_next_runs_and_its_last_ones(shop: Workshop) -> No
     assert shown["runs"][0]["at"] == "2026-06-01T09:00:00+02:00"
 
 
+async def test_next_runs_end_where_the_job_does(shop: Workshop) -> None:
+    await kept(shop, when="every day at 9 for 2 times")
+    await kept(shop, "bins", when="every day at 9 until 3 June")
+    await kept(shop, "still", when="every day at 10")
+    await shop.ask("jobs.pause", job="still")
+
+    shown = {name: await shop.ask("jobs.show", job=name) for name in ("water", "bins", "still")}
+
+    counts = {name: len(answer["next_runs"]) for name, answer in shown.items()}
+    assert counts == {"water": 2, "bins": 3, "still": 5}
+
+
 async def test_a_row_that_cannot_be_read_is_listed_with_the_reason(shop: Workshop) -> None:
     await kept(shop)
     with closing(sqlite3.connect(shop.office.path)) as connection:
