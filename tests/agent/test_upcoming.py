@@ -1,0 +1,28 @@
+"""What a prompt says of the time ahead, with a date and without."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agent.layers.past import upcoming
+from agent.library import Library, PersonaSettings
+from agent.recalled import Coming, Recalled
+from bot.home import shipped
+from tests.agent.house import OWNER
+from tests.agent.scenes import scene
+
+
+def test_what_has_no_date_says_so(tmp_path: Path) -> None:
+    there = scene(OWNER, Library(shipped("prompts"), tmp_path, PersonaSettings()))
+    dated = Coming(id="e1", when=datetime(2026, 8, 4, 10, 0, tzinfo=UTC), text="Dentist")
+    undated = Coming(id="e2", when=None, text="Move\nhouse")
+
+    layer = upcoming(replace(there, recalled=Recalled(coming=(dated, undated))))
+
+    assert layer is not None
+    assert [(piece.text, piece.source) for piece in layer.pieces] == [
+        ("- Tue 2026-08-04 10:00: Dentist", "coming:e1"),
+        ("- no date: Move house", "coming:e2"),
+    ]

@@ -1,0 +1,74 @@
+"""A reminder's buttons in Telegram, from the tap to the edited message."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.stored import NewMessage
+from bot.cards import Cards
+from bot.channel import Pressed
+from bot.lab.telegram import FakeTelegram
+from bot.ports import Person
+from bot.reminding import RemindDesk
+from bot.schedule import ScheduleDesk
+from bot.schedule_words import NOT_YOURS
+from memory.cards import SqliteCards
+from scheduler.kinds.message import reminder_buttons
+from tests.bot.kit import MEMBER, OWNER, TOKEN, eventually
+from tests.bot.press_kit import Process
+from tests.bot.test_presses_telegram import LANE, polling, pressed
+from tests.scheduler.clerk_kit import BERLIN, Counter
+from tests.scheduler.jobs_kit import job as new_job
+
+
+@pytest.fixture
+async def telegram() -> AsyncIterator[FakeTelegram]:
+    async with FakeTelegram(TOKEN) as fake:
+        yield fake
+
+
+class LateDesk:
+    """A desk that is built once the process has its database."""
+
+    desk: ScheduleDesk
+
+    def build(self, counter: Counter, bot: Process) -> None:
+        counter.build(bot.database)
+        cards = Cards(bot.outbox, SqliteCards(bot.database))
+        reminding = RemindDesk(counter.clerk, cards, clock=counter.clock)
+        self.desk = ScheduleDesk(
+            counter.clerk, counter.agenda, reminding, cards, clock=counter.clock
+        )
+
+    async def press(self, pressed: Pressed, person: Person) -> str:
+        return await self.desk.press(pressed, person)
+
+
+async def test_a_tap_is_answered_and_the_message_says_what_came_of_it(
+    tmp_path: Path, telegram: FakeTelegram
+) -> None:
+    late, counter = LateDesk(), Counter(tmp_path)
+
+    async with polling(tmp_path, telegram, {"job": late.press}) as bot:
+        late.build(counter, bot)
+        owner = bot.access.owner_id()
+        counter.zones[owner] = BERLIN
+        job = await counter.store.add(replace(new_job("tea"), person_id=owner), None)
+        assert job is not None
+        message = NewMessage(lane=LANE, text="drink tea", buttons=reminder_buttons(job))
+        await bot.outbox.post(message)
+        await bot.sent()
+
+        others = await pressed(telegram, f"job:{job.id}:done", by=MEMBER)
+        answer = await pressed(telegram, f"job:{job.id}:done")
+        again = await pressed(telegram, f"job:{job.id}:done")
+        await eventually(lambda: telegram.chat(OWNER)[-1].text.endswith("Done."))
+
+    [seen] = telegram.chat(OWNER)
+    assert (others, answer, again) == (NOT_YOURS, "Done.", "Done.")
+    assert seen.text == "drink tea\n\nDone."
+    assert not (seen.markup or {}).get("inline_keyboard")
