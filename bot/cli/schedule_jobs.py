@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -284,14 +284,16 @@ async def _desk(home: Opened) -> AsyncIterator[Ask]:
 async def _reached(stack: AsyncExitStack, home: Opened) -> ControlClient | Mapping[str, Operation]:
     """A client of the running bot, or the operations themselves."""
     from bot.cli.asking import running_or
+
+    return await running_or(stack, home, lambda: _here(home))
+
+
+def _here(home: Opened) -> AbstractAsyncContextManager[Mapping[str, Operation]]:
+    # Loaded where no bot runs alone: it brings all that makes a prompt.
     from bot.cli.schedule_here import open_jobs
     from bot.clock import SystemClock
 
-    return await running_or(
-        stack,
-        home,
-        lambda: open_jobs(home.home, home.settings, env=home.env, clock=SystemClock()),
-    )
+    return open_jobs(home.home, home.settings, env=home.env, clock=SystemClock())
 
 
 # --- printing ----------------------------------------------------------------------------------
