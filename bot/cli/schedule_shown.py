@@ -159,7 +159,7 @@ def test_lines(answer: Answer) -> Iterator[Line]:
     yield from next_lines(answer["next_runs"])
     shift = answer["shift"]
     if shift:
-        yield f"clocks are changed\t{shift['at']}", "warn"
+        yield f"clocks\tare changed at {shift['at']}", "warn"
         yield from next_lines(shift["runs"])
     if not answer["asks"]:
         yield "It asks no model: what stands above is sent, or called, as it is.", ""
