@@ -31,6 +31,9 @@ USED_TURNS = 3
 
 CONVERSATIONS_KEPT_MAX = 1_000
 
+NOTHING = "nothing_to_report"
+"""Offered wherever nobody watches: the prompts there rely on it."""
+
 UNATTENDED = frozenset({PromptKind.HEARTBEAT, PromptKind.PROACTIVE})
 
 
@@ -80,6 +83,7 @@ class Choosing:
             used=tuple(_used(history)),
             groups=self._routes.routes().match(text).groups if self._routes else (),
             required=(
+                *((NOTHING,) if unattended else ()),
                 *gathered.required_tools,
                 *(one.tool for one in gathered.auto_invoke),
                 *(card.name for card in candidates if card.server in gathered.plugins),

@@ -31,6 +31,7 @@ from bot.config import Settings
 from bot.control import ControlServer, Operation
 from bot.door import Door
 from bot.home import Home, HomeLock, settings_changed
+from bot.jobs import JobDesk, job_operations
 from bot.mcp import McpDesk, mcp_operations
 from bot.memories import Memories, Rights
 from bot.memory_office import memory_operations
@@ -96,6 +97,7 @@ class Bot:
     memories: Memories
     rights: Rights
     sessions: SessionDesk
+    jobs: JobDesk
     schedules: Schedules
 
     def operations(self) -> Mapping[str, Operation]:
@@ -111,6 +113,7 @@ class Bot:
             **mcp_operations(self.servers),
             **memory_operations(self.rights.office),
             **session_operations(self.sessions),
+            **job_operations(self.jobs),
             **terminal_operations(
                 self.channels.console,
                 self.access,
@@ -258,6 +261,7 @@ def _bot_of(place: Workplace, whole: Assembly, door: Door) -> Bot:
         memories=whole.stores.memories,
         rights=whole.rights,
         sessions=SessionDesk(whole.stores.memories.sessions),
+        jobs=whole.job_desk,
         schedules=whole.schedules,
     )
 

@@ -30,15 +30,21 @@ from agent.snippets import Snippets
 from agent.subagents import PeopleDrafts
 from agent.tools.files import KeptResults
 from agent.turns import LocalEngine
+from agent.web.client import ClientOptions, WebClient
 from bot.access import Access
 from bot.agents import AgentsDesk
 from bot.approvals import ApprovalDesk, ApprovalOptions
+from bot.cards import Cards
 from bot.channels import Channels, opened_channels
+from bot.check_means import CheckMeans
 from bot.command_tools import Tools
 from bot.compacting import CompactingDesk
 from bot.context import ContextTeller
 from bot.door import Door
+from bot.heartbeat import HeartbeatDesk
 from bot.home import shipped
+from bot.job_desk import Stage, job_desk_of, skill_jobs_of
+from bot.jobs import JobDesk
 from bot.logs import Redactor, secrets_of
 from bot.mcp import McpDesk
 from bot.memories import (
@@ -53,7 +59,7 @@ from bot.model_names import Configured, NameFinder, configured
 from bot.model_pool import ModelPool
 from bot.models import client_of
 from bot.options import host_zone, limits_of, rules_of, tool_limits_of
-from bot.options_tools import paces_of, policy_of
+from bot.options_tools import allowed_hosts_of, paces_of, policy_of
 from bot.outbox import Outbox
 from bot.parts import (
     Abilities,
@@ -67,7 +73,9 @@ from bot.parts import (
 )
 from bot.place import Workplace
 from bot.reception import Reception
-from bot.schedules import Schedules, Surroundings
+from bot.reminding import RemindDesk
+from bot.schedule import ScheduleDesk
+from bot.schedules import Schedules, Surroundings, checks_for
 from bot.skills import SkillDesk
 from bot.spending import Telling, budget_of, pressed_by
 from bot.status import BotStatus, Watched
@@ -81,6 +89,7 @@ from memory.models import SqliteChosenModels
 from memory.outbox import SqliteOutbox
 from memory.usage import SqliteUsage
 from scheduler.kinds.idle import IdleOptions, IdleReset, IdleTimers
+from scheduler.skill_jobs import SkillJobs
 
 
 class Assembly:
@@ -105,7 +114,9 @@ class Assembly:
     payment: Payment
     afterthoughts: Afterthoughts
     prompting: Prompting
+    skill_jobs: SkillJobs
     schedules: Schedules
+    job_desk: JobDesk
     approvals: ApprovalDesk
     rights: Rights
     aftermath: Aftermath
@@ -188,7 +199,17 @@ class Assembly:
             budget=self.budget,
             compactor=self.afterthoughts.compactor,
         )
+        calendar, shelf = self.abilities.calendar, self.abilities.shelf
+        self.skill_jobs = skill_jobs_of(place, calendar, shelf)
         self.schedules = Schedules(place, self._surroundings())
+        stage = Stage(
+            prompting=self.prompting,
+            shelf=shelf,
+            pool=self.pool,
+            redact=self.redact,
+            payment=self.payment,
+        )
+        self.job_desk = job_desk_of(place, calendar, stage, skills=self.skill_jobs)
 
     async def make_engine(self) -> None:
         """What runs the turns, with what stands between a model's wish and the world."""
@@ -266,6 +287,7 @@ class Assembly:
             outbox=self.outbox,
         )
         await self._stack.enter_async_context(rights.erasing)
+        schedule = self._schedule_desk()
         tools = Tools(
             engine=self.engine,
             conversations=self.stores.conversations,
@@ -283,6 +305,8 @@ class Assembly:
                 busy=self.engine.busy,
                 host_zone=host_zone(),
             ),
+            schedule=schedule,
+            heartbeat=self._heartbeat_desk(),
             memory=rights.desk,
             undo=rights.undo,
             private=rights.private,
@@ -302,6 +326,7 @@ class Assembly:
                     "ok": self.approvals.press,
                     "brake": pressed_by(self.spending),
                     "mem": rights.desk.press,
+                    "job": schedule.press,
                 },
             )
         )
@@ -324,17 +349,44 @@ class Assembly:
         await self._stack.enter_async_context(self.schedules.running(self.engine))
         await self._stack.enter_async_context(self._idle_timers())
 
+    def _schedule_desk(self) -> ScheduleDesk:
+        calendar, clock = self.abilities.calendar, self._place.clock
+        cards = Cards(self.outbox, calendar.cards)
+        return ScheduleDesk(
+            calendar.clerk,
+            calendar.agenda,
+            RemindDesk(calendar.clerk, cards, clock=clock),
+            cards,
+            clock=clock,
+        )
+
+    def _heartbeat_desk(self) -> HeartbeatDesk:
+        calendar, wanted = self.abilities.calendar, self._place.settings.heartbeat
+        return HeartbeatDesk(
+            calendar.clerk,
+            calendar.beats,
+            calendar.switches,
+            every_minutes=wanted.every_minutes if wanted.enabled else 0,
+            ensure=self.schedules.ensure_heartbeat,
+        )
+
     def _surroundings(self) -> Surroundings:
         return Surroundings(
-            database=self.database,
-            access=self.access,
+            calendar=self.abilities.calendar,
             conversations=self.stores.conversations,
             memories=self.stores.memories,
             shelf=self.abilities.shelf,
             library=self.library,
             outbox=self.outbox,
             held=self._is_held,
+            skills=self.skill_jobs,
+            checks=checks_for(self._place, self._check_means()),
         )
+
+    def _check_means(self) -> CheckMeans:
+        tools, settings = self.abilities.tools, self._place.settings
+        client = WebClient(ClientOptions(allowed=allowed_hosts_of(settings)))
+        return CheckMeans(client, tools.toolbox, tools.runner, owner=self.access.owner_id)
 
     def _is_held(self) -> bool:
         """Whether the owner paused everything."""

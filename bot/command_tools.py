@@ -84,6 +84,24 @@ class TellsUndo(Protocol):
     async def tell(self, message: IncomingMessage, person: Person) -> str: ...
 
 
+class TellsSchedule(Protocol):
+    """Reminders, jobs, events, and hours of quiet; `bot.schedule` is one."""
+
+    async def remind(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
+
+    async def jobs(self, message: IncomingMessage, person: Person) -> str: ...
+
+    async def job(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
+
+    async def quiet(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
+
+
+class TellsHeartbeat(Protocol):
+    """Whether and why there is a heartbeat; `bot.heartbeat` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
+
+
 class TellsPrivate(Protocol):
     """Begins and ends conversations with memory off; `bot.private` is one."""
 
@@ -120,5 +138,7 @@ class Tools:
     memory: TellsMemory
     undo: TellsUndo
     private: TellsPrivate
+    schedule: TellsSchedule
+    heartbeat: TellsHeartbeat
     people: Reception
     snippets: Snippets

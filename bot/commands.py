@@ -132,6 +132,31 @@ async def private(tools: Tools, asked: Asked) -> str:
     return await tools.private.tell(asked.message, asked.person, asked.rest)
 
 
+async def remind(tools: Tools, asked: Asked) -> str:
+    """Something to be reminded of."""
+    return await tools.schedule.remind(asked.message, asked.person, asked.rest)
+
+
+async def jobs(tools: Tools, asked: Asked) -> str:
+    """What will happen by the clock."""
+    return await tools.schedule.jobs(asked.message, asked.person)
+
+
+async def job(tools: Tools, asked: Asked) -> str:
+    """One job: shown, and changed."""
+    return await tools.schedule.job(asked.message, asked.person, asked.rest)
+
+
+async def quiet(tools: Tools, asked: Asked) -> str:
+    """Hours in which nothing is said unasked."""
+    return await tools.schedule.quiet(asked.message, asked.person, asked.rest)
+
+
+async def heartbeat(tools: Tools, asked: Asked) -> str:
+    """The regular look at the list."""
+    return await tools.heartbeat.tell(asked.message, asked.person, asked.rest)
+
+
 async def usage(tools: Tools, asked: Asked) -> str:
     """What was used, and what is left."""
     return await tools.usage.tell(asked.message, asked.person)
@@ -204,6 +229,28 @@ COMMANDS: tuple[Command, ...] = (
         run=private,
         private=True,
         waits=True,
+    ),
+    Command(
+        name="remind",
+        help="remind you of something: `/remind tomorrow at 5 call Bob`",
+        run=remind,
+        roles=MEMBERS,
+    ),
+    Command(name="jobs", help="your reminders, jobs and events", run=jobs, roles=MEMBERS),
+    Command(name="job", help="one job: show, pause, move, run, remove", run=job, roles=MEMBERS),
+    Command(
+        name="quiet",
+        help="hours in which I do not speak up by myself",
+        run=quiet,
+        roles=MEMBERS,
+        private=True,
+    ),
+    Command(
+        name="heartbeat",
+        help="whether and when I look at HEARTBEAT.md",
+        run=heartbeat,
+        roles=OWNER_ALONE,
+        private=True,
     ),
     Command(name="agents", help="who works for this chat, and how to stop one", run=agents),
     Command(name="approve", help="what waits for your yes or no, and how to answer", run=approve),

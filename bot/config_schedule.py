@@ -7,7 +7,9 @@ import re
 from pydantic import Field, field_validator
 
 from bot.config_section import Section
+from bot.config_values import Names
 
+_CHECK = re.compile(r"(?:file|tool|command):\s*\S.{0,400}|url:\s*https?://\S{1,400}")
 _HOURS = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d")
 
 
@@ -42,6 +44,12 @@ class HeartbeatSettings(Section):
         description="The chat that hears of it, such as telegram:42. Empty: the owner's private "
         "chat.",
     )
+    checks: Names = Field(
+        default=(),
+        description="Cheap looks before a model is asked: file:PATH or url:ADDRESS (has it "
+        "changed?), tool:NAME (does it say anything new?), command:COMMAND (does it end with 0?). "
+        'Such as ["file:files/inbox.md"]. Empty: the list alone decides.',
+    )
 
     @field_validator("every_minutes")
     @classmethod
@@ -49,6 +57,17 @@ class HeartbeatSettings(Section):
         if 0 < minutes < 5:
             raise ValueError("allowed: 0 (off), or 5 and more")
         return minutes
+
+    @field_validator("checks")
+    @classmethod
+    def _forms(cls, checks: Names) -> Names:
+        for check in checks:
+            if not _CHECK.fullmatch(check):
+                raise ValueError(
+                    f"{check[:60]!r}: allowed are file:PATH, url:https://…, tool:NAME, "
+                    "command:COMMAND"
+                )
+        return checks
 
     @field_validator("active_hours")
     @classmethod

@@ -241,20 +241,20 @@ def rights_of(
     )
 
 
-def remembering_tools(
-    place: Workplace,
-    memories: Memories,
-    access: Access,
-    conversations: SqliteConversations,
-    workspace: Workspace,
-) -> Sequence[Tool]:
-    """The groups `memory` and `knowledge`."""
-    household = Household(
+def household_of(place: Workplace, access: Access, conversations: SqliteConversations) -> Household:
+    """What tools have to know of people and chats."""
+    return Household(
         clock=place.clock,
         name_of=lambda person_id: _name(access, person_id),
         zone_of=lambda person_id: zone_for(access, person_id),
         is_private=conversations.is_private,
     )
+
+
+def remembering_tools(
+    memories: Memories, workspace: Workspace, *, household: Household
+) -> Sequence[Tool]:
+    """The groups `memory` and `knowledge`."""
     return (
         *memory_tools(
             memories.facts,

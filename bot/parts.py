@@ -4,6 +4,7 @@ prompt. Called by `bot.app` alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.beginning import Beginning
@@ -12,17 +13,22 @@ from agent.choosing import Choosing
 from agent.gathering import Gathering
 from agent.library import Library, TextFiles
 from agent.models.prices import PriceTable
+from agent.recalled import Coming, RecallWanted
 from agent.remembering import Compactor
 from agent.skills.shelf import SkillShelf
 from agent.skills.workshop import Workshop
 from agent.subagents import Subagents
+from agent.tools.reach import Reach
 from agent.tools.routes import RouteFile
+from agent.tools.schedule import schedule_tools
+from agent.tools.scheduling import Abilities as Scheduling
+from agent.tools.tool import Caller, Tool
 from agent.tools.toolbox import ForeignTools
 from agent.tools.workspace import Workspace
 from bot.access import Access
 from bot.home import shipped
 from bot.linking import Deliver
-from bot.memories import Memories, memories_of, remembering_tools
+from bot.memories import Memories, household_of, memories_of, remembering_tools
 from bot.model_pool import ModelPool
 from bot.options import (
     allowed_of,
@@ -33,8 +39,10 @@ from bot.options import (
     rules_of,
     subagent_limits_of,
 )
+from bot.options_tools import policy_of
 from bot.place import Workplace
 from bot.prompts import Prompts
+from bot.schedules import Calendar, ShelfSkills
 from bot.toolmaking import Doors, Made, Materials, tools_of
 from memory.conversations import SqliteConversations
 from memory.database import Database
@@ -43,15 +51,18 @@ from memory.people import SqlitePeople
 from memory.playbooks import SqliteSkillRecords
 from memory.ranking import ranker_maker
 from memory.traces import SqliteTraces
+from scheduler.agenda import EventAgenda
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
     """What is stored, by who asks for it."""
 
+    database: Database
     conversations: SqliteConversations
     records: SqliteSkillRecords
     memories: Memories
+    upcoming: Upcoming
     traces: SqliteTraces
     journal: SqliteJournal
 
@@ -66,6 +77,7 @@ class Abilities:
     subagents: Subagents
     tools: Made
     routes: RouteFile
+    calendar: Calendar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,13 +89,26 @@ class Prompting:
     prompts: Prompts
 
 
+@dataclass(slots=True)
+class Upcoming:
+    """What is to come of a person, for a prompt; set once the people are known."""
+
+    agenda: EventAgenda | None = None
+
+    async def __call__(self, wanted: RecallWanted) -> Sequence[Coming]:
+        """Raises StorageError."""
+        return () if self.agenda is None else await self.agenda.coming(wanted)
+
+
 def stores_of(place: Workplace, database: Database) -> Stores:
     """Over one open database."""
-    conversations = SqliteConversations(database)
+    conversations, upcoming = SqliteConversations(database), Upcoming()
     return Stores(
+        database=database,
+        upcoming=upcoming,
         conversations=conversations,
         records=SqliteSkillRecords(database),
-        memories=memories_of(place, database, erased=conversations.reread),
+        memories=memories_of(place, database, coming=upcoming, erased=conversations.reread),
         traces=SqliteTraces(database),
         journal=SqliteJournal(database),
     )
@@ -142,6 +167,13 @@ def abilities_of(
         shipped("prompts"), place.home.workspace, read=TextFiles(within=place.home.workspace).read
     )
     routes.check()
+    calendar = Calendar(place, stores.database, access)
+    stores.upcoming.agenda = calendar.agenda
+    household = household_of(place, access, stores.conversations)
+    reached = _LateReach()
+    scheduling = Scheduling(
+        reached=reached.tool, skill=ShelfSkills(shelf).work, policy=policy_of(settings)
+    )
     tools = tools_of(
         place,
         Materials(
@@ -151,9 +183,10 @@ def abilities_of(
             conversations=stores.conversations,
             access=access,
             subagents=subagents,
-            remembering=remembering_tools(
-                place, stores.memories, access, stores.conversations, workspace
-            ),
+            remembering=[
+                *remembering_tools(stores.memories, workspace, household=household),
+                *schedule_tools(calendar.clerk, calendar.agenda, household, scheduling),
+            ],
             make_ranker=ranker_maker(
                 meanings=settings.tools.embeddings,
                 embedding=stores.memories.embedding if settings.memory.embeddings else None,
@@ -162,7 +195,9 @@ def abilities_of(
             servers=servers,
         ),
     )
+    reached.reach = tools.reach
     return Abilities(
+        calendar=calendar,
         shelf=shelf,
         workshop=workshop,
         workspace=workspace,
@@ -170,6 +205,16 @@ def abilities_of(
         tools=tools,
         routes=routes,
     )
+
+
+class _LateReach:
+    """Which tools a run may have, for a tool that is one of them."""
+
+    reach: Reach
+
+    def tool(self, name: str, caller: Caller) -> Tool | None:
+        """One of them."""
+        return self.reach.tool(name, caller)
 
 
 def prompting_of(

@@ -25,22 +25,32 @@ from agent.skills.skill import SkillState
 from agent.turns import LocalEngine
 from bot.access import Access
 from bot.approvals import is_shared
+from bot.check_means import CheckMeans
 from bot.home import shipped
 from bot.memories import Memories, person_of
 from bot.options import host_zone
 from bot.outbox import Outbox
 from bot.place import Workplace
+from bot.schedule_words import missed_cards, stopped_card
+from bot.toolmaking import NoBotRuns
 from bot.zones import zone_of
+from memory.beats import SqliteBeats, SqliteSwitches
+from memory.cards import SqliteCards
 from memory.conversations import SqliteConversations
 from memory.database import Database
+from memory.events import SqliteEvents
 from memory.jobs import SqliteJobs
 from memory.tellings import SqliteTellings
+from scheduler.agenda import EventAgenda
 from scheduler.book import Book
+from scheduler.checks import FileMarks, Means, checks_of, read_check
+from scheduler.clerk import Clerk
 from scheduler.kinds.message import MessageKind
 from scheduler.kinds.target import Hearer
 from scheduler.kinds.turns import (
     ActiveHours,
     AgentKind,
+    Check,
     HeartbeatKind,
     SkillGone,
     SkillKind,
@@ -51,6 +61,7 @@ from scheduler.kinds.turns import (
 from scheduler.outcomes import Outcomes
 from scheduler.quiet import quiet_hours
 from scheduler.silence import phrases_of
+from scheduler.skill_jobs import SkillJobs
 from scheduler.telling import Teller, TellingOptions
 from scheduler.timetable import Hears, Kind, MissedRun, Timetable, first_due
 
@@ -61,6 +72,8 @@ LOOK_EVERY_S = 60.0
 
 HEARTBEAT = "heartbeat"
 """The name of the job that looks at HEARTBEAT.md."""
+
+OFF_BY_HAND, OFF_BY_SETTINGS = "off by /heartbeat", "off in the settings"
 
 
 class Chats:
@@ -132,6 +145,41 @@ class Chats:
         return next(iter(chats), "")
 
 
+class Calendar:
+    """Jobs and events as tools and doors reach them, also where no bot runs: then nothing is run,
+    and what is kept counts from the next start."""
+
+    def __init__(self, place: Workplace, database: Database, access: Access) -> None:
+        clock = place.clock
+        self.chats = Chats(access)
+        self.jobs = SqliteJobs(database)
+        self.tellings = SqliteTellings(database)
+        self.beats = SqliteBeats(database)
+        self.switches = SqliteSwitches(database)
+        self.cards = SqliteCards(database)
+        self.book = Book(self.jobs, self.chats, self.chats.zone, clock=clock, changed=self.changed)
+        self.clerk = Clerk(
+            self.book,
+            self.jobs,
+            self.tellings,
+            self.chats.zone,
+            clock=clock,
+            run_now=self._run_now,
+        )
+        self.agenda = EventAgenda(SqliteEvents(database), self.clerk, clock=clock)
+        self.timetable: Timetable | None = None
+
+    async def changed(self) -> None:
+        """A job was added or changed. Raises StorageError."""
+        if self.timetable is not None:
+            await self.timetable.changed()
+
+    async def _run_now(self, job: Job) -> Taken | None:
+        if self.timetable is None:
+            raise NoBotRuns("No bot runs here, so no job can be run.")
+        return await self.timetable.run_now(job)
+
+
 class ShelfSkills:
     """Implements `scheduler.kinds.turns.Skills` over the shelf."""
 
@@ -160,14 +208,15 @@ class ShelfSkills:
 class Surroundings:
     """What the clock acts on."""
 
-    database: Database
-    access: Access
+    calendar: Calendar
     conversations: SqliteConversations
     memories: Memories
     shelf: SkillShelf
     library: Library
     outbox: Outbox
     held: Callable[[], bool]
+    skills: SkillJobs
+    checks: tuple[Check, ...] = ()
 
 
 class Schedules:
@@ -175,14 +224,14 @@ class Schedules:
 
     def __init__(self, place: Workplace, around: Surroundings) -> None:
         self.place = place
-        self.chats = Chats(around.access)
-        self.jobs = SqliteJobs(around.database)
-        self.tellings = SqliteTellings(around.database)
+        self.calendar = around.calendar
+        self.chats, self.jobs = around.calendar.chats, around.calendar.jobs
+        self.book = around.calendar.book
         self._around = around
         self._engine: LocalEngine | None = None
         self._group: asyncio.TaskGroup | None = None
         self.teller = Teller(
-            self.tellings,
+            around.calendar.tellings,
             self.jobs,
             self.chats,
             around.outbox.deliver,
@@ -199,13 +248,7 @@ class Schedules:
             clock=place.clock,
             held=around.held,
         )
-        self.book = Book(
-            self.jobs,
-            self.chats,
-            self.chats.zone,
-            clock=place.clock,
-            changed=self.timetable.changed,
-        )
+        self.calendar.timetable = self.timetable
 
     @asynccontextmanager
     async def running(self, engine: LocalEngine) -> AsyncIterator[None]:
@@ -213,8 +256,10 @@ class Schedules:
         outbox have started. Raises StorageError."""
         self._engine = engine
         await self.chats.load()
+        await self._around.skills.keep_untold()
         await self.outcomes.catch_up()
         await self.ensure_heartbeat()
+        await self._around.skills.sync()
         async with asyncio.TaskGroup() as group, self.timetable:
             self._group = group
             looking = group.create_task(self._look_on(), name="schedules")
@@ -237,10 +282,11 @@ class Schedules:
         found = next(
             (job for job in await self.jobs.kept() if job.new.kind is JobKind.HEARTBEAT), None
         )
-        is_on = wanted.enabled and wanted.every_minutes > 0
-        if owner is None or not is_on:
+        by_hand = await self.calendar.switches.is_on(HEARTBEAT)
+        is_set = wanted.enabled and wanted.every_minutes > 0
+        if owner is None or not is_set or by_hand is False:
             if found is not None and found.enabled:
-                await self.book.pause(found, why="off in the settings")
+                await self.book.pause(found, why=OFF_BY_HAND if is_set else OFF_BY_SETTINGS)
             return
         target = wanted.deliver_to or await self.chats.home_of(owner)
         if not target:
@@ -248,7 +294,7 @@ class Schedules:
         new = self._heartbeat(owner, target)
         if found is None:
             await self.jobs.add(new, first_due(new.when, after=self.place.clock.now()))
-        elif _differs(found.new, new) or found.paused == "off in the settings":
+        elif _differs(found.new, new) or found.paused in {OFF_BY_HAND, OFF_BY_SETTINGS}:
             first = first_due(new.when, after=self.place.clock.now())
             await self.jobs.remove(found.id)
             await self.jobs.add(new, first)
@@ -275,7 +321,6 @@ class Schedules:
     def _kinds(self) -> Mapping[JobKind, Kind]:
         around, home = self._around, self.place.home
         turns = Turns(self.chats, around.conversations)
-        hours = quiet_hours(self.place.settings.heartbeat.active_hours)
         return {
             JobKind.MESSAGE: MessageKind(self.chats, self.chats.zone),
             JobKind.AGENT: AgentKind(turns),
@@ -287,9 +332,8 @@ class Schedules:
                 self,
                 fresh=lambda: shipped("HEARTBEAT.md").read_text(encoding="utf-8"),
                 local=self._local,
-                hours=ActiveHours()
-                if hours is None
-                else ActiveHours(from_minute=hours.from_minute, to_minute=hours.to_minute),
+                hours=active_hours_of(self.place.settings.heartbeat.active_hours),
+                checks=around.checks,
             ),
         }
 
@@ -304,7 +348,8 @@ class Schedules:
 
     async def beat(self, agent: str, outcome: str, why: str) -> None:
         """Implements `scheduler.kinds.turns.KeepsBeats`."""
-        log.info("heartbeat", agent=agent, outcome=outcome, why=why)
+        log.info("heartbeat", agent=agent, outcome=outcome)
+        await self.calendar.beats.beat(agent, outcome, why)
 
     def _local(self, job: Job) -> datetime:
         return self.place.clock.now().astimezone(self.chats.zone(job.new.person_id))
@@ -319,15 +364,20 @@ class Schedules:
 
     async def _missed(self, person_id: PersonId, runs: tuple[MissedRun, ...]) -> None:
         log.info("jobs.missed", person=person_id, jobs=[run.job.key for run in runs])
+        if home := await self.chats.home_of(person_id):
+            for card in missed_cards(home, runs, self.chats.zone(person_id)):
+                await self._around.outbox.say(card)
 
     async def _stopped(self, job: Job, why: str) -> None:
         log.warning("job.stopped", job=job.key, why=why)
+        await self._around.outbox.say(stopped_card(job.new.deliver_to, job, why))
 
     async def _beat(self, job: Job, outcome: str, why: str) -> None:
         await self.beat(job.new.agent, outcome, why)
 
     async def _see_to(self, end: JobEnd) -> None:
         try:
+            await self._around.skills.keep_untold()
             await self.outcomes.ended(end)
         except AssistantError as trouble:
             log.error("job.end", job=end.job_id, slot=end.slot, why=str(trouble))
@@ -341,12 +391,31 @@ class Schedules:
                 if not self._around.held():
                     await self.teller.look()
                 await self.ensure_heartbeat()
+                await self._around.skills.sync()
                 is_troubled = False
             except StorageError as trouble:
                 if not is_troubled:
                     log.error("schedules.storage", why=str(trouble))
                 is_troubled = True
             await self.place.clock.sleep(LOOK_EVERY_S)
+
+
+def active_hours_of(text: str) -> ActiveHours:
+    """`08:00-22:00`; empty is all day."""
+    found = quiet_hours(text)
+    if found is None:
+        return ActiveHours()
+    return ActiveHours(from_minute=found.from_minute, to_minute=found.to_minute)
+
+
+def checks_for(place: Workplace, means: CheckMeans) -> tuple[Check, ...]:
+    """The cheap looks of `heartbeat.checks`."""
+    wishes = [read_check(text) for text in place.settings.heartbeat.checks]
+    if not wishes:
+        return ()
+    home = place.home
+    acts = Means(folder=home.workspace, fetch=means.fetch, call=means.call, run=means.run)
+    return checks_of(wishes, acts, FileMarks(home.database.parent / "checks.json"))
 
 
 def telling_options_of(place: Workplace, around: Surroundings) -> TellingOptions:

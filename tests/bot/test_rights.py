@@ -31,6 +31,11 @@ memory       yes    yes    yes        yes     yes     yes
 remember     yes    yes    yes        yes     yes     yes
 undo         yes    yes    yes        yes     yes     yes
 private      yes    yes    yes        alone   alone   alone
+remind       yes    yes    both       yes     yes     both
+jobs         yes    yes    both       yes     yes     both
+job          yes    yes    both       yes     yes     both
+quiet        yes    yes    both       alone   alone   both
+heartbeat    yes    owner  owner      alone   owner   owner
 agents       yes    yes    yes        yes     yes     yes
 approve      yes    yes    yes        yes     yes     yes
 timezone     yes    yes    yes        yes     yes     yes
@@ -50,6 +55,7 @@ in a group ends what they asked for themselves (test_people_line).
 SAID = {
     "yes": "",
     "owner": "/{name} is for the owner.",
+    "both": "/{name} is for the owner and members.",
     "alone": "/{name} is done in a private chat: write it to me there.",
     "members": "In a group /{name} is for the owner and members, because it concerns everybody "
     "here.",
@@ -131,4 +137,4 @@ async def test_a_refused_command_shows_and_changes_nothing(
 def test_help_names_what_one_may_use() -> None:
     owners = {command.name for command in COMMANDS if command.roles == commands.OWNER_ALONE}
 
-    assert owners == {"pair", "access", "pause", "resume"}
+    assert owners == {"pair", "access", "pause", "resume", "heartbeat"}
