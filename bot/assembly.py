@@ -276,6 +276,7 @@ class Assembly:
             budget=self.budget,
             servers=self.servers,
             runner=self.abilities.tools.runner,
+            clock=self.schedules,
         )
         self.status = self.doors.status = BotStatus(watched, clock=place.clock, changed=changed)
         rights = self.rights = rights_of(

@@ -15,6 +15,7 @@ import structlog
 
 from agent.aftermath import Ended, Work
 from agent.errors import AssistantError, StorageError
+from agent.jobbook import due_words
 from agent.jobs import Every, Unit
 from agent.library import Library
 from agent.messages import Address, PersonId
@@ -72,6 +73,9 @@ LOOK_EVERY_S = 60.0
 
 HEARTBEAT = "heartbeat"
 """The name of the job that looks at HEARTBEAT.md."""
+
+NEXT_TOLD = 3
+"""Jobs that /status names."""
 
 OFF_BY_HAND, OFF_BY_SETTINGS = "off by /heartbeat", "off in the settings"
 
@@ -336,6 +340,21 @@ class Schedules:
                 checks=around.checks,
             ),
         }
+
+    async def next_lines(self) -> list[str]:
+        """For /status: the jobs that are due next, and those that stand still. Raises
+        StorageError."""
+        jobs = await self.jobs.kept()
+        due = [job for job in jobs if job.enabled and job.next is not None][:NEXT_TOLD]
+        lines = []
+        for job in due:
+            assert job.next is not None, "chosen so"
+            words = due_words(job.next, self.chats.zone(job.new.person_id))
+            lines.append(f"Next by the clock: {words}, {job.key} {job.new.name}")
+        stopped = sum(job.failures > 0 and not job.enabled for job in jobs)
+        if stopped:
+            lines.append(f"Jobs that were stopped, as they kept failing: {stopped} (/jobs)")
+        return lines
 
     def works(self) -> Sequence[Work]:
         """What follows from each turn."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Protocol
 
 from agent.budget import Budget
 from agent.models.choose import Choice
@@ -17,6 +18,12 @@ from bot.channel import Channel
 from bot.mcp import McpDesk
 from bot.model_desk import ModelDesk
 from bot.outbox import Outbox
+
+
+class TellsNext(Protocol):
+    """Says what happens next by the clock; `bot.schedules` is one."""
+
+    async def next_lines(self) -> list[str]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +39,7 @@ class Watched:
     budget: Budget
     runner: Runner
     servers: McpDesk
+    clock: TellsNext
 
 
 class BotStatus:
@@ -60,6 +68,7 @@ class BotStatus:
             f"Turns running or waiting: {bot.engine.waiting()}",
             f"Replies on their way: {bot.outbox.waiting()}",
         ]
+        lines += await bot.clock.next_lines()
         lines += bot.servers.lines()
         if bot.runner.why_open:
             lines.append(f"Programs run without a sandbox: {bot.runner.why_open}")
