@@ -72,7 +72,8 @@ class NewFact:
 
     `message_id` and `quote` are the line it rests on, `run_id` the turn; `speaker` who said it, as
     shown then. `replaces` is the id of the fact that it corrects. `asked`: the person wished for
-    it in so many words, which lifts an earlier wish to forget.
+    it in so many words, which lifts an earlier wish to forget. `generation` is given by work behind
+    the scenes: how often something was forgotten before it read the line (see `memory.tombstones`).
     """
 
     whose: Whose
@@ -87,6 +88,7 @@ class NewFact:
     valid_from_ms: int | None = None
     replaces: int | None = None
     asked: bool = False
+    generation: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

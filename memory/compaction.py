@@ -284,6 +284,7 @@ def _row(found: Stretch, cut: _Cut, summed: _Summed) -> NewCompaction:
     messages, tokens = sent_size(tail, 0, estimate_tokens)
     return NewCompaction(
         after=found.newest,
+        generation=found.generation,
         kind=summed.kind,
         from_id=found.start,
         sent_from=summed.start,

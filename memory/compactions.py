@@ -19,6 +19,7 @@ from memory.conversations import compaction_of
 from memory.database import Database
 from memory.material import Dated, read_entries
 from memory.stored_text import storable
+from memory.tombstones import generation
 
 _CONVERSATION = "select sent_from, shortened_to, is_private from conversations where id = ?"
 _LAST = """
@@ -66,9 +67,10 @@ NEVER = Newest()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """A history as it stands. `sent` is what is sent of it, from the id `start` on; `floor` is from
-    where on nothing was summed up yet, `answered_since` how many answers of the model there are
-    since the newest compaction (counted up to ten)."""
+    """A history as it stands, after something was forgotten `generation` times. `sent` is what is
+    sent of it, from the id `start` on; `floor` is from where on nothing was summed up yet,
+    `answered_since` how many answers of the model there are since the newest compaction (counted up
+    to ten)."""
 
     start: int
     floor: int
@@ -78,6 +80,7 @@ class Stretch:
     newest: Newest
     answered_since: int
     is_private: bool
+    generation: int
 
     def as_sent(self) -> list[StoredEntry]:
         """With old tool results as short as they are sent."""
@@ -88,9 +91,11 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewCompaction:
-    """What is to be stored, if `after` still is the newest one then."""
+    """What is to be stored, if `after` still is the newest one then, and nothing was forgotten
+    since `generation`: the summary may tell of it."""
 
     after: Newest
+    generation: int
     kind: Literal["truncate", "summarise", "digest"]
     from_id: int
     sent_from: int
@@ -116,7 +121,8 @@ class SqliteCompactions:
         return await self._database.read(lambda c: read_entries(c, conversation, floor))
 
     async def add(self, conversation: ConversationId, new: NewCompaction) -> Compaction | None:
-        """Stores one; None where another was stored or undone meanwhile, or all is erased."""
+        """Stores one; None where another was stored or undone meanwhile, something was forgotten,
+        or all is erased."""
         values = (
             *(new.kind, new.from_id, new.sent_from, storable(new.summary), storable(new.reason)),
             *(new.messages, new.tokens_before, new.tokens_after, self._database.now_ms()),
@@ -125,6 +131,8 @@ class SqliteCompactions:
 
         def work(connection: sqlite3.Connection) -> Compaction | None:
             if _newest(connection, conversation) != new.after:
+                return None
+            if generation(connection) != new.generation:
                 return None
             row = connection.execute(_ADD, values).fetchone()
             return None if row is None else compaction_of(row)
@@ -179,6 +187,7 @@ def _stretch(connection: sqlite3.Connection, conversation: ConversationId) -> St
         newest=newest,
         answered_since=connection.execute(_ANSWERED_SINCE, since).fetchone()[0],
         is_private=bool(is_private),
+        generation=generation(connection),
     )
 
 

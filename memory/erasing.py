@@ -35,6 +35,7 @@ from memory.places import (
     is_busy,
 )
 from memory.scanning import all_files
+from memory.tombstones import raise_generation
 from memory.wording import Wording
 
 T = TypeVar("T")
@@ -118,6 +119,7 @@ def erase_rows(
     Raises ForgettingRefused.
     """
     check_idle(connection, search)
+    raise_generation(connection)
     if search.wording.everything:
         drop_everything(connection, search)
     for place, keys in found:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import islice
+from typing import Protocol
 
 import structlog
 
@@ -20,7 +21,7 @@ from agent.errors import BrokenAnswer, ContextTooLong
 from agent.history import estimate_tokens
 from agent.messages import ConversationId, Role
 from agent.prompt import from_template
-from agent.remembering import Facts, Stored, StoredFact, Storing, Whose
+from agent.remembering import Facts, NewFact, Stored, StoredFact, Storing, Whose
 from agent.request import ModelTraits
 from agent.scene import one_line
 from agent.spending import Charge, CheapModel, Purpose, Scope, zone_for
@@ -98,6 +99,13 @@ class Extracted:
     upto: int = 0
 
 
+class LearntFacts(Facts, Protocol):
+    """Facts that know of each wish to forget."""
+
+    async def generation(self) -> int:
+        """How often something was forgotten so far."""
+
+
 # --- the work ----------------------------------------------------------------------------------
 
 
@@ -111,7 +119,7 @@ class Extractor:
     def __init__(
         self,
         lines: SqliteLines,
-        facts: Facts,
+        facts: LearntFacts,
         model: CheapModel,
         texts: Texts,
         *,
@@ -126,13 +134,15 @@ class Extractor:
     async def __call__(self, conversation: ConversationId) -> Extracted:
         """One look at the newest exchanges; older ones are passed over.
 
-        Raises AnswerUnreadable after two answers that cannot be read, what `CheapModel.ask` raises,
-        and StorageError. May be called again for the same messages: nothing is stored twice.
+        Raises AnswerUnreadable after two answers that cannot be read, ForgottenMeanwhile where
+        something was forgotten while the model was asked, what `CheapModel.ask` raises, and
+        StorageError. May be called again for the same messages: nothing is stored twice.
         """
+        generation = await self._facts.generation()
         stretch = await self._lines.since_last_look(
             conversation, exchanges_max=self._options.exchanges_max
         )
-        return await self._look(stretch)
+        return await self._look(stretch, generation)
 
     async def everything(self, conversation: ConversationId) -> Sequence[Extracted]:
         """Looks at all that was not looked at, the oldest first, one look after the other: before
@@ -140,16 +150,17 @@ class Extractor:
         so."""
         looks: list[Extracted] = []
         while len(looks) < LOOKS_MAX:
+            generation = await self._facts.generation()
             stretch = await self._lines.next_to_look_at(
                 conversation, exchanges_max=self._options.exchanges_max
             )
-            look = await self._look(stretch)
+            look = await self._look(stretch, generation)
             if look.skipped in _NO_USE_IN_GOING_ON:
                 break
             looks.append(look)
         return looks
 
-    async def _look(self, stretch: Stretch) -> Extracted:
+    async def _look(self, stretch: Stretch, generation: int) -> Extracted:
         conversation = stretch.conversation
         skipped = self._reason_to_skip(stretch)
         traits = ModelTraits() if skipped else await self._model.traits(stretch.lane)
@@ -161,7 +172,9 @@ class Extractor:
             log.debug("extraction.skipped", conversation=conversation, why=skipped)
             return Extracted(conversation=conversation, skipped=skipped, upto=stretch.upto)
         known = await self._known(stretch)
-        looking = _Looking(stretch=stretch, known=known, options=self._options)
+        looking = _Looking(
+            stretch=stretch, known=known, options=self._options, generation=generation
+        )
         found = await self._ask(looking, traits)
         await self._store(looking, found)
         await self._lines.looked_at(conversation, upto=stretch.upto)
@@ -219,7 +232,7 @@ class Extractor:
             elif len(looking.outcomes) >= self._options.facts_max:
                 looking.refused.append(Refused(why=Refusal.TOO_MANY))
             else:
-                looking.count(await self._facts.store(verdict))
+                looking.count(await self._facts.store(looking.dated(verdict)))
 
 
 _ANSWER_TOKENS, _FACT_TOKENS = 100, 160
@@ -233,6 +246,7 @@ class _Looking:
     stretch: Stretch
     options: ExtractionOptions
     known: Mapping[int, StoredFact]
+    generation: int
     outcomes: list[Stored] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     asked: int = 0
@@ -277,6 +291,10 @@ class _Looking:
             agent="default",
             time_zone=last.time_zone,
         )
+
+    def dated(self, new: NewFact) -> NewFact:
+        """As of when its line was read."""
+        return replace(new, generation=self.generation)
 
     def count(self, outcome: Stored) -> None:
         """What the store said."""

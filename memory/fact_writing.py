@@ -5,11 +5,13 @@ Called by `memory.facts`, which finds out beforehand what is like it.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from agent.remembering import FACT_CHARS_MAX, NewFact, Stored, StoredFact, Storing
+from agent.text import clean
 from memory import tombstones
 from memory.fact_rows import (
     Narrowed,
@@ -25,6 +27,7 @@ from memory.secret_shapes import secret_in
 from memory.sentences import says_more, says_the_same, sentence
 from memory.statements import Statement, cues, statement
 from memory.stored_text import storable
+from memory.support import stands_in
 
 WHY_EMPTY = "There is nothing in it to remember."
 WHY_LONG = (
@@ -35,6 +38,8 @@ WHY_FORGOTTEN = (
     "You asked me to forget this, so I do not learn it again by myself. "
     "Tell me to remember it, and I will."
 )
+WHY_GONE = "The message that it was found in is not there any more."
+_LINE = "select body from messages where id = ?"
 _NAME_OF = "select name from people where id = ?"
 _LIKE_ESCAPES = str.maketrans({"%": r"\%", "_": r"\_", "\\": r"\\"})
 
@@ -77,7 +82,13 @@ def write(
     """Stores a text that is tidy and not refused, or says what stands in its way.
 
     What says the same as a known fact refreshes it; what says the same and more takes its place.
+    Raises ForgottenMeanwhile.
     """
+    if new.generation is not None:
+        if tombstones.generation(connection) != new.generation:
+            raise tombstones.ForgottenMeanwhile
+        if not _is_said(connection, new):
+            return Stored(outcome=Storing.REFUSED, why=WHY_GONE)
     woken = tombstones.matching(connection, new.whose, text)
     if woken and not new.asked:
         return Stored(outcome=Storing.REFUSED, why=WHY_FORGOTTEN)
@@ -101,6 +112,16 @@ def write(
     if not closed:
         return Stored(outcome=Storing.STORED, fact=fact)
     return Stored(outcome=Storing.SUPERSEDED, fact=fact, replaced=_now(connection, closed[-1]))
+
+
+def _is_said(connection: sqlite3.Connection, new: NewFact) -> bool:
+    """Whether the line that it rests on still stands, with its quote: it may have been erased in
+    other ways than by a wish to forget."""
+    if new.message_id is None:
+        return True
+    row = connection.execute(_LINE, (new.message_id,)).fetchone()
+    text = json.loads(row[0]).get("text") if row else None
+    return isinstance(text, str) and stands_in(new.quote, clean(text))
 
 
 def _said_again(

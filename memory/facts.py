@@ -61,7 +61,10 @@ class SqliteFacts:
         self._uses_since_ms = 0
 
     async def store(self, new: NewFact) -> Stored:
-        """Stores one, by the rules of writing. Near-duplicates refresh what is known."""
+        """Stores one, by the rules of writing. Near-duplicates refresh what is known.
+
+        Raises ForgottenMeanwhile where `new` names a generation that is over.
+        """
         text = tidy(new.text)
         if why := refusal(text):
             return Stored(outcome=Storing.REFUSED, why=why)
@@ -70,6 +73,10 @@ class SqliteFacts:
             return await self._database.write(
                 partial(fact_writing.write, new=new, text=text, alike=alike, now_ms=self._now_ms())
             )
+
+    async def generation(self) -> int:
+        """How often something was forgotten so far."""
+        return await self._database.read(tombstones.generation)
 
     async def near(self, of: Whose, text: str) -> Sequence[StoredFact]:
         """Facts of this person that may say the same as a text, or contradict it, where rules do
@@ -147,6 +154,7 @@ class SqliteFacts:
             gone = named | {f.id: f for f in replaced_by(connection, own, list(named))}
             tombstones.add(connection, of, [fact.text for fact in gone.values()], now_ms=now_ms)
             erase(connection, gone)
+            tombstones.raise_generation(connection)
             return len(named)
 
         async with self._lock:

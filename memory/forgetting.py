@@ -167,6 +167,8 @@ class Forgetting:
             if not counts:
                 break
             _add(erased, counts)
+        # What was found in them meanwhile: from here on nothing of that kind is stored any more.
+        _add(erased, {Kind.FACT: await self._forget_facts(search)})
         tell(Stage.FILES)
         _add(erased, {Kind.FILE: await self._apart(self._clean_files, wish, wording)})
         tell(Stage.INDEX)

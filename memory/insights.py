@@ -18,7 +18,7 @@ import structlog
 from pydantic import Field
 
 from agent.errors import AssistantError, StorageError
-from agent.messages import ConversationId, Origin, Role, TurnInput
+from agent.messages import ConversationId, Origin, Role, RunId, TurnInput
 from agent.ports import Clock, TurnEnd
 from agent.prompt import Prompt, from_template
 from agent.spending import Charge, CheapModel, Purpose
@@ -34,6 +34,7 @@ from memory.insight_rules import (
     tidy,
 )
 from memory.stored_text import dump
+from memory.tombstones import generation
 
 log = structlog.get_logger()
 
@@ -51,6 +52,7 @@ _NOTED = """
 select pins, recommendations, updated_ms, is_private
 from conversations left join insights on conversation_id = id where id = ?
 """
+_IS_ERASED = "select exists (select 1 from turns where run_id = ? and erased_ms is not null)"
 _PUT = """
 insert into insights (conversation_id, pins, recommendations, updated_ms)
 select id, ?, ?, ? from conversations where id = ? and not is_private
@@ -66,6 +68,14 @@ class Insights:
     pins: tuple[str, ...] = ()
     recommendations: tuple[str, ...] = ()
     updated_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """What notes are made of: a turn, when something had been forgotten so many times."""
+
+    run_id: RunId
+    generation: int
 
 
 class SqliteInsights:
@@ -89,13 +99,21 @@ class SqliteInsights:
             pins=_texts(pins), recommendations=_texts(recommendations), updated_ms=updated_ms
         )
 
-    async def put(self, conversation: ConversationId, insights: Insights) -> None:
-        """Replaces the notes as a whole; nothing where memory is off."""
+    async def generation(self) -> int:
+        """How often something was forgotten so far."""
+        return await self._database.read(generation)
+
+    async def put(
+        self, conversation: ConversationId, insights: Insights, *, basis: Basis | None = None
+    ) -> None:
+        """Replaces the notes as a whole; nothing where memory is off, or where something was
+        forgotten that they may tell of."""
         texts = (dump(list(insights.pins)), dump(list(insights.recommendations)))
         values = (*texts, insights.updated_ms, conversation)
 
         def work(connection: sqlite3.Connection) -> None:
-            connection.execute(_PUT, values)
+            if basis is None or _stands(connection, basis):
+                connection.execute(_PUT, values)
 
         await self._database.write(work)
 
@@ -112,6 +130,12 @@ class SqliteInsights:
         )
         room = CHARS_MAX - sum(len(pin) for pin in pins)
         return pins, tuple(one for one in recommendations if len(one) <= room)
+
+
+def _stands(connection: sqlite3.Connection, basis: Basis) -> bool:
+    """A turn may have been erased before its notes were begun."""
+    (is_erased,) = connection.execute(_IS_ERASED, (basis.run_id,)).fetchone()
+    return not is_erased and generation(connection) == basis.generation
 
 
 def best(notes: Sequence[str], text: str, *, above: float, k: int) -> tuple[str, ...]:
@@ -202,13 +226,14 @@ class InsightMaker:
         material = material_of(end, person_id=turn.person_id)
         if not material.uses and material.words < self._options.words_min:
             return None
+        basis = Basis(run_id=end.turn.run_id, generation=await self._store.generation())
         current = await self._store.current(end.conversation, self._clock.now())
         if current is None:
             return None
         made = await self._by_model(turn, material, current) or self._by_rules(material, current)
         if made is None:
             return None
-        await self._store.put(end.conversation, made.insights)
+        await self._store.put(end.conversation, made.insights, basis=basis)
         log.info(
             "insights.noted",
             conversation=end.conversation,

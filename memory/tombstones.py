@@ -15,6 +15,7 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from agent.errors import Temporary
 from agent.remembering import Whose
 from memory.sentences import Sentence, sentence
 
@@ -32,6 +33,11 @@ insert into tombstones (person_id, scope, whole, words, created_ms) values (?, ?
 """
 _OF = """
 select id, whole, words from tombstones where person_id = ? and scope in ('', ?) order by id
+"""
+_GENERATION = "select generation from forgetting_key where id = 1"
+_RAISE = """
+insert into forgetting_key (id, key, generation) values (1, ?, 1)
+on conflict (id) do update set generation = generation + 1
 """
 _NAME_OF = "select name from people where id = ?"
 _REMOVE = "delete from tombstones where id = ?"
@@ -60,6 +66,25 @@ def matching(connection: sqlite3.Connection, of: Whose, text: str) -> list[int]:
 def lift(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
     """Takes tombstones away: the person wishes to have it remembered again."""
     connection.executemany(_REMOVE, [(row_id,) for row_id in ids])
+
+
+class ForgottenMeanwhile(Temporary):
+    """Something was forgotten since that was read which is to be stored: nothing of it is."""
+
+    def __init__(self) -> None:
+        super().__init__("Something was forgotten meanwhile, so it is looked at anew later.")
+
+
+def generation(connection: sqlite3.Connection) -> int:
+    """How often something was erased so far. Whoever works for long reads it with, or before, what
+    the work rests on, and compares it in the transaction that stores what came of it."""
+    row = connection.execute(_GENERATION).fetchone()
+    return int(row[0]) if row else 0
+
+
+def raise_generation(connection: sqlite3.Connection) -> None:
+    """Part of each transaction that erases."""
+    connection.execute(_RAISE, (secrets.token_bytes(_KEY_BYTES),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

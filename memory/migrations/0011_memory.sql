@@ -38,10 +38,12 @@ create table tombstones (
 );
 create index tombstones_person on tombstones (person_id, scope);
 
--- The key of those hashes: made once, never shown.
+-- The key of those hashes: made once, never shown. `generation` counts how often something was erased:
+-- what was read in an older one is not stored any more.
 create table forgetting_key (
-    id   integer primary key check (id = 1),
-    key  blob not null
+    id          integer primary key check (id = 1),
+    key         blob not null,
+    generation  integer not null default 0
 );
 
 -- One JSON object each; every change of a path keeps what was there (JSON; null: nothing).

@@ -116,6 +116,9 @@ class KeptFacts:
         self.facts.append(fact)
         return fact
 
+    async def generation(self) -> int:
+        return 0
+
     async def store(self, new: NewFact) -> Stored:
         if "password" in new.text:
             return Stored(outcome=Storing.REFUSED, why="That reads like a password.")
