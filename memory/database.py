@@ -10,6 +10,7 @@ import sqlite3
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -86,6 +87,10 @@ class Database:
         """The main file."""
         return self._path
 
+    def now(self) -> datetime:
+        """By the clock that was passed in."""
+        return self._clock.now()
+
     def now_ms(self) -> int:
         """Epoch milliseconds by the clock that was passed in."""
         return int(self._clock.now().timestamp() * 1000)
@@ -112,6 +117,15 @@ class Database:
         self._require_open()
         try:
             return await self._reader.run(_snapshot, work)
+        except sqlite3.Error as error:
+            raise storage_error(error, self._path) from error
+
+    async def between(self, work: Work[T]) -> T:
+        """Runs `work` in the writer's thread between transactions, as VACUUM and checkpoints want
+        it. Raises StorageError."""
+        self._require_open()
+        try:
+            return await self._writer.run(work)
         except sqlite3.Error as error:
             raise storage_error(error, self._path) from error
 

@@ -130,16 +130,6 @@ def erase_rows(
 # --- what SQLite keeps of them ---------------------------------------------------------------
 
 
-async def alone(database: Database, work: Work[T]) -> T:
-    """Runs `work` in the writer's thread, between transactions. Raises StorageError."""
-    # VACUUM is not possible within a transaction, and on a connection of its own it would keep
-    # writers waiting for longer than they do.
-    try:
-        return await database._writer.run(work)
-    except sqlite3.Error as error:
-        raise storage_error(error, database.path) from error
-
-
 def make_anew(connection: sqlite3.Connection) -> None:
     """Rewrites the file without a free page, and its full-text index without a deleted word."""
     connection.execute("insert into exchange_words (exchange_words) values ('optimize')")
@@ -176,7 +166,7 @@ def renew_backups(database: Database, premises: Premises) -> tuple[Path, list[Pa
     Raises StorageError: then the older ones are still there.
     """
     path, folder = database.path, premises.backups
-    today = folder / daily_name(path, database._clock.now())
+    today = folder / daily_name(path, database.now())
     make_backup(path, today)
     older = [file for file in all_backups(path, folder) if file != today]
     leftovers = [

@@ -33,7 +33,6 @@ from memory.conversations import SqliteConversations
 from memory.database import Database
 from memory.erasing import (
     Premises,
-    alone,
     check_idle,
     check_space,
     clean_file,
@@ -244,7 +243,7 @@ class Forgetting:
         self, wish: Wish, search: Search, erased: Mapping[Kind, int], tell: Tell
     ) -> Proof:
         tell(Stage.ANEW)
-        await alone(self._database, make_anew)
+        await self._database.between(make_anew)
         await self._empty_wal()
         tell(Stage.BACKUPS)
         backup, dropped = await self._apart(renew_backups, self._database, self._premises)
@@ -263,7 +262,7 @@ class Forgetting:
 
     async def _empty_wal(self) -> None:
         for _ in range(READER_TRIES):
-            if await alone(self._database, empty_wal):
+            if await self._database.between(empty_wal):
                 return
             await self._clock.sleep(READER_PAUSE_S)
         # What it still holds is found by the scan, and told.

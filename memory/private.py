@@ -16,7 +16,7 @@ from agent.messages import ConversationId
 from memory.backups import all_backups, connect
 from memory.conversations import SqliteConversations
 from memory.database import Database
-from memory.erasing import Premises, alone, empty_wal, make_anew, renew_backups
+from memory.erasing import Premises, empty_wal, make_anew, renew_backups
 from memory.faults import storage_error
 from memory.sessions import SessionBusy, SqliteSessions
 
@@ -70,10 +70,10 @@ class SqlitePrivate:
         erased = [one for one in ids if await self._erase(one)]
         if erased:
             self._conversations.reread()
-            await alone(self._database, make_anew)
+            await self._database.between(make_anew)
             if await asyncio.to_thread(self._is_in_backups, erased):
                 await asyncio.to_thread(renew_backups, self._database, self._premises)
-            await alone(self._database, empty_wal)
+            await self._database.between(empty_wal)
         return len(ids) - len(erased)
 
     async def _closed(self) -> list[ConversationId]:
