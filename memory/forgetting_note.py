@@ -43,17 +43,33 @@ class Note:
         sync_folder(self.path.parent)
 
     def read(self) -> tuple[Wish, Wording] | None:
-        """What is under way; None when nothing is."""
+        """What is under way; None when nothing is. Raises OSError.
+
+        A file that cannot be read is set aside: it was written whole, so something else damaged it,
+        and whoever looks into it may see what was to be forgotten.
+        """
         try:
-            text = self.path.read_text("utf-8")
+            data = self.path.read_bytes()
         except FileNotFoundError:
             return None
         try:
-            return _read(json.loads(text))
-        except (ValueError, KeyError, TypeError) as error:
-            # It was written whole, so somebody changed it: it says nothing that could be done.
-            log.error("forgetting.unreadable", file=str(self.path), why=type(error).__name__)
+            return _read(json.loads(data))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            self._set_aside(type(error).__name__)
             return None
+
+    def _set_aside(self, why: str) -> None:
+        number = 1
+        while (aside := self.path.with_name(f"{self.path.stem}.damaged-{number}")).exists():
+            number += 1
+        self.path.rename(aside)
+        sync_folder(self.path.parent)
+        log.error(
+            "forgetting.unreadable",
+            file=str(aside),
+            why=why,
+            hint="What was being forgotten cannot be told from it. Say it again, then remove it.",
+        )
 
     def remove(self) -> None:
         """Its words go too: overwritten where the file system lets them be, then removed."""
@@ -74,17 +90,29 @@ def _read(data: dict[str, Any]) -> tuple[Wish, Wording]:
     wish, wording = data["wish"], data["wording"]
     return (
         Wish(
-            person_id=PersonId(wish["person_id"]),
-            facts=tuple(wish["facts"]),
-            phrases=tuple(wish["phrases"]),
+            person_id=PersonId(_text(wish["person_id"])),
+            facts=tuple(int(one) for one in wish["facts"]),
+            phrases=_texts(wish["phrases"]),
             everything=bool(wish["everything"]),
             is_owner=bool(wish["is_owner"]),
-            names=tuple(wish["names"]),
-            lanes=tuple(wish["lanes"]),
+            names=_texts(wish["names"]),
+            lanes=_texts(wish["lanes"]),
             with_files=bool(wish["with_files"]),
         ),
         Wording(
-            *(tuple(wording[name]) for name in ("phrases", "sentences", "names")),
+            *(_texts(wording[name]) for name in ("phrases", "sentences", "names")),
             everything=bool(wording["everything"]),
         ),
     )
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise TypeError(type(value).__name__)
+    return tuple(map(_text, value))
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(type(value).__name__)
+    return value

@@ -217,3 +217,32 @@ async def test_what_a_turn_that_began_meanwhile_holds_is_a_failure(home: Path) -
     assert proof is not None
     assert proof.ok
     assert files_with(home, *TRACES_OF_IT) == []
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b"\xff\xfe\x00",
+        b'{"wish": ' + b"[" * 100_000,
+        b"[]",
+        b"null",
+        b'{"wish": {"person_id": "p',
+        b'{"wish": {"person_id": 5, "facts": 1}, "wording": {}}',
+        b"\0" * 50,
+        b"",
+    ],
+)
+async def test_a_damaged_note_is_set_aside_and_forgetting_goes_on(
+    home: Path, damaged: bytes
+) -> None:
+    note = home / "data" / "forgetting.json"
+    note.write_bytes(damaged)
+
+    async with opened_home(home) as opened:
+        assert await opened.forgetting.resume() is None
+        assert await opened.forgetting.under_way() is None
+        proof = await opened.forgetting.forget(wish(facts=(1,)))
+
+    assert proof.ok
+    assert (home / "data" / "forgetting.damaged-1").read_bytes() == damaged
+    assert not note.exists()
