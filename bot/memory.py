@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, timedelta, tzinfo
 
 from agent.carried import Carries
+from agent.forgotten import ForgettingRefused
 from agent.messages import IncomingMessage, Role
 from agent.overview import Overviews
 from agent.ports import Clock
@@ -96,7 +97,10 @@ class MemoryDesk:
             case "edit":
                 return await self._edit(of, person, said)
             case "forget" if said:
-                return await self._forget(of, message, person, said)
+                try:
+                    return await self._forget(of, message, person, said)
+                except ForgettingRefused as error:
+                    return str(error)
             case "export":
                 return await self._export(message, person)
             case "import":

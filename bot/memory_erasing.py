@@ -17,7 +17,7 @@ from typing import Protocol, Self
 import structlog
 
 from agent.errors import AssistantError
-from agent.forgotten import Forgets, Found, Proof, Stage, Wish, check_wish
+from agent.forgotten import Forgets, ForgettingRefused, Found, Proof, Stage, Wish, check_wish
 from agent.messages import IncomingMessage, OutboxId, Role
 from agent.ports import Clock
 from agent.remembering import StoredFact
@@ -202,6 +202,8 @@ class ErasingDesk:
     async def _forget_and_tell(self, question: _Question) -> None:
         try:
             text = await self._done(question.wish)
+        except ForgettingRefused as error:
+            text = str(error)
         except AssistantError as error:
             log.error("memory.not_forgotten", why=str(error))
             text = f"⚠️ That did not work: {error}"
@@ -222,6 +224,10 @@ class ErasingDesk:
             proof = await self._forgetting.resume(_untold)
         except AssistantError as error:
             log.error("memory.not_forgotten", why=str(error))
+            return
+        except Exception:
+            # The bot goes on without it; what is under way stays written down.
+            log.exception("memory.forgetting_broke")
             return
         if proof is not None:
             log.info("memory.forgotten_at_start", ok=proof.ok)

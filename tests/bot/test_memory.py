@@ -273,9 +273,10 @@ async def test_everything_is_asked_about_and_then_gone(chat: Chat, home: Path) -
     assert "0 facts" in await chat.says("")
 
 
-async def test_what_is_too_short_or_in_use_is_refused_in_a_sentence(chat: Chat) -> None:
-    with pytest.raises(ForgettingRefused, match="too short"):
-        await chat.says("forget abc")
+async def test_what_is_too_short_is_refused_in_a_sentence_and_reads_like_no_fault(
+    chat: Chat,
+) -> None:
+    assert (await chat.says("forget abc")).startswith("'abc' is too short to be looked for")
 
 
 async def test_what_others_said_the_same_is_told_to_the_owner_alone(home: Path) -> None:
@@ -364,6 +365,42 @@ async def test_trouble_while_forgetting_is_told_on_the_card(home: Path) -> None:
             await chat.presses(words.FORGET)
 
     assert chat.cards.last == "⚠️ That did not work: No space is left."
+
+
+async def test_whatever_breaks_at_the_start_ends_nothing_else(home: Path) -> None:
+    async with opened_chat(home) as chat:
+        forgetting = chat.opened.forgetting
+
+        class Broken:
+            find, under_way, forget = forgetting.find, forgetting.under_way, forgetting.forget
+
+            async def resume(self, tell: object) -> Proof:
+                raise ValueError("nobody foresaw it")
+
+        async with ErasingDesk(Broken(), chat.cards, clock=chat.clock, root=home) as erasing:
+            erasing.start()
+            await erasing.idle()
+            chat.erasing, chat.desk._erasing = erasing, erasing
+
+            assert "no f99 here" in await chat.says("forget f99")
+
+
+async def test_what_cannot_be_done_now_reads_on_the_card_like_no_fault(home: Path) -> None:
+    async with opened_chat(home) as chat:
+        forgetting = chat.opened.forgetting
+
+        class InUse:
+            find, under_way, resume = forgetting.find, forgetting.under_way, forgetting.resume
+
+            async def forget(self, wish: object, tell: object) -> Proof:
+                raise ForgettingRefused("Say it again once that is done.")
+
+        async with ErasingDesk(InUse(), chat.cards, clock=chat.clock, root=home) as erasing:
+            chat.erasing, chat.desk._erasing = erasing, erasing
+            await chat.says("forget f1")
+            await chat.presses(words.FORGET)
+
+    assert chat.cards.last == "Say it again once that is done."
 
 
 # --- taking out ----------------------------------------------------------------------------------
