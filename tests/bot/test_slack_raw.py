@@ -365,7 +365,8 @@ def test_a_shared_message_is_quoted() -> None:
         ("", "/help"),
         ("status", "/status"),
         ("/new", "/new"),
-        ("remember the milk", "remember the milk"),
+        ("remember the milk", "/remember the milk"),
+        ("buy the milk", "buy the milk"),
         ("STOP", "/STOP"),
     ],
 )
