@@ -12,6 +12,7 @@ from typing import Any
 
 from agent.forgotten import Kind
 from memory.places import Key, Place, Prompts, Search, Traces
+from memory.shared_places import MADE_OF_ALL, ToldToOthers
 from memory.stored_text import dump
 from memory.wording import Wording
 
@@ -21,7 +22,9 @@ Row = tuple[Any, ...]
 def places(now_ms: int) -> tuple[Place, ...]:
     """All of them, but the facts: those go by way of what leaves tombstones. Prompts stand before
     traces, which say who was sent them."""
-    return (Prompts(now_ms=now_ms), *_ROWS, Traces(now_ms=now_ms))
+    traces = Traces(now_ms=now_ms)
+    others = (ToldToOthers(place=place) for place in (*_ROWS, traces))
+    return (Prompts(now_ms=now_ms), *MADE_OF_ALL, *_ROWS, traces, *others)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

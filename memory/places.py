@@ -15,7 +15,10 @@ from typing import Any, Protocol
 
 from agent.forgotten import Kind
 from agent.messages import PersonId
-from memory.wording import Wording
+from memory.wording import Wording, telling_sentences
+
+TOLD_MAX = 400
+"""Sentences of somebody, the newest, that are looked for in what others were told."""
 
 Key = int | str
 
@@ -25,7 +28,8 @@ class Search:
     """Whose words are looked for, where, and which. The ids of `facts` count whatever they say.
 
     `lanes` are addresses that nobody else writes at, `own` the conversations there; `touched` those
-    shared ones where the person said it, and nobody else did.
+    shared ones where the person said it, and nobody else did. Of everything, `shared` are all in
+    which the person spoke, and `told` is what they said there, and nobody else did.
     """
 
     person_id: PersonId
@@ -34,6 +38,14 @@ class Search:
     lanes: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
     touched: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+
+    @property
+    def among_others(self) -> Search:
+        """For what was told of it in shared conversations, by its words: rows of nobody's own."""
+        wording = Wording(self.told, self.told, self.wording.names)
+        return Search(person_id=PersonId(""), wording=wording, touched=self.shared)
 
     @property
     def values(self) -> dict[str, str]:
@@ -44,6 +56,7 @@ class Search:
             "lanes": json.dumps(self.lanes),
             "own": json.dumps(self.own),
             "touched": json.dumps(self.touched),
+            "shared": json.dumps(self.shared),
         }
 
 
@@ -106,6 +119,8 @@ def located(connection: sqlite3.Connection, search: Search) -> Search:
     found = replace(search, lanes=_column(connection, _OWN_LANES, search))
     found = replace(found, own=_column(connection, _OWN, found))
     found = replace(found, facts=tuple(map(int, _column(connection, _FACTS, found))))
+    if search.wording.everything:
+        return _with_shared(connection, found)
     return replace(found, touched=_touched(connection, found))
 
 
@@ -116,7 +131,8 @@ def texts_of(connection: sqlite3.Connection, search: Search) -> list[tuple[str, 
 
 def is_busy(connection: sqlite3.Connection, search: Search) -> bool:
     """Whether a turn that may have read it is not over."""
-    return bool(connection.execute(_OPEN_TURNS, search.values).fetchone()[0])
+    values = {**search.values, "touched": json.dumps((*search.touched, *search.shared))}
+    return bool(connection.execute(_OPEN_TURNS, values).fetchone()[0])
 
 
 def _column(connection: sqlite3.Connection, sql: str, search: Search) -> tuple[Any, ...]:
@@ -124,8 +140,6 @@ def _column(connection: sqlite3.Connection, sql: str, search: Search) -> tuple[A
 
 
 def _touched(connection: sqlite3.Connection, search: Search) -> tuple[str, ...]:
-    if search.wording.everything:
-        return ()
     mine: set[str] = set()
     theirs: set[str] = set()
     for conversation, body, person_id in connection.execute(_SHARED_SAYINGS, search.values):
@@ -133,6 +147,25 @@ def _touched(connection: sqlite3.Connection, search: Search) -> tuple[str, ...]:
             by = json.loads(body).get("by") or person_id
             (mine if by == search.person_id else theirs).add(conversation)
     return tuple(sorted(mine - theirs))
+
+
+def _with_shared(connection: sqlite3.Connection, search: Search) -> Search:
+    shared: dict[str, None] = {}
+    mine: dict[str, None] = {}
+    theirs: list[str] = []
+    for conversation, body, person_id in connection.execute(_SHARED_SAYINGS, search.values):
+        shared[conversation] = None
+        entry = json.loads(body)
+        if (entry.get("by") or person_id) == search.person_id:
+            mine.update(dict.fromkeys(telling_sentences(entry.get("text", ""))))
+        else:
+            theirs.append(entry.get("text", ""))
+    told = list(mine)[-TOLD_MAX:]
+    # Mostly nobody else said any of it: then one look at each text is enough.
+    said = Wording(tuple(told))
+    among = [text for text in theirs if said.says(text)]
+    told = [one for one in told if not any(Wording((one,)).says(text) for text in among)]
+    return replace(search, shared=tuple(shared), told=tuple(told))
 
 
 # --- places of their own kind ----------------------------------------------------------------

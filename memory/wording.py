@@ -164,6 +164,12 @@ class Wording:
         )
 
 
+def telling_sentences(text: str) -> list[str]:
+    """The sentences of a text that say enough to be known again in other words."""
+    parts = (part.strip() for _, part in _sentences(text))
+    return [part for part in parts if len(set(_stems(part))) > 1]
+
+
 def _enough(stems: frozenset[str]) -> int:
     """How many of them tell the sentence: all of few; of many one or two may be put otherwise."""
     return len(stems) if len(stems) < SEVERAL else -(-len(stems) * TELLING_PERCENT // 100)

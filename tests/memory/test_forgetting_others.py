@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.errors import StorageError
+from agent.forgotten import Kind
 from agent.messages import ConversationId
 from agent.remembering import FactSource, NewFact, Whose
 from tests.memory.forgetting_kit import (
@@ -247,3 +248,65 @@ async def test_what_the_disk_refuses_is_said_in_a_sentence_and_nothing_is_begun(
         with pytest.raises(StorageError, match=r"forgetting\.json"):
             await opened.forgetting.forget(wish(facts=(1,)))
         assert len(await opened.facts.list(Whose(person_id=ANN))) == 1
+
+
+# --- what was made of it for others ------------------------------------------------------------
+
+CLINIC = "My clinic for chemo is in Zurich"
+
+
+async def test_of_everything_summaries_and_answers_to_others_do_not_tell_of_it(home: Path) -> None:
+    with closing(sqlite3.connect(database_of(home))) as connection, connection:
+        past = Past(connection, runs=70)
+        past.turn(ANN, "c_group", GROUP, f"{CLINIC}. Good morning all.", "Get well")
+        asked = "What did Ann say?"
+        past.turn(BEN, "c_group", GROUP, asked, "She said her clinic for chemo is in Zurich.")
+        past.turn(BEN, "c_group", GROUP, "And the weather?", "Rain, all of Tuesday.")
+        past.add(
+            "compactions",
+            conversation_id="c_group",
+            kind="summarise",
+            from_id=0,
+            sent_from=0,
+            summary="Ann said that she gets treated in Zurich.",
+            messages=4,
+            tokens_before=1,
+            tokens_after=1,
+            made_ms=1,
+        )
+        pins = '["Ann gets treated in Zurich"]'
+        past.add(
+            "insights",
+            conversation_id="c_group",
+            pins=pins,
+            recommendations="[]",
+            updated_ms=1,
+        )
+
+    async with opened_home(home) as opened:
+        found = await opened.forgetting.find(wish(everything=True))
+        proof = await opened.forgetting.forget(wish(everything=True))
+        history = await opened.conversations.history(ConversationId("c_group"))
+
+    assert found.counts[Kind.SUMMARY] == 2  # of her own chat, and of the group
+    assert proof.ok
+    assert files_with(home, "Zurich") == []
+    kept = str(history.entries)
+    assert asked in kept
+    assert "Rain, all of Tuesday." in kept
+    assert history.compaction is None
+
+
+async def test_of_everything_what_another_said_as_well_is_left_in_answers(home: Path) -> None:
+    with closing(sqlite3.connect(database_of(home))) as connection, connection:
+        past = Past(connection, runs=70)
+        past.turn(ANN, "c_group", GROUP, "The ferry to Moss leaves at noon", "Noted")
+        past.turn(BEN, "c_group", GROUP, "The ferry to Moss leaves at noon", "At noon, to Moss.")
+
+    async with opened_home(home) as opened:
+        proof = await opened.forgetting.forget(wish(everything=True))
+
+    assert proof.ok
+    said = rows(database_of(home), "select body from messages where body like '%Moss%'")
+    assert len(said) == 2
+    assert "messages" in proof.theirs
