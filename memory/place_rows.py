@@ -97,7 +97,7 @@ def _arguments(wording: Wording, arguments: str) -> str:
     """What a model wrote need not be JSON; what it sent anew must be."""
     if wording.everything:
         return "{}"
-    return wording.blanked_json(arguments)
+    return wording.blanked_call(arguments)
 
 
 def _reply(search: Search, row: Row) -> Row | None:

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from memory.written_forms import flat, seen, spellings
+
 PIECE_BYTES = 1 << 20
 _ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be")
-# In UTF-16 there is a zero between two of them.
-_SPACE = re.compile(rb"(?:\s|\\[nrt])+(?:\x00(?:\s|\\[nrt]))*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +53,12 @@ class Needles:
 
     def in_piece(self, piece: bytes) -> bool:
         """Whether any of them stands in these bytes."""
-        small = piece.lower()
+        small = seen(piece.lower())
         # Making white space alike takes longest by far, and mostly not one word is there.
         if not any(anchor in small for anchor in self._anchors):
             return False
-        flat = _SPACE.sub(b" ", small)
-        return any(needle in flat for needle in self._needles)
+        plain = flat(small)
+        return any(needle in plain for needle in self._needles)
 
 
 def scan(
@@ -122,14 +121,16 @@ def _forms(phrase: str) -> Iterator[bytes]:
     if not phrase.strip():
         return
     for form in ("NFC", "NFD"):
-        flat = " ".join(unicodedata.normalize(form, phrase).split())
+        plain = " ".join(unicodedata.normalize(form, phrase).split())
         # Bytes are made small letter by letter where they are ASCII; of others each case is listed.
-        for cased in {flat, flat.lower(), flat.upper(), flat.title(), flat.casefold()}:
+        for cased in {spelt for one in spellings(plain) for spelt in _cased(one)}:
             escaped = json.dumps(cased)[1:-1]
             for text in {cased, escaped, json.dumps(cased, ensure_ascii=False)[1:-1]}:
                 for encoding in _ENCODINGS:
-                    yield _flat(text.encode(encoding, "replace"))
+                    needle = flat(seen(text.encode(encoding, "replace").lower()))
+                    if needle.strip():
+                        yield needle
 
 
-def _flat(data: bytes) -> bytes:
-    return _SPACE.sub(b" ", data.lower())
+def _cased(text: str) -> set[str]:
+    return {text, text.lower(), text.upper(), text.title(), text.casefold()}

@@ -1,6 +1,7 @@
 """What is looked for when something is to be forgotten, and how it is taken out of texts.
 
-A phrase is found whatever its case, its white space, its accents' form, and inside JSON too. Where
+A phrase is found whatever its case, its white space and its spelling (`memory.written_forms`), and
+inside JSON too. Where
 a fact is forgotten, a sentence with nearly all words of it that say anything counts as well. Pure;
 called by `memory.places` and `memory.scanning`.
 """
@@ -10,13 +11,14 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from memory.stop_words import STOP_WORDS
 from memory.stored_text import dump
+from memory.written_forms import anchors_of, for_a_look, pattern_of
 
 BLANK = "[forgotten]"
 """Stands where words were."""
@@ -34,7 +36,6 @@ _NOBODY = frozenset({"person", "user", "owner", "somebody"})
 _WORD = re.compile(r"\w+")
 _NAME = re.compile(r"(?<=[\w,;:] )[^\W\d_a-z]\w+")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？…])\s+|\n+")
-_SPACE = r"(?:\s|\\[nrt])+"
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Wording:
 
     def says(self, text: str) -> bool:
         """Whether the text has one of the phrases or a sentence that gives one away."""
-        if self._pattern is not None and self._pattern.search(text):
+        if self._pattern is not None and self._may_say(text) and self._pattern.search(text):
             return True
         if not self._may_give_away(text):
             return False
@@ -68,7 +69,7 @@ class Wording:
         """The text with a blank in place of what was found."""
         if self.everything:
             return self.blank if text.strip() else text
-        if self._pattern is not None:
+        if self._pattern is not None and self._may_say(text):
             text = self._pattern.sub(self.blank, text)
         return self._sentence_wise(text, self.blank) if self._may_give_away(text) else text
 
@@ -113,10 +114,17 @@ class Wording:
             return self.blanked(raw)
         return dump(mapped(found[0], self._blanked_within))
 
+    def blanked_call(self, raw: str) -> str:
+        """The arguments of a call, of which a model chose the keys as well."""
+        found = _parsed(raw)
+        if found is None:
+            return self.blanked(raw)
+        return dump(mapped(found[0], self._blanked_within, key=self.blanked))
+
     def _blanked_within(self, text: str) -> str:
         """Of a text that may be JSON itself, as the arguments of a call are."""
         if not self.everything and text.lstrip().startswith(("{", "[")):
-            return self.blanked_json(text)
+            return self.blanked_call(text)
         return self.blanked(text)
 
     @cached_property
@@ -127,12 +135,20 @@ class Wording:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str] | None:
-        forms = {form for phrase in self.phrases if phrase.strip() for form in _forms(phrase)}
-        if not forms:
-            return None
-        # The longest first: what stands inside another one would leave the rest of it.
-        ordered = sorted(forms, key=lambda form: (-len(form), form))
-        return re.compile("|".join(map(_flexible, ordered)), re.IGNORECASE)
+        return pattern_of(self.phrases)
+
+    @cached_property
+    def _anchors(self) -> tuple[str, ...]:
+        return anchors_of(self.phrases)
+
+    def _may_say(self, text: str) -> bool:
+        """Quick, and right whenever it says no."""
+        if self._pattern is None or not self._anchors:
+            return self._pattern is not None
+        if "\\u" in text or "&" in text:  # letters may be hidden in it
+            return True
+        folded = for_a_look(text)
+        return any(anchor in folded for anchor in self._anchors)
 
     @cached_property
     def _telling(self) -> tuple[frozenset[str], ...]:
@@ -185,31 +201,41 @@ def _is_of_it_alone(sentence: str, more: set[str]) -> bool:
 # --- texts within JSON ---------------------------------------------------------------------------
 
 
-def mapped(value: Any, change: Callable[[str], str], depth: int = 0) -> Any:
-    """A value of JSON with each of its texts changed. Below a bound of depth it is left out."""
+def mapped(
+    value: Any,
+    change: Callable[[str], str],
+    depth: int = 0,
+    *,
+    key: Callable[[str], str] = lambda name: name,
+) -> Any:
+    """A value of JSON with each of its texts changed, and each key by `key`. Below a bound of depth
+    it is left out."""
     if depth > _DEPTH_MAX:
         return None
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
-        return [mapped(one, change, depth + 1) for one in value]
+        return [mapped(one, change, depth + 1, key=key) for one in value]
     if isinstance(value, dict):
-        return {key: mapped(one, change, depth + 1) for key, one in value.items()}
+        return {key(name): mapped(one, change, depth + 1, key=key) for name, one in value.items()}
     return value
 
 
 def _texts(value: Any) -> Iterator[str]:
-    waiting = [value]
+    """With the keys of JSON within JSON, as the arguments of a call are: those outside are ours."""
+    waiting: list[tuple[Any, bool]] = [(value, False)]
     while waiting:
-        one = waiting.pop()
+        one, is_within = waiting.pop()
         if isinstance(one, str):
             yield one
             if one.lstrip().startswith(("{", "[")) and (inner := _parsed(one)) is not None:
-                waiting.append(inner[0])
+                waiting.append((inner[0], True))
         elif isinstance(one, list):
-            waiting.extend(one)
+            waiting.extend((item, is_within) for item in one)
         elif isinstance(one, dict):
-            waiting.extend(one.values())
+            if is_within:
+                yield from one
+            waiting.extend((item, is_within) for item in one.values())
 
 
 def _parsed(raw: str) -> tuple[Any] | None:
@@ -221,23 +247,6 @@ def _parsed(raw: str) -> tuple[Any] | None:
 
 
 # --- words ---------------------------------------------------------------------------------------
-
-
-def _forms(phrase: str) -> Iterable[str]:
-    return {unicodedata.normalize(form, phrase.strip()) for form in ("NFC", "NFD")}
-
-
-def _flexible(form: str) -> str:
-    """Any white space between words, and each letter also as JSON writes it."""
-    return _SPACE.join("".join(map(_letter, word)) for word in form.split())
-
-
-def _letter(char: str) -> str:
-    if char.isascii():
-        return r'\\?"' if char == '"' else re.escape(char)
-    units = char.encode("utf-16-be").hex()
-    escaped = "".join(rf"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
-    return f"(?:{re.escape(char)}|{escaped})"
 
 
 def _sentences(text: str) -> Iterator[tuple[str, str]]:

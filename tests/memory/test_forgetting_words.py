@@ -178,3 +178,68 @@ def test_all_files_are_counted_and_links_are_not_followed(tmp_path: Path) -> Non
     looked = scan(home, [KEY], leaving_out=[home / "c"])
 
     assert (looked.files, looked.bytes, looked.hits) == (1, 5, ())
+
+
+# --- written otherwise ---------------------------------------------------------------------------
+
+OTHERWISE = [
+    ("heart surgery", "heart-surgery"),
+    ("heart-surgery", "heart surgery"),
+    ("heart surgery", "heart\u2013surgery"),
+    ("heart surgery", "heart\u00a0surgery"),
+    ("heart surgery", "heart\u200bsurgery"),
+    ("heart surgery", "heart \u200b surgery"),
+    ("heart surgery", "he\u00adart surgery"),
+    ("heart surgery", "heart **surgery**"),
+    ("heart surgery", "_heart_ `surgery`"),
+    ("heart surgery", "ｈｅａｒｔ ｓｕｒｇｅｒｙ"),
+    ("ｈｅａｒｔ surgery", "Heart surgery"),
+    ("heart surgery", "heart&nbsp;surgery"),
+    ("Straße 12", "STRASSE 12"),
+    ("strasse 12", "Straße 12"),
+    ("O'Brien clinic", "O\u2019Brien clinic"),
+    ("O\u2019Brien clinic", "O'Brien clinic"),
+    ("O'Brien clinic", "O&#x27;Brien clinic"),
+    ("Tom & Jerry clinic", "Tom &amp; Jerry clinic"),
+    ("İstanbul evim", "istanbul evim"),
+    ("我在医院工作", "我在医院 工作"),
+    ("我在医院 工作", "我在医院工作"),
+]
+NOT_AS_BYTES = {"istanbul evim", "我在医院 工作", "我在医院工作", "heart\u200bsurgery"}
+"""Where blanks come or go, and what is one letter in one case and two in the other."""
+
+
+@pytest.mark.parametrize(("phrase", "text"), OTHERWISE)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_same_words_are_found_however_they_are_written(
+    tmp_path: Path, phrase: str, text: str, as_json: bool
+) -> None:
+    wording = Wording((phrase,))
+    said = f"So: {text}, today."
+    said = json.dumps(said) if as_json else said
+    (tmp_path / "a.txt").write_text(said, "utf-8")
+
+    assert wording.says(said)
+    assert not wording.says(wording.blanked(said))
+    assert wording.blanked(said).strip('"').startswith("So: ")
+    assert BLANK in wording.blanked(said)
+    if text not in NOT_AS_BYTES:
+        assert scan(tmp_path, [phrase]).hits
+
+
+def test_words_that_are_not_joined_are_not_the_same() -> None:
+    wording = Wording(("heart surgery",))
+
+    assert not wording.says("heart, surgery")
+    assert not wording.says("heartsurgery")
+
+
+def test_keys_that_a_model_chose_are_blanked_and_those_of_ours_are_not() -> None:
+    wording = Wording(("zinc tub",))
+    call = json.dumps({"zinc tub": 1, "path": "x"})
+    entry = json.dumps({"calls": [{"arguments": call}]})
+
+    assert wording.holds_json(entry)
+    assert json.loads(wording.blanked_call(call)) == {BLANK: 1, "path": "x"}
+    assert not wording.holds_json(wording.blanked_json(entry))
+    assert not wording.holds_json('{"zinc tub": 1}')
