@@ -277,7 +277,11 @@ class Access:
         text = f"{shown(person)} is a stranger again, from the next message on."
         if back:
             text += f" The settings would let {' and '.join(back)} in, so that is shut out."
-        return f"{text} What is remembered of them is kept."
+        return (
+            f"{text} What is remembered of them is kept, and what they said in groups is still "
+            f"known there: `hearthbot memory list --person {person.id}` shows it, and "
+            f"`hearthbot memory forget everything --person {person.id}` erases it."
+        )
 
     def _lets_in(self, address: str) -> bool:
         """Whether the settings make a stranger of this address a person at the first message."""

@@ -7,6 +7,7 @@ any person. Answers are JSON objects; what each holds stands at the method that 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, time, tzinfo
@@ -16,7 +17,7 @@ from typing import Any
 from agent.carried import Imported
 from agent.errors import Permanent, StorageError
 from agent.forgotten import Forgets, Found, Proof, Stage, Wish
-from agent.messages import Role
+from agent.messages import PersonId, Role
 from agent.remembering import StoredFact, Whose, fact_id_of
 from bot import memory_words as words
 from bot.control import Emit, Operation
@@ -32,6 +33,8 @@ FACTS_AT_ONCE = 2_000
 """In one answer, which is one line on the socket."""
 FOUND_MAX = 50
 PEOPLE_NAMED_MAX = 10
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""How the id of somebody who was removed may look; folders are named after it."""
 
 
 class MemoryWrong(Permanent):
@@ -69,7 +72,7 @@ class MemoryOffice:
 
     async def listed(self, person: str, *, as_of: str, past: bool, offset: int) -> Json:
         """`facts` from `offset` on, `more` for whether that is not all, `zone` of the person."""
-        who = self._person(person)
+        who = await self._remembered(person)
         at = None if not as_of else _moment(as_of, self._zone(who))
         facts = await self._stores.overviews.facts(who.id, at=at, past=past)
         shown = facts[offset : offset + FACTS_AT_ONCE]
@@ -82,7 +85,7 @@ class MemoryOffice:
 
     async def searched(self, person: str, text: str) -> Json:
         """`facts` that fit, best first: private ones, then those of groups."""
-        who = self._person(person)
+        who = await self._remembered(person)
         every = await self._stores.overviews.facts(who.id)
         scopes = ["", *sorted({fact.whose.scope for fact in every} - {""})]
         found: list[StoredFact] = []
@@ -98,7 +101,7 @@ class MemoryOffice:
 
     async def shown(self, person: str, key: str) -> Json:
         """`fact`, and in `past` what it replaced, newest first."""
-        who = self._person(person)
+        who = await self._remembered(person)
         fact = await self._fact(who, key)
         past = await self._stores.facts.past(fact.whose, fact.id)
         return {
@@ -130,7 +133,7 @@ class MemoryOffice:
     async def found(self, person: str, what: str) -> Json:
         """Every place that holds it: `counts` by kind, the same in `words`, `notes` and `files`,
         the `facts` that would go, `backups`, and whether it `is_empty` or `under_way` already."""
-        who = self._person(person)
+        who = await self._remembered(person)
         wish = await self._wish(who, what)
         found = await self._forgetting.find(wish)
         under_way = await self._forgetting.under_way()
@@ -149,7 +152,7 @@ class MemoryOffice:
         """Emits each `stage`, with `words`. Answers with the proof: `ok`, what was `erased`, how
         many `files` and `bytes` were looked through, where it still stands (`hits`, `tables`,
         `unread`), what was `left`, and in what `theirs` others said the same."""
-        who = self._person(person)
+        who = await self._remembered(person)
         wish = await self._wish(who, what, files=files)
 
         def tell(stage: Stage) -> None:
@@ -180,6 +183,20 @@ class MemoryOffice:
         return {"person": who.id, **asdict(taken)}
 
     # --- steps --------------------------------------------------------------------------------
+
+    async def _remembered(self, wanted: str) -> Person:
+        """The same, and by their id somebody who was removed and of whom something is kept."""
+        try:
+            return self._person(wanted)
+        except MemoryWrong:
+            if _ID.fullmatch(wanted) is None:
+                raise
+            gone = Person(id=PersonId(wanted), role=Role.MEMBER)
+            found = await self._forgetting.find(Wish(person_id=gone.id, everything=True))
+            begun = await self._forgetting.under_way()
+            if not found.counts and (begun is None or begun.person_id != gone.id):
+                raise
+            return gone
 
     def _person(self, wanted: str) -> Person:
         """By id, address or name; the owner where nobody is named. Raises MemoryWrong."""

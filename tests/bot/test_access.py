@@ -383,12 +383,15 @@ async def test_who_was_removed_is_a_stranger_and_may_ask_again(
     await door.approve("telegram:2")
     await door.link("telegram:2", "telegram:22")
     gone = door.who("telegram:2")
+    assert gone is not None
 
     text = await door.remove("telegram:22")
 
     assert text == (
         "telegram:2 is a stranger again, from the next message on. What is remembered of them is "
-        "kept."
+        f"kept, and what they said in groups is still known there: `hearthbot memory list --person "
+        f"{gone.id}` shows it, and `hearthbot memory forget everything --person {gone.id}` erases "
+        "it."
     )
     assert await door.recognise("telegram:2", is_group=False) is None
     assert await door.recognise("telegram:22", is_group=False) is None

@@ -243,3 +243,37 @@ def test_without_an_owner_it_says_how_to_get_one(home: Home) -> None:
     changed(home.path, "update people set role = 'member'")
 
     assert "hearthbot access approve" in refused("list")
+
+
+# --- somebody who was removed ------------------------------------------------------------------
+
+
+def test_what_is_kept_of_somebody_who_was_removed_is_shown_and_forgotten(
+    home: Home, place: Place
+) -> None:
+    changed(
+        home.path,
+        """
+        insert into facts (person_id, scope, text, category, confidence, source, valid_from_ms,
+            created_ms) values ('p_gone', 'telegram:-100', 'Tim is getting divorced.',
+            'background', 1.0, 'message', 1, 1)
+        """,
+    )
+    with place(home):
+        assert texts("list", "--person", "p_gone") == ["Tim is getting divorced."]
+        assert answer("forget", "everything", "--person", "p_gone", "--yes")["ok"]
+        assert "nobody is called that" in refused("list", "--person", "p_gone")
+        assert texts("list") == [FACT]
+    assert files_with(home.path, "divorced") == []
+
+
+def test_who_is_removed_stays_within_reach_of_the_owner(home: Home) -> None:
+    removed = CliRunner().invoke(app, ["access", "remove", BEN], catch_exceptions=False)
+
+    assert f"hearthbot memory forget everything --person {BEN}" in removed.stdout
+    assert answer("forget", CANARY, "--person", BEN, "--yes")["ok"]
+    assert files_with(home.path, CANARY) == []
+
+
+def test_an_id_that_leads_elsewhere_is_nobody(home: Home) -> None:
+    assert "nobody is called that" in refused("list", "--person", "../people")
