@@ -184,6 +184,7 @@ class Assembly:
             place,
             self.database,
             stores.memories,
+            stores.conversations,
             access=self.access,
             models=self.pool,
             library=self.library,

@@ -11,8 +11,9 @@ from datetime import UTC, tzinfo
 from agent.aftermath import Ended, Work
 from agent.asking import Payment
 from agent.background import Background, BackgroundOptions
+from agent.history import since_compaction, text_of
 from agent.library import Library
-from agent.messages import PersonId, Role
+from agent.messages import ConversationId, PersonId, Role
 from agent.recalled import Coming, Exchange, RecallWanted
 from agent.remembering import CompactionWanted
 from agent.tools.household import Household
@@ -61,6 +62,9 @@ from memory.undoing import SqliteTurnsDone
 
 EXCHANGES_RECALLED = 5
 
+SHORT_TOKENS_MAX = 4_000
+"""A smaller window than such a history would need is no model's that is in use."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memories:
@@ -99,7 +103,11 @@ class Afterthoughts:
     compactor: SqliteCompactor
     insights: InsightMaker
     archive: SqliteArchive
+    conversations: SqliteConversations
     with_insights: bool
+    messages_max: int
+    tokens_max: int
+    """From these sizes on a history is looked at closely."""
 
     def works(self) -> Sequence[Work]:
         """What follows from each turn, in this order."""
@@ -112,18 +120,26 @@ class Afterthoughts:
         await self.archive.index_new()
 
     async def _compact(self, ended: Ended) -> None:
-        turn = ended.turn
-        if turn.job is not None:
+        turn, conversation = ended.turn, ended.end.conversation
+        if turn.job is not None or await self._is_short(conversation):
             return
         await self.compactor.compact(
             CompactionWanted(
-                conversation=ended.end.conversation,
+                conversation=conversation,
                 lane=turn.message.address.key,
                 person_id=turn.person_id,
                 is_owner=turn.role is Role.OWNER,
                 time_zone=turn.time_zone,
             )
         )
+
+    async def _is_short(self, conversation: ConversationId) -> bool:
+        """Whether what is sent is far from any limit: then nobody looks closer. A token has hardly
+        ever less than half a character."""
+        history = await self.conversations.history(conversation)
+        sent = since_compaction(history)[0].entries
+        chars = sum(len(text_of(one.entry)) for one in sent)
+        return len(sent) <= self.messages_max and 2 * chars <= self.tokens_max
 
     async def _note(self, ended: Ended) -> None:
         await self.insights.after(ended.turn, ended.end)
@@ -271,6 +287,7 @@ def afterthoughts_of(
     place: Workplace,
     database: Database,
     memories: Memories,
+    conversations: SqliteConversations,
     *,
     access: Access,
     models: ModelPool,
@@ -316,7 +333,10 @@ def afterthoughts_of(
         compactor=compactor,
         insights=InsightMaker(memories.insights, background, library.texts, place.clock),
         archive=memories.archive,
+        conversations=conversations,
         with_insights=settings.memory.insights,
+        messages_max=history.messages_max,
+        tokens_max=min(history.tokens_max, SHORT_TOKENS_MAX),
     )
 
 

@@ -36,7 +36,6 @@ from agent.scheduled import (
 from scheduler.book import Book, JobRefused, Wanted
 from scheduler.quiet import QuietHours, quiet_hours
 from scheduler.words.answers import Answer, Question, Reading, Refusal
-from scheduler.words.finding import find
 
 MADE_UP = "made up for by hand"
 LEFT_OUT = "left out by hand"
@@ -79,6 +78,9 @@ class Clerk:
 
     def find_time(self, person_id: PersonId, sentence: str) -> TimeFound | None:
         """The time in a sentence; None where it names none."""
+        # Its rules take 50 ms to compile: not before a sentence is read.
+        from scheduler.words.finding import find
+
         phrase = find(sentence, now=self._clock.now(), zone=self._zone(person_id))
         if phrase is None:
             return None
