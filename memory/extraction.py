@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -40,6 +40,10 @@ SPEAKERS_MAX = 8
 QUERY_CHARS_MAX = 1_000
 LOOKS_MAX = 6
 """Of one call that looks at everything."""
+OLDER_LOOKS_MAX = 2
+"""Beside the look at the newest exchanges, once a conversation is silent."""
+PASSES_MAX = 200
+"""Stretches of one call, with those of which no model is asked."""
 LINE_CHARS_MAX, ANSWER_LINE_CHARS_MAX, KNOWN_CHARS_MAX = 1_500, 500, 300
 """Characters of one line that are shown: of a person, of the assistant, of a known fact."""
 WINDOW_SHARE = 0.8
@@ -132,42 +136,74 @@ class Extractor:
         self._options = options
 
     async def __call__(self, conversation: ConversationId) -> Extracted:
-        """One look at the newest exchanges; older ones are passed over.
+        """Looks at what was said since the last look: at older exchanges, the oldest first, as far
+        as the bound allows, and at the newest ones always. What is between them stays for the next
+        call, and with it the newest ones, for the cursor passes nothing that was not looked at.
 
         Raises AnswerUnreadable after two answers that cannot be read, ForgottenMeanwhile where
         something was forgotten while the model was asked, what `CheapModel.ask` raises, and
         StorageError. May be called again for the same messages: nothing is stored twice.
         """
-        generation = await self._facts.generation()
-        stretch = await self._lines.since_last_look(
+        looks: list[Extracted] = []
+        trouble: AnswerUnreadable | None = None
+        try:
+            left = await self._look_at_older(conversation, looks)
+        except AnswerUnreadable as error:
+            # What no model can make sense of must not hide for ever what was said after it.
+            left, trouble = True, error
+        newest = self._lines.since_last_look(
             conversation, exchanges_max=self._options.exchanges_max
         )
-        return await self._look(stretch, generation)
+        looks.append(await self._look(newest, moves=not left))
+        if trouble is not None:
+            raise trouble
+        return _together(looks)
+
+    async def _look_at_older(self, conversation: ConversationId, looks: list[Extracted]) -> bool:
+        """At what is older than the newest exchanges; whether some of it is left."""
+        asked = 0
+        for _ in range(PASSES_MAX):
+            older = await self._lines.waiting(conversation) - self._options.exchanges_max
+            if older <= 0 or asked >= OLDER_LOOKS_MAX:
+                return older > 0
+            n = min(older, self._options.exchanges_max)
+            look = await self._look(self._lines.next_to_look_at(conversation, exchanges_max=n))
+            if look.skipped in _NO_USE_IN_GOING_ON:
+                return True
+            looks.append(look)
+            asked += look.skipped is None
+        return True
 
     async def everything(self, conversation: ConversationId) -> Sequence[Extracted]:
         """Looks at all that was not looked at, the oldest first, one look after the other: before
         something is dropped from what is sent. Raises as above; what was looked at by then stays
         so."""
         looks: list[Extracted] = []
-        while len(looks) < LOOKS_MAX:
-            generation = await self._facts.generation()
-            stretch = await self._lines.next_to_look_at(
+        asked = 0
+        for _ in range(PASSES_MAX):
+            oldest = self._lines.next_to_look_at(
                 conversation, exchanges_max=self._options.exchanges_max
             )
-            look = await self._look(stretch, generation)
+            look = await self._look(oldest)
             if look.skipped in _NO_USE_IN_GOING_ON:
                 break
             looks.append(look)
+            asked += look.skipped is None
+            if asked >= LOOKS_MAX:
+                break
         return looks
 
-    async def _look(self, stretch: Stretch, generation: int) -> Extracted:
+    async def _look(self, reading: Awaitable[Stretch], *, moves: bool = True) -> Extracted:
+        """`moves` tells whether the cursor does: all before the stretch was looked at."""
+        generation = await self._facts.generation()  # before anything is read
+        stretch = await reading
         conversation = stretch.conversation
         skipped = self._reason_to_skip(stretch)
         traits = ModelTraits() if skipped else await self._model.traits(stretch.lane)
         if skipped is None and traits.demo:
             skipped = Skipped.DEMO
         if skipped is not None:
-            if skipped in {Skipped.NOBODY, Skipped.SMALL_TALK}:
+            if moves and skipped in {Skipped.NOBODY, Skipped.SMALL_TALK}:
                 await self._lines.looked_at(conversation, upto=stretch.upto)
             log.debug("extraction.skipped", conversation=conversation, why=skipped)
             return Extracted(conversation=conversation, skipped=skipped, upto=stretch.upto)
@@ -177,7 +213,8 @@ class Extractor:
         )
         found = await self._ask(looking, traits)
         await self._store(looking, found)
-        await self._lines.looked_at(conversation, upto=stretch.upto)
+        if moves:
+            await self._lines.looked_at(conversation, upto=stretch.upto)
         return looking.told()
 
     def _reason_to_skip(self, stretch: Stretch) -> Skipped | None:
@@ -188,8 +225,8 @@ class Extractor:
             return Skipped.NOTHING_NEW
         if not own:
             return Skipped.NOBODY
-        if len(stretch.lines) < self._options.messages_min:
-            return Skipped.TOO_SHORT
+        if len(stretch.lines) < self._options.messages_min and not stretch.is_full:
+            return Skipped.TOO_SHORT  # of a full one there will never be more
         simple = {_plain(entry) for entry in read_list(self._texts().get("words_simple", ""))}
         if not any(keys(line.text) and _plain(line.text) not in simple for line in own):
             return Skipped.SMALL_TALK
@@ -233,6 +270,21 @@ class Extractor:
                 looking.refused.append(Refused(why=Refusal.TOO_MANY))
             else:
                 looking.count(await self._facts.store(looking.dated(verdict)))
+
+
+def _together(looks: Sequence[Extracted]) -> Extracted:
+    """Several looks as one; skipped where each of them was."""
+    last = looks[-1]
+    return Extracted(
+        conversation=last.conversation,
+        skipped=last.skipped if all(look.skipped is not None for look in looks) else None,
+        stored=tuple(fact for look in looks for fact in look.stored),
+        superseded=tuple(fact for look in looks for fact in look.superseded),
+        refreshed=tuple(fact for look in looks for fact in look.refreshed),
+        refused=tuple(one for look in looks for one in look.refused),
+        asked=sum(look.asked for look in looks),
+        upto=last.upto,
+    )
 
 
 _ANSWER_TOKENS, _FACT_TOKENS = 100, 160

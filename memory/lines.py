@@ -42,6 +42,9 @@ _OLDEST = """
 select run_id, max(id) from messages where conversation_id = ? and id > ?
 group by run_id order by max(id) limit ?
 """
+_WAITING = """
+select count(distinct run_id) from messages where conversation_id = ? and id > ?
+"""
 _ROWS = """
 select messages.id, messages.created_ms, body, messages.run_id, turns.person_id,
     turns.inbox_id is not null
@@ -76,10 +79,11 @@ class Outside(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """What was said since the last look, of the newest exchanges, oldest first.
+    """What was said since the last look, of some exchanges, oldest first.
 
     `scope` is that of `Whose`; `upto` the last message, also where nothing of it is a line.
-    `outside` are texts that somebody passed on, or a tool brought in.
+    `is_full` tells that it has as many exchanges as were asked for: what is said next is no part of
+    it any more. `outside` are texts that somebody passed on, or a tool brought in.
     """
 
     conversation: ConversationId
@@ -87,6 +91,7 @@ class Stretch:
     scope: str = ""
     is_private: bool = False
     has_news: bool = False
+    is_full: bool = False
     upto: int = 0
     lines: tuple[SpokenLine, ...] = ()
     outside: tuple[Outside, ...] = ()
@@ -111,24 +116,42 @@ class SqliteLines:
         self._database = database
         self._person = person
 
+    async def waiting(self, conversation: ConversationId) -> int:
+        """How many exchanges were not looked at; none where memory is off."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            place = connection.execute(_PLACE, (conversation,)).fetchone()
+            if place is None or place[1]:
+                return 0
+            counted = connection.execute(_WAITING, (conversation, place[2])).fetchone()
+            return int(counted[0])
+
+        return await self._database.read(work)
+
     async def since_last_look(self, conversation: ConversationId, *, exchanges_max: int) -> Stretch:
         """What was said since, of the newest exchanges. Nothing of guests: what they say is not
         remembered, nor what was answered to them."""
         return await self._stretch(
-            conversation, lambda c, since: _newest_runs(c, conversation, since, exchanges_max)
+            conversation,
+            lambda c, since: _newest_runs(c, conversation, since, exchanges_max),
+            exchanges_max,
         )
 
     async def next_to_look_at(self, conversation: ConversationId, *, exchanges_max: int) -> Stretch:
         """The same of the oldest exchanges that were not looked at; `upto` is the last of these."""
         return await self._stretch(
-            conversation, lambda c, since: _oldest_runs(c, conversation, since, exchanges_max)
+            conversation,
+            lambda c, since: _oldest_runs(c, conversation, since, exchanges_max),
+            exchanges_max,
         )
 
-    async def _stretch(self, conversation: ConversationId, choose: _Choose) -> Stretch:
+    async def _stretch(
+        self, conversation: ConversationId, choose: _Choose, exchanges_max: int
+    ) -> Stretch:
         read = await self._database.read(lambda c: _read(c, conversation, choose))
         if read.is_private:
             return Stretch(conversation=conversation, lane=read.lane, is_private=True)
-        return _Reading(conversation, read, self._person).stretch()
+        return _Reading(conversation, read, self._person).stretch(exchanges_max)
 
     async def looked_at(self, conversation: ConversationId, *, upto: int) -> None:
         """Up to this message nothing is to be looked at again."""
@@ -167,7 +190,7 @@ _Choose = Callable[[sqlite3.Connection, int], _Runs]
 
 
 def _newest_runs(connection: sqlite3.Connection, conversation: str, since: int, n: int) -> _Runs:
-    """What is older than these is passed over with them."""
+    """Those that were said last, in their order."""
     found = connection.execute(_NEWEST, (conversation, since, n)).fetchall()
     return [run_id for run_id, _ in reversed(found)], found[0][1] if found else 0
 
@@ -211,7 +234,7 @@ class _Reading:
     person: KnowsPerson
     _labels: dict[PersonId, str] = field(default_factory=dict)
 
-    def stretch(self) -> Stretch:
+    def stretch(self, exchanges_max: int) -> Stretch:
         lines: list[SpokenLine] = []
         outside: list[Outside] = []
         for rows in self.read.exchanges:
@@ -223,6 +246,7 @@ class _Reading:
             lane=self.read.lane,
             scope=self._scope(),
             has_news=bool(self.read.exchanges),
+            is_full=len(self.read.exchanges) >= exchanges_max,
             upto=self.read.upto,
             lines=tuple(lines),
             outside=tuple(_newest(outside)),

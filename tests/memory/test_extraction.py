@@ -727,15 +727,114 @@ async def test_a_person_without_a_name_is_called_user(house: House, database: Da
 # --- bounds ------------------------------------------------------------------------------------
 
 
-async def test_only_the_newest_exchanges_are_looked_at(house: House) -> None:
-    for n in range(14):
-        conversation = await house.talk.say(f"I own house number{n} in Bergen")
-    model = Cheap(answer())
+def houses(prompt: str) -> list[int]:
+    """Which of the houses of `many_houses` a prompt shows."""
+    return [int(n) for n in re.findall(r"I own house number(\d+) in Bergen", prompt)]
+
+
+async def many_houses(house: House, n: int, first: int = 0) -> ConversationId:
+    for number in range(first, first + n):
+        conversation = await house.talk.say(f"I own house number{number} in Bergen")
+    return conversation
+
+
+async def test_what_was_said_before_the_newest_exchanges_is_looked_at_before_them(
+    house: House,
+) -> None:
+    conversation = await many_houses(house, 14)
+    own = a_fact("Ana owns house number0 in Bergen.", "I own house number0 in Bergen")
+    model = Cheap(answer(own), answer())
+
+    extracted = await house.extractor(model)(conversation)
+
+    assert [houses(prompt) for prompt in model.prompts] == [list(range(4)), list(range(4, 14))]
+    assert (len(extracted.stored), extracted.asked, extracted.skipped) == (1, 2, None)
+    assert await skipped(house, conversation) is Skipped.NOTHING_NEW
+
+
+async def test_one_exchange_before_the_newest_ones_is_not_too_short_for_a_look(
+    house: House,
+) -> None:
+    conversation = await many_houses(house, 11)
+    model = Cheap(answer(), answer())
 
     await house.extractor(model)(conversation)
 
-    shown = [n for n in range(14) if f"number{n} " in model.prompts[0]]
-    assert shown == list(range(4, 14))
+    assert [houses(prompt) for prompt in model.prompts] == [[0], list(range(1, 11))]
+
+
+async def test_of_a_very_long_talk_the_oldest_and_the_newest_are_looked_at_and_the_rest_later(
+    house: House,
+) -> None:
+    conversation = await many_houses(house, 45)
+    first, second = Cheap(*[answer()] * 3), Cheap(*[answer()] * 3)
+
+    await house.extractor(first)(conversation)
+    await house.extractor(second)(conversation)
+
+    shown = [[houses(prompt) for prompt in model.prompts] for model in (first, second)]
+    newest = list(range(35, 45))
+    assert shown[0] == [list(range(10)), list(range(10, 20)), newest]
+    assert shown[1] == [list(range(20, 30)), list(range(30, 35)), newest]
+    assert await skipped(house, conversation) is Skipped.NOTHING_NEW
+
+
+async def test_what_no_model_makes_sense_of_does_not_hide_what_was_said_after_it(
+    house: House,
+) -> None:
+    conversation = await many_houses(house, 14)
+    own = a_fact("Ana owns house number13 in Bergen.", "I own house number13 in Bergen")
+    model = Cheap("no", "no", answer(own))
+
+    with pytest.raises(AnswerUnreadable):
+        await house.extractor(model)(conversation)
+
+    assert house.facts.texts() == ["Ana owns house number13 in Bergen."]
+    left = await house.lines.since_last_look(conversation, exchanges_max=99)
+    assert len(left.own()) == 14
+
+
+async def test_older_exchanges_of_which_nothing_can_be_learnt_cost_no_look(house: House) -> None:
+    for n in range(40):
+        await house.talk.in_group(GUS, f"When does the shop number{n} open?")
+    await house.talk.in_group(ANA, "I am allergic to penicillin")
+    for _ in range(11):
+        conversation = await house.talk.in_group(ANA, "My son Max goes to school in Oslo")
+    model = Cheap(answer(), answer())
+
+    await house.extractor(model)(conversation)
+
+    assert "penicillin" in model.prompts[0]
+    assert len(model.prompts) == 2
+
+
+async def test_a_full_stretch_with_little_of_a_person_in_it_is_looked_at_too(
+    house: House,
+) -> None:
+    for n in range(9):
+        await house.talk.in_group(GUS, f"When does the shop number{n} open?")
+    await house.talk.in_group(ANA, "I am allergic to penicillin")
+    for _ in range(10):
+        await house.talk.in_group(GUS, "And when does it close?")
+    for _ in range(10):
+        conversation = await house.talk.in_group(ANA, "My son Max goes to school in Oslo")
+    model = Cheap(answer(), answer())
+
+    looks = await house.extractor(model).everything(conversation)
+
+    assert [look.skipped for look in looks] == [None, Skipped.NOBODY, None]
+    assert ["penicillin" in prompt for prompt in model.prompts] == [True, False]
+    assert "Max" in model.prompts[1]
+
+
+async def test_where_memory_is_off_nothing_waits(house: House, database: Database) -> None:
+    conversation = await many_houses(house, 12)
+    assert await house.lines.waiting(conversation) == 12
+
+    await database.write(lambda c: c.execute("update conversations set is_private = 1"))
+
+    assert await house.lines.waiting(conversation) == 0
+    assert await skipped(house, conversation) is Skipped.PRIVATE
 
 
 async def test_before_something_is_dropped_all_of_it_is_looked_at_oldest_first(
