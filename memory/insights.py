@@ -223,6 +223,8 @@ class InsightMaker:
             return None
         if turn.task is not None or turn.report is not None:
             return None
+        if turn.message.is_group:
+            return None  # what is noted of a person is shown in no group (SPEC §9)
         material = material_of(end, person_id=turn.person_id)
         if not material.uses and material.words < self._options.words_min:
             return None

@@ -414,6 +414,18 @@ async def test_guests_jobs_and_reports_make_none(house: House, changes: dict[str
     assert model.prompts == []
 
 
+async def test_in_a_group_none_are_made_for_none_would_be_shown(house: House, path: Path) -> None:
+    model = Cheap()
+    turn = a_turn(house.conversation)
+    in_group = replace(turn.message, is_group=True)
+    entries = (Said(text=ASKED, sender="Ana", by=ANA.id), *used("clock", "it is noon"))
+
+    assert await house.after(*entries, model=model, message=in_group) is None
+
+    assert model.prompts == []
+    assert rows(path, "select * from insights") == []
+
+
 async def test_where_memory_is_off_none_are_made_kept_or_shown(
     house: House, database: Database, path: Path
 ) -> None:
