@@ -7,6 +7,7 @@ meant for English; of other languages it knows the words alone.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,9 @@ not no never none nothing nobody neither nor cannot without against except unles
 dislike dislikes disliked hate hates hated avoid avoids refuse refuses stopped stops quit
 isn't aren't wasn't weren't hasn't haven't hadn't doesn't don't didn't won't can't couldn't
 shouldn't wouldn't nicht kein keine keinen nie ohne gegen pas jamais sans nunca sin
+non mai senza não sem niet geen nooit zonder inte ej aldrig utan ikke ikkje aldri uden uten
+nie nigdy bez ne není nikdy не нет ни ніколи никогда без tidak bukan tanpa değil hiç nem soha
+ei không لا ليس لم لن לא אין नहीं δεν μη ekki aldrei
 """
 _COUNTED = "zero one two three four five six seven eight nine ten eleven twelve"
 _OPPOSED = """
@@ -50,7 +54,20 @@ _OPPOSITES = tuple(frozenset(pair.split("/")) for pair in _OPPOSED.split())
 _DIRECTED = "over than to from before after instead rather by with without for against of"
 _TURNS = """
 only with without for from before after over under and or but by was were had will would could might
+used rarely seldom sometimes occasionally barely nearly almost
 """
+_PEOPLE = {
+    "user": "user",
+    "person": "user",
+    **dict.fromkeys(("i", "me"), "user"),
+    **dict.fromkeys(("he", "him"), "he"),
+    **dict.fromkeys(("they", "them"), "they"),
+    **dict.fromkeys(("we", "us"), "we"),
+}
+"""Who acts or is acted upon, though these words tell nothing of the matter."""
+_BEFORE_PARTICIPLES = frozenset(["is", "are", "am", "be", "been", "being", "get", "gets"])
+_PERFECT = frozenset(["has", "have"])
+_BETWEEN = frozenset(["just", "recently", "already", "always", "also", "now"])
 _ORDER = frozenset(["first", "then", "later", "better", "worse", "more", "less", "rather"])
 _DAYS = """
 monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays
@@ -88,6 +105,13 @@ _THOUSANDS = re.compile(r"(?<=\d)[,'’ \u00a0\u202f](?=\d{3}\b)")
 _NUMBER = re.compile(r"\d+(?:[.:/-]\d+)*")
 _ENDINGS = (("ies", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
 _STEM_MIN = 3
+_PAST = re.compile(r"\w*[aeiouy]\w*(?<!e)ed")
+_TELLING_MARKS = frozenset("#@%/\\&")
+_TELLING_KINDS = frozenset(["So", "Sm", "Sc", "Sk"])
+_INNER_DOT = re.compile(r"[^\W\d]\.\w|\w\.[^\W\d]")
+_MINUS = re.compile(r"-\d")
+_EDGES = ".,;:!?…\"'“”„«»()[]{}*_~`-"
+_AND = re.compile(r"(?<=\s)&(?=\s)")
 _CAPITAL = re.compile(r"(?<![\w'’])[^\W\d_a-z][\w'’-]*")
 
 
@@ -103,7 +127,8 @@ class Turn:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
     """What stands in a sentence. `stems` are those of its content words, in their order; `every`
-    are all its words; `owners` those with a possessive `'s`."""
+    are all its words; `owners` those with a possessive `'s`. `order` is like `stems`, with whoever
+    acts; `past` are the stems of verbs that tell of the past, `signs` the words with a symbol."""
 
     whole: str
     stems: tuple[str, ...]
@@ -112,6 +137,9 @@ class Sentence:
     every: frozenset[str]
     turns: tuple[Turn, ...]
     owners: frozenset[str]
+    order: tuple[str, ...]
+    past: frozenset[str]
+    signs: frozenset[str]
 
     @property
     def negations(self) -> int:
@@ -121,7 +149,7 @@ class Sentence:
 
 def sentence(text: str) -> Sentence:
     """Takes a sentence apart."""
-    tidy = " ".join(storable(text).split())
+    tidy = _AND.sub("and", " ".join(storable(text).split()))
     folded = _SELF_JOINED.sub(r"\1\2", squeezed(fold(_THOUSANDS.sub("", tidy))))
     every = [word.text.removesuffix("'s") for word in words(folded)]
     return Sentence(
@@ -132,6 +160,9 @@ def sentence(text: str) -> Sentence:
         every=frozenset(every),
         turns=tuple(_turns(every)),
         owners=frozenset(_OWNER.findall(folded)),
+        order=tuple(_order(every)),
+        past=frozenset(_past(every)),
+        signs=frozenset(_signs(folded)),
     )
 
 
@@ -139,10 +170,13 @@ def differ(one: Sentence, other: Sentence) -> bool:
     """Whether two sentences that look alike surely do not say the same."""
     return (
         one.numbers != other.numbers
+        or one.signs != other.signs
         or one.negations != other.negations
         or one.every & _TURNING != other.every & _TURNING
         or _names_differ(one, other)
         or _is_turned_round(one, other)
+        or _changes_places(one, other)
+        or _is_of_another_time(one, other)
         or _owns_another(one, other)
         or _are_opposed(one, other)
         or _is_exchanged(one, other)
@@ -207,6 +241,43 @@ def _stems(every: Iterable[str]) -> list[str]:
     return [_NUMBER_WORDS.get(word) or stem(word) for word in telling]
 
 
+def _order(every: Sequence[str]) -> Iterable[str]:
+    idle = STOP_WORDS | _LIGHT | _NEGATIONS
+    for word in every:
+        if word in _PEOPLE:
+            yield _PEOPLE[word]
+        elif word not in idle:
+            yield _NUMBER_WORDS.get(word) or stem(word)
+
+
+def _past(every: Sequence[str]) -> Iterable[str]:
+    """Stems of verbs in the past: `liked`, `has liked`; not `is called`, nor `has a son named`."""
+    for place, word in enumerate(every):
+        if not _PAST.fullmatch(word) or word == "named":
+            continue
+        before = [earlier for earlier in every[:place] if earlier not in _BETWEEN]
+        is_perfect = bool(before) and before[-1] in _PERFECT
+        if is_perfect or not (_BEFORE_PARTICIPLES | _PERFECT) & set(before):
+            yield stem(word)
+
+
+def _signs(folded: str) -> Iterable[str]:
+    """Words that a symbol is part of, as in `c++`, `a.b`, `-5` and `🍎`. Marks around words tell
+    nothing, and numbers are compared as such."""
+    for word in folded.split():
+        bare = word.strip(_EDGES)
+        if _MINUS.match(word):
+            yield f"-{bare}"
+        elif _INNER_DOT.search(bare) or any(_is_telling(mark) for mark in bare):
+            yield bare.removesuffix("'s")
+
+
+def _is_telling(mark: str) -> bool:
+    if mark.isalnum():
+        return False
+    return mark in _TELLING_MARKS or unicodedata.category(mark) in _TELLING_KINDS
+
+
 def _turns(every: Sequence[str]) -> Iterable[Turn]:
     for place, word in enumerate(every):
         if word in _DIRECTIONS:
@@ -258,6 +329,31 @@ def _is_turned_round(one: Sentence, other: Sentence) -> bool:
         turn.before & there.after and turn.after & there.before
         for turn in one.turns
         if (there := after_in_other.get(turn.word)) is not None
+    )
+
+
+def _changes_places(one: Sentence, other: Sentence) -> bool:
+    """Whether two words stand on other sides of a third one: who feeds whom. What only moves to
+    the begin (`On Mondays …`) changes places with nothing."""
+    mine, others = _places(one.order), _places(other.order)
+    both = mine.keys() & others.keys()
+    for pivot in both:
+        went = {word for word in both if mine[word] < mine[pivot]}
+        came = {word for word in both if others[word] < others[pivot]}
+        if went - came - {pivot} and came - went - {pivot}:
+            return True
+    return False
+
+
+def _places(order: Sequence[str]) -> dict[str, int]:
+    """Where each stem stands first."""
+    return {word: place for place, word in reversed(list(enumerate(order)))}
+
+
+def _is_of_another_time(one: Sentence, other: Sentence) -> bool:
+    """Whether what one tells of the past, the other tells of now."""
+    return any(
+        here.past & (set(there.order) - there.past) for here, there in ((one, other), (other, one))
     )
 
 

@@ -115,6 +115,12 @@ Kim takes vitamin D in winter.|Kim takes vitamin D during winter.
 Kim mostly reads biographies.|Kim reads mostly biographies.
 Kim's flat has three rooms.|Kim's flat has 3 rooms.
 Kim speaks Dutch and French.|Kim speaks French and Dutch.
+Kim writes her tools in C++.|In C++ Kim writes her tools.
+Kim has decided to sell the boat.|Kim decided to sell the boat.
+Kim likes tea & cake.|Kim likes tea and cake.
+Kim's dog is called Rex.|Kim has a dog called Rex.
+I drive Nina to school.|I drive Nina to the school.
+Kim likes “slow” food - in winter.|Kim likes slow food in winter.
 """
 NOT_SAME = """
 Ada likes green tea.|Ada dislikes green tea.
@@ -166,6 +172,34 @@ Kim likes the old logo better than the new one.|Kim likes the new logo better th
 Kim moved the meeting from Monday to Friday.|Kim moved the meeting from Friday to Monday.
 Kim's son is taller than her daughter.|Kim's daughter is taller than her son.
 Kim can lift heavy things.|Kim can no longer lift heavy things.
+Kim writes her tools in C.|Kim writes her tools in C#.
+Kim writes her tools in C#.|Kim writes her tools in C++.
+Kim's grade is B.|Kim's grade is B+.
+Kim's channel is #garden.|Kim's channel is @garden.
+Kim's macro is called run.all.|Kim's macro is called run-all.
+Kim keeps the freezer at -18 degrees.|Kim keeps the freezer at 18 degrees.
+Kim wants an alert for prices < 40.|Kim wants an alert for prices > 40.
+Kim's order is always 🍕.|Kim's order is always 🍣.
+Kim marks a yes with 👍.|Kim marks a yes with 👎.
+Kim saves ♥ for friends.|Kim saves ★ for friends.
+The user believes Nina.|Nina believes the user.
+The user sends Nina 30 dollars a month.|Nina sends the user 30 dollars a month.
+The user rented a garage to Karl.|Karl rented a garage to the user.
+I drive Nina to school.|Nina drives me to school.
+The neighbour waters the user's plants.|The user waters the neighbour's plants.
+The grandmother visits the twins.|The twins visit the grandmother.
+The parrot annoys the cat in the evening.|In the evening the cat annoys the parrot.
+He trains Nina.|Nina trains him.
+Lea enjoys chess.|Lea enjoyed chess.
+Lea collects stamps.|Lea collected stamps.
+Lea works for the city.|Lea has worked for the city.
+Lea joins the choir on Mondays.|Lea joined the choir on Mondays.
+Lea eats cheese.|Lea seldom eats cheese.
+Lea used to play golf.|Lea plays golf.
+Lea beve il vino rosso.|Lea non beve il vino rosso.
+Lea drinkt graag rode wijn.|Lea drinkt niet graag rode wijn.
+Lea dricker gärna rött vin.|Lea dricker inte gärna rött vin.
+Lea bebe vinho tinto.|Lea não bebe vinho tinto.
 """
 
 CONTRADICTIONS = """
