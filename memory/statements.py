@@ -1,8 +1,10 @@
 """What can be said of somebody only once at a time: where they live, their age, their employer.
 
 Called before a fact is stored, to find the one that it contradicts. It speaks up only where it is
-sure: a plain English sentence about one person, in the present, with one value. Whatever else
-contradicts is for whoever writes the fact to say (`NewFact.replaces`). Pure.
+sure: a plain English sentence about one person who is named, in the present, with one value, of
+the same kind as the one that it replaces: a name for a name, euros for euros. To keep two facts
+that say nearly the same does little harm, to close a true one does. Whatever else contradicts is
+for whoever writes the fact to say (`NewFact.replaces`). Pure.
 """
 
 from __future__ import annotations
@@ -11,21 +13,21 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from agent.words import fold, squeezed, words
+from agent.words import fold, squeezed
+from memory.cities import CITIES
 from memory.countries import COUNTRIES
-from memory.sentences import stem
+from memory.said_values import Kind, Value, is_name, read
 
 SELF = "self"
 
 _SINGLE_ASPECTS = """
 name age birthday birthdate employer boss manager supervisor landlord dentist doctor hometown
-address nationality salary rent title job profession husband wife spouse partner fiancé fiancée
-boyfriend girlfriend timezone zone phone mobile email e-mail handle username weight height
-city residence location
+address salary rent husband wife spouse partner fiancé fiancée boyfriend girlfriend timezone zone
+phone mobile email e-mail handle username weight height city residence
 """
-_NUMBERED = "(?:phone|mobile|telephone) number|shoe size"
+_LONGER = "(?:phone|mobile|telephone) number|shoe size|job title"
 _LIKED_BEST = r"(?:favou?rite|preferred) (?:[\w-]+ ?){1,3}"
-_SINGLE = "|".join([*_SINGLE_ASPECTS.split(), _NUMBERED, _LIKED_BEST])
+_SINGLE = "|".join([*_SINGLE_ASPECTS.split(), _LONGER, _LIKED_BEST])
 _ASPECT = rf"(?P<what>(?:[\w-]+ ){{0,3}}?(?:{_SINGLE}))"
 _PERSON = r"(?:[Tt]he )?[\w.-]+(?: [\w.-]+){0,2}?"
 _WHO = r"(?P<who>(?:[Tt]he )?[\w.-]+(?:['’]s)?(?: [\w.-]+(?:['’]s)?){0,2}?)"
@@ -37,15 +39,17 @@ _LIVES = re.compile(
     rf" {_NOW}in (?P<value>.+)$"
 )
 _MOVED = re.compile(
-    rf"^{_WHO} {_HAS}(?:moved|relocated)(?: house)?(?: from [\w .-]+?)? to (?P<value>.+)$"
+    rf"^{_WHO} {_HAS}(?:moved|relocated)(?: house)?(?: from (?P<left>[\w .-]+?))?"
+    r" to (?P<value>.+)$"
 )
 _WORKS = re.compile(
     rf"^{_WHO} {_NOW}(?:works?|(?:is|are) {_NOW}(?:working|employed)) {_NOW}(?:at|for|by)"
     r" (?P<value>.+)$"
 )
+# To join is said of clubs too, and to start at of an hour.
 _STARTED = re.compile(
-    rf"^{_WHO} {_HAS}(?:joined|started (?:working |a (?:new )?job |work )?(?:at|for))"
-    r" (?P<value>.+)$"
+    rf"^{_WHO} {_HAS}(?:started (?:working|work|(?:a|an|the|his|her|their|my) (?:new )?job)"
+    r"|got a (?:new )?job|a new job) (?:at|for|with) (?P<value>.+)$"
 )
 _AGED = re.compile(rf"^{_WHO} (?:is|are|turned|just turned) (?P<value>\d{{1,3}})(?: years? old)?$")
 _BORN = re.compile(rf"^{_WHO} (?:was|were) born on (?P<value>.+)$")
@@ -53,14 +57,14 @@ _CALLED = re.compile(
     rf"^{_WHO} (?:(?:prefers?|wants?|likes?) to be called|goes by|go by) (?P<value>.+)$"
 )
 _HAS_ASPECT = re.compile(
-    rf"^(?:(?P<who>{_PERSON})['’]s?|(?P<whose>[Mm]y|[Hh]is|[Hh]er|[Tt]heir)) {_ASPECT}"
-    rf" (?:is|are|has changed to|changed to) {_NOW}(?:called |named |on |at )?(?P<value>.+)$"
+    rf"^(?:(?P<who>{_PERSON})['’]s?|(?P<mine>[Mm]y)) {_ASPECT}"
+    rf" (?:is|are|has changed to|changed to) {_NOW}(?:called |named )?(?P<value>.+)$"
 )
 _ASPECT_ALONE = re.compile(
     rf"^(?!(?:my|his|her|their|the|our|your) ){_ASPECT} ?(?:is|are|:) (?P<value>.+)$", re.IGNORECASE
 )
 _VERBS = """
-lives resides living residing based works working employed moved relocated joined started now
+lives resides living residing based works working employed moved relocated started now
 currently recently prefers wants goes likes turned
 """
 _BEGINNINGS = frozenset(_VERBS.split())
@@ -88,61 +92,53 @@ _OF_TIME = re.compile(
     r"|(?:a|an|one|two|three|four|five|six|a few|some|\d{1,2}) (?:day|week|month)s? ago)$",
     re.IGNORECASE,
 )
-_PRODUCTS_AND_TEAMS = """
-linux windows macos mac ubuntu debian fedora arch android ios iphone python rust java javascript
-typescript slack telegram signal whatsapp discord teams zoom matrix github gitlab bitbucket
-notion obsidian emacs vim neovim excel sheets gmail outlook proton protonmail firefox chrome
-safari aws azure gcp kubernetes docker sqlite postgres postgresql mysql team marketing sales
-engineering finance hr management spotify netflix apple google microsoft
-"""
-_NO_PLACES = frozenset(_PRODUCTS_AND_TEAMS.split())
+_IS_ASIDE = re.compile(r"(?:with|because|since|near|who|which|where|as)\b", re.IGNORECASE)
+"""Begins what may follow a home or an employer; `on weekdays` and `for now` narrow them down."""
 _ONE_OF_A_KIND = "mother father mum mom dad wife husband spouse partner boss manager landlord"
 _KIN_OF_ONE = frozenset(_ONE_OF_A_KIND.split())
-_ALIASES_OF_SELF = frozenset({"user", "the user", "person", "the person", "i", "he", "she", "they"})
+_ALIASES_OF_SELF = frozenset({"user", "the user", "person", "the person", "i", SELF})
+_PRONOUNS = "he she they it we you this that who his her their its our your"
+_NOBODY = frozenset(_PRONOUNS.split())
+"""Whom they mean stands in another sentence."""
 _SAME_ASPECT = {
     "birthdate": "birthday",
     "date of birth": "birthday",
     "home address": "address",
     "email address": "email",
-    "phone number": "phone",
-    "mobile number": "mobile",
     "mobile phone": "mobile",
-    "mobile phone number": "mobile",
-    "telephone number": "phone",
-    "job title": "title",
     "full name": "name",
     "home town": "hometown",
     "time zone": "timezone",
-    "spouse": "partner",
-    "husband": "partner",
-    "wife": "partner",
+    "husband": "spouse",
+    "wife": "spouse",
     "city": "residence",
     "home city": "residence",
     "city of residence": "residence",
     "place of residence": "residence",
-    "location": "residence",
 }
 _NEW_OR_MAIN = re.compile(r"^(?:new|current|present|own|main|primary|latest) ")
-_ORDINAL = re.compile(r"\b(\d+)(?:st|nd|rd|th)\b")
+_ITS_NUMBER = re.compile(r"\b(phone|mobile) number$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """Of `who`, the `what` is `value` (folded). `is_plain`: nothing else is said besides."""
+    """Of `who`, the `what` is `value`. `is_plain`: nothing else is said besides. `left` is the
+    (folded) place that somebody moved away from, if that is said."""
 
     who: str
     what: str
-    value: str
+    value: Value
     is_plain: bool = True
+    left: str = ""
 
     def contradicts(self, other: Statement) -> bool:
-        """Whether both cannot hold now. What says more or less of the same does not contradict."""
+        """Whether both cannot hold now. What says more or less of the same does not contradict,
+        nor does a value of another kind."""
         if (self.who, self.what) != (other.who, other.what):
             return False
-        mine, others = _telling(self.value), _telling(other.value)
-        if mine <= others or others <= mine:
-            return False
-        return (self.value in COUNTRIES) == (other.value in COUNTRIES) or self.what != "residence"
+        if self.left and self.left == other.value.text != self.value.text:
+            return True
+        return self.value.excludes(other.value)
 
     def repeats(self, other: Statement) -> bool:
         """Whether both say the same and no more."""
@@ -157,7 +153,7 @@ def statement(text: str, *, names: Collection[str] = ()) -> Statement | None:
     unsure_in = _BORN_WAS.sub("", plain)
     if _UNSURE.search(unsure_in):
         return None
-    for find in (_lived, _employed, _personal, _of_aspect):
+    for find in (_of_aspect, _lived, _employed, _personal):
         found = find(plain)
         if found is not None:
             who = _person(found.who, names)
@@ -173,19 +169,18 @@ def cues(what: str) -> tuple[str, ...]:
 
 
 _CUES = {
-    "residence": ("live", "living", "resid", "based", "moved", "relocated", "city", "location"),
-    "employer": ("work", "employ", "joined", "started"),
+    "residence": ("live", "living", "resid", "based", "moved", "relocated", "city"),
+    "employer": ("work", "employ", "job"),
     "age": ("is ", "are ", "turned", "age"),
     "birthday": ("birth", "born"),
     "call name": ("called", "goes by", "go by"),
-    "partner": ("partner", "spouse", "husband", "wife"),
+    "spouse": ("spouse", "husband", "wife"),
     "timezone": ("timezone", "zone"),
     "hometown": ("town",),
     "address": ("address",),
     "email": ("mail",),
     "phone": ("phone",),
     "mobile": ("mobile",),
-    "title": ("title",),
     "name": ("name",),
 }
 
@@ -199,59 +194,53 @@ def _with_subject(plain: str) -> str:
     return f"user {first.lower()} {rest}" if begun else plain
 
 
-def _lived(plain: str) -> Statement | None:
-    if match := _LIVES.match(plain):
-        return _stated(match, "residence")
-    match = _MOVED.match(plain)
-    return _event(match, "residence") if match else None
-
-
-def _employed(plain: str) -> Statement | None:
-    if match := _WORKS.match(plain):
-        return _stated(match, "employer")
-    match = _STARTED.match(plain)
-    return _event(match, "employer") if match else None
-
-
-def _personal(plain: str) -> Statement | None:
-    for pattern, what in ((_AGED, "age"), (_BORN, "birthday"), (_CALLED, "call name")):
-        if match := pattern.match(plain):
-            value = match["value"]
-            return Statement(who=match["who"], what=what, value=_value(value))
-    return None
-
-
 def _of_aspect(plain: str) -> Statement | None:
     match = _HAS_ASPECT.match(plain)
     if match is None:
         return None
     what = fold(match["what"]).replace("favourite", "favorite").replace("colour", "color").strip()
-    what = _NEW_OR_MAIN.sub("", what.replace("e-mail", "email"))
+    what = _NEW_OR_MAIN.sub("", what.replace("e-mail", "email").replace("telephone", "phone"))
+    what = _ITS_NUMBER.sub(r"\1", what)
     what = _SAME_ASPECT.get(what, what)
     value, rest = _split(match["value"])
-    is_plain = not rest or bool(_OF_TIME.match(rest))
-    if not value:
+    known = (read(what, value) if _is_time(rest) else None) or read(what, match["value"])
+    return Statement(who=match["who"] or SELF, what=what, value=known) if known else None
+
+
+def _lived(plain: str) -> Statement | None:
+    match = _LIVES.match(plain)
+    moved = None if match else _MOVED.match(plain)
+    found = match or moved
+    if found is None:
         return None
-    who = match["who"] or SELF
-    return Statement(who=who, what=what, value=_value(value), is_plain=is_plain)
+    value, rest = _split(found["value"])
+    is_told = _is_time(rest)
+    # Of moves of long ago people tell too: those count where nothing else is said but that.
+    if not is_name(value) or not (is_told or (match and _is_aside(rest)) or _is_land(rest)):
+        return None
+    left = squeezed(fold(moved["left"] or "")) if moved else ""
+    kind = Kind.TOWN if fold(value) in CITIES or _is_land(rest) else Kind.PLACE
+    known = Value(kind=kind, text=squeezed(fold(value)))
+    return Statement(who=found["who"], what="residence", value=known, is_plain=is_told, left=left)
 
 
-def _stated(match: re.Match[str], what: str) -> Statement | None:
+def _employed(plain: str) -> Statement | None:
+    match = _WORKS.match(plain) or _STARTED.match(plain)
+    if match is None:
+        return None
     value, rest = _split(match["value"])
-    if not _is_name(value):
+    is_told = _is_time(rest)
+    known = read("employer", value)
+    if known is None or not (is_told or _is_aside(rest) or _is_there(rest)):
         return None
-    is_plain = not rest or bool(_OF_TIME.match(rest))
-    return Statement(who=match["who"], what=what, value=_value(value), is_plain=is_plain)
+    return Statement(who=match["who"], what="employer", value=known, is_plain=is_told)
 
 
-def _event(match: re.Match[str], what: str) -> Statement | None:
-    """A move counts only where it happened just now, for all that is said: people also tell of
-    moves of long ago."""
-    value, rest = _split(match["value"])
-    first = fold(value).split(" ")[0] if value else ""
-    if not _is_name(value) or first in _NO_PLACES or (rest and not _OF_TIME.match(rest)):
-        return None
-    return Statement(who=match["who"], what=what, value=_value(value))
+def _personal(plain: str) -> Statement | None:
+    for pattern, what in ((_AGED, "age"), (_BORN, "birthday"), (_CALLED, "call name")):
+        if (match := pattern.match(plain)) and (known := read(what, match["value"])):
+            return Statement(who=match["who"], what=what, value=known)
+    return None
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -262,27 +251,38 @@ def _split(text: str) -> tuple[str, str]:
     return text[: cut.start()].strip(), text[cut.start() :].strip(" ,;")
 
 
-def _is_name(value: str) -> bool:
-    return bool(value) and value[0].isupper() and len(value.split()) <= 5
+def _is_time(rest: str) -> bool:
+    return not rest or bool(_OF_TIME.match(rest))
 
 
-def _value(text: str) -> str:
-    return _ORDINAL.sub(r"\1", squeezed(fold(text))).strip("\"'“”. ")
+def _is_aside(rest: str) -> bool:
+    return bool(_IS_ASIDE.match(rest))
 
 
-def _telling(value: str) -> frozenset[str]:
-    return frozenset(stem(word.text) for word in words(value))
+def _is_land(rest: str) -> bool:
+    """`Oslo, Norway`"""
+    return fold(rest) in COUNTRIES
+
+
+def _is_there(rest: str) -> bool:
+    """`in Oslo`, of an office."""
+    place = fold(rest.removeprefix("in "))
+    return rest.startswith("in ") and (place in CITIES or place in COUNTRIES)
 
 
 def _person(who: str, names: Collection[str]) -> str:
-    """Whom it is about; empty where that may be more than one."""
+    """Whom it is about; empty where that may be more than one, or is said in another sentence."""
     folded = squeezed(fold(who))
     mine = {part for name in names for part in (fold(name), *fold(name).split()[:1]) if part}
-    if folded in mine | _ALIASES_OF_SELF or folded == SELF:
+    if folded in mine | _ALIASES_OF_SELF:
         return SELF
     owner, has_owner, kin = folded.partition("'s ")
+    if not has_owner and folded.startswith("my "):
+        owner, has_owner, kin = SELF, "'s", folded.removeprefix("my ")
+    if folded.split(" ")[0] in _NOBODY or (folded.startswith("the ") and not has_owner):
+        return ""
     if not has_owner:
-        return folded if not folded.startswith("the ") else ""
+        return folded if who[0].isupper() else ""
     if kin not in _KIN_OF_ONE:
         return ""
     return f"{SELF if owner in mine | _ALIASES_OF_SELF else owner}'s {kin}"

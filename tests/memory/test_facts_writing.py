@@ -208,8 +208,8 @@ The user lives in Oslo|Ada Lovelace lives in Bergen with her two cats.
 The user lives in Oslo.|The user has moved to Bergen.
 Ada lives in Oslo, Norway.|Ada recently moved from Oslo to Bergen.
 Ada works at Acme.|Ada works for Globex as an engineer.
-Ada works at Acme.|Ada just joined Globex.
-Ada's favourite colour is blue.|Her favorite color is green.
+Ada works at Acme.|Ada just started a new job at Globex.
+Ada's favourite colour is blue.|My favorite color is green.
 Ada is 31 years old.|Ada is 32.
 Ada's birthday is on 3 May.|Ada was born on 4 May 1990.
 Ada's phone number is 555 0101.|The user's phone number is 555 0102.
@@ -225,6 +225,19 @@ I live in Oslo|Ada's home city is Bergen.
 Ada lives in Oslo.|City: Bergen
 Favourite colour: blue|Ada's favorite color is green.
 Works at Acme|The user works for Globex.
+Ada lives in Gudvangen.|Ada moved from Gudvangen to Flåm.
+Ada lives in Leeds.|Ada lives in Aarhus, Denmark.
+Ada's shoe size is 38.|Ada's shoe size is 39.
+Ada's rent is €1,100.|Ada's rent is 1,250 euros now.
+Ada's dentist is Dr. Okafor.|Ada's new dentist is Mrs Lindqvist.
+Ada's name is Ada Lovelace.|Ada's name is Ada King.
+Ada's address is 12 St James Square.|Ada's home address is 6 Ockham Road.
+Ada's time zone is Europe/London.|Ada's time zone is Asia/Tokyo.
+Ada's username is ada_l.|Ada's username is ada_k.
+Ada's favourite film is Vertigo.|Ada's favourite film is Rear Window.
+Ada's employer is Acme.|Ada works for Globex in Oslo.
+Tom is 8 years old.|Tom turned 9.
+My mother lives in Turin.|Ada's mother moved to Genoa.
 """
 NO_CONTRADICTIONS = """
 Ada lives in Oslo.|Ada lives in Oslo with her two kids.
@@ -257,6 +270,58 @@ Ada's shoe size is 39.|Ada's ring size is 52.
 Lives in Oslo.|Likes living in Bergen.
 Favourite colour: blue|Favourite food: sushi
 Ada's cat's name is Miso.|Ada's dog's name is Rex.
+Ada works at Acme.|Ada joined Globex.
+Ada works at Acme.|Ada has joined the Red Cross.
+Ada works at Acme.|Ada works at Night.
+Ada works at Acme.|Ada works at Globex on Fridays.
+Ada works at Acme.|Her manager works at Globex.
+Ada's employer is Acme.|Ada's employer is generous.
+Ada's favourite colour is blue.|Her favourite colour is green.
+Ada's favourite colour is blue.|Ada's favourite colour is hard to find.
+Ada's favourite bar is Noma.|Ada's favourite bar is closed.
+Ada's favourite wine is Barolo.|Ada's favourite wine is French.
+Ada's husband is William.|Ada's husband is retired.
+Ada's husband is William.|Ada's husband is Scottish.
+Ada's husband is William.|Ada's husband is at Globex.
+Ada's husband is William.|Ada's husband is in Paris this week.
+Ada's boss is Carla.|Ada's boss is CEO.
+Ada's boss is Carla.|Ada's boss is very strict.
+Ada's dentist is Dr. Okafor.|Ada's dentist is Ben Okafor.
+Ada's partner is Carl.|Ada's husband is William.
+Ada's landlord is Mr. Byron.|Ada's landlord is abroad until March.
+Ada's salary is 4,000 euros a month.|Ada's salary is paid late.
+Ada's salary is 48,000 euros a year.|Ada's salary is 4,000 euros a month.
+Ada's salary is 48,000 euros a year.|Ada's salary is 4,000 euros.
+Ada's salary is 4,000 euros.|Ada's salary is 4,400 dollars.
+Ada's weight is 60 kg.|Ada's weight is 132 pounds.
+Ada's rent is 900 euros.|Ada's rent is going up.
+Ada's phone number is 555 0101.|Ada's phone number is unlisted.
+Ada's phone number is +44 20 555 0101.|Ada's phone number is 020 555 0101.
+Ada's phone is 555 0101.|Ada's phone is a Fairphone.
+Ada's email is a@example.org.|Ada's email is down.
+Ada's address is 12 St James Square.|Ada's address is secret.
+Ada's birthday is on 3 May.|Ada's birthday is a secret.
+Ada's birthday is on 3 May.|Their birthday is on 9 July.
+Ada's name is Ada.|Its name is Rex.
+Ada's nationality is British.|Ada's nationality is Irish.
+Ada's profession is mathematician.|Ada's profession is exhausting.
+Ada's time zone is Europe/London.|Ada's time zone is GMT.
+Ada's time zone is Europe/London.|Ada's time zone is ahead of Ben's.
+Ada is 31.|He is 4.
+Ada is 31.|It is 20 years old.
+Ada lives in Oslo.|They live in Bergen.
+Ada lives in Oslo.|She moved to Bergen.
+Ada lives in London.|Ada lives in Marylebone.
+Ada lives in Marylebone.|Ada lives in London.
+Ada lives in Surrey.|Ada moved to Ockham.
+Ada moved to Oslo.|Ada moved to Business Class.
+Ada moved to Oslo.|Ada moved to Accounting last week.
+Ada lives in Scotland.|Ada lives in the United Kingdom.
+Ada lives in Oslo.|Ada lives in Bergen on weekdays.
+Ada lives in Oslo.|Ada lives in Bergen for the time being.
+Ada goes by Addie.|Ada goes by boat.
+Ada wants to be called Countess.|Ada wants to be called tomorrow.
+My cat's name is Miso.|My cat's name is Momo.
 """
 NAMES = ("Ada Lovelace",)
 
