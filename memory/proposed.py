@@ -6,6 +6,7 @@ Called by `memory.extraction`. Pure; long texts from outside make it slow, so it
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -25,8 +26,16 @@ from agent.remembering import (
 from agent.stored import Person
 from agent.words import fold, squeezed
 from memory.answers import Answer, PlainText
+from memory.asserted import is_asserted
 from memory.lines import SpokenLine, Stretch
-from memory.support import is_carried, is_pasted, is_turned_round, keys, stands_in
+from memory.support import (
+    is_carried,
+    is_covered,
+    is_pasted,
+    is_turned_round,
+    keys,
+    stands_in,
+)
 
 
 class Refusal(StrEnum):
@@ -39,7 +48,8 @@ class Refusal(StrEnum):
     NO_SPEAKER = "not of somebody who spoke"
     NO_QUOTE = "the quote is in no line of theirs"
     PASTED = "the quote was pasted from elsewhere"
-    TURNED_ROUND = "the quote leaves out a not"
+    TURNED_ROUND = "a not was left out, or put in"
+    NOT_ASSERTED = "asked, supposed, wished, over, told by others or to be worked on"
     NOT_CARRIED = "the line does not carry it"
     BY_STORE = "refused by the store"
 
@@ -134,6 +144,11 @@ class Judge:
             *(keys(one.text) for one in self._stretch.lines if one.speaker != line.speaker)
         )
         if not is_carried(text, by=line.text, own=own, foreign=foreign, names=self._speakers):
+            return Refusal.NOT_CARRIED
+        if not is_asserted(quote, line.text, text):
+            return Refusal.NOT_ASSERTED
+        year = datetime.fromtimestamp(line.at_ms / 1000, UTC).year
+        if not is_covered(text, line.text, speaker=line.speaker, year=year):
             return Refusal.NOT_CARRIED
         return None
 

@@ -71,7 +71,7 @@ def test_quotes_that_do_not(quote: str, said: str) -> None:
     [
         ("like tea", "I don't like tea", "Ana likes tea.", True),
         ("like tea", "I don't like tea", "Ana does not like tea.", False),
-        ("I don't like tea", "I don't like tea", "Ana likes tea.", False),
+        ("I don't like tea", "I don't like tea", "Ana likes tea.", True),
         ("like tea", "No. I like tea", "Ana likes tea.", False),
         ("mag Tee", "Ich mag keinen Tee. Er mag Tee", "Ana mag Tee.", False),
         ("eating meat", "I stopped eating meat", "Ana eats meat.", True),
