@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from agent.messages import Address, IncomingMessage
-from agent.stored import ButtonRows
+from agent.stored import Button, ButtonRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,3 +177,33 @@ class RemembersButtons(Protocol):
 
     def remember(self, address: Address, message_id: str, part: MessagePart) -> None:
         """This message of a former process can be pressed."""
+
+
+# --- a person's own page ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomeLine:
+    """One thing on a page, in Markdown, with the buttons that belong to it."""
+
+    text: str
+    buttons: tuple[Button, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomeSection:
+    """Lines under a title; an empty title: none is shown."""
+
+    lines: tuple[HomeLine, ...]
+    title: str = ""
+
+
+class TellsHome(Protocol):
+    """What a person reads on the page that is theirs alone, where a platform has one."""
+
+    def knows(self, sender: str) -> bool:
+        """Whether this address is somebody's who is let in. Makes nobody known."""
+
+    async def sections(self, sender: str, lane: str) -> Sequence[HomeSection]:
+        """The page of whoever has this address, and of nobody else; `lane` is their private chat.
+        A stranger reads how to be let in. Raises StorageError."""

@@ -29,6 +29,7 @@ from bot.channel import (
     Pressed,
     Refused,
     Sent,
+    TellsHome,
     Understood,
 )
 from bot.door import Door
@@ -37,10 +38,11 @@ from bot.markup_slack import escaped
 from bot.outage import Outage
 from bot.pace import Pace, Rates
 from bot.slack_blocks import Block, marked_blocks, plain_blocks, whisper
+from bot.slack_home import Homes
 from bot.slack_http import Events, serve_events
 from bot.slack_intake import Intake
 from bot.slack_lookup import find_marked, metadata
-from bot.slack_message import GroupPolicy, Reading
+from bot.slack_message import ON_HOME, GroupPolicy, Reading
 from bot.slack_pace import EditPace
 from bot.slack_people import Learn, SlackPeople
 from bot.slack_raw import Opened, Stored, is_direct
@@ -118,6 +120,9 @@ class SlackChannel:
 
     name = "slack"
 
+    tells_home: TellsHome | None = None
+    """What people read on their home; set once, before the first event. None: none is shown."""
+
     def __init__(
         self,
         options: SlackOptions,
@@ -140,6 +145,7 @@ class SlackChannel:
         self._us = ""
         self._our_name = ""
         self._status_at: dict[str, float] = {}
+        self._homes: Homes | None = None
 
     async def __aenter__(self) -> Self:
         await self._web.__aenter__()
@@ -216,8 +222,16 @@ class SlackChannel:
         self._know_us(found)
 
     def _intake(self, door: Door) -> Intake:
+        if self._homes is None and self.tells_home is not None:
+            self._homes = Homes(self._web, self.tells_home, clock=self._clock)
         return Intake(
-            self, door, self._people, self._web.client, clock=self._clock, greet=self._greet
+            self,
+            door,
+            self._people,
+            self._web.client,
+            clock=self._clock,
+            greet=self._greet,
+            homes=self._homes,
         )
 
     async def _greet(self, thread: Opened) -> None:
@@ -403,7 +417,11 @@ class SlackChannel:
 
     async def answered(self, pressed: Pressed, text: str) -> None:
         """Where the button is, to the person who pressed it (`bot.channel.AnswersPresses`). Slack
-        shows by itself that a press arrived."""
+        shows by itself that a press arrived; a home is shown anew in any case."""
+        if pressed.message_id.startswith(ON_HOME):
+            if self._homes is not None:
+                self._homes.pressed(pressed.sender, pressed.address.chat_id, text)
+            return
         if not text.strip():
             return
         where = {

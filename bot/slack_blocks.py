@@ -1,6 +1,7 @@
 """A message with buttons as Slack's blocks: its text in sections, each row of buttons below it.
 
-Called by `bot.slack`. A message without buttons has no blocks: its text alone is shown.
+Called by `bot.slack` and `bot.slack_home`. A message without buttons has no blocks: its text alone
+is shown.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def marked_blocks(part: MessagePart) -> list[Block]:
     texts = _sections(part.markup)
     if not texts:
         texts = [one.markup for one in slack_parts(part.source, limit=SECTION_CHARS_MAX)]
-    return [*map(_marked, texts), *_actions(part.buttons)]
+    return [*map(marked, texts), *_actions(part.buttons)]
 
 
 def plain_blocks(part: MessagePart) -> list[Block]:
@@ -41,7 +42,7 @@ def plain_blocks(part: MessagePart) -> list[Block]:
     return [*shown, *_actions(part.buttons)]
 
 
-def _marked(text: str) -> Block:
+def marked(text: str) -> Block:
     """Of what is no mark, Slack is to make neither links nor names."""
     return _section({"type": "mrkdwn", "text": text, "verbatim": True})
 
@@ -84,10 +85,11 @@ def _actions(rows: ButtonRows) -> list[Block]:
 
 
 def _elements(buttons: Sequence[Button], *, first: int) -> list[Block]:
-    return [_button(button, number) for number, button in enumerate(buttons, first)]
+    return [button_block(button, number) for number, button in enumerate(buttons, first)]
 
 
-def _button(button: Button, number: int) -> Block:
+def button_block(button: Button, number: int) -> Block:
+    """One that can be pressed; `number` tells it from those beside it."""
     style = {"style": _STYLES[button.style]} if button.style else {}
     label = button.label.strip()
     if len(label) > LABEL_CHARS_MAX:

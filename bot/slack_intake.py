@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
@@ -27,6 +27,7 @@ from bot.channel import Channel
 from bot.door import Door, Knock
 from bot.outage import Outage
 from bot.ports import StoredEvent
+from bot.slack_home import Homes
 from bot.slack_people import SlackPeople
 from bot.slack_raw import Kind, Opened, Sketch, opened, sketch
 
@@ -70,13 +71,16 @@ class Intake:
         *,
         clock: Clock,
         greet: Greet | None = None,
+        homes: Homes | None = None,
     ) -> None:
-        """`greet` is told of threads that were opened in the assistant's pane."""
+        """`greet` is told of threads that were opened in the assistant's pane. Without `homes`,
+        nothing is done about those that are opened."""
         self._channel = channel
         self._door = door
         self._people = people
         self._clock = clock
         self._greet = greet
+        self._homes = homes
         self._opened: asyncio.Queue[Opened] = asyncio.Queue(OPENED_MAX)
         self._storage = Outage("slack.not_stored", clock)
         self._one_at_a_time = asyncio.Lock()
@@ -112,10 +116,14 @@ class Intake:
         start."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._greet_all())
+            if self._homes is not None:
+                group.create_task(self._homes.work(), name="slack homes")
             while True:
                 found, event = await self._waiting.get()
                 await self._people.meet(found.team, found.sender, group)
                 await self._door.handle(self._channel, [event])
+                if found.kind is Kind.HOME and self._homes is not None:
+                    self._homes.opened(_person(found), found.chat_id)
                 self._waiting.task_done()
 
     async def idle(self) -> None:
@@ -154,11 +162,32 @@ class Intake:
             return
         if found is None:
             return
+        if found.kind is Kind.HOME:
+            await self._store_home(found)
+            return
         async with self._one_at_a_time:
             stored = await self._door.store([_knock(found)])
             for event in stored:
                 await self._waiting.put((found, event))
         self._storage.over()
+
+    async def _store_home(self, found: Sketch) -> None:
+        """As any event. Who is not known stays a stranger: looking is no way in, and nobody is
+        given a code for it."""
+        homes = self._homes
+        if homes is None:
+            return
+        knock = _knock(found)
+        is_stranger = not homes.knows(_person(found))
+        if is_stranger:
+            knock = replace(knock, sender=None)
+        async with self._one_at_a_time:
+            is_new = not is_stranger or await self._door.state_of(knock) is None
+            for event in await self._door.store([knock]):
+                await self._waiting.put((found, event))
+        self._storage.over()
+        if is_new and is_stranger:
+            homes.opened(_person(found), found.chat_id)
 
 
 class _StoreFirst(AsyncMiddleware):
@@ -177,12 +206,16 @@ class _StoreFirst(AsyncMiddleware):
         return BoltResponse(status=await self._taken(req.body), body="")
 
 
+def _person(found: Sketch) -> str:
+    return f"slack:{found.team}:{found.sender}"
+
+
 def _knock(found: Sketch) -> Knock:
     return Knock(
         source=found.source,
         event_id=found.event_id,
         address=Address(channel="slack", chat_id=found.chat_id, thread_id=found.thread),
-        sender=f"slack:{found.team}:{found.sender}",
+        sender=_person(found),
         is_group=found.is_group,
         payload=found.to_payload(),
         link=found.link,

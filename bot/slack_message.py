@@ -37,6 +37,10 @@ GroupPolicy = Literal["mention", "all", "off"]
 DELETED = "(The person deleted this message.)"
 FILES_MAX = 20
 
+ON_HOME = "home:"
+"""How the message id of a press begins under which there is no message. Each such press has one of
+its own: there are many buttons on a home."""
+
 _CODED = re.compile(r"<([^<>]*)>")
 _ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 _USER = re.compile(r"[UW][A-Z0-9]{1,30}")
@@ -65,6 +69,8 @@ class Reading:
                 return self._command(stored)
             case Kind.BUTTON:
                 return self._press(stored)
+            case Kind.HOME:
+                return Ignored(reason="home opened")
 
     # --- each kind ---------------------------------------------------------------------------
 
@@ -133,7 +139,7 @@ class Reading:
             return Ignored(reason="groups are off")
         return Pressed(
             address=_address(stored, channel, text_of(body, "thread") or None),
-            message_id=needed_ts(body, "ts"),
+            message_id=f"{ON_HOME if body.get('home') is True else ''}{needed_ts(body, 'ts')}",
             sender=f"slack:{stored.team}:{needed_id(body, 'user')}",
             data=value,
             press_id=text_of(body, "id"),

@@ -31,6 +31,9 @@ SHARED_MAX = 100
 VALUE_CHARS_MAX = 2_000
 """Slack lets a button carry no more."""
 
+HOME_CHANNEL = "private_metadata"
+"""Where a home keeps its person's direct message: a press on it names no conversation."""
+
 _ID = re.compile(r"[A-Z][A-Z0-9]{1,30}")
 _TS = re.compile(r"[0-9]{1,16}\.[0-9]{1,12}")
 _WORD = re.compile(r"[A-Za-z0-9._:-]{1,120}")
@@ -44,6 +47,7 @@ class Kind(StrEnum):
     DELETION = "deletion"
     COMMAND = "command"
     BUTTON = "button"
+    HOME = "home"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +167,8 @@ def _event(payload: Json) -> Sketch | None:
     if not isinstance(event, dict):
         raise ValueError("an event without its body")
     kind = text_of(event, "type")
+    if kind == "app_home_opened":
+        return _home(payload, event)
     if kind not in {"message", "app_mention"}:
         return None
     team, us = _installed(payload)
@@ -292,6 +298,27 @@ def mentions(text: str, us: str) -> bool:
     return bool(us) and re.search(rf"<@{us}(?:\|[^<>]*)?>", text) is not None
 
 
+# --- the home tab --------------------------------------------------------------------------------
+
+
+def _home(payload: Json, event: Json) -> Sketch | None:
+    """Somebody looks at their home. The other tab is the chat, in which nothing was said."""
+    if text_of(event, "tab") != "home":
+        return None
+    team, us = _installed(payload)
+    channel, sender = _needed_direct(event, "channel"), needed_id(event, "user")
+    return Sketch(
+        kind=Kind.HOME,
+        team=team,
+        event_id=f"home:{_needed(payload, 'event_id', _WORD)}",
+        channel=channel,
+        thread=None,
+        sender=sender,
+        us=us,
+        body={"channel": channel, "user": sender},
+    )
+
+
 # --- commands and buttons ------------------------------------------------------------------------
 
 
@@ -312,14 +339,21 @@ def _command(payload: Json) -> Sketch:
     )
 
 
-def _button(payload: Json) -> Sketch:
+def _button(payload: Json) -> Sketch | None:
     """Of the message above the button, its place alone is kept; and no address that is given with
     it, which lets whoever has it write in our name."""
     user, actions = _part(payload, "user"), payload.get("actions")
     action = actions[0] if isinstance(actions, list) and actions else None
     if not isinstance(action, dict):
         raise ValueError("a button without its action")
-    channel = needed_id(_part(payload, "channel"), "id")
+    view = payload.get("view")
+    on_home = isinstance(view, dict) and "message" not in payload
+    if isinstance(view, dict) and on_home:
+        if view.get("type") != "home":
+            return None  # a form, of which we have none
+        channel = _needed_direct(view, HOME_CHANNEL)
+    else:
+        channel = needed_id(_part(payload, "channel"), "id")
     sender = needed_id(user, "id")
     when = needed_ts(action, "action_ts")
     action_id = text_of(action, "action_id")
@@ -340,8 +374,9 @@ def _button(payload: Json) -> Sketch:
             "value": text_of(action, "value")[:VALUE_CHARS_MAX],
             "channel": channel,
             "user": sender,
-            "ts": ts,
+            "ts": when if on_home else ts,
             "thread": in_thread,
+            "home": on_home,
         },
     )
 
@@ -365,6 +400,13 @@ def text_of(holder: Json, name: str) -> str:
 def needed_id(holder: Json, name: str) -> str:
     """An id as Slack makes them. Raises ValueError."""
     return _needed(holder, name, _ID)
+
+
+def _needed_direct(holder: Json, name: str) -> str:
+    channel = needed_id(holder, name)
+    if not is_direct(channel):
+        raise ValueError(f"{name} is no direct message")
+    return channel
 
 
 def needed_ts(holder: Json, name: str) -> str:

@@ -36,10 +36,12 @@ METHODS: Mapping[str, tuple[str, ...]] = {
         "mpim:history",
     ),
     "users.info": ("users:read",),
+    "views.publish": (),
 }
 """Every method in use, with the scopes that it needs of the bot token."""
 
 EVENTS: Mapping[str, tuple[str, ...]] = {
+    "app_home_opened": (),
     "app_mention": ("app_mentions:read",),
     "assistant_thread_context_changed": ("assistant:write",),
     "assistant_thread_started": ("assistant:write",),
@@ -76,6 +78,7 @@ _AS_JSON = frozenset(
         "chat.postEphemeral",
         "chat.postMessage",
         "chat.update",
+        "views.publish",
     }
 )
 """The methods that read take forms alone."""

@@ -69,6 +69,8 @@ def view_problems(view: Any, *, kinds: Sequence[str]) -> Problems:
         return ["missing required field: blocks [json-pointer:/view]"]
     inside = block_problems(view["blocks"], most=VIEW_BLOCKS_MAX)
     found = [p.replace("[json-pointer:/", "[json-pointer:/view/") for p in inside]
+    for name, most in (("private_metadata", 3000), ("callback_id", _ID_CHARS_MAX)):
+        found += _short(view, name, "/view", most=most)
     if kind != "modal":
         return found
     found += _text(view, "title", "/view", most=24, kinds=("plain_text",))

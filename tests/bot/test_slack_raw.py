@@ -427,3 +427,53 @@ def test_pieces_of_a_thread_and_a_mention() -> None:
     assert thread_of({"ts": "1.1"}, "D1") is None
     assert mentions("<@U1>", "U1")
     assert not mentions("<@U1>", "")
+
+
+# --- the home tab --------------------------------------------------------------------------------
+
+OPENED = {"type": "app_home_opened", "user": ANN, "channel": "D1", "tab": "home"}
+ON_HOME = {
+    "type": "block_actions",
+    "team": {"id": TEAM},
+    "user": {"id": ANN},
+    "view": {"type": "home", "id": "V1", "private_metadata": "D1", "blocks": [{"secret": 1}]},
+    "actions": [{"action_id": "press_1", "action_ts": "11.5", "value": "job:1:done"}],
+}
+
+
+def test_an_opening_is_known_by_its_event_and_nothing_of_the_view_is_kept() -> None:
+    found = kept(wrapped({**OPENED, "view": {"blocks": ["secret"]}}))
+
+    assert (found.kind, found.event_id, found.is_group) == (Kind.HOME, "home:Ev1", False)
+    assert "secret" not in found.to_payload()
+    assert ignored(wrapped(OPENED)) == "home opened"
+
+
+def test_a_press_on_a_home_is_in_its_persons_chat_and_under_no_message() -> None:
+    found = read(ON_HOME)
+
+    assert isinstance(found, Pressed)
+    assert found.address.key == f"slack:{TEAM}.D1"
+    assert (found.message_id, found.data) == ("home:11.5", "job:1:done")
+    assert found.sender == f"slack:{TEAM}:{ANN}"
+    assert "secret" not in kept(ON_HOME).to_payload()
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        wrapped({**OPENED, "channel": "C1"}),
+        wrapped({**OPENED, "user": None}),
+        wrapped(OPENED, event_id=7),
+        {**ON_HOME, "view": {"type": "home", "private_metadata": "C1"}},
+        {**ON_HOME, "view": {"type": "home"}},
+    ],
+)
+def test_an_odd_home_is_refused(payload: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"^no |no direct message"):
+        sketch(payload)
+
+
+def test_a_form_is_none_of_ours_and_the_other_tab_is_no_home() -> None:
+    assert sketch({**ON_HOME, "view": {"type": "modal"}}) is None
+    assert sketch(wrapped({**OPENED, "tab": "messages"})) is None
