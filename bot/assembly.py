@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from zoneinfo import ZoneInfo
 
 from agent.aftermath import Aftermath
 from agent.asking import Asking, AskingOptions, Payment
@@ -43,6 +44,7 @@ from bot.context import ContextTeller
 from bot.door import Door
 from bot.heartbeat import HeartbeatDesk
 from bot.home import shipped
+from bot.home_view import HomeView, Told
 from bot.job_desk import Stage, job_desk_of, skill_jobs_of
 from bot.jobs import JobDesk
 from bot.logs import Redactor, secrets_of
@@ -290,6 +292,8 @@ class Assembly:
         )
         await self._stack.enter_async_context(rights.erasing)
         schedule = self._schedule_desk()
+        if self.channels.slack is not None:
+            self.channels.slack.tells_home = self._home_view()
         tools = Tools(
             engine=self.engine,
             conversations=self.stores.conversations,
@@ -361,6 +365,21 @@ class Assembly:
             cards,
             clock=clock,
         )
+
+    def _home_view(self) -> HomeView:
+        calendar = self.abilities.calendar
+        told = Told(
+            book=calendar.clerk,
+            agenda=calendar.agenda,
+            facts=self.stores.memories.facts,
+            sums=self.usage,
+            counted=self.budget.flush,
+            models=self.pool,
+            jobs=calendar.jobs.kept,
+            open_questions=SqliteApprovals(self.database).open_ones,
+        )
+        zone = ZoneInfo(host_zone())
+        return HomeView(self.access, told, clock=self._place.clock, host_zone=zone)
 
     def _heartbeat_desk(self) -> HeartbeatDesk:
         calendar, wanted = self.abilities.calendar, self._place.settings.heartbeat
