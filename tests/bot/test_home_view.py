@@ -1,0 +1,194 @@
+"""A person's own page: in whose order, within which bounds, and what the owner alone reads."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from agent.events import OccasionWish
+from agent.messages import PersonId, Role
+from agent.scheduled import JobKind
+from agent.spent import Group, Wanted
+from agent.stored import Person
+from bot.channel import HomeSection
+from bot.home_view import NEXT_SHOWN, HomeView, Told
+from tests.scheduler.clerk_kit import ANN, BEN, LANE, Counter
+
+PEOPLE = {
+    "slack:T1:UANN": Person(id=ANN, role=Role.OWNER, name="Ann"),
+    "slack:T1:UBEN": Person(id=BEN, role=Role.MEMBER, name="Ben"),
+}
+
+
+class Known:
+    """Implements `bot.home_view.People`."""
+
+    policy: Any = "pairing"
+
+    def who(self, sender: str) -> Person | None:
+        return PEOPLE.get(sender)
+
+
+class NoFacts:
+    async def list(self, of: Any, **_: Any) -> Sequence[Any]:
+        return []
+
+
+class Sums:
+    """Implements `agent.spent.UsageSums`; keeps who was asked about."""
+
+    def __init__(self) -> None:
+        self.asked: list[PersonId] = []
+
+    async def groups(self, wanted: Wanted) -> Sequence[Group]:
+        self.asked.append(wanted.person_id)
+        return [Group(calls=2, prompt=1_000, completion=200, micros=20_000)]
+
+
+class Place:
+    def __init__(self, counter: Counter) -> None:
+        self.counter = counter
+        self.sums = Sums()
+        self.questions: list[Any] = []
+
+        async def nothing() -> None:
+            return None
+
+        async def open_questions() -> list[Any]:
+            return self.questions
+
+        async def at(lane: str) -> Any:
+            return SimpleNamespace(name=f"model of {lane}")
+
+        self.view = HomeView(
+            Known(),
+            Told(
+                book=counter.clerk,
+                agenda=counter.agenda,
+                facts=cast(Any, NoFacts()),
+                sums=self.sums,
+                counted=nothing,
+                models=cast(Any, SimpleNamespace(at=at)),
+                jobs=counter.store.kept,
+                open_questions=open_questions,
+            ),
+            clock=counter.clock,
+            host_zone=ZoneInfo("UTC"),
+        )
+
+    async def page(self, who: str = "slack:T1:UANN") -> dict[str, HomeSection]:
+        return {one.title.partition(" (")[0]: one for one in await self.view.sections(who, LANE)}
+
+    async def lines(self, title: str, who: str = "slack:T1:UANN") -> list[str]:
+        return [line.text for line in (await self.page(who))[title].lines]
+
+    async def event(self, name: str, when: str) -> None:
+        time = self.counter.clerk.read(ANN, when) if when else None
+        wish = OccasionWish(
+            person_id=ANN, name=name, when=when, time=cast(Any, time), deliver_to=LANE
+        )
+        await self.counter.agenda.record(wish)
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    async with Counter(tmp_path / "db").opened() as counter:
+        yield Place(counter)
+
+
+async def test_jobs_and_events_stand_in_the_order_in_which_they_come(place: Place) -> None:
+    await place.event("Someday", "")
+    await place.counter.want("in 3 days at 9:00", text="third")
+    await place.event("Second", "in 2 days at 10:00")
+    await place.counter.want("tomorrow at 9:00", text="first")
+
+    lines = await place.lines("Next")
+
+    assert [line.split()[2].rstrip(":") for line in lines] == [
+        "first",
+        "Second",
+        "third",
+        "Someday",
+    ]
+    assert lines[-1].endswith("no date")
+
+
+async def test_ten_are_shown_and_the_rest_is_counted(place: Place) -> None:
+    for number in range(NEXT_SHOWN + 3):
+        await place.counter.want("tomorrow at 9:00", text=f"job number {number}")
+
+    lines = await place.lines("Next")
+
+    assert len(lines) == NEXT_SHOWN + 1
+    assert lines[-1] == "… and 3 more: `/hearth jobs`"
+
+
+async def test_only_what_comes_once_can_be_done_before_its_time(place: Place) -> None:
+    once = await place.counter.want("tomorrow at 9:00", text="once")
+    await place.counter.want("every day at 10:00", text="again")
+    await place.counter.want("tomorrow at 11:00", text="work", kind=JobKind.AGENT)
+
+    lines = (await place.page())["Next"].lines
+
+    assert [[b.data for b in line.buttons] for line in lines] == [[], [f"job:{once.id}:done"], []]
+
+
+async def test_what_stands_still_can_go_on(place: Place) -> None:
+    job = await place.counter.want("every day at 10:00", text="again")
+    await place.counter.clerk.pause(job)
+
+    page = await place.page()
+
+    [line] = page["Standing still"].lines
+    assert [(b.label, b.data) for b in line.buttons] == [("Go on", f"job:{job.id}:resume")]
+    assert len(page["Next"].lines) == 1
+
+
+async def test_what_is_anothers_is_neither_shown_nor_asked_for(place: Place) -> None:
+    await place.counter.want("tomorrow at 9:00", text="canary")
+    await place.event("canary", "in 2 days at 10:00")
+
+    page = await place.page("slack:T1:UBEN")
+
+    assert "canary" not in str(page)
+    assert set(place.sums.asked) == {BEN}
+    assert "For you as the owner" not in page
+
+
+async def test_the_owner_reads_what_waits_for_an_answer_of_theirs(place: Place) -> None:
+    now_ms = int(place.counter.clock.now().timestamp() * 1000)
+
+    def question(person: PersonId, *, alone: bool, left_ms: int = 1) -> Any:
+        asked = SimpleNamespace(person_id=person, owner_alone=alone)
+        return SimpleNamespace(asked=asked, expires_ms=now_ms + left_ms)
+
+    place.questions = [
+        question(ANN, alone=False),
+        question(BEN, alone=True),
+        question(BEN, alone=False),
+        question(ANN, alone=True, left_ms=0),
+    ]
+
+    [waiting, stopped] = await place.lines("For you as the owner")
+
+    assert waiting == "**Waiting for your yes or no**: 2 (`/hearth approve`)"
+    assert stopped.endswith(": 0")
+
+
+async def test_cost_and_model_are_told(place: Place) -> None:
+    assert await place.lines("What you used") == [
+        "**Today**: 2 calls, 1,200 tokens, $0.020",
+        "**This month**: 2 calls, 1,200 tokens, $0.020",
+    ]
+    assert (await place.lines("How I am set for you"))[1].startswith("**Quiet hours**: none")
+
+
+async def test_a_stranger_is_known_to_nobody(place: Place) -> None:
+    assert not place.view.knows("slack:T1:UEVE")
+    [only] = await place.view.sections("slack:T1:UEVE", LANE)
+    assert len(only.lines) == 1
