@@ -10,6 +10,8 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import structlog
+
 from agent.errors import Temporary
 from agent.messages import ConversationId
 from agent.sessions import Session, SessionEntry
@@ -18,9 +20,15 @@ from agent.transcript import entry_from_json
 from memory.archive import drop_from_index
 from memory.conversations import random_id
 from memory.database import Database
+from memory.erasing import empty_wal
+
+log = structlog.get_logger()
 
 CHARS_PER_TOKEN = 4
 """Roughly, of an entry as it is stored: for a list that is quick."""
+
+WAL_TRIES = 50
+"""How often the `-wal` is emptied while somebody reads; each waits for some milliseconds."""
 
 PEOPLE_FROM = 200
 """The newest entries of a conversation, by whose turns it is known who spoke in it."""
@@ -195,7 +203,16 @@ class SqliteSessions:
         is_done = await self._database.write(work)
         if is_done and self._erased is not None:
             self._erased()
+        if is_done:
+            await self._empty_wal()
         return is_done
+
+    async def _empty_wal(self) -> None:
+        """The overwritten pages are in the main file then, and what they were is nowhere."""
+        for _ in range(WAL_TRIES):
+            if await self._database.between(empty_wal):
+                return
+        log.warning("sessions.wal_in_use")
 
     async def prune(self, before_ms: int) -> int:
         """Erases conversations that were closed before; returns how many. For a daily caller.

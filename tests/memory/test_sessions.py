@@ -205,6 +205,19 @@ async def test_what_its_subagents_said_goes_with_it(
     assert await tables_with(database, WORD) == []
 
 
+async def test_no_file_of_the_database_holds_what_was_erased(
+    database: Database, conversation: ConversationId, sessions: SqliteSessions
+) -> None:
+    await a_turn(database, conversation)
+    files = list(database.path.parent.glob(f"{database.path.name}*"))
+    before = [file for file in files if WORD.encode() in file.read_bytes()]
+
+    await sessions.erase(conversation)
+
+    assert before
+    assert [file for file in files if WORD.encode() in file.read_bytes()] == []
+
+
 async def test_a_turn_that_said_nothing_and_one_that_was_joined_go_too(
     database: Database, conversation: ConversationId, journal: SqliteJournal
 ) -> None:
