@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 
 import structlog
@@ -33,10 +33,13 @@ from memory.fact_rows import (
 from memory.fact_writing import Alike, refusal, tidy
 from memory.indexes import Indexes
 from memory.relevance import fitting, gist, is_about_self, is_small_talk, speaks_of_self
-from memory.sentences import may_say_the_same, says_the_same, sentence
+from memory.sentences import Sentence, may_say_the_same, says_the_same, sentence
 
 ALIKE_MAX = 12
 """Facts that a new one is compared with."""
+FOUND_MIN = 0.16
+"""Plain cosine from which a fact that shares no word with a search has to do with it: words that
+are none reach 0.15, and `food` 0.17 with an allergy."""
 USES_KEPT_MS = 10 * 60_000
 """So long uses are counted in memory: a commit for each message would be too dear."""
 _NEWEST = "id desc"
@@ -111,15 +114,15 @@ class SqliteFacts:
     async def search(
         self, of: Whose, query: str, *, k: int, at: datetime | None = None
     ) -> Sequence[StoredFact]:
-        """The best `k` of those that hold (or held at `at`), best first. Asked about the person
-        as such, the most telling ones."""
+        """The best `k` of those that hold (or held at `at`), best first; none that has nothing to
+        do with the query. Asked about the person as such, the most telling ones."""
         if is_about_self(query):
             return await self.telling(of, k=k, at=at)
         if at is None:
             hits = await self._indexes.search(of, query, k=k)
         else:
             hits = await self._indexes.search_past(of, query, k=k, at=at)
-        return [hit.fact for hit in hits]
+        return await self._of_the_matter(query, [hit.fact for hit in hits])
 
     async def telling(
         self, of: Whose, *, k: int, at: datetime | None = None
@@ -173,6 +176,20 @@ class SqliteFacts:
                 self._indexes.drop(of)
             return gone, back
 
+    async def _of_the_matter(self, query: str, facts: list[StoredFact]) -> Sequence[StoredFact]:
+        """Those that share a word with the query, or come close in meaning: a search as such
+        always finds something. Who asks for what is theirs (`Where do I live?`) gets all."""
+        if speaks_of_self(query):
+            return facts
+        asked = sentence(query)
+        likeness = await self._indexes.likeness(query, [fact.text for fact in facts])
+        alike = likeness if likeness is not None else [0.0] * len(facts)
+        return [
+            fact
+            for fact, close in zip(facts, alike, strict=True)
+            if close >= FOUND_MIN or _shares_a_word(asked, fact)
+        ]
+
     async def _fitting(self, of: Whose, message: str, *, k: int) -> Sequence[StoredFact]:
         facts = [hit.fact for hit in await self._indexes.search(of, message, k=k)]
         likeness = await self._indexes.likeness(message, [fact.text for fact in facts])
@@ -217,6 +234,14 @@ class SqliteFacts:
 
     def _now_ms(self) -> int:
         return self._database.now_ms()
+
+
+def _shares_a_word(asked: Sentence, fact: StoredFact) -> bool:
+    """With what is said, with who said it, or with the day."""
+    day = datetime.fromtimestamp(fact.valid_from_ms / 1000, UTC)
+    known = sentence(f"{fact.text} {fact.speaker} {day.day} {day:%B} {day.year}")
+    mine, others = {*asked.stems, *asked.signs}, {*known.stems, *known.signs}
+    return not mine.isdisjoint(others)
 
 
 def _undone(

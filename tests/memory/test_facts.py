@@ -100,6 +100,50 @@ async def test_a_question_finds_what_answers_it(either: SqliteFacts) -> None:
     assert await either.search(ADA, "violin", k=0) == []
 
 
+@pytest.mark.parametrize("query", ["qwertzuiop", "asdf jkl", "submarine fossils", "🦖", "1871"])
+async def test_a_search_for_what_is_not_known_finds_nothing(
+    either: SqliteFacts, query: str
+) -> None:
+    await told(either, "Ada plays the violin.", "Ada is allergic to nuts.", "Ada has a cat, Miso.")
+
+    assert await either.search(ADA, query, k=5) == []
+    assert await either.search(ADA, query, k=5, at=START + timedelta(days=1)) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [("Cats", "cat"), ("allergy nut", "nuts"), ("C++", "C++"), ("nurses 7", "7")],
+)
+async def test_one_word_in_common_is_enough_for_a_search(
+    either: SqliteFacts, query: str, found: str
+) -> None:
+    await told(
+        either,
+        "Ada plays the violin.",
+        "Ada is allergic to nuts.",
+        "Ada has a cat.",
+        "Ada writes C++.",
+        "Ada has 7 sisters.",
+    )
+
+    assert any(found in one.text for one in await either.search(ADA, query, k=5))
+
+
+async def test_a_search_by_meaning_needs_no_word_in_common(facts: SqliteFacts) -> None:
+    await told(facts, "Ada plays the violin.", "Ada is allergic to nuts.", "Ada has a cat, Miso.")
+
+    assert [one.text for one in await facts.search(ADA, "instrument", k=5)] == [
+        "Ada plays the violin."
+    ]
+
+
+async def test_a_search_by_who_said_it_or_when_finds_it(facts: SqliteFacts) -> None:
+    await facts.store(fact("The cake is at five.", ADA_IN_GROUP, speaker="Ada"))
+
+    for query in ("Ada", f"{START:%B}"):
+        assert len(await facts.search(BEN_IN_GROUP, query, k=5)) == 1
+
+
 async def test_what_was_stored_after_a_search_is_found_by_the_next(either: SqliteFacts) -> None:
     await told(either, "Ada plays the violin.")
     await either.search(ADA, "violin", k=5)
