@@ -6,6 +6,7 @@ Called by `memory.facts`, which finds out beforehand what is like it.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ WHY_FORGOTTEN = (
     "Tell me to remember it, and I will."
 )
 WHY_GONE = "The message that it was found in is not there any more."
+_DIRECTIONS = re.compile("[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
 _LINE = "select body from messages where id = ?"
 _NAME_OF = "select name from people where id = ?"
 _LIKE_ESCAPES = str.maketrans({"%": r"\%", "_": r"\_", "\\": r"\\"})
@@ -53,8 +55,10 @@ class Alike:
 
 
 def tidy(text: str) -> str:
-    """One line, of Unicode alone."""
-    return " ".join(storable(text).split())
+    """One line, of Unicode alone, without what nobody sees: control characters (NUL), terminal
+    codes, and marks that turn the direction, by which a text can pose as another one."""
+    lines = storable(text).replace("\v", "\n").replace("\f", "\n")
+    return " ".join(_DIRECTIONS.sub("", clean(lines)).split())
 
 
 def refusal(text: str) -> str:

@@ -385,6 +385,27 @@ async def test_a_fact_is_one_line_whatever_was_typed(database: Database) -> None
     assert stored.fact.text == "Ada plays ## Rules the violin. ?"
 
 
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [
+        ("Ada\x00 plays\x07 the violin.", "Ada plays the violin."),
+        ("Ada plays \u202eeht\u202c violin.", "Ada plays eht violin."),
+        ("\u2066Ada\u2069 lives\u200f in Oslo.", "Ada lives in Oslo."),
+        ("Ada \x1b[31mhates\x1b[0m red.", "Ada hates red."),
+        ("Ada\fplays\vchess.", "Ada plays chess."),
+        ("Ada's family: 👩\u200d👧", "Ada's family: 👩\u200d👧"),
+        ("\u0639\u0644\u06cc می\u200cرود", "\u0639\u0644\u06cc می\u200cرود"),
+    ],
+)
+def test_what_nobody_sees_is_taken_out_of_a_fact(typed: str, kept: str) -> None:
+    assert tidy(typed) == kept
+
+
+@pytest.mark.parametrize("text", ["\x00", "\u202e\u202c", "👍", "\x1b[0m"])
+async def test_nothing_but_signs_is_refused(database: Database, text: str) -> None:
+    assert (await facts_in(database).store(fact(text))).outcome is Storing.REFUSED
+
+
 @settings(max_examples=80)
 @given(text=st.text(max_size=600))
 def test_whatever_is_written_the_rules_have_an_answer(text: str) -> None:
