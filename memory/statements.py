@@ -80,8 +80,8 @@ _UNSURE = re.compile(
 )
 _BORN_WAS = re.compile(r"\b(?:was|were) born\b", re.IGNORECASE)
 _END_OF_VALUE = re.compile(
-    r"[;(]|,(?!\d{3}\b)| (?:with|because|since|for|near|who|which|where|last|this|now|recently|again"
-    r"|from|while|but|in|on|at|as|to|after|when|these|by|today|yesterday|just)\b"
+    r"[;(]|,(?!\d{3}\b)| (?:with|because|since|for|near|who|which|where|last|this|now|recently"
+    r"|again|from|while|but|in|on|at|as|to|after|when|these|by|today|yesterday|just)\b"
     r"| (?:a|an|one|two|three|four|five|six|a few|some|\d+) (?:day|week|month|year)s? ago"
 )
 _OF_TIME = re.compile(
