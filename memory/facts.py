@@ -176,7 +176,7 @@ class SqliteFacts:
                 self._indexes.drop(of)
             return gone, back
 
-    async def _of_the_matter(self, query: str, facts: list[StoredFact]) -> Sequence[StoredFact]:
+    async def _of_the_matter(self, query: str, facts: Sequence[StoredFact]) -> Sequence[StoredFact]:
         """Those that share a word with the query, or come close in meaning: a search as such
         always finds something. Who asks for what is theirs (`Where do I live?`) gets all."""
         if speaks_of_self(query):
