@@ -37,6 +37,10 @@ ALBUM_S = 0.5
 ALBUM_PARTS_MAX = 10
 """More are never sent as one album; what comes beyond is an album of its own."""
 
+BROKEN = (
+    "{name} did not work, because of a fault in the bot itself. What happened stands in its log."
+)
+
 NO_LONGER = "This button no longer does anything."
 """To whoever presses one that nobody knows (any more)."""
 
@@ -405,6 +409,9 @@ class Door:
             except AssistantError as error:
                 log.error("door.command", command=command.name, why=str(error))
                 text = f"/{command.name} did not work: {error}"
+            except Exception:  # else the event stays open, and ends the bot at each start anew
+                log.exception("door.command", command=command.name)
+                text = BROKEN.format(name=f"/{command.name}")
             reply = NewMessage(
                 lane=message.address.key,
                 text=text,
@@ -449,6 +456,9 @@ class Door:
         except AssistantError as error:
             log.error("door.press", prefix=prefix, why=str(error))
             return str(error)
+        except Exception:  # as with commands
+            log.exception("door.press", prefix=prefix)
+            return BROKEN.format(name="That button")
 
     async def state_of(self, knock: Knock) -> InboxState | None:
         """What became of an event."""

@@ -67,6 +67,14 @@ def find(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -
     """
     if len(text) > SENTENCE_CHARS_MAX:
         return None
+    try:
+        return _found(text, now=now, zone=zone, count=count)
+    except (OverflowError, ValueError):  # the calendar's own ends, in one zone or another
+        why = "That lies beyond the calendar. Write a time such as 'tomorrow at 5pm'."
+        return Phrase(answer=Refusal(why=why), words=text, rest="")
+
+
+def _found(text: str, *, now: datetime, zone: ZoneInfo, count: int) -> Phrase | None:
     scope = Scope(now=now.astimezone(zone))
     said = Text(text, scope)
     lead = _LEAD.match(said.text)

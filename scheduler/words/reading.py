@@ -39,12 +39,15 @@ def read(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -
         return Refusal(why=f"There is no time in an empty text. {_EXAMPLES}")
     if len(stripped) > CHARS_MAX:
         return Refusal(why=f"A time has at most {CHARS_MAX} characters. {_EXAMPLES}")
-    scope = Scope(now=now.astimezone(zone))
-    if is_cron(stripped):
-        answer = _of_cron(stripped, zone)
-    else:
-        answer = _of_words(stripped, scope, zone) or Refusal(why=_why_not(stripped))
-    return with_next(answer, after=now, count=count)
+    try:
+        scope = Scope(now=now.astimezone(zone))
+        if is_cron(stripped):
+            answer = _of_cron(stripped, zone)
+        else:
+            answer = _of_words(stripped, scope, zone) or Refusal(why=_why_not(stripped))
+        return with_next(answer, after=now, count=count)
+    except (OverflowError, ValueError):  # the calendar's own ends, in one zone or another
+        return Refusal(why=f"That lies beyond the calendar. {_EXAMPLES}")
 
 
 def settled(cover: Cover, scope: Scope, home: ZoneInfo) -> Answer | None:

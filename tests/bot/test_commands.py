@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from bot import commands
 from bot.commands import COMMANDS, find
 from tests.bot.kit import GROUP, MEMBER, OWNER, US, Rig, SlowTool, eventually
 
@@ -222,3 +223,24 @@ async def test_help_and_snippets_offer_texts_to_tap_in_a_private_chat_alone(rig:
     assert "What can you do for me?" in str(first["reply_markup"])
     assert "reply_markup" not in second
     assert "What can you do for me?" in rig.texts()[0]
+
+
+async def test_a_command_that_breaks_is_answered_and_does_not_end_the_bot(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> str:
+        raise OverflowError("date value out of range")
+
+    async with rig.running(OWNER) as bot:
+        with monkeypatch.context() as patch:
+            patch.setattr(commands, "answer", broken)
+            rig.says("/status")
+            await eventually(partial(rig.wrote, 1))
+        rig.says("/help")
+        await eventually(partial(rig.wrote, 2))
+        await rig.quiet(bot)
+
+    first, second = rig.texts()
+    assert first.startswith("/status did not work, because of a fault in the bot itself")
+    assert "OverflowError" not in first
+    assert "/help" in second

@@ -6,6 +6,8 @@ import random
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import pytest
+
 from agent.jobs import from_json, to_json
 from scheduler.words.answers import Question, Reading, Refusal
 from scheduler.words.finding import find
@@ -78,3 +80,24 @@ def test_as_many_next_times_as_are_wanted_are_shown() -> None:
     assert isinstance(many, Reading)
     assert isinstance(few, Reading)
     assert (len(many.next), len(few.next), few.runs_max) == (10, 2, 2)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "31 December 9999 at 23:59",
+        "every day until 9999-12-31",
+        "1 jan 0001",
+        "0001-01-01T00:00",
+        "9999-12-31 23:00 every 3 days",
+    ],
+)
+def test_times_at_the_ends_of_the_calendar_break_nothing(text: str, zone: str) -> None:
+    now = datetime(2026, 11, 28, 12, tzinfo=UTC)
+
+    answer = read(text, now=now, zone=ZoneInfo(zone))
+    phrase = find(f"call mum {text}", now=now, zone=ZoneInfo(zone))
+
+    assert isinstance(answer, Refusal | Reading | Question)
+    assert phrase is None or isinstance(phrase.answer, Refusal | Reading | Question)
