@@ -389,7 +389,8 @@ class Schedules:
 
     async def _stopped(self, job: Job, why: str) -> None:
         log.warning("job.stopped", job=job.key, why=why)
-        await self._around.outbox.say(stopped_card(job.new.deliver_to, job, why))
+        if self.chats.may_hear(job.new.person_id, job.new.deliver_to):
+            await self._around.outbox.say(stopped_card(job.new.deliver_to, job, why))
 
     async def _beat(self, job: Job, outcome: str, why: str) -> None:
         await self.beat(job.new.agent, outcome, why)
