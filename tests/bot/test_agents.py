@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agent.messages import Address, IncomingMessage, PersonId, Role, RunId
-from agent.ports import ChildRun, Json, NewRun, RunStatus
+from agent.ports import ChildRun, Json, NewRun, RunStatus, StoredRun
 from bot.agents import NONE, AgentsDesk, span
 from bot.ports import Person
 from tests.fakes import FixedClock
@@ -54,6 +54,8 @@ class Chat:
 
     async def submit(self, run: NewRun) -> bool:
         return True
+
+    def adopt(self, stored: StoredRun) -> None: ...
 
     async def edit(self, lane: str, message_id: str, payload: Json) -> bool:
         return False

@@ -9,7 +9,8 @@ import pytest
 from agent.messages import Address, IncomingMessage, PersonId, Role
 from agent.stored import Person
 from bot import commands
-from bot.commands import COMMANDS, Asked, Command, refusal
+from bot.command_tools import Asked
+from bot.commands import COMMANDS, Command, refusal
 from bot.reception import Reception
 from tests.bot.kit import OWNER, Rig
 
