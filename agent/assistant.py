@@ -15,7 +15,7 @@ from agent.asking import Asking
 from agent.beginning import Beginning
 from agent.doing import Doing
 from agent.errors import TurnStopped
-from agent.guards import is_empty, visible
+from agent.guards import declines, is_empty, visible
 from agent.layers import notes
 from agent.loop import CALL_FAILED, Loop
 from agent.messages import (
@@ -269,7 +269,8 @@ class _Closing:
         if self._is_owner_alone():
             why = [] if trouble.kind in NOTICES_ENOUGH else [trouble.text]
             return self.told("\n\n".join([notice, *why, *for_owner]))
-        if trouble.kind in FOR_THE_OWNER:
+        hears_of_job = self.turn.job is not None and self.turn.role is Role.OWNER
+        if trouble.kind in FOR_THE_OWNER and not hears_of_job:  # `scheduler.outcomes` tells that
             failed = f"A turn in {self.turn.message.address.key} failed. {trouble.text}"
             for_owner.insert(0, failed)
         return self.told(notice, owner_notice="\n\n".join(for_owner))
@@ -340,10 +341,15 @@ class _Closing:
 
     def _last_words(self) -> str:
         """The result of a run that nobody watches: its last answer, without what it said on the way
-        to it."""
+        to it, also where that answer is that there is nothing to report."""
         last = self.log.entries[-1]
-        text = visible(last.text) if isinstance(last, Answered) else ""
-        return self.log.reply() if is_empty(text) else text
+        if not isinstance(last, Answered):
+            return self.log.reply()
+        text = visible(last.text)
+        if is_empty(text):
+            is_silent = self.turn.job is not None and declines(last.text)
+            return "" if is_silent else self.log.reply()
+        return text
 
     def _sent_from(self) -> int | None:
         """Where the history that is sent begins from now on; what did not fit is told once."""

@@ -473,6 +473,12 @@ _MARKUP = frozenset("*_~`#>|=+-\\")
 _BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
+def declines(text: str) -> bool:
+    """Whether a text of which nothing is to be seen is empty on purpose: it says the word of a
+    model that has nothing to report."""
+    return any(token in text.lower() for token in _CONTROLS)
+
+
 def is_empty(text: str) -> bool:
     """Whether a person would see nothing: blanks, invisible characters, markup without words."""
     return all(

@@ -13,7 +13,7 @@ from typing import Any
 
 from agent.calling import UNKNOWN_FATE, Calling
 from agent.claims import ClaimWords
-from agent.guards import is_empty, visible
+from agent.guards import declines, is_empty, visible
 from agent.history import shorten
 from agent.messages import TurnInput
 from agent.ports import Json, TurnContext
@@ -173,7 +173,7 @@ class Loop:
                 answer, again = self._checked(answer, rounds, log)
                 if again:
                     continue
-            if answer.calls or not is_empty(visible(answer.text)):
+            if answer.calls or _is_said(answer, turn):
                 rounds.again("")
                 return answer
             if answer.finish == "filter":
@@ -382,6 +382,12 @@ def _down_the_ladder(rounds: Rounds, log: Log) -> str:
             return "text"
         case _:
             return ""
+
+
+def _is_said(answer: Answered, turn: TurnInput) -> bool:
+    """Of a job silence is an answer, if it was meant; in a chat it is none."""
+    is_meant = turn.job is not None and declines(answer.text)
+    return is_meant or not is_empty(visible(answer.text))
 
 
 def _without_calls(answer: Answered) -> Answered:

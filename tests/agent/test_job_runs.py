@@ -146,6 +146,32 @@ async def test_nothing_to_report_ends_the_run_at_once(house: House) -> None:
     assert len(script.asked) == 1
 
 
+@pytest.mark.case("SC-17", "CO-03")
+@pytest.mark.parametrize("is_heartbeat", [True, False])
+async def test_the_word_for_nothing_is_an_answer_and_not_asked_about_again(
+    house: House, *, is_heartbeat: bool
+) -> None:
+    async def act(text: str) -> str:
+        return "no mail"
+
+    house.tools.append(FakeTool("look", act))
+    script = model(calls(("look", '{"text": "mail"}'), text="I look."), "**HEARTBEAT_OK**")
+    async with house.opened(script):
+        await a_run(house, is_heartbeat=is_heartbeat)
+
+        state, result, _ = await outcome(house)
+    assert state == "found"
+    assert result["text"] == "", "what it said on the way is no result"
+    assert len(script.asked) == 2
+
+
+async def test_a_failing_job_of_the_owner_is_not_told_of_run_by_run(house: House) -> None:
+    async with house.opened(model(AuthRefused("no such key"))):
+        await a_run(house)
+
+        assert await house.rows("select count(*) from outbox") == [(0,)]
+
+
 async def test_nobody_in_a_chat_can_end_a_turn_by_it(house: House) -> None:
     script = model(calls(NOTHING), "Hello!")
     async with house.opened(script):
