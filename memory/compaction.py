@@ -113,14 +113,16 @@ class SqliteCompactor:
             if found is None or not found.sent:
                 return None
             window = (await self._models.at(wanted.lane)).traits.window
-            cut = self._cut(found, wanted, window)
+            # A long history takes its time to be looked through, and others wait meanwhile.
+            cut = await asyncio.to_thread(self._cut, found, wanted, window)
             if cut is None:
                 return None
             if not found.is_private:
                 await self._facts_first(wanted)
             material = await self._compactions.unsummed(wanted.conversation, found.floor)
             summed = await self._summed(material, found, cut, wanted)
-            made = await self._compactions.add(wanted.conversation, _row(found, cut, summed))
+            row = await asyncio.to_thread(_row, found, cut, summed)
+            made = await self._compactions.add(wanted.conversation, row)
         if made is not None:
             log.info(
                 "history.compacted",
@@ -250,7 +252,7 @@ class SqliteCompactor:
     ) -> _Summed:
         zone = zone_for(Scope.PERSON, wanted.time_zone, self._host_zone)
         charge = _charge(wanted)
-        lines = lines_of(material, zone)
+        lines = await asyncio.to_thread(lines_of, material, zone)
         detected = await self._summaries.detect(lines, former, charge)
         boundary = detected.boundary
         if (
@@ -259,8 +261,8 @@ class SqliteCompactor:
             and detected.confidence >= self._options.confidence_min
         ):
             start = _turn_start(material, boundary)
-            done = effects_of([one for one in material if one.id < start])
-            summary = _finished(former, done, cut.summary_tokens)
+            done = [one for one in material if one.id < start]
+            summary = await asyncio.to_thread(_finished, former, done, cut.summary_tokens)
             return _Summed(kind="truncate", start=start, summary=summary, reason=detected.reason)
         before = [one for one in material if one.id < cut.start]
         lines = [line for line in lines if line.id < cut.start]
@@ -269,7 +271,7 @@ class SqliteCompactor:
             summary = await self._summaries.of(
                 lines, former, charge, older=_older(before, cut.summary_tokens)
             )
-        summary = _finished(summary, effects_of(before), cut.summary_tokens)
+        summary = await asyncio.to_thread(_finished, summary, before, cut.summary_tokens)
         return _Summed(kind="summarise", start=cut.start, summary=summary, reason=detected.reason)
 
 
@@ -299,12 +301,13 @@ def _row(found: Stretch, cut: _Cut, summed: _Summed) -> NewCompaction:
     )
 
 
-def _finished(summary: str, effects: Sequence[str], tokens_max: int) -> str:
+def _finished(summary: str, before: Sequence[Dated], tokens_max: int) -> str:
     """Within its bound, with what was really done at its end where it does not say so: what is
     forgotten may be done twice."""
     summary = clean(summary).strip()
     told = summary.casefold()
-    missing = [one for one in dict.fromkeys(effects) if not _is_told(one, told)][-EFFECTS_MAX:]
+    effects = dict.fromkeys(effects_of(before))
+    missing = [one for one in effects if not _is_told(one, told)][-EFFECTS_MAX:]
     if not missing:
         return cut_at_sentence(summary, tokens_max)
     line = cut_at_sentence(f"{DONE}{'; '.join(missing)}.", tokens_max // 2)

@@ -5,6 +5,7 @@ Used by `memory.compaction`; whatever goes wrong here ends in the mechanical dig
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -97,11 +98,11 @@ class Summaries:
         """A summary of all lines, the former one folded in: in parts that are then merged.
 
         What is more than that many parts hold is summed up by `older`: it is given the id of the
-        first line that the parts hold, and the former summary.
+        first line that the parts hold, and the former summary, in a thread.
         """
         if len(lines) > PARTS_MAX * LINES_MAX:
             lines = lines[-PARTS_MAX * LINES_MAX :]
-            former = older(lines[0].id, former)
+            former = await asyncio.to_thread(older, lines[0].id, former)
         parts = max(2, -(-len(lines) // LINES_MAX))
         bounds = [len(lines) * n // parts for n in range(parts + 1)]
         summary = ""

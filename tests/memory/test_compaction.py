@@ -6,25 +6,30 @@ import asyncio
 import json
 import random
 import re
+import threading
 from collections.abc import Callable
+from datetime import datetime, timedelta, tzinfo
 
 import pytest
 
 from agent.errors import Overloaded
 from agent.history import estimate_tokens, repair, since_compaction
-from agent.messages import ConversationId
-from agent.spending import Charge
+from agent.messages import ConversationId, PersonId
+from agent.spending import Charge, Purpose
 from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult, Usage
 from memory.archive import SqliteArchive
-from memory.compaction import CompactionOptions
+from memory.compaction import CompactionOptions, SqliteCompactor
 from memory.compactions import SqliteCompactions
 from memory.conversations import SqliteConversations
 from memory.database import Database
 from memory.journal import SqliteJournal
+from memory.material import Line
+from memory.summaries import LINES_MAX, PARTS_MAX, Summaries
 from tests.agent.pairing import check_all
 from tests.memory.history_kit import (
     ScriptedCheap,
     Texts,
+    Window,
     add_turns,
     attentive,
     compactor,
@@ -39,6 +44,7 @@ from tests.memory.kit import LANE, StillClock, run, turn_end
 from tests.thorough import rounds
 
 LONG = "word " * 400
+SOMEBODY = Charge(purpose=Purpose.COMPACTION, person_id=PersonId("p1"), is_owner=True, lane=LANE)
 
 
 @pytest.fixture
@@ -52,6 +58,62 @@ def always(answer: str) -> Callable[[str], str]:
 
 def says(summary: str, *, boundary: int = -1, confidence: float = 0.9) -> ScriptedCheap:
     return ScriptedCheap(always(detected(summary, boundary=boundary, confidence=confidence)))
+
+
+class WatchedZone(tzinfo):
+    """UTC, and in which threads it was asked for."""
+
+    def __init__(self) -> None:
+        self.threads: set[int] = set()
+
+    def utcoffset(self, when: datetime | None) -> timedelta:
+        self.threads.add(threading.get_ident())
+        return timedelta(0)
+
+    def dst(self, when: datetime | None) -> timedelta:
+        return timedelta(0)
+
+    def tzname(self, when: datetime | None) -> str:
+        return "UTC"
+
+
+async def test_a_long_history_is_looked_through_beside_the_event_loop(
+    database: Database, conversation: ConversationId
+) -> None:
+    zone, asked_in = WatchedZone(), set()
+    await add_turns(database, conversation, [talk(f"q{n} {LONG}", LONG) for n in range(26)])
+
+    def now_ms() -> int:
+        asked_in.add(threading.get_ident())
+        return database.now_ms()
+
+    made = await SqliteCompactor(
+        SqliteCompactions(database),
+        Window(),
+        Summaries(says("x"), Texts()),
+        host_zone=zone,
+        options=CompactionOptions(),
+        now_ms=now_ms,
+    ).compact(wanted(conversation))
+
+    assert made is not None
+    assert zone.threads
+    assert asked_in
+    assert threading.get_ident() not in zone.threads | asked_in
+
+
+async def test_what_no_model_is_shown_is_digested_beside_the_event_loop() -> None:
+    lines = [Line(id=n, text=f"person: q{n}") for n in range(PARTS_MAX * LINES_MAX + 1)]
+    threads = []
+
+    def older(first: int, former: str) -> str:
+        threads.append(threading.get_ident())
+        return "older"
+
+    await Summaries(says("x"), Texts()).of(lines, "", SOMEBODY, older=older)
+
+    assert len(threads) == 1
+    assert threads[0] != threading.get_ident()
 
 
 # --- when ----------------------------------------------------------------------------------------
