@@ -1,0 +1,161 @@
+"""The heartbeat under the real program: nothing to look at costs nothing, and what is found is told
+once (cases SC-19, CO-01; SPEC §11)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from agent.jobs import Every, Unit
+from agent.messages import ConversationId
+from agent.scheduled import JobKind
+from bot.home import shipped
+from scheduler.kinds.turns import ActiveHours, HeartbeatKind, Turns
+from scheduler.timetable import Hears, Timetable
+from tests.acceptance.rig import Home, Model, Telegram, until
+from tests.acceptance.schedule_words import ANN, started
+from tests.acceptance.test_kills import settled
+from tests.acceptance.tool_words import reads
+from tests.scheduler.clerk_kit import Chats
+from tests.scheduler.jobs_kit import Office, job
+
+
+def looks(home: Home, telegram: Telegram, *, word: str = "skipped") -> None:
+    """One look that somebody asks for, to its end; waits for one more row of it."""
+    count = len(beats(home, word))
+    telegram.says(ANN, "/heartbeat now")
+    until(lambda: len(beats(home, word)) > count, about=lambda: str(beats(home)))
+
+
+def beats(home: Home, word: str = "") -> list[str]:
+    """What became of the looks so far."""
+    rows = [str(outcome) for (outcome,) in home.ask_database("select outcome from heartbeats")]
+    return [row for row in rows if word in row]
+
+
+def writes(home: Home, text: str) -> None:
+    (home.path / "workspace" / "HEARTBEAT.md").write_text(text)
+
+
+@pytest.mark.case("SC-19")
+def test_an_empty_or_missing_list_asks_no_model(
+    home: Home, telegram: Telegram, model: Model
+) -> None:
+    home.approve(ANN)
+    started(home)
+    looks(home, telegram)
+    said = reads(telegram, ANN, "No model was asked")
+    (home.path / "workspace" / "HEARTBEAT.md").unlink()
+    looks(home, telegram)
+
+    assert "nothing to look at" in said
+    assert (home.path / "workspace" / "HEARTBEAT.md").exists(), "written anew"
+    assert model.user_texts() == []
+
+
+def test_what_a_look_finds_is_told_once_and_rests_on_the_list_alone(
+    home: Home, telegram: Telegram, model: Model
+) -> None:
+    home.approve(ANN)
+    started(home)
+    telegram.says(ANN, "something else")
+    reads(telegram, ANN, "You said: something else")
+    writes(home, "- look at the oven")
+    for text in ("The oven is on since 10:00.", "The oven is on since 10:30.", "HEARTBEAT_OK"):
+        model.ask("say", text=text)
+    looks(home, telegram, word="told")
+    looks(home, telegram, word="silent")
+    looks(home, telegram, word="silent")
+    until(lambda: settled(home))
+
+    asked = [str(request["messages"]) for request in model.ask("requests")][1:]
+    assert len(asked) == 3, "one call a look"
+    assert all("look at the oven" in one and "Now: " in one for one in asked)
+    assert not [one for one in asked if "something else" in one]
+    assert [text for text in telegram.shown(ANN) if text.startswith("The oven")] == [
+        "The oven is on since 10:00."
+    ]
+
+
+def test_the_switch_and_the_reasons_outlive_a_restart(home: Home, telegram: Telegram) -> None:
+    home.approve(ANN)
+    bot = started(home)
+    looks(home, telegram)
+    telegram.says(ANN, "/heartbeat off")
+    reads(telegram, ANN, "The heartbeat is off")
+    bot.kill()
+
+    started(home)
+    telegram.says(ANN, "/heartbeat why")
+    why = reads(telegram, ANN, "The last heartbeats:")
+    telegram.says(ANN, "/heartbeat")
+    state = reads(telegram, ANN, "The heartbeat is off (by hand)")
+    telegram.says(ANN, "/heartbeat on")
+    on = reads(telegram, ANN, "The heartbeat is on (by hand)")
+
+    assert "nothing to look at" in why
+    assert "off" in state
+    assert "every 30 min" in on
+
+
+# --- many looks, by a clock that stands until it is moved -----------------------------------------
+
+MORNING = datetime(2026, 6, 1, tzinfo=UTC)
+WITHOUT_TASKS = (
+    "",
+    "# HEARTBEAT.md\n\n# Keep empty to skip\n# Add tasks below\n",
+    "# Heartbeat Tasks\n\n<!--\nmulti-line comment\nwith - a bullet inside\n-->\n\n"
+    "## Active Tasks\n\n<!-- add here -->\n",
+    "```markdown\n# only the template\n```\n\n## Related\n\n"
+    "- [Heartbeat config](/docs/heartbeat)\n",
+    "- [ ] \n- \n",
+    None,
+    "\ufeff# Heartbeat\r\n\r\n",
+    shipped("HEARTBEAT.md").read_text("utf-8"),
+)
+
+
+class Kept:
+    """Implements KeepsBeats and OpensConversations; no turn is to be made."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[str] = []
+
+    async def beat(self, agent: str, outcome: str, why: str) -> None:
+        self.outcomes.append(outcome)
+
+    async def start_new(self, lane: str) -> ConversationId:
+        raise AssertionError(f"a turn was begun in {lane}")
+
+
+@pytest.mark.case("SC-19", "CO-01")
+@pytest.mark.parametrize("text", WITHOUT_TASKS)
+async def test_a_day_of_looks_at_a_list_without_tasks_begins_no_turn(
+    tmp_path: Path, text: str | None
+) -> None:
+    path, kept = tmp_path / "HEARTBEAT.md", Kept()
+    if text is not None:
+        path.write_bytes(text.encode())
+    office = Office(tmp_path, start=MORNING)
+    kind = HeartbeatKind(
+        Turns(Chats(), kept),
+        path,
+        kept,
+        fresh=lambda: shipped("HEARTBEAT.md").read_text("utf-8"),
+        local=lambda job: office.clock.now(),
+        hours=ActiveHours(),
+    )
+    async with office.opened():
+        hears = Hears(taken=office._taken, missed=office._missed, failed=office._failed)
+        kinds = {JobKind.HEARTBEAT: kind}
+        office.timetable = Timetable(office.store, kinds, hears, clock=office.clock)
+        every = Every(count=30, unit=Unit.MINUTE, start=MORNING, zone="UTC")
+        await office.add(job("heartbeat", kind=JobKind.HEARTBEAT, when=every))
+        for number in range(1, 49):
+            await office.to(MORNING + timedelta(minutes=30 * number))
+
+    assert kept.outcomes == ["skipped"] * 48
+    assert {state for _, state in office.slots()} == {"skipped"}
+    assert path.exists(), "a missing list is written anew"
