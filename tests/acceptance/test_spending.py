@@ -112,7 +112,7 @@ def test_the_brake_holds_over_a_restart_until_the_owner_says_so(
     if how == "word":
         telegram.says(ANN, "/resume")
     else:
-        (card,) = telegram.cards(ANN)
+        *_, card = telegram.cards(ANN)  # one whose sending fell into the kill may stand twice
         telegram.press(ANN, card, "Go on")
     until(lambda: any("I go on" in text for text in told_of(telegram)))
     telegram.says(ANN, "and now")

@@ -92,6 +92,14 @@ def commands_of(pid: int) -> dict[int, str]:
     return found
 
 
+def command_of(pid: int) -> str:
+    """The command line of a process; empty for one that has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
+
+
 def alive_with(mark: str) -> list[str]:
     """Command lines of all processes of the machine that hold a mark."""
     found = []

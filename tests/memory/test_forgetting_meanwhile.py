@@ -78,7 +78,7 @@ async def test_facts_that_a_model_finds_meanwhile_are_not_stored(
 ) -> None:
     async with opened_home(tmp_path) as opened:
         conversation = await talk(opened, "Hello you", CLINIC, "What else", "I like tea a lot")
-        model = Waiting(answer(a_fact("Ana gets treated at a clinic in Zurich.", CLINIC)))
+        model = Waiting(answer(a_fact("Ana's clinic for chemo is in Zurich.", CLINIC)))
         lines = SqliteLines(opened.database, lambda person_id: ANA)
         extractor = Extractor(
             lines, opened.facts, model, shipped(tmp_path).texts, options=ExtractionOptions()
