@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from agent.errors import Permanent
+from agent.jobbook import JobWish, TimeRead
 from agent.jobs import At, Every
 from agent.messages import PersonId, Role, RunId
 from agent.ports import Clock
@@ -62,6 +63,39 @@ class Wanted:
     nag_s: int | None = None
     missed: Missed | None = None
     run_id: RunId | None = None
+
+
+def wanted(wish: JobWish) -> Wanted:
+    """What a chat or the command line wishes, as the book keeps it."""
+    return Wanted(
+        person_id=wish.person_id,
+        kind=wish.kind,
+        what=wish.what,
+        reading=reading_of(wish.time),
+        deliver_to=wish.deliver_to,
+        name=wish.name,
+        set_by=wish.set_by,
+        urgent=wish.urgent,
+        nag_s=wish.nag_s,
+        missed=wish.missed,
+        run_id=wish.run_id,
+    )
+
+
+def time_read(reading: Reading) -> TimeRead:
+    """A reading, as it is shown; its next due times included."""
+    return TimeRead(
+        when=reading.when,
+        sentence=reading.sentence,
+        next=tuple(slot.at for slot in reading.next),
+        until=reading.until,
+        runs_max=reading.runs_max,
+    )
+
+
+def reading_of(time: TimeRead) -> Reading:
+    """The reading of a time that was shown."""
+    return Reading(when=time.when, sentence=time.sentence, until=time.until, runs_max=time.runs_max)
 
 
 class Book:

@@ -33,7 +33,7 @@ from agent.scheduled import (
     Taken,
     Tellings,
 )
-from scheduler.book import Book, JobRefused, Wanted
+from scheduler.book import Book, JobRefused, reading_of, time_read, wanted
 from scheduler.quiet import QuietHours, quiet_hours
 from scheduler.words.answers import Answer, Question, Reading, Refusal
 
@@ -100,21 +100,7 @@ class Clerk:
         async with self._one_at_a_time:
             if (made := await self._made_by(wish.person_id, wish.run_id)) is not None:
                 return made
-            return await self._book.add(
-                Wanted(
-                    person_id=wish.person_id,
-                    kind=wish.kind,
-                    what=wish.what,
-                    reading=_reading(wish.time),
-                    deliver_to=wish.deliver_to,
-                    name=wish.name,
-                    set_by=wish.set_by,
-                    urgent=wish.urgent,
-                    nag_s=wish.nag_s,
-                    missed=wish.missed,
-                    run_id=wish.run_id,
-                )
-            )
+            return await self._book.add(wanted(wish))
 
     async def _made_by(self, person_id: PersonId, call: RunId | None) -> Job | None:
         if call is None:
@@ -160,7 +146,7 @@ class Clerk:
         _require_by_hand(job, "moved")
         if job.new.nag_s is not None and not isinstance(time.when, At):
             raise JobRefused("Only what is due once can be repeated until it is done.")
-        return await self._book.move(job, _reading(time))
+        return await self._book.move(job, reading_of(time))
 
     async def reword(self, job: Job, text: str) -> Job:
         """Gives it other words. Raises JobRefused."""
@@ -254,22 +240,8 @@ def _ran_after(asked: JobRun, runs: Sequence[JobRun]) -> bool:
 def _answer(answer: Answer) -> TimeAnswer:
     match answer:
         case Reading():
-            return _time(answer)
+            return time_read(answer)
         case Question(text=text, options=options):
-            return TimeAsked(text=text, options=tuple(map(_time, options)))
+            return TimeAsked(text=text, options=tuple(map(time_read, options)))
         case Refusal(why=why):
             return NoTime(why=why)
-
-
-def _time(reading: Reading) -> TimeRead:
-    return TimeRead(
-        when=reading.when,
-        sentence=reading.sentence,
-        next=tuple(slot.at for slot in reading.next[:NEXT_SHOWN]),
-        until=reading.until,
-        runs_max=reading.runs_max,
-    )
-
-
-def _reading(time: TimeRead) -> Reading:
-    return Reading(when=time.when, sentence=time.sentence, until=time.until, runs_max=time.runs_max)

@@ -31,7 +31,7 @@ from agent.scheduled import (
 )
 from agent.skills.skill import SkillState
 from scheduler.ahead import Listener, Rules, Span, ahead, pace
-from scheduler.book import Book, JobRefused, Wanted
+from scheduler.book import Book, JobRefused, reading_of, time_read, wanted
 from scheduler.kinds.target import Hearing
 from scheduler.kinds.turns import (
     LIST_CHARS_MAX,
@@ -46,7 +46,6 @@ from scheduler.quiet import QuietHours
 from scheduler.silence import has_tasks
 from scheduler.skill_jobs import Shelves
 from scheduler.timetable import Kind, upcoming
-from scheduler.words.answers import Reading
 
 
 class Runs(Protocol):
@@ -89,37 +88,16 @@ class Orders:
 
     def read(self, person_id: PersonId, text: str) -> TimeRead:
         """How a time is read, with its next runs. Nothing is kept."""
-        found = self._book.read_or_refuse(person_id, text)
-        return TimeRead(
-            sentence=found.sentence,
-            when=found.when,
-            next=tuple(slot.at for slot in found.next),
-            until=found.until,
-            runs_max=found.runs_max,
-        )
+        return time_read(self._book.read_or_refuse(person_id, text))
 
     async def add(self, wish: JobWish) -> Job:
         """Keeps one."""
-        return await self._book.add(
-            Wanted(
-                person_id=wish.person_id,
-                kind=wish.kind,
-                what=wish.what,
-                reading=_reading(wish.time),
-                deliver_to=wish.deliver_to,
-                name=wish.name,
-                set_by=wish.set_by,
-                urgent=wish.urgent,
-                nag_s=wish.nag_s,
-                missed=wish.missed,
-                run_id=wish.run_id,
-            )
-        )
+        return await self._book.add(wanted(wish))
 
     async def move(self, job: Job, time: TimeRead) -> Job:
         """Gives it other times."""
         _must_be_a_persons(job, "times")
-        return await self._book.move(job, _reading(time))
+        return await self._book.move(job, reading_of(time))
 
     async def reword(self, job: Job, text: str) -> Job:
         """Gives it other words."""
@@ -164,10 +142,6 @@ class Orders:
         else:
             found = upcoming(new.when, after=now, n=left)
         return [due for due in found if new.expires_ms is None or due.at_ms < new.expires_ms]
-
-
-def _reading(time: TimeRead) -> Reading:
-    return Reading(when=time.when, sentence=time.sentence, until=time.until, runs_max=time.runs_max)
 
 
 def _must_be_a_persons(job: Job, what: str) -> None:
