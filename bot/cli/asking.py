@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar
 
 from agent.errors import HomeBusy
 from bot.cli.opening import Opened
-from bot.control import ControlClient, NotRunning
+from bot.control import ControlClient, NotRunning, Operation
 
 T = TypeVar("T")
+
+Here = Callable[[], AbstractAsyncContextManager[Mapping[str, Operation]]]
+"""Opens what can be asked where no bot runs."""
 
 BUSY_TRIES, BUSY_PAUSE_S = 50, 0.1
 """How long a bot that is just starting, or stopping, is waited for."""
@@ -29,19 +32,34 @@ async def ask_access(home: Opened, operation: str, **arguments: Any) -> dict[str
     from bot.app import open_access
     from bot.clock import SystemClock
 
-    async with AsyncExitStack() as stack:
-        found = await running_or(
-            stack, home, lambda: open_access(home.home, home.settings, clock=SystemClock())
-        )
-        if isinstance(found, ControlClient):
-            return await found.ask(operation, **arguments)
-        return await found[operation](arguments, lambda event: None)
+    async with asker(
+        home, lambda: open_access(home.home, home.settings, clock=SystemClock())
+    ) as ask:
+        return await ask(operation, **arguments)
 
 
 async def ask_running(home: Opened, operation: str) -> dict[str, Any]:
     """One question to the running bot. Raises NotRunning."""
     async with ControlClient(home.home.socket) as client:
         return await client.ask(operation)
+
+
+@asynccontextmanager
+async def asker(
+    home: Opened, here: Here
+) -> AsyncIterator[Callable[..., Awaitable[dict[str, Any]]]]:
+    """Asks the running bot; where none runs, what `here` opens."""
+    async with AsyncExitStack() as stack:
+        found = await running_or(stack, home, here)
+        if isinstance(found, ControlClient):
+            yield found.ask
+            return
+        operations = found
+
+        async def ask(operation: str, **arguments: Any) -> dict[str, Any]:
+            return await operations[operation](arguments, lambda event: None)
+
+        yield ask
 
 
 @asynccontextmanager

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -78,23 +78,11 @@ async def _approved(home: Opened, server: str, tool: str, *, asks: bool, as_json
         return await ask("mcp.approve", server=server, tool=tool, digests=digests)
 
 
-@asynccontextmanager
-async def _desk(home: Opened) -> AsyncIterator[Ask]:
+def _desk(home: Opened) -> AbstractAsyncContextManager[Ask]:
     """Asks the running bot; where none runs, servers that are started for the moment."""
-    from bot.cli.asking import running_or
-    from bot.control import ControlClient
+    from bot.cli.asking import asker
 
-    async with AsyncExitStack() as stack:
-        found = await running_or(stack, home, lambda: _here(home))
-        if isinstance(found, ControlClient):
-            yield found.ask
-            return
-        here = found
-
-        async def ask(operation: str, **arguments: Any) -> Answer:
-            return await here[operation](arguments, lambda event: None)
-
-        yield ask
+    return asker(home, lambda: _here(home))
 
 
 def _here(home: Opened) -> AbstractAsyncContextManager[Mapping[str, Operation]]:

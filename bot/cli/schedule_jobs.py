@@ -9,8 +9,8 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -263,22 +263,11 @@ def _asked(operation: str, **arguments: Any) -> Answer:
         return asyncio.run(once(home))
 
 
-@asynccontextmanager
-async def _desk(home: Opened) -> AsyncIterator[Ask]:
+def _desk(home: Opened) -> AbstractAsyncContextManager[Ask]:
     """Asks the running bot; where none runs, the files and the database alone."""
-    from bot.control import ControlClient
+    from bot.cli.asking import asker
 
-    async with AsyncExitStack() as stack:
-        found = await _reached(stack, home)
-        if isinstance(found, ControlClient):
-            yield found.ask
-            return
-        here = found
-
-        async def ask(operation: str, **arguments: Any) -> Answer:
-            return await here[operation](arguments, lambda event: None)
-
-        yield ask
+    return asker(home, lambda: _here(home))
 
 
 async def _reached(stack: AsyncExitStack, home: Opened) -> ControlClient | Mapping[str, Operation]:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -127,23 +127,11 @@ async def _exported(home: Opened, wanted: str) -> Answer:
             wanted = page["session"]["id"]
 
 
-@asynccontextmanager
-async def _desk(home: Opened) -> AsyncIterator[Ask]:
+def _desk(home: Opened) -> AbstractAsyncContextManager[Ask]:
     """Asks the running bot; where none runs, the database alone."""
-    from bot.cli.asking import running_or
-    from bot.control import ControlClient
+    from bot.cli.asking import asker
 
-    async with AsyncExitStack() as stack:
-        found = await running_or(stack, home, lambda: _here(home))
-        if isinstance(found, ControlClient):
-            yield found.ask
-            return
-        here = found
-
-        async def ask(operation: str, **arguments: Any) -> Answer:
-            return await here[operation](arguments, lambda event: None)
-
-        yield ask
+    return asker(home, lambda: _here(home))
 
 
 @asynccontextmanager

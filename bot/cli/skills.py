@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -332,29 +332,15 @@ def _asked(operation: str, **arguments: Any) -> Answer:
         return asyncio.run(once(home))
 
 
-@asynccontextmanager
-async def _desk(home: Opened) -> AsyncIterator[Ask]:
+def _desk(home: Opened) -> AbstractAsyncContextManager[Ask]:
     """Asks the running bot; where none runs, the files and the database alone."""
     from bot.app import open_skills
-    from bot.cli.asking import running_or
+    from bot.cli.asking import asker
     from bot.clock import SystemClock
-    from bot.control import ControlClient
 
-    async with AsyncExitStack() as stack:
-        found = await running_or(
-            stack,
-            home,
-            lambda: open_skills(home.home, home.settings, env=home.env, clock=SystemClock()),
-        )
-        if isinstance(found, ControlClient):
-            yield found.ask
-            return
-        here = found
-
-        async def ask(operation: str, **arguments: Any) -> Answer:
-            return await here[operation](arguments, lambda event: None)
-
-        yield ask
+    return asker(
+        home, lambda: open_skills(home.home, home.settings, env=home.env, clock=SystemClock())
+    )
 
 
 # --- printing ----------------------------------------------------------------------------------
