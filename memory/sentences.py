@@ -100,12 +100,12 @@ _IDLE = "every each currently user person really very quite still own owns"
 _LIGHT = frozenset(_IDLE.split())
 """Words that stand beside what is said and add nothing to it."""
 _SELF_JOINED = re.compile(r"\b(e)-(mails?)\b")
-_OWNER = re.compile(r"(\w+)'s\b")
+_OWNER = re.compile(r"\b(\w+)'s\b")
 _THOUSANDS = re.compile(r"(?<=\d)[,'’ \u00a0\u202f](?=\d{3}\b)")
 _NUMBER = re.compile(r"\d+(?:[.:/-]\d+)*")
 _ENDINGS = (("ies", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
 _STEM_MIN = 3
-_PAST = re.compile(r"\w*[aeiouy]\w*(?<!e)ed")
+_PAST = re.compile(r"[^\Waeiouy]*[aeiouy]\w*(?<!e)ed")
 _TELLING_MARKS = frozenset("#@%/\\&")
 _TELLING_KINDS = frozenset(["So", "Sm", "Sc", "Sk"])
 _INNER_DOT = re.compile(r"[^\W\d]\.\w|\w\.[^\W\d]")
