@@ -16,7 +16,7 @@ from agent.messages import ConversationId, PersonId
 from agent.ports import InUse, Model
 from agent.remembering import CompactionWanted
 from agent.request import ModelTraits
-from agent.spending import Charge
+from agent.spending import Charge, CheapModel
 from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult, kind_of, to_json
 from bot.home import shipped
 from memory.compaction import CompactionOptions, Extract, SqliteCompactor
@@ -145,7 +145,7 @@ def attentive(prompt: str) -> str:
 
 def compactor(
     database: Database,
-    cheap: ScriptedCheap,
+    cheap: CheapModel,
     *,
     options: CompactionOptions | None = None,
     window: int = 128_000,

@@ -12,9 +12,11 @@ from datetime import datetime, timedelta, tzinfo
 
 import pytest
 
+from agent.background import Background, BackgroundOptions
 from agent.errors import Overloaded
 from agent.history import estimate_tokens, repair, since_compaction
 from agent.messages import ConversationId, PersonId
+from agent.models.embedded import Embedded, weights
 from agent.spending import Charge, Purpose
 from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult, Usage
 from memory.archive import SqliteArchive
@@ -26,6 +28,8 @@ from memory.journal import SqliteJournal
 from memory.material import Line
 from memory.summaries import LINES_MAX, PARTS_MAX, Summaries
 from tests.agent.pairing import check_all
+from tests.fakes import OneModel
+from tests.memory.extraction_kit import Brief
 from tests.memory.history_kit import (
     ScriptedCheap,
     Texts,
@@ -818,3 +822,34 @@ async def test_numbers_of_lines_count_what_is_shown(
     ]
     assert shown[-1] == "[50] assistant: a59"
     assert json.dumps(shown)
+
+
+# --- a real model --------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+async def test_with_a_real_model_a_history_is_summed_up_whatever_it_writes(
+    database: Database, conversations: SqliteConversations, conversation: ConversationId
+) -> None:
+    pytest.importorskip("xllamacpp")
+    await add_turns(
+        database,
+        conversation,
+        [talk(f"Please note that Rower{n:03d} costs {n} euros.") for n in range(100, 160)],
+    )
+
+    async with Embedded(f"embedded:{weights('embedded')}", window=4_096) as model:
+        cheap = Brief(Background(OneModel(model), options=BackgroundOptions()))
+        made = await compactor(database, cheap, window=4_096).compact(wanted(conversation))
+
+    assert made is not None
+    assert 0 < estimate_tokens(made.summary) < made.tokens_before
+    history, _ = since_compaction(await conversations.history(conversation))
+    assert history.compaction is not None
+    assert len(history.entries) < 120
+    request = repair([*(one.entry for one in history.entries), Said(text="last")])
+    check_all(request)
+    archive = SqliteArchive(database)
+    await archive.index_new()
+    found = await archive.search(PersonId("p1"), LANE, "What does Rower100 cost?", k=3)
+    assert any("Rower100" in one.said for one in found)
