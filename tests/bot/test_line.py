@@ -7,13 +7,17 @@ from functools import partial
 
 import pytest
 
+from bot import drafts
 from bot.lab.faults import drop, hold
 from bot.lab.telegram import flood, refusal, refuse_markup
 from bot.outbox import REPEATED
 from tests.bot.kit import MEMBER, OWNER, Rig, eventually, heard
 
 
-async def test_a_message_is_answered_once_and_everything_is_ended(rig: Rig) -> None:
+async def test_a_message_is_answered_once_and_everything_is_ended(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drafts, "TYPING_AFTER_S", 60.0)  # a moment, on however busy a machine
     rig.model.say("Four.")
 
     async with rig.running(OWNER) as bot:
