@@ -15,14 +15,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+import structlog
+
 from agent.ports import Ranked
 from agent.remembering import Whose
 from memory.database import Database
 from memory.embedding import Embedding
 from memory.search import FOR_MEMORY, OUTGROWN_SHARE, Item, Search
 
+log = structlog.get_logger()
+
 ITEMS_MAX = 60_000
 """Passages in all indexes together, some 4 kB each. The least recently used go first."""
+_ROUNDS_MAX = 2
+"""Of bringing an index up to date for one search: the first may have begun before what is looked
+for was saved; the second has not."""
 _PAGE = 2_000
 """Passages that are read at once, so that others may read meanwhile."""
 
@@ -49,9 +56,10 @@ _Mark = tuple[int, int | None]
 @dataclass(slots=True)
 class _Index:
     """`mark` is how many passages are in it, and the highest id: ids are never used again, so two
-    states of the table with the same mark are the same."""
+    states of the table with the same mark are the same. `work` brings it up to date, and goes on
+    when nobody waits for it any more."""
 
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    work: asyncio.Task[None] | None = None
     search: Search | None = None
     ids: set[int] = field(default_factory=set)
 
@@ -79,12 +87,18 @@ class DocumentIndex:
 
     async def rank(self, of: Whose, query: str, *, k: int) -> Sequence[Ranked]:
         """The best `k` passages by their ids, best first."""
-        search = await self._current(of)
-        if search is None:
-            return []
-        return await asyncio.to_thread(search.rank, query, k=k)
+        search = await self._current(of, within_s=None)
+        return [] if search is None else await asyncio.to_thread(search.rank, query, k=k)
 
-    async def _current(self, of: Whose) -> Search | None:
+    async def rank_within(
+        self, of: Whose, query: str, *, k: int, within_s: float
+    ) -> Sequence[Ranked]:
+        """The same of what is in the index by then: an index of many documents takes seconds, and
+        goes on being built while others have their answer without it."""
+        search = await self._current(of, within_s=within_s)
+        return [] if search is None else await asyncio.to_thread(search.rank, query, k=k)
+
+    async def _current(self, of: Whose, *, within_s: float | None) -> Search | None:
         mark = await self._database.read(lambda c: _mark(c, of))
         key = ("", of.scope) if of.scope else (of.person_id, "")
         if not mark[0]:
@@ -92,11 +106,30 @@ class DocumentIndex:
             return None
         index = self._kept.setdefault(key, _Index())
         self._kept.move_to_end(key)
-        if index.search is None or index.mark != mark:
-            async with index.lock:
-                await self._catch_up(index, of)
-            self._drop_oldest(but=key)
+        for _ in range(_ROUNDS_MAX):
+            if index.search is not None and index.mark == mark:
+                break
+            work = index.work or self._begun(index, of, key)
+            done, _ = await asyncio.wait([work], timeout=within_s)
+            if not done:
+                log.info("documents.not_indexed_yet", passages=mark[0], indexed=len(index.ids))
+                break
+            work.result()
         return index.search
+
+    def _begun(self, index: _Index, of: Whose, key: tuple[str, str]) -> asyncio.Task[None]:
+        """Brings an index up to date; the index holds the task until it is done."""
+
+        def done(work: asyncio.Task[None]) -> None:
+            index.work = None
+            if not work.cancelled() and (trouble := work.exception()):
+                # Perhaps nobody waits for it any more: then nothing else would tell.
+                log.warning("documents.not_indexed", why=str(trouble), exc_info=trouble)
+            self._drop_oldest(but=key)
+
+        index.work = asyncio.create_task(self._catch_up(index, of), name="index of documents")
+        index.work.add_done_callback(done)
+        return index.work
 
     async def _catch_up(self, index: _Index, of: Whose) -> None:
         ids = await self._database.read(lambda c: _ids(c, of))

@@ -28,6 +28,8 @@ NAME_CHARS_MAX = 120
 SOURCE_CHARS_MAX = 500
 RECALLED_MAX = 5
 """Passages in a prompt (SPEC §5)."""
+RECALL_S = 1.5
+"""How long a message waits for an index that is not built yet."""
 QUERY_CHARS_MAX = 2_000
 """Of a message that passages are looked for by."""
 COSINE_MIN = 0.28
@@ -107,10 +109,17 @@ class SqliteDocuments:
     """
 
     def __init__(
-        self, database: Database, *, embedding: Embedding, bounds: DocumentBounds = _BOUNDS
+        self,
+        database: Database,
+        *,
+        embedding: Embedding,
+        bounds: DocumentBounds = _BOUNDS,
+        recall_s: float = RECALL_S,
     ) -> None:
+        """`recall_s` bounds how long a message waits for what is recalled, in seconds."""
         self._database = database
         self._bounds = bounds
+        self._recall_s = recall_s
         self._index = DocumentIndex(database, embedding=embedding)
 
     async def save(self, of: Whose, *, name: str, kind: str, source: str, text: str) -> Document:
@@ -125,10 +134,16 @@ class SqliteDocuments:
         return await self._database.write(lambda c: _save(c, of, new, self._bounds, now_ms))
 
     async def search(self, of: Whose, query: str, *, k: int) -> Sequence[Chunk]:
-        """The best `k` passages that have to do with the query, best first; often fewer."""
+        """The best `k` passages that have to do with the query, best first; often fewer. Waits
+        until all documents are indexed."""
         if k <= 0 or not query.strip():
             return []
         ranked = await self._index.rank(of, query, k=max(4 * k, _LOOKED_AT_MIN))
+        return await self._found(of, query, ranked, k=k)
+
+    async def _found(
+        self, of: Whose, query: str, ranked: Sequence[Ranked], *, k: int
+    ) -> Sequence[Chunk]:
         if not ranked:
             return []
         rows = await self._database.read(lambda c: _passages(c, of, ranked))
@@ -138,9 +153,15 @@ class SqliteDocuments:
         return [Chunk(id=str(one.id), text=one.text, document=one.name) for one in found]
 
     async def recalled(self, wanted: RecallWanted) -> Sequence[Chunk]:
-        """For a prompt: the part `chunks` of `memory.recall.Parts`."""
+        """For a prompt: the part `chunks` of `memory.recall.Parts`. Only of what is indexed within
+        a bound: after a start the first message does not wait for the index of all documents."""
         of = Whose(person_id=wanted.person_id, scope=wanted.scope)
-        return await self.search(of, wanted.text[:QUERY_CHARS_MAX], k=RECALLED_MAX)
+        query = wanted.text[:QUERY_CHARS_MAX]
+        if not query.strip():
+            return []
+        looked_at = max(4 * RECALLED_MAX, _LOOKED_AT_MIN)
+        ranked = await self._index.rank_within(of, query, k=looked_at, within_s=self._recall_s)
+        return await self._found(of, query, ranked, k=RECALLED_MAX)
 
     async def list(self, of: Whose) -> Sequence[Document]:
         """By name."""

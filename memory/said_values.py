@@ -97,6 +97,7 @@ spring summer autumn winter
 _TIMES = frozenset([*_MONTHS, *_DAYS.split()])
 _SMALL = "of de del della di da du van von der den la le el bin al the & y"
 _PARTICLES = frozenset(_SMALL.split())
+_OF_POSTS = frozenset(["of", "the", "&"])
 _TITLES = re.compile(r"^(?:(?:Dr|Mr|Mrs|Ms|Prof|Herr|Frau)\b\.? ?)+")
 _PEOPLES = "french dutch greek swiss czech welsh christian catholic muslim hindu"
 _IRREGULAR = frozenset(_PEOPLES.split())
@@ -141,13 +142,11 @@ def _name(text: str) -> Value | None:
 
 
 def _somebody(text: str) -> Value | None:
-    """Short forms in capitals are what somebody does (CEO), or where."""
+    """Short forms in capitals are what somebody does (CEO), or where; and so is `Head of Sales`."""
     bare = _TITLES.sub("", text)
-    if (
-        not bare
-        or not is_name(text)
-        or any(len(part) > 1 and part.isupper() for part in bare.split())
-    ):
+    if not bare or not is_name(text) or _OF_POSTS & set(bare.split()):
+        return None
+    if any(len(part) > 1 and part.isupper() for part in bare.split()):
         return None
     return Value(kind=Kind.SOMEBODY, text=squeezed(fold(bare)))
 

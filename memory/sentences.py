@@ -151,7 +151,8 @@ def sentence(text: str) -> Sentence:
     """Takes a sentence apart."""
     tidy = _AND.sub("and", " ".join(storable(text).split()))
     folded = _SELF_JOINED.sub(r"\1\2", squeezed(fold(_THOUSANDS.sub("", tidy))))
-    every = [word.text.removesuffix("'s") for word in words(folded)]
+    found = [word.text for word in words(folded)]
+    every = [word.removesuffix("'s") for word in found]
     return Sentence(
         whole=folded.strip(" .!?…"),
         stems=(*_stems(every), *_pairs(folded)),
@@ -160,7 +161,7 @@ def sentence(text: str) -> Sentence:
         every=frozenset(every),
         turns=tuple(_turns(every)),
         owners=frozenset(_OWNER.findall(folded)),
-        order=tuple(_order(every)),
+        order=tuple(_order(found)),
         past=frozenset(_past(every)),
         signs=frozenset(_signs(folded)),
     )
@@ -241,11 +242,13 @@ def _stems(every: Iterable[str]) -> list[str]:
     return [_NUMBER_WORDS.get(word) or stem(word) for word in telling]
 
 
-def _order(every: Sequence[str]) -> Iterable[str]:
+def _order(found: Iterable[str]) -> Iterable[str]:
+    """Whoever owns something (`the user's sister`) does nothing to anybody."""
     idle = STOP_WORDS | _LIGHT | _NEGATIONS
-    for word in every:
-        if word in _PEOPLE:
-            yield _PEOPLE[word]
+    for whole in found:
+        word = whole.removesuffix("'s")
+        if whole in _PEOPLE:
+            yield _PEOPLE[whole]
         elif word not in idle:
             yield _NUMBER_WORDS.get(word) or stem(word)
 

@@ -190,6 +190,7 @@ The neighbour waters the user's plants.|The user waters the neighbour's plants.
 The grandmother visits the twins.|The twins visit the grandmother.
 The parrot annoys the cat in the evening.|In the evening the cat annoys the parrot.
 He trains Nina.|Nina trains him.
+The user's uncle is older than the user.|The user is older than the user's uncle.
 Lea enjoys chess.|Lea enjoyed chess.
 Lea collects stamps.|Lea collected stamps.
 Lea works for the city.|Lea has worked for the city.
@@ -285,6 +286,7 @@ Ada's husband is William.|Ada's husband is Scottish.
 Ada's husband is William.|Ada's husband is at Globex.
 Ada's husband is William.|Ada's husband is in Paris this week.
 Ada's boss is Carla.|Ada's boss is CEO.
+Ada's boss is Carla.|Ada's boss is Director of Research.
 Ada's boss is Carla.|Ada's boss is very strict.
 Ada's dentist is Dr. Okafor.|Ada's dentist is Ben Okafor.
 Ada's partner is Carl.|Ada's husband is William.

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from agent.errors import DocumentWrong
-from agent.messages import PersonId
-from agent.recalled import Chunk
+from agent.messages import ConversationId, PersonId, Role
+from agent.recalled import Chunk, RecallWanted
 from agent.remembering import Document, Whose
 from memory.database import Database
-from memory.embedding import Embedding
+from memory.embedding import Embedding, Table
 from memory.knowledge import DocumentBounds, SqliteDocuments
 from tests.memory.kit import START_MS, StillClock, rows
 
@@ -284,6 +287,77 @@ async def test_searches_at_the_same_time_build_one_index(
 
     assert len(set(answers)) == 1
     assert "1,200" in answers[0]
+
+
+class Gate:
+    """Embeddings that are not there before they are let through."""
+
+    def __init__(self) -> None:
+        self.opened = threading.Event()
+        self.loads = 0
+
+    def load(self) -> Table:
+        self.loads += 1
+        self.opened.wait(timeout=60)
+        raise OSError("No embeddings here.")
+
+
+def asked_about(text: str) -> RecallWanted:
+    return RecallWanted(
+        person_id=ANA.person_id,
+        role=Role.MEMBER,
+        conversation=ConversationId("c1"),
+        text=text,
+        now=datetime.fromtimestamp(START_MS / 1000, UTC),
+    )
+
+
+async def test_a_message_does_not_wait_for_an_index_that_takes_long_and_the_tool_does(
+    database: Database,
+) -> None:
+    gate = Gate()
+    documents = SqliteDocuments(database, embedding=Embedding(load=gate.load), recall_s=0.0)
+    await save(documents, LEASE)
+    with capture_logs() as logs:
+        recalled = await documents.recalled(asked_about("How much is the rent each month?"))
+        tool = asyncio.create_task(found(documents, "rent each month"))
+        await asyncio.sleep(0)
+        was_done = tool.done()
+        gate.opened.set()
+        answer = await tool
+
+    assert (recalled, was_done) == ([], False)
+    assert "1,200" in answer
+    assert [line["event"] for line in logs].count("documents.not_indexed_yet") == 1
+    assert gate.loads == 1
+    (chunk,) = await documents.recalled(asked_about("How much is the rent each month?"))
+    assert "1,200" in chunk.text
+
+
+async def test_what_is_indexed_is_recalled_while_more_is_being_indexed(
+    database: Database,
+) -> None:
+    documents = SqliteDocuments(database, embedding=Embedding(enabled=False), recall_s=0.0)
+    await save(documents, LEASE)
+    await found(documents, "rent")
+    await save(documents, "The rent of the garage is 80 euros each month.", name="garage.txt")
+
+    (chunk,) = await documents.recalled(asked_about("How much is the rent each month?"))
+
+    assert "1,200" in chunk.text
+    assert "80 euros" in await found(documents, "garage rent each month")
+
+
+async def test_a_document_saved_while_an_index_is_built_is_found(database: Database) -> None:
+    gate = Gate()
+    documents = SqliteDocuments(database, embedding=Embedding(load=gate.load), recall_s=0.0)
+    await save(documents, LEASE)
+    assert await documents.recalled(asked_about("How much is the rent each month?")) == []
+
+    await save(documents, MANUAL, name="manual")
+    gate.opened.set()
+
+    assert "E15" in await found(documents, "E15")
 
 
 # --- what is used --------------------------------------------------------------------------------
