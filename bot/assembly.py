@@ -211,6 +211,7 @@ class Assembly:
             pool=self.pool,
             redact=self.redact,
             payment=self.payment,
+            usage=self.usage,
         )
         self.job_desk = job_desk_of(place, calendar, stage, skills=self.skill_jobs)
 

@@ -8,9 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent.asking import Payment
+from agent.foreseen import RunCost
 from agent.models.prices import PriceTable
 from agent.rehearsing import Priced, Rehearsing, RehearsingOptions
+from agent.scheduled import Job, JobStore, SlotState
 from agent.skills.shelf import SkillShelf
+from agent.spent import UsageSums, Wanted
 from agent.transcript import Usage
 from bot.job_ports import Rehearsals
 from bot.jobs import JobDesk
@@ -22,17 +25,74 @@ from scheduler.ahead import Rules
 from scheduler.orders import BeatList, JobTurns, Orders, Outlook
 from scheduler.skill_jobs import SkillJobs
 
+RUNS_MIN, RUNS_COUNTED = 3, 20
+"""Of a job: with fewer runs nothing is known yet, and so many of the newest are counted."""
+
+RUNS_LOOKED_AT = 200
+"""A heartbeat passes over many of its times without asking a model."""
+
+FAR_MS = 2**62
+"""Later than any call."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """What a rehearsal of a job needs. Without `payment` its calls are neither counted nor
-    bounded."""
+    bounded; without `usage` nothing is known of what runs took."""
 
     prompting: Prompting
     shelf: SkillShelf
     pool: ModelPool
     redact: Callable[[str], str]
     payment: Payment | None = None
+    usage: UsageSums | None = None
+
+
+class RunsCounted:
+    """Implements `bot.jobs.PastRuns` by the calls that were recorded."""
+
+    def __init__(
+        self,
+        store: JobStore,
+        usage: UsageSums,
+        priced: Priced,
+        *,
+        payment: Payment | None = None,
+    ) -> None:
+        self._store = store
+        self._usage = usage
+        self._priced = priced
+        self._payment = payment
+
+    async def cost(self, job: Job) -> RunCost | None:
+        """The mean of its last runs, at the price of the model that answers now; None for fewer
+        than RUNS_MIN. Raises StorageError."""
+        runs = [run for run in await self._store.runs(job.id, limit=RUNS_LOOKED_AT) if run.run_id]
+        until_ms = FAR_MS
+        while runs and runs[0].state is SlotState.TAKEN:  # still at work
+            until_ms = runs.pop(0).taken_ms
+        counted = runs[:RUNS_COUNTED]
+        if len(counted) < RUNS_MIN:
+            return None
+        if self._payment is not None:
+            await self._payment.budget.flush()
+        wanted = Wanted(
+            since_ms=min(run.taken_ms for run in counted),
+            until_ms=until_ms,
+            by=("job",),
+            person_id=job.new.person_id,
+        )
+        groups = await self._usage.groups(wanted)
+        found = next((group for group in groups if group.job == job.new.name), None)
+        if found is None:
+            return None
+        used = Usage(prompt=found.prompt, completion=found.completion, cached=found.cached)
+        dollars = await self._priced(job.new.deliver_to, used)
+        return RunCost(
+            calls=round(found.calls / len(counted)),
+            tokens=round(found.tokens / len(counted)),
+            dollars=None if dollars is None else dollars / len(counted),
+        )
 
 
 def job_desk_of(
@@ -52,6 +112,10 @@ def job_desk_of(
     options = RehearsingOptions(
         output_tokens_max=settings.llm.max_output_tokens, redact=stage.redact
     )
+    priced = priced_by(stage.pool)
+    past = None
+    if stage.usage is not None:
+        past = RunsCounted(calendar.jobs, stage.usage, priced, payment=stage.payment)
     return JobDesk(
         Orders(calendar.book, calendar.jobs, clock=clock, timetable=calendar.timetable),
         Outlook(calendar.jobs, calendar.tellings, calendar.chats.zone, clock=clock, rules=rules),
@@ -60,7 +124,7 @@ def job_desk_of(
             stage=Rehearsing(
                 stage.prompting.beginning,
                 stage.pool,
-                priced_by(stage.pool),
+                priced,
                 options=options,
                 payment=stage.payment,
             ),
@@ -68,6 +132,7 @@ def job_desk_of(
         ),
         calendar.chats,
         clock=clock,
+        past=past,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
 from agent.errors import Permanent
@@ -43,6 +43,13 @@ class JobWrong(Permanent):
     """What was asked of the desk cannot be done; with what to do instead."""
 
 
+class PastRuns(Protocol):
+    """What runs of a job have taken; `bot.job_desk.RunsCounted` is one. Raises StorageError."""
+
+    async def cost(self, job: Job) -> RunCost | None:
+        """Of one run, by its last ones; None where there are too few."""
+
+
 class JobDesk:
     """Answers what the owner asks about jobs, and does what they decide."""
 
@@ -54,7 +61,10 @@ class JobDesk:
         people: JobPeople,
         *,
         clock: Clock,
+        past: PastRuns | None = None,
     ) -> None:
+        """Without `past` all costs are estimates, also of what has run before."""
+        self._past = past
         self._orders = orders
         self._outlook = outlook
         self._rehearsals = rehearsals
@@ -197,7 +207,7 @@ class JobDesk:
             "model": found.model,
             "tokens": found.tokens,
             "tools": list(found.tools),
-            "cost": None if lost else self._cost_row(job, found.cost),
+            "cost": None if lost else self._cost_row(job, await self._cost(job, found.cost)),
             "next_runs": await self._next(job, dues),
             "shift": None if lost else await self._around_shift(job),
             "trouble": trouble or lost,
@@ -265,16 +275,25 @@ class JobDesk:
     async def _costs(self) -> Mapping[int, RunCost]:
         """Of one run of each job; jobs alike are looked at once."""
         found: dict[int, RunCost] = {}
-        known: dict[tuple[str, str, str, str], RunCost | None] = {}
+        known: dict[tuple[str, What, str, str], RunCost | None] = {}
         for job in await self._outlook.jobs():
-            alike = job.new.kind, job.new.what.skill, job.new.person_id, job.new.deliver_to
+            # Instructions are a part of the prompt, so their length counts; what a reminder says
+            # is not.
+            what = What() if job.new.kind is JobKind.MESSAGE else job.new.what
+            alike = job.new.kind, what, job.new.person_id, job.new.deliver_to
             if alike not in known:
                 _, rehearsal, trouble = await self._rehearsed(job)
                 known[alike] = None if trouble else rehearsal.cost
             cost = known[alike]
             if cost is not None:
-                found[job.id] = cost
+                found[job.id] = await self._cost(job, cost)
         return found
+
+    async def _cost(self, job: Job, estimate: RunCost) -> RunCost:
+        """Of one run: what its last ones took, else the estimate."""
+        if self._past is None or not estimate.calls:
+            return estimate
+        return await self._past.cost(job) or estimate
 
     def _cost_row(self, job: Job, cost: RunCost) -> Json:
         """One run: `calls` of a model, `tokens`, `dollars` (null: unknown price); `a_day` on
