@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,6 +69,19 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
+def _is_unread(error: Exception) -> bool:
+    """Whether who read the output has left, and nothing else went wrong. Another pipe or socket
+    that breaks is a fault."""
+    if not all(isinstance(leaf, BrokenPipeError) for leaf in _leaves(error)):
+        return False
+    try:
+        watched = select.poll()
+        watched.register(sys.stdout.fileno(), 0)
+        return bool(watched.poll(0))
+    except (OSError, ValueError):  # no stream of the system, or closed
+        return False
+
+
 def read_home() -> Opened:
     """The home, made ready, and its settings. Raises SettingsWrong, StorageError."""
     from bot.config_reading import load
@@ -103,6 +118,9 @@ def logged(home: Opened, *, to_terminal: bool) -> Iterator[None]:
         except Exception as error:  # the process's own door: nothing catches it after this
             if all(isinstance(leaf, AssistantError) for leaf in _leaves(error)):
                 raise
+            if _is_unread(error):
+                # `hearthbot … | head -1`: typer ends quietly at this, wherever it comes from.
+                raise BrokenPipeError(errno.EPIPE, "Nobody reads the output.") from None
             logs.crashed(error)
             kinds = ", ".join(dict.fromkeys(type(leaf).__name__ for leaf in _leaves(error)))
             typer.secho(

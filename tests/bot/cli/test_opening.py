@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import typer
 
 from agent.errors import HomeBusy, SettingsWrong, StorageFull
-from bot.cli.opening import exit_for, opened
+from bot.cli.opening import FAILED, exit_for, opened
 
 
 @pytest.fixture(autouse=True)
@@ -84,3 +87,41 @@ def test_being_interrupted_is_no_fault(error: BaseException, home: Path) -> None
         raise error
 
     assert "crashed" not in (home / "logs" / "hearthbot.log").read_text()
+
+
+# --- output that nobody reads --------------------------------------------------------------------
+
+
+def ended_unread(*words: str, typed: bytes = b"") -> tuple[int, bytes]:
+    """A real process whose output nobody reads any more: its exit code and what it complains of."""
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-m", "bot", *words],
+            input=typed,
+            stdout=write,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(write)
+    return ended.returncode, ended.stderr
+
+
+def test_a_conversation_whose_output_nobody_reads_any_more_ends_quietly(home: Path) -> None:
+    code, complaint = ended_unread("chat", typed=b"/help\n")
+
+    assert (code, complaint) == (FAILED, b"")
+    assert "crash" not in (home / "logs" / "hearthbot.log").read_text()
+
+
+def test_a_list_whose_output_nobody_reads_any_more_ends_quietly() -> None:
+    assert ended_unread("skills", "list") == (FAILED, b"")
+
+
+def test_another_pipe_that_breaks_is_a_fault(capfd: pytest.CaptureFixture[str]) -> None:
+    assert ended_by(ExceptionGroup("tasks", [BrokenPipeError(32, "Broken pipe")])) == FAILED
+
+    assert "BrokenPipeError" in capfd.readouterr().err
