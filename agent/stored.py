@@ -97,37 +97,57 @@ ButtonRows = tuple[tuple[Button, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OutFile:
+    """A file on its way out. `digest` (SHA-256, hex) names the copy that was made of it, `name` is
+    what people see, `path` where it stood in the workspace."""
+
+    digest: str
+    name: str
+    path: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewMessage:
     """Markdown for a lane (an address key). `keyboard`: texts to be sent with one tap.
 
-    `buttons` stand in rows under the message, under its last part where it is cut.
+    `buttons` stand in rows under the message, under its last part where it is cut. With a `file`
+    the text is its caption, and may be blank; such a message has neither keyboard nor buttons.
     """
 
     lane: str
     text: str
     keyboard: tuple[str, ...] = ()
     buttons: ButtonRows = ()
+    file: OutFile | None = None
 
     def __post_init__(self) -> None:
+        if self.file is not None and (self.keyboard or self.buttons):
+            raise ValueError("a file has neither keyboard nor buttons")
         if sum(len(row) for row in self.buttons) > BUTTONS_MAX:
             raise ValueError(f"a message has at most {BUTTONS_MAX} buttons")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutPart:
-    """One platform message: markup as rendered, and the source text for the plain fallback."""
+    """One platform message: markup as rendered, and the source text for the plain fallback.
+
+    `ref` is the platform's name of a file that it was given ahead of the message.
+    """
 
     n: int
     markup: str = ""
     source: str = ""
     state: PartState = PartState.READY
     message_id: str = ""
+    ref: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutRow:
     """A reply with its parts, in order of `n` from 0. `revision` is what it is to read instead,
-    without buttons, until it does."""
+    without buttons, until it does. A `file` is its first part; it is gone once the row has ended.
+    """
 
     id: OutboxId
     run_id: RunId | None
@@ -141,6 +161,7 @@ class OutRow:
     keyboard: tuple[str, ...] = ()
     buttons: ButtonRows = ()
     revision: str | None = None
+    file: OutFile | None = None
 
     def mark(self, n: int) -> str:
         """The name of one of its messages, given to no other: ids begin anew in a new database."""

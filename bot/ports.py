@@ -17,6 +17,7 @@ from agent.stored import (
     NewEvent,
     NewMessage,
     OutboxState,
+    OutFile,
     OutPart,
     OutRow,
     Pairing,
@@ -31,6 +32,7 @@ __all__ = [
     "LinkCode",
     "NewEvent",
     "NewMessage",
+    "OutFile",
     "OutPart",
     "OutRow",
     "OutboxState",
@@ -96,9 +98,19 @@ class OutboxStore(Protocol):
     async def plan(self, outbox_id: OutboxId, parts: Sequence[OutPart]) -> None:
         """Stores the parts (replacing those with the same `n`, removing those beyond)."""
 
-    async def mark(self, outbox_id: OutboxId, *parts: OutPart, end: OutboxState | None = None,
-                   reason: str = "") -> None:  # fmt: skip
-        """Writes the state and message id of parts, and ends the row where `end` is given."""
+    async def mark(
+        self,
+        outbox_id: OutboxId,
+        *parts: OutPart,
+        end: OutboxState | None = None,
+        reason: str = "",
+        notice: NewMessage | None = None,
+    ) -> OutboxId | None:
+        """Writes the state and message id of parts, and ends the row where `end` is given. A
+        `notice` is a row of its own, added where this ends the row: its id."""
+
+    async def files(self) -> Sequence[OutFile]:
+        """Those of rows that have not ended."""
 
     async def postpone(self, outbox_id: OutboxId, *, not_before_ms: int, attempts: int) -> None:
         """Keeps when the row may be tried again."""

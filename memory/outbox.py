@@ -15,6 +15,7 @@ from agent.stored import (
     ButtonRows,
     NewMessage,
     OutboxState,
+    OutFile,
     OutPart,
     OutRow,
     PartState,
@@ -25,8 +26,8 @@ from memory.stored_text import storable
 _OPEN_STATES = {OutboxState.DRAFT, OutboxState.READY}
 
 _ADD = """
-insert into outbox (lane, text, keyboard, buttons, state, created_ms)
-values (?, ?, ?, ?, 'ready', ?)
+insert into outbox (lane, text, keyboard, buttons, file, state, created_ms)
+values (?, ?, ?, ?, ?, 'ready', ?)
 returning id
 """
 _ADD_DRAFT = """
@@ -36,36 +37,38 @@ returning id
 """
 _ROW = """
 select id, run_id, lane, text, state, attempts, not_before_ms, created_ms, keyboard, buttons,
-    revision
+    revision, file
 from outbox
 """
 _ROW_BY_ID = f"{_ROW} where id = ?"
 _ROW_BY_RUN = f"{_ROW} where run_id = ?"
 _OPEN_ROWS = f"{_ROW} where ended_ms is null and state = 'ready' order by id"
-_PART = "select outbox_id, n, markup, source, state, message_id from outbox_parts"
+_PART = "select outbox_id, n, markup, source, state, message_id, ref from outbox_parts"
 _PARTS_OF_ROW = f"{_PART} where outbox_id = ? order by n"
 _PARTS_OF_OPEN_ROWS = """
-select outbox_id, n, markup, source, state, message_id from outbox_parts
+select outbox_id, n, markup, source, state, message_id, ref from outbox_parts
 where outbox_id in (select id from outbox where ended_ms is null and state = 'ready')
 order by outbox_id, n
 """
 # A draft row may be gone already when the last update of it comes back: then nothing is written.
 _PUT_PART = """
-insert into outbox_parts (outbox_id, n, markup, source, state, message_id)
-select id, ?, ?, ?, ?, ? from outbox where id = ?
+insert into outbox_parts (outbox_id, n, markup, source, state, message_id, ref)
+select id, ?, ?, ?, ?, ?, ? from outbox where id = ?
 on conflict (outbox_id, n) do update set
     markup = excluded.markup, source = excluded.source,
-    state = excluded.state, message_id = excluded.message_id
+    state = excluded.state, message_id = excluded.message_id, ref = excluded.ref
 """
 _DROP_PARTS = "delete from outbox_parts where outbox_id = ? and n > ?"
 _MARK_PART = """
-insert into outbox_parts (outbox_id, n, markup, source, state, message_id)
-select id, ?, ?, ?, ?, ? from outbox where id = ?
+insert into outbox_parts (outbox_id, n, markup, source, state, message_id, ref)
+select id, ?, ?, ?, ?, ?, ? from outbox where id = ?
 on conflict (outbox_id, n) do update set
-    state = excluded.state, message_id = excluded.message_id
+    state = excluded.state, message_id = excluded.message_id, ref = excluded.ref
 """
+# The copy of a file goes with the row's end, and so does its name: it is in the history.
 _END = """
-update outbox set state = ?, reason = ?, ended_ms = ? where id = ? and ended_ms is null
+update outbox set state = ?, reason = ?, ended_ms = ?, file = ''
+where id = ? and ended_ms is null
 """
 _POSTPONE = "update outbox set not_before_ms = ?, attempts = ? where id = ?"
 # A row that reads so already is left alone.
@@ -96,6 +99,7 @@ _WITH_BUTTONS = f"""
 {_ROW} where buttons <> '' and state = 'sent' and lane like ? and created_ms >= ?
 order by id desc limit ?
 """
+_FILES = "select file from outbox where file <> ''"
 _COUNTS = "select state, count(*) from outbox group by state"
 
 
@@ -163,21 +167,28 @@ class SqliteOutbox:
         *parts: OutPart,
         end: OutboxState | None = None,
         reason: str = "",
-    ) -> None:
+        notice: NewMessage | None = None,
+    ) -> OutboxId | None:
         """Writes the state and message id of parts, and ends the row where `end` is given.
 
         A part that was not planned is added as it is; a row that is gone, or has ended, stays so.
+        A `notice` is a row of its own, added where this ends the row: its id.
         """
         if end in _OPEN_STATES:
             raise ValueError(f"{end} is not an end")
         now_ms = self._database.now_ms()
 
-        def work(connection: sqlite3.Connection) -> None:
+        def work(connection: sqlite3.Connection) -> OutboxId | None:
             connection.executemany(_MARK_PART, [_part_row(outbox_id, part) for part in parts])
-            if end is not None:
-                connection.execute(_END, (end, storable(reason), now_ms, outbox_id))
+            if end is None:
+                return None
+            values = (end, storable(reason), now_ms, outbox_id)
+            ended = connection.execute(_END, values).rowcount > 0
+            if not ended or notice is None:
+                return None
+            return add_message(connection, notice, now_ms=now_ms)
 
-        await self._database.write(work)
+        return await self._database.write(work)
 
     async def postpone(self, outbox_id: OutboxId, *, not_before_ms: int, attempts: int) -> None:
         """Keeps when the row may be tried again."""
@@ -244,6 +255,11 @@ class SqliteOutbox:
 
         return await self._database.read(work)
 
+    async def files(self) -> Sequence[OutFile]:
+        """Those of rows that have not ended."""
+        found = await self._database.read(lambda c: c.execute(_FILES).fetchall())
+        return [_file(stored) for (stored,) in found]
+
     async def counts(self) -> dict[str, int]:
         """Rows by state."""
         return dict(await self._database.read(lambda c: c.execute(_COUNTS).fetchall()))
@@ -253,7 +269,7 @@ def add_message(connection: sqlite3.Connection, message: NewMessage, *, now_ms: 
     """Adds a ready row that belongs to no turn, inside the caller's transaction."""
     keyboard = json.dumps(message.keyboard) if message.keyboard else ""
     texts = (message.lane, storable(message.text))
-    values = (*texts, keyboard, _buttons_text(message.buttons), now_ms)
+    values = (*texts, keyboard, _buttons_text(message.buttons), _file_text(message.file), now_ms)
     return OutboxId(connection.execute(_ADD, values).fetchone()[0])
 
 
@@ -337,7 +353,7 @@ def _with_parts(connection: sqlite3.Connection, row: tuple[Any, ...]) -> OutRow:
 
 def _row(row: tuple[Any, ...], parts: Sequence[OutPart]) -> OutRow:
     outbox_id, run_id, lane, text, state, attempts, not_before_ms, created_ms, *more = row
-    keyboard, buttons, revision = more
+    keyboard, buttons, revision, file = more
     return OutRow(
         id=OutboxId(outbox_id),
         run_id=None if run_id is None else RunId(run_id),
@@ -351,6 +367,7 @@ def _row(row: tuple[Any, ...], parts: Sequence[OutPart]) -> OutRow:
         keyboard=tuple(json.loads(keyboard)) if keyboard else (),
         buttons=_buttons(buttons),
         revision=revision,
+        file=_file(file) if file else None,
     )
 
 
@@ -370,10 +387,23 @@ def _buttons(stored: str) -> ButtonRows:
     )
 
 
-def _part(n: int, markup: str, source: str, state: str, message_id: str) -> OutPart:
-    return OutPart(n=n, markup=markup, source=source, state=PartState(state), message_id=message_id)
+def _file_text(file: OutFile | None) -> str:
+    if file is None:
+        return ""
+    return json.dumps([file.digest, storable(file.name), storable(file.path), file.size_bytes])
+
+
+def _file(stored: str) -> OutFile:
+    digest, name, path, size_bytes = json.loads(stored)
+    return OutFile(digest=digest, name=name, path=path, size_bytes=size_bytes)
+
+
+def _part(n: int, markup: str, source: str, state: str, message_id: str, ref: str) -> OutPart:
+    return OutPart(
+        n=n, markup=markup, source=source, state=PartState(state), message_id=message_id, ref=ref
+    )
 
 
 def _part_row(outbox_id: int, part: OutPart) -> tuple[object, ...]:
     texts = (storable(part.markup), storable(part.source))
-    return (part.n, *texts, part.state, part.message_id, outbox_id)
+    return (part.n, *texts, part.state, part.message_id, part.ref, outbox_id)

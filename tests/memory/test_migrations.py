@@ -81,7 +81,8 @@ async def test_a_file_of_the_first_light_keeps_everything(path: Path, tmp_path: 
     assert all(before.values()), "each table has a row to lose"
     more: dict[str, dict[str, Any]] = {
         "conversations": {"shortened_to": 0, "is_private": 0},
-        "outbox": {"keyboard": "", "buttons": "", "revision": None},
+        "outbox": {"keyboard": "", "buttons": "", "revision": None, "file": ""},
+        "outbox_parts": {"ref": ""},
         "turns": {"limit_s": None, "erased_ms": None},
     }
     assert {name: after[name] for name in before} == {

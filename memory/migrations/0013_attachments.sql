@@ -1,0 +1,1 @@
+-- Kept for what is stored of attachments that come in.
