@@ -187,7 +187,7 @@ def sent_size(
     """Messages and tokens of what is sent, the tool results before this id shortened."""
     entries = shorten_before(stored, shortened_to)
     messages = sum(isinstance(entry, Said | Answered | ToolResult) for entry in entries)
-    return messages, sum(count(text_of(entry)) for entry in entries)
+    return messages, sum(count(text_of(entry)) + picture_tokens(entry) for entry in entries)
 
 
 def _turns(stored: Sequence[StoredEntry]) -> list[list[StoredEntry]]:
@@ -203,7 +203,7 @@ def _turns(stored: Sequence[StoredEntry]) -> list[list[StoredEntry]]:
 def _size(turn: Sequence[StoredEntry], count: Callable[[str], int]) -> tuple[int, int]:
     """Messages and tokens of a turn. Context and notes are parts of a message, not messages."""
     messages = sum(isinstance(one.entry, Said | Answered | ToolResult) for one in turn)
-    return messages, sum(count(text_of(one.entry)) for one in turn)
+    return messages, sum(count(text_of(one.entry)) + picture_tokens(one.entry) for one in turn)
 
 
 def text_of(entry: Entry) -> str:
@@ -216,8 +216,16 @@ def text_of(entry: Entry) -> str:
             return "\n".join((entry.text, *calls))
         case ToolResult():
             return f"{entry.call_id}\n{entry.content}"
-        case Context() | Note():
+        case Context():
             return entry.text
+        case Note():
+            paths = (picture.path for picture in entry.pictures)
+            return "\n".join(part for part in (entry.text, entry.content, *paths) if part)
+
+
+def picture_tokens(entry: Entry) -> int:
+    """What the pictures of an entry add to its text."""
+    return sum(one.tokens for one in entry.pictures) if isinstance(entry, Note) else 0
 
 
 # --- shortening --------------------------------------------------------------------------------
@@ -228,7 +236,8 @@ _SHORTENED = re.compile(r"\[.* was \d+ chars\]", re.DOTALL)
 def shorten(
     entries: Sequence[Entry], keep_chars: int, *, exchanges_kept: int = 0
 ) -> tuple[Entry, ...]:
-    """Tool results of over `keep_chars` characters become `[name: truncated, was N chars]`.
+    """Tool results of over `keep_chars` characters become `[name: truncated, was N chars]`; of a
+    note on files the pictures go, and their text where it is as long.
 
     Left alone are the last `exchanges_kept` exchanges (from a person's words on), and always the
     results that the model has not answered yet. Shortening twice changes nothing more.
@@ -241,11 +250,27 @@ def shorten(
         for call in entry.calls
     }
     return tuple(
-        _shortened(entry, names, keep_chars)
-        if isinstance(entry, ToolResult) and position < end
-        else entry
+        _shorter(entry, names, keep_chars) if position < end else entry
         for position, entry in enumerate(entries)
     )
+
+
+def _shorter(entry: Entry, names: dict[str, str], keep_chars: int) -> Entry:
+    match entry:
+        case ToolResult():
+            return _shortened(entry, names, keep_chars)
+        case Note() if entry.pictures or len(entry.content) > keep_chars:
+            return _put_away(entry, keep_chars)
+        case _:
+            return entry
+
+
+PUT_AWAY = "What was in the files is not shown any more; they are kept where they lie."
+
+
+def _put_away(note: Note, keep_chars: int) -> Note:
+    content = "" if len(note.content) > keep_chars else note.content
+    return replace(note, text=f"{note.text} {PUT_AWAY}", content=content, pictures=())
 
 
 EXCHANGES_KEPT = 2
@@ -270,8 +295,9 @@ def shortening_step(
     saved = sum(
         estimate_tokens(entry.content)
         for entry in candidates
-        if isinstance(entry, ToolResult) and len(entry.content) > OLD_RESULT_CHARS_MAX
+        if isinstance(entry, ToolResult | Note) and len(entry.content) > OLD_RESULT_CHARS_MAX
     )
+    saved += sum(picture_tokens(entry) for entry in candidates)
     return stored[end].id if saved >= (1 if always else SAVED_TOKENS_MIN) else None
 
 
@@ -293,12 +319,15 @@ def _shortened(result: ToolResult, names: dict[str, str], keep_chars: int) -> To
 
 
 def _exchange_start(entries: Sequence[Entry], count: int) -> int:
-    """Where the last `count` exchanges begin; words that follow words open no new one."""
-    starts = [
-        position
-        for position, entry in enumerate(entries)
-        if isinstance(entry, Said) and (position == 0 or _ends_exchange(entries[position - 1]))
-    ]
+    """Where the last `count` exchanges begin; words that follow words open no new one. A note on
+    files belongs to the words after it."""
+    starts: list[int] = []
+    opened = False
+    for position, entry in enumerate(entries):
+        if isinstance(entry, Said) and not opened:
+            before = entries[position - 1] if position else None
+            starts.append(position - 1 if isinstance(before, Note) else position)
+        opened = not _ends_exchange(entry) and (opened or isinstance(entry, Said))
     if count <= 0 or not starts:
         return len(entries)
     return starts[-count] if count <= len(starts) else 0

@@ -109,6 +109,8 @@ class ModelTraits:
     demo: bool = False
     effort: bool = False
     """Whether it has a setting for how long it thinks (reasoning effort)."""
+    vision: bool = False
+    """Whether it sees pictures."""
 
     def output_tokens(self, wanted: int) -> int:
         """Room for an answer: in a small window a quarter at most, so that a prompt fits too."""
@@ -117,7 +119,8 @@ class ModelTraits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One call of a model. `tools` empty means: answer in text."""
+    """One call of a model. `tools` empty means: answer in text. `pictures` are those of the
+    entries by their path, as `data:` URLs; empty for one that is not there any more."""
 
     system: str
     entries: tuple[Entry, ...]
@@ -125,3 +128,4 @@ class ModelRequest:
     temperature: float = 0.4
     max_output_tokens: int = 8_192
     extra: Mapping[str, Any] = field(default_factory=dict)
+    pictures: Mapping[str, str] = field(default_factory=dict)

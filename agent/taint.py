@@ -24,11 +24,19 @@ from agent.transcript import Answered, Context, Entry, Note, Said, ToolCall, Too
 
 
 def fenced(entry: Entry) -> Entry:
-    """As it is sent: an untrusted result stands in a marked block that it cannot close itself."""
-    if not isinstance(entry, ToolResult) or not entry.untrusted:
-        return entry
-    content = f"{UNTRUSTED_OPEN}\n{disarmed(entry.content)}\n{UNTRUSTED_CLOSE}"
-    return replace(entry, content=content)
+    """As it is sent: what an untrusted result or a file says stands in a marked block that it
+    cannot close itself."""
+    match entry:
+        case ToolResult(untrusted=True):
+            return replace(entry, content=_block(entry.content))
+        case Note(content=content) if content:
+            return replace(entry, content=_block(content))
+        case _:
+            return entry
+
+
+def _block(text: str) -> str:
+    return f"{UNTRUSTED_OPEN}\n{disarmed(text)}\n{UNTRUSTED_CLOSE}"
 
 
 OTHERS_FACTS = "what is remembered of this group, whoever said it"
@@ -37,8 +45,8 @@ OTHERS_FACTS = "what is remembered of this group, whoever said it"
 def tainted_by(entries: Iterable[Entry], *, person_id: str) -> str:
     """What untrusted text there is among the entries, in words for a person; empty for none.
 
-    Results of tools that read the outside, what was forwarded, quoted text, and in a group what
-    others said.
+    Results of tools that read the outside, files that came with a message, what was forwarded,
+    quoted text, and in a group what others said.
     """
     is_group = False
     for entry in entries:
@@ -47,6 +55,8 @@ def tainted_by(entries: Iterable[Entry], *, person_id: str) -> str:
                 return "text from outside (a page, a file or another tool's result)"
             case Said(forwarded=True):
                 return "forwarded text"
+            case Note() if entry.brings:
+                return "a file that came with a message"
             case Note(untrusted=True):
                 return "what a run that nobody watched had read"
             case Said(quote=quote) if quote:

@@ -32,13 +32,45 @@ class Context:
     text: str
 
 
+PICTURE_TOKENS_MIN, PICTURE_TOKENS_MAX = 85, 1_600
+PIXELS_A_TOKEN = 750
+"""What providers ask for a picture, within a factor of two of each other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A picture that came with a message: a file of the workspace. Its size is in pixels, 0 where
+    nobody knows it."""
+
+    path: str
+    media_type: str
+    width: int = 0
+    height: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Estimated."""
+        wanted = self.width * self.height // PIXELS_A_TOKEN or PICTURE_TOKENS_MAX
+        return max(PICTURE_TOKENS_MIN, min(wanted, PICTURE_TOKENS_MAX))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A fact about the conversation that nobody said, such as a later edit. `untrusted`: the answer
-    after it may rest on text from outside."""
+    """A fact about the conversation that nobody said, such as a later edit, or which files came.
+
+    `untrusted`: the answer after it may rest on text from outside. `content` is such text, of files
+    that came, and fenced where it is sent; `pictures` are shown to a model that sees.
+    """
 
     text: str
     untrusted: bool = False
+    content: str = ""
+    pictures: tuple[Picture, ...] = ()
+
+    @property
+    def brings(self) -> bool:
+        """Whether it shows what stands in a file."""
+        return bool(self.content or self.pictures)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +190,7 @@ def entry_from_json(data: dict[str, Any]) -> Entry:
         case "context":
             return Context(text=data["text"])
         case "note":
-            return Note(text=data["text"], untrusted=data.get("untrusted", False))
+            return _note_from_json(data)
         case "answered":
             return _answered_from_json(data)
         case "result":
@@ -171,6 +203,24 @@ def entry_from_json(data: dict[str, Any]) -> Entry:
             )
         case other:
             raise ValueError(f"unknown entry kind: {other!r}")
+
+
+def _note_from_json(data: dict[str, Any]) -> Note:
+    pictures = tuple(
+        Picture(
+            path=one["path"],
+            media_type=one["media_type"],
+            width=one.get("width", 0),
+            height=one.get("height", 0),
+        )
+        for one in data.get("pictures") or ()
+    )
+    return Note(
+        text=data["text"],
+        untrusted=data.get("untrusted", False),
+        content=data.get("content", ""),
+        pictures=pictures,
+    )
 
 
 def _answered_from_json(data: dict[str, Any]) -> Answered:

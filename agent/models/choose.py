@@ -41,6 +41,7 @@ Probe = Callable[[str], Awaitable[Sequence[str]]]
 """The names of the models at a base URL; empty when nobody answers there. Never raises."""
 
 Client = Literal["auto", "litellm", "direct"]
+Vision = Literal["auto", "on", "off"]
 
 PROBE_S = 0.3
 MODELS_S = 5.0
@@ -51,7 +52,9 @@ _NO_CHAT = re.compile(r"embed|rerank|whisper|tts|\bbge\b|moderation", re.IGNOREC
 class Wanted:
     """What the settings say; empty means: find out. `window` overrides the known size.
 
-    `client` auto takes the direct client wherever it reaches, as it is lighter by far.
+    `client` auto takes the direct client wherever it reaches, as it is lighter by far. `vision`
+    auto asks the price table whether a model sees pictures, and takes one that it does not know
+    for blind.
     """
 
     model: str = ""
@@ -59,6 +62,7 @@ class Wanted:
     api_key: str = field(default="", repr=False)
     window: int = 0
     client: Client = "auto"
+    vision: Vision = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +126,9 @@ def beside(wanted: Wanted, model: str) -> Wanted:
     """
     same = _provider(wanted.model, wanted) == _provider(model, wanted)
     if not same or model.startswith("embedded"):
-        return replace(wanted, model=model, api_base="", api_key="", window=0)
+        # That the main model sees says nothing of another provider's.
+        vision: Vision = "off" if wanted.vision == "off" else "auto"
+        return replace(wanted, model=model, api_base="", api_key="", window=0, vision=vision)
     return replace(wanted, model=model, window=wanted.window if wanted.api_base else 0)
 
 
@@ -150,9 +156,14 @@ async def _sized(choice: Choice, wanted: Wanted, prices: PriceTable) -> Choice:
             window=wanted.window
             or (LOCAL_WINDOW if local else known or window_of(choice.priced_as)),
             effort=effort and price is not None and price.effort,
+            vision=_sees(wanted.vision, known=price is not None and price.vision),
         ),
         output_tokens_max=price.output_max if price else 0,
     )
+
+
+def _sees(setting: Vision, *, known: bool) -> bool:
+    return known if setting == "auto" else setting == "on"
 
 
 async def models_at(api_base: str) -> Sequence[str]:

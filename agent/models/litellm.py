@@ -179,7 +179,12 @@ class LiteLLM:
         """What litellm is called with; what a provider does not take is dropped by it."""
         arguments: dict[str, Any] = {
             "model": self._name,
-            "messages": wire.messages(request.system, request.entries, tools=self._traits.tools),
+            "messages": wire.messages(
+                request.system,
+                request.entries,
+                tools=self._traits.tools,
+                pictures=request.pictures if self._traits.vision else None,
+            ),
             "max_tokens": self._tokens(request),
             "temperature": request.temperature,
             "stream": True,

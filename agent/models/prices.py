@@ -53,7 +53,8 @@ class Price:
     """One model. `window` and `output_max` are in tokens, 0 where the table does not say.
 
     `tiers` are higher rates for long prompts: from more than so many tokens on, lowest first.
-    `effort`: it has a setting for how long it thinks. `caching`: prompts may be cached.
+    `effort`: it has a setting for how long it thinks. `caching`: prompts may be cached. `vision`:
+    it sees pictures.
     """
 
     provider: str
@@ -63,6 +64,7 @@ class Price:
     output_max: int = 0
     effort: bool = False
     caching: bool = False
+    vision: bool = False
 
     def cost(self, usage: Usage) -> float | None:
         """Dollars of one call; None when the table has no rates for this model."""
@@ -216,6 +218,7 @@ def _read(entry: dict[str, Any]) -> Price:
         output_max=_count(entry.get("max_output_tokens")),
         effort=entry.get("supports_reasoning") is True,
         caching=entry.get("supports_prompt_caching") is True,
+        vision=entry.get("supports_vision") is True,
     )
 
 

@@ -10,14 +10,19 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, assert_never
 
 from agent.headings import disarmed
 from agent.models.marks import mark, takes_marks
 from agent.request import ModelRequest, ModelTraits, ToolSpec
-from agent.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
+from agent.transcript import Answered, Context, Entry, Note, Picture, Said, ToolCall, ToolResult
 
 Message = dict[str, Any]
+
+UNSEEN = "[You cannot see pictures: say so where it matters, and do not guess what they show.]"
+
+_NO_PICTURES: Mapping[str, str] = MappingProxyType({})
 
 # These models take `max_completion_tokens` only, and no temperature but their own.
 _REASONING_NAMES = re.compile(r"(?:^|/)(?:o[1-9]|gpt-5)")
@@ -55,6 +60,7 @@ def body(
         request.entries,
         plain=dialect.plain or traits.demo,
         tools=traits.tools,
+        pictures=request.pictures if traits.vision else None,
     )
     if dialect.cache_marks and takes_marks(name):
         mark(data, request.entries)
@@ -68,12 +74,18 @@ def encode(data: object) -> bytes:
 
 
 def messages(
-    system: str, entries: Sequence[Entry], *, plain: bool = False, tools: bool = True
+    system: str,
+    entries: Sequence[Entry],
+    *,
+    plain: bool = False,
+    tools: bool = True,
+    pictures: Mapping[str, str] | None = _NO_PICTURES,
 ) -> list[Message]:
     """System first, then the entries; neighbours of one role are joined, empty ones dropped.
 
-    With `plain` each content is one string. Without `tools` (the model has none, but history may
-    hold calls of another one) calls vanish and results are told as text.
+    With `plain` each content is one string, save where a picture is shown. Without `tools` (the
+    model has none, but history may hold calls of another one) calls vanish and results are told as
+    text. `pictures` None: this model sees none, and is told so where one came.
     """
     found: list[Message] = []
     if system:
@@ -87,6 +99,8 @@ def messages(
             found.append({"role": "tool", "tool_call_id": entry.call_id, "content": entry.content})
         else:
             _add_words(found, _words(entry, names), plain=plain)
+        if isinstance(entry, Note) and entry.pictures:
+            _add_pictures(found, entry.pictures, pictures, plain=plain)
     return found
 
 
@@ -126,7 +140,8 @@ def _words(entry: Said | Context | Note | ToolResult, names: Mapping[str, str]) 
         case Context():
             return entry.text
         case Note():
-            return f"[{entry.text}]" if entry.text else ""
+            text = f"[{entry.text}]" if entry.text else ""
+            return f"{text}\n{entry.content}" if entry.content else text
         case ToolResult():
             return f"[{names.get(entry.call_id, 'tool')}: {entry.content}]"
         case _:
@@ -137,9 +152,9 @@ def _add_words(found: list[Message], text: str, *, plain: bool) -> None:
     if not text:
         return
     last = found[-1] if found and found[-1]["role"] == "user" else None
-    if plain and last:
+    if plain and last and isinstance(last["content"], str):
         last["content"] += f"\n\n{text}"
-    elif plain:
+    elif plain and not last:
         found.append({"role": "user", "content": text})
     else:
         # Always parts, also for one: a message that gains a part later keeps its first bytes.
@@ -147,6 +162,31 @@ def _add_words(found: list[Message], text: str, *, plain: bool) -> None:
             last = {"role": "user", "content": []}
             found.append(last)
         last["content"].append({"type": "text", "text": text})
+
+
+def _add_pictures(
+    found: list[Message],
+    came: Sequence[Picture],
+    pictures: Mapping[str, str] | None,
+    *,
+    plain: bool,
+) -> None:
+    """Behind the words about them."""
+    if pictures is None:
+        _add_words(found, UNSEEN, plain=plain)
+        return
+    for one in came:
+        url = pictures.get(one.path)
+        if url == "":
+            _add_words(found, f"[The picture {one.path} is not there any more.]", plain=plain)
+        if not url:
+            continue
+        if not found or found[-1]["role"] != "user":
+            found.append({"role": "user", "content": []})
+        last = found[-1]
+        if isinstance(last["content"], str):
+            last["content"] = [{"type": "text", "text": last["content"]}]
+        last["content"].append({"type": "image_url", "image_url": {"url": url}})
 
 
 def _add_answer(found: list[Message], answer: Answered, *, tools: bool) -> None:
