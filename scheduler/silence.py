@@ -1,49 +1,69 @@
-"""What of an unasked answer is worth a message, and whether it was told before. Pure.
+"""What of an unasked answer is worth a message. Pure.
 
-A model that has nothing to say often says so, in many ways and wrappings (case SC-17); what it
-found yesterday and finds again is no news (SPEC §11).
+A model that has nothing to say often says so, in many ways and wrappings (case SC-17). Words beside
+it are kept, whatever they look like: a notice too many is a nuisance, a swallowed one is a loss.
 """
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 
 WORD = "HEARTBEAT_OK"
 """What a model answers that has nothing to report."""
 
-_WRAPS = r"[\s*_`~\"'“”‘’«»()\[\]{}<>|.,;:!?…—–\-]"
-_BEFORE = r"[\s*_`~\"'“”‘’«»()\[\]{}<>|,;:…—–\-]"
-"""The same without what ends a sentence: that belongs to the words before."""
-_TAG = r"</?\s*[A-Za-z][^<>]{0,40}>"
-_TOKEN = re.compile(
-    rf"(?:{_TAG}|{_BEFORE})*HEARTBEAT\\?[_ ]?OK(?![A-Za-z0-9])(?:{_TAG}|{_WRAPS})*", re.IGNORECASE
-)
-_TAGS = re.compile(_TAG)
-_EDGES = re.compile(rf"^{_WRAPS}+|{_WRAPS}+$")
+_NAME = "heartbeat"
 
-_TIMES = re.compile(
-    r"\b\d{4}-\d{2}-\d{2}(?:[t ]\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:z|[+-]\d{2}:?\d{2})?)?\b"
-    r"|\b\d{1,2}:\d{2}(?::\d{2})?(?:\s*[ap]\.?m\b\.?)?"
-    r"|\b\d{1,2}\s*[ap]\.?m\b\.?"
-    r"|\b\d+\s*(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?)\b(?:\s+(?:ago|left|late))?",
-    re.I,
+# Tags by their names, and with no words in them: "<Server 5 is down>" is a sentence.
+_TAG_NAMES = (
+    "b|big|blockquote|body|br|center|code|del|details|div|em|font|h[1-6]|html|i|ins|kbd|li|mark|ol"
+    "|p|pre|q|s|samp|section|small|span|strike|strong|sub|summary|sup|td|tr|tt|u|ul"
+    "|answer|final|message|output|reply|response|result"
 )
-_SIGNS = re.compile(r"[^\w…%€$.,]+|(?<!\d)[.,]|[.,](?!\d)")
-_NUMBERS = re.compile(r"\d+(?:[.,]\d+)*")
+_ATTRIBUTE = r"\s{1,5}[a-z-]{1,20}=(?:\"[^\"<>\s]{0,40}\"|'[^'<>\s]{0,40}')"
+_TAG = re.compile(rf"</?(?:{_TAG_NAMES})(?:{_ATTRIBUTE}){{0,5}}\s{{0,5}}/?>", re.I)
 
-SAME_COSINE = 0.9
-"""So alike are two findings that say the same, if no number differs (SPEC §11)."""
+# These two are matched on folded text: small letters, and nothing that is not seen.
+_LEAD = (
+    r"[\W_]*(?:\d{1,3}[.)][\W_]*)?"
+    r"(?:(?:answer|heartbeat|output|reply|report|response|result|status)[\W_]+)?"
+)
+_ALONE = re.compile(rf"{_LEAD}(?:{_NAME}[\s_\\\-\u2010-\u2015:.*`~]{{0,12}}ok[\W_]*)+")
+_BESIDE = re.compile(
+    rf"(?<![^\W_])(?<![^\W_]_){_NAME}((?:\\?_)+|[ \-\u2010-\u2015]?)ok(?![^\W_])(?!_[^\W_])"
+)
+
+_FENCE_LINE = re.compile(r"(?:`{3,}+|~{3,}+)[\w+-]{0,15}")
+_OPENING = re.compile(r"(?<!\S)[*_`~]{1,3}\Z")
+_CLOSING = re.compile(r"[*_`~]{1,3}(?!\w)")
+_AFTER = re.compile(r"(?:[.,;:!?…]+(?!\d))?\s*(?:[—–-]{1,3}\s+)?")
+_WRAPS = " \t\r\n*_`~\"'“”‘’«»()[]{}<>|.,;:!?…—–-"
+
+PAIRS_MAX = 20
+"""More wrappings around one another are not taken off."""
 
 
 def without_token(text: str) -> str:
     """The text without the word that says "nothing", whatever stands around it; words beside it
     stay ("Dentist at 10. HEARTBEAT_OK" is about the dentist)."""
-    if WORD[:9].casefold() not in text.casefold():
+    if _NAME not in _folded(text):
         return text.strip()
-    parts = [part.strip() for part in _TOKEN.split(text)]
-    return "\n".join(part for part in parts if part).strip()
+    lines = text.split("\n")
+    gone = _lines_of_nothing(lines)
+    kept: list[str] = []
+    is_behind_gap = False
+    for number, line in enumerate(lines):
+        rest = "" if number in gone else _cut(line)
+        if number in gone or (line.strip() and not rest.strip()):
+            is_behind_gap = True
+        elif rest.strip():
+            kept.append(rest)
+            is_behind_gap = False
+        elif not (is_behind_gap and kept and not kept[-1].strip()):
+            kept.append(rest)
+    return "\n".join(kept).strip()
 
 
 def is_trivial(text: str, phrases: Iterable[str]) -> bool:
@@ -62,40 +82,140 @@ def phrases_of(text: str) -> tuple[str, ...]:
 
 def _bare(text: str) -> str:
     """Without wrapping, markup, emoji and case."""
-    flat = _TAGS.sub(" ", unicodedata.normalize("NFKC", text))
+    flat = _TAG.sub(" ", unicodedata.normalize("NFKC", text))
     kept = "".join(char for char in flat if unicodedata.category(char) not in _UNTOLD)
     kept = " ".join(kept.casefold().replace("*", "").replace("`", "").split())
-    return _EDGES.sub("", kept)
+    return kept.lstrip("#").strip(_WRAPS)
 
 
 _UNTOLD = frozenset({"So", "Sk", "Cf", "Cs", "Co", "Mn"})
 """Categories of characters that say nothing by themselves: emoji and their joiners."""
+_UNSEEN = frozenset({"Cf", "Mn"})
 
 
-def finding(text: str) -> str:
-    """The text as it is compared: times and what counts them left out, case and blanks evened."""
-    masked = _TIMES.sub("…", unicodedata.normalize("NFKC", text).casefold())
-    kept = _SIGNS.sub(" ", masked)
-    return " ".join(kept.split())
+# --- the word that says "nothing" ----------------------------------------------------------------
 
 
-def is_told(
-    text: str, former: Iterable[str], *, likeness: Callable[[str, str], float] | None = None
-) -> bool:
-    """Whether one of the `former` findings (see `finding`) says the same.
+def _folded(text: str) -> str:
+    return text.lower() if text.isascii() else "".join(_shadow(text)[0])
 
-    With `likeness` (a cosine) also one in other words, unless a number differs.
-    """
-    new = finding(text)
-    numbers = sorted(_NUMBERS.findall(new))
-    for old in former:
-        if old == new:
-            return True
-        if likeness is None or sorted(_NUMBERS.findall(old)) != numbers:
+
+def _shadow(text: str) -> tuple[list[str], list[int]]:
+    """Plain small letters, also of those that only look otherwise, without what is not seen; with
+    the place in the text of each."""
+    chars: list[str] = []
+    places: list[int] = []
+    for place, char in enumerate(text):
+        plain = char if char.isascii() else unicodedata.normalize("NFKC", char)
+        for one in plain.lower():
+            if one.isascii() or unicodedata.category(one) not in _UNSEEN:
+                chars.append(one)
+                places.append(place)
+    return chars, places
+
+
+def _lines_of_nothing(lines: Sequence[str]) -> set[int]:
+    """Numbers of the lines that hold the word alone, and of those that only wrap these."""
+    alone = [_is_alone(line) for line in lines]
+    gone: set[int] = set()
+    number = 0
+    while number < len(lines):
+        if not alone[number]:
+            number += 1
             continue
-        if likeness(old, new) >= SAME_COSINE:
-            return True
-    return False
+        first = last = number
+        while number < len(lines) and (alone[number] or not lines[number].strip()):
+            last = number if alone[number] else last
+            number += 1
+        while (wrapping := _around(lines, first, last)) is not None:
+            first, last = wrapping
+        gone.update(range(first, last + 1))
+    return gone
+
+
+def _is_alone(line: str) -> bool:
+    folded = _folded(line)
+    if _NAME not in folded:
+        return False
+    return _ALONE.fullmatch(_TAG.sub(" ", html.unescape(folded))) is not None
+
+
+def _around(lines: Sequence[str], first: int, last: int) -> tuple[int, int] | None:
+    """The lines next to a stretch where both do nothing but wrap it: a fence, tags, a comment."""
+    above = next((n for n in range(first - 1, -1, -1) if lines[n].strip()), None)
+    below = next((n for n in range(last + 1, len(lines)) if lines[n].strip()), None)
+    if above is None or below is None:
+        return None
+    opening, closing = lines[above].strip(), lines[below].strip()
+    is_fence = _FENCE_LINE.fullmatch(opening) and closing in {
+        "`" * len(closing),
+        "~" * len(closing),
+    }
+    if (
+        (is_fence and opening.startswith(closing))
+        or (_TAG.fullmatch(opening) and _TAG.fullmatch(closing))
+        or (opening == "<!--" and closing == "-->")
+        or (opening == closing and opening in {"$$", "**", "*", "_", "__", "---"})
+    ):
+        return above, below
+    return None
+
+
+def _cut(line: str) -> str:
+    """A line without the word; in other spellings than its own only in capitals, as a heart may
+    beat well in a sentence."""
+    if _NAME not in _folded(line):
+        return line
+    chars, places = _shadow(line)
+    rest = line
+    for match in reversed(list(_BESIDE.finditer("".join(chars)))):
+        start, end = places[match.start()], places[match.end() - 1] + 1
+        if "_" in match[1] or unicodedata.normalize("NFKC", line[start:end]).isupper():
+            rest = _joined(rest[:start], rest[end:])
+    return rest
+
+
+def _joined(before: str, after: str) -> str:
+    """What stood on both sides of the word, without what belonged to it."""
+    for _ in range(PAIRS_MAX):
+        left, right = before.rstrip(), after.lstrip(" \t.,;:!?…")
+        sizes = _pair(left, right)
+        if sizes is None:
+            break
+        before, after = left[: len(left) - sizes[0]], right[sizes[1] :]
+    if (mark := _OPENING.search(before[-4:])) and mark[0] not in after:
+        before = before[: len(before) - len(mark[0])]
+    if (mark := _CLOSING.match(after)) and mark[0] not in before:
+        after = after[mark.end() :]
+    rest = after[_AFTER.match(after).end() :]  # type: ignore[union-attr]  # it matches nothing too
+    before = _without_dash(before.rstrip()).rstrip(",;:")
+    if before and rest and _OPENING.search(before[-4:]):
+        return before + rest
+    return f"{before.rstrip()} {rest}" if before.strip() and rest else f"{before}{rest}".rstrip()
+
+
+def _without_dash(before: str) -> str:
+    """Without a dash that stands for itself behind words; a lone one is the mark of a list."""
+    words = before.rstrip("—–-")
+    return words.rstrip() if words.strip() and words[-1].isspace() else before
+
+
+def _pair(left: str, right: str) -> tuple[int, int] | None:
+    """How long the ends are that wrap what is between them."""
+    if not left or not right:
+        return None
+    if left.endswith("<!--") and right.startswith("-->"):
+        return 4, 3
+    place = left.rfind("<")
+    tag = _TAG.match(right)
+    if tag and place >= 0 and _TAG.fullmatch(left[place:]):
+        return len(left) - place, tag.end()
+    return (1, 1) if (left[-1], right[0]) in _PAIRS else None
+
+
+_PAIRS = frozenset(
+    [*zip("([{<«»“„‘", ")]}>»«”“’", strict=True), *((mark, mark) for mark in "*_`~\"'$|/")]
+)
 
 
 # --- the list of the heartbeat -------------------------------------------------------------------
@@ -103,7 +223,7 @@ def is_told(
 MARKER = "Add your heartbeat tasks below this line"
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.S | re.M)
+_FENCE = re.compile(r"^[ \t]*(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.S | re.M)
 _EMPTY_ITEM = re.compile(r"(?:[-*+]|\d+[.)])?\s*(?:\[[ xX]?\])?\s*")
 _BARE_LINK = re.compile(r"(?:[-*+]|\d+[.)])?\s*(?:!?\[[^\]]*\]\([^)]*\)|<?https?://\S+>?)[\s.,;]*")
 _RULE = re.compile(r"[-*_=\s]{3,}")

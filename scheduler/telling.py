@@ -28,8 +28,9 @@ from agent.scheduled import (
     WhenQuiet,
 )
 from agent.stored import NewMessage
+from scheduler.news import finding, is_told
 from scheduler.quiet import QuietHours
-from scheduler.silence import finding, is_told, is_trivial, without_token
+from scheduler.silence import is_trivial, without_token
 
 log = structlog.get_logger()
 
@@ -111,7 +112,7 @@ class Teller:
             return await self._end(found, SlotState.FAILED, why)
         compared = ""
         if job.new.kind is JobKind.HEARTBEAT:
-            compared = finding(text)
+            compared = finding(text, now=self._clock.now())
             if await self._was_told(job, text):
                 return await self._end(found, SlotState.SILENT, "told already within a day")
         new = NewTelling(
@@ -143,12 +144,13 @@ class Teller:
         return state
 
     async def _was_told(self, job: Job, text: str) -> bool:
-        since = self._clock.now() - timedelta(hours=self._options.repeat_h)
+        now = self._clock.now()
+        since = now - timedelta(hours=self._options.repeat_h)
         former = await self._tellings.findings(job.id, since_ms=_ms(since))
         if not former:
             return False
         likeness = self._options.likeness
-        return await asyncio.to_thread(is_told, text, former, likeness=likeness)
+        return await asyncio.to_thread(is_told, text, former, now=now, likeness=likeness)
 
     async def _held(self, new: NewTelling) -> Held | None:
         """Why it has to wait; None: it need not."""

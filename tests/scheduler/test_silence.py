@@ -1,6 +1,8 @@
-"""Nothing is not told, and news is told once."""
+"""Nothing is not told, and whatever is said beside it is."""
 
 from __future__ import annotations
+
+import time
 
 import pytest
 from hypothesis import given
@@ -9,9 +11,7 @@ from hypothesis import strategies as st
 from bot.home import shipped
 from scheduler.silence import (
     MARKER,
-    finding,
     has_tasks,
-    is_told,
     is_trivial,
     phrases_of,
     without_token,
@@ -48,6 +48,26 @@ def is_silent(reply: str) -> bool:
         "✅ 🎉",
         "All clear.",
         "*Nothing to report.*",
+        "𝗛𝗘𝗔𝗥𝗧𝗕𝗘𝗔𝗧_OK",
+        "\uff28\uff25\uff21\uff32\uff34\uff22\uff25\uff21\uff34\uff3f\uff2f\uff2b",
+        "HEARTBEAT\u200b_OK",
+        "HEARTBEAT-OK",
+        "HEARTBEAT OK",
+        "HEARTBEAT__OK",
+        "Heartbeat: OK",
+        "**Heartbeat:** OK.",
+        "<!-- HEARTBEAT_OK -->",
+        "&lt;HEARTBEAT_OK&gt;",
+        "# HEARTBEAT_OK",
+        "Status: HEARTBEAT_OK",
+        "\u2705 HEARTBEAT_OK",
+        "1. HEARTBEAT_OK",
+        "+ HEARTBEAT_OK",
+        "$HEARTBEAT_OK$",
+        "```text\nHEARTBEAT_OK\n```",
+        "<response>\nHEARTBEAT_OK\n</response>",
+        "<!--\n\nHEARTBEAT_OK\n-->",
+        '<p class="note">HEARTBEAT_OK</p>',
     ],
 )
 def test_nothing_is_silent_however_it_is_wrapped(reply: str) -> None:
@@ -63,6 +83,27 @@ def test_nothing_is_silent_however_it_is_wrapped(reply: str) -> None:
         ("The variable HEARTBEAT_OKAY is unset", "The variable HEARTBEAT_OKAY is unset"),
         ("No news from Ana: she flies at 9", "No news from Ana: she flies at 9"),
         ("Not OK", "Not OK"),
+        ("HEARTBEAT_OK <Server 5 is down>", "<Server 5 is down>"),
+        ("<Server 5 is down>", "<Server 5 is down>"),
+        ("HEARTBEAT_OK -5 degrees", "-5 degrees"),
+        ("HEARTBEAT_OK.5 of them failed", ".5 of them failed"),
+        ("HEARTBEAT_OK (Rent is due)", "(Rent is due)"),
+        ("HEARTBEAT_OK **Rent** is due", "**Rent** is due"),
+        ("**HEARTBEAT_OK: Rent** is due", "**Rent** is due"),
+        ("(HEARTBEAT_OK) Rent is due", "Rent is due"),
+        ("<b>HEARTBEAT_OK</b> Rent is due", "Rent is due"),
+        ("Rent is due. **HEARTBEAT_OK", "Rent is due."),
+        ("Rent is due (HEARTBEAT-OK).", "Rent is due"),
+        ("Rent is due \u2014 HEARTBEAT_OK", "Rent is due"),
+        ("Rent is due\n\n\u2705 HEARTBEAT_OK", "Rent is due"),
+        ("Rent\n\n- HEARTBEAT_OK\n\nDentist", "Rent\n\nDentist"),
+        ("```\nHEARTBEAT_OK\n```\nRent is due", "Rent is due"),
+        ("HEARTBEAT_OK\n```\ndf -h\n```", "```\ndf -h\n```"),
+        ("- HEARTBEAT_OK but rent is due", "- but rent is due"),
+        ("Is my heartbeat ok?", "Is my heartbeat ok?"),
+        ("Heartbeat \u2260 OK", "Heartbeat \u2260 OK"),
+        ("Heartbeat: not OK", "Heartbeat: not OK"),
+        ("MY_HEARTBEAT_OK and HEARTBEAT_OK_FLAG", "MY_HEARTBEAT_OK and HEARTBEAT_OK_FLAG"),
     ],
 )
 def test_what_is_said_beside_it_is_told(reply: str, told: str) -> None:
@@ -79,37 +120,24 @@ def test_no_text_breaks_it_and_taking_the_token_out_twice_changes_nothing_more(t
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    "text",
     [
-        ("Disk is 91 % full (checked 10:00)", "disk is 91 % full (checked 10:30)"),
-        ("Backup failed 20 minutes ago", "Backup failed 50 minutes ago"),
-        ("Ana has not answered since 2026-05-01 08:00.", "Ana has not answered since 2026-05-02!"),
-        ("Call Bob at 9 am", "Call Bob at 10 am"),
+        "-" * 20_000 + " HEARTBEA x",
+        "<b " * 7_000 + "HEARTBEAT_OK x",
+        "HEARTBEAT_OK a " * 1_500,
+        "(" * 10_000 + "HEARTBEAT_OK x" + ")" * 10_000,
+        "`" * 20_000 + "x",
+        "```\nHEARTBEAT_OK\n" * 1_000,
     ],
+    ids=["dashes", "tags", "many", "nested", "fence", "fences"],
 )
-def test_the_same_finding_at_another_time_is_no_news(one: str, other: str) -> None:
-    assert is_told(other, [finding(one)])
+def test_a_very_long_answer_is_looked_at_in_time(text: str) -> None:
+    started = time.perf_counter()
 
+    is_silent(text)
+    has_tasks(text)
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("Disk is 91 % full", "Disk is 97 % full"),
-        ("3 mails from Ana", "4 mails from Ana"),
-        ("The dentist is tomorrow", "The rent is due"),
-    ],
-)
-def test_another_finding_is_news(one: str, other: str) -> None:
-    assert not is_told(other, [finding(one)])
-    assert not is_told(other, [finding(one)], likeness=lambda a, b: 0.85)
-
-
-def test_the_same_in_other_words_is_no_news_unless_a_number_differs() -> None:
-    former = [finding("The disk is nearly full: 91 %")]
-
-    assert is_told("Nearly full, the disk (91 %)", former, likeness=lambda a, b: 0.93)
-    assert not is_told("Nearly full, the disk (92 %)", former, likeness=lambda a, b: 0.93)
-    assert not is_told("Nearly full, the disk (91 %)", former, likeness=lambda a, b: 0.89)
+    assert time.perf_counter() - started < 5  # a guard: the square of its length takes minutes
 
 
 @pytest.mark.case("SC-19")

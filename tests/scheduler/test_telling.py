@@ -22,8 +22,8 @@ from memory.conversations import SqliteConversations
 from memory.database import Database
 from memory.jobs import SqliteJobs
 from memory.tellings import SqliteTellings
+from scheduler.missing import first_due
 from scheduler.telling import Found, Teller, TellingOptions
-from scheduler.timetable import first_due
 from tests.fakes import FixedClock
 from tests.scheduler.jobs_kit import LANE, job
 
@@ -148,12 +148,12 @@ async def test_a_slot_that_is_over_is_not_told_again(desk: Desk) -> None:
 
 async def test_a_heartbeat_says_the_same_once_a_day(desk: Desk) -> None:
     one = await desk.add(job("beat", kind=JobKind.HEARTBEAT, set_by=SetBy.BOT))
-    states = [await desk.found(one, "Disk is 91 % full (10:00)")]
+    states = [await desk.found(one, "Disk is 91 % full (checked 10:00)")]
     desk.clock.move(3600)
-    states.append(await desk.found(one, "disk is 91 % full (11:00)."))
-    states.append(await desk.found(one, "Disk is 95 % full (11:00)"))
+    states.append(await desk.found(one, "disk is 91 % full (checked 11:00)."))
+    states.append(await desk.found(one, "Disk is 95 % full (checked 11:00)"))
     desk.clock.move(24 * 3600)
-    states.append(await desk.found(one, "Disk is 91 % full (11:30)"))
+    states.append(await desk.found(one, "Disk is 91 % full (checked 11:30)"))
 
     assert states == [SlotState.TOLD, SlotState.SILENT, SlotState.TOLD, SlotState.TOLD]
 
