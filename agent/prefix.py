@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from agent.history import estimate_tokens, text_of
+from agent.history import estimate_tokens, picture_tokens, text_of
 from agent.request import ToolSpec
 from agent.transcript import Entry, kind_of
 
@@ -22,6 +23,11 @@ TOOLS = "tools"
 
 ENTRIES_CACHED_MAX = 512
 """Entries whose digest is kept: those of a conversation come back in each of its requests."""
+
+SCHEMA_CHARS_A_TOKEN = 3.5
+"""Of ASCII in tool schemas, as JSON: measured with o200k. They are full of signs, which here come
+in runs that are one token each, so the estimate for running text is a third too high for them.
+Providers render schemas in ways of their own, some in half the tokens."""
 
 _NAMES = {
     "said": "the person's words",
@@ -99,12 +105,23 @@ def compare(former: Sequence[str] | None, parts: Sequence[Part]) -> Prefix:
 
 @lru_cache(maxsize=ENTRIES_CACHED_MAX)
 def _entry_part(entry: Entry) -> Part:
-    return part_of(_NAMES[kind_of(entry)], f"{kind_of(entry)}\n{text_of(entry)}")
+    part = part_of(_NAMES[kind_of(entry)], f"{kind_of(entry)}\n{text_of(entry)}")
+    return replace(part, tokens=part.tokens + picture_tokens(entry))
 
 
 @lru_cache(maxsize=64)
 def _tools_part(tools: tuple[tuple[str, str, str], ...]) -> Part:
-    return part_of(TOOLS, json.dumps(tools))
+    as_sent = ", ".join(
+        f"[{json.dumps(name)}, {json.dumps(description, ensure_ascii=False)}, {parameters}]"
+        for name, description, parameters in tools
+    )
+    return Part(TOOLS, _digest(json.dumps(tools)), _schema_tokens(f"[{as_sent}]"))
+
+
+def _schema_tokens(text: str) -> int:
+    ascii_text = text.encode("ascii", "ignore").decode("ascii")
+    others = estimate_tokens(text) - estimate_tokens(ascii_text)
+    return math.ceil(len(ascii_text) / SCHEMA_CHARS_A_TOKEN) + others
 
 
 def _stable(tool: ToolSpec) -> str:

@@ -30,7 +30,11 @@ CALLS_USUAL = 3
 """Calls of a model in a run that has tools: one that asks for them, one more, and the answer."""
 
 OUTPUT_USUAL = 400
-"""Tokens of one answer, where nothing better is known."""
+"""Tokens of one answer, where nothing better is known. The next call reads it again."""
+
+OUTPUT_OF_NOTHING = 20
+"""Tokens of a heartbeat's answer. Most looks find nothing and say so in the one word that they are
+told; three calls for each of 48 looks a day would foretell a price that nobody pays."""
 
 ROUNDS_MAX = 3
 """Questions to the model in one rehearsal."""
@@ -187,13 +191,15 @@ class Rehearsing:
         return await self._plans.plan(Occasion(turn=turn, kind=kind, task=text, full_context=full))
 
     async def _cost(self, turn: TurnInput, view: PromptView) -> RunCost:
-        calls = CALLS_USUAL if view.tools else 1
-        usage = Usage(prompt=view.tokens * calls, completion=OUTPUT_USUAL * calls)
-        each = Usage(prompt=view.tokens, completion=OUTPUT_USUAL)
+        calls, output = CALLS_USUAL if view.tools else 1, OUTPUT_USUAL
+        if turn.job is not None and turn.job.is_heartbeat:
+            calls, output = 1, OUTPUT_OF_NOTHING
+        # Each call reads what those before it have said: on average, half of all answers but one.
+        each = Usage(prompt=view.tokens + output * (calls - 1) // 2, completion=output)
         dollars = await self._priced(turn.message.address.key, each)
         return RunCost(
             calls=calls,
-            tokens=usage.prompt + usage.completion,
+            tokens=(each.prompt + each.completion) * calls,
             dollars=None if dollars is None else dollars * calls,
         )
 

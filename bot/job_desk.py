@@ -86,12 +86,17 @@ class RunsCounted:
         found = next((group for group in groups if group.job == job.new.name), None)
         if found is None:
             return None
-        used = Usage(prompt=found.prompt, completion=found.completion, cached=found.cached)
-        dollars = await self._priced(job.new.deliver_to, used)
+        # Of a mean call: a price may depend on how long a prompt is.
+        each = Usage(
+            prompt=found.prompt // found.calls,
+            completion=found.completion // found.calls,
+            cached=found.cached // found.calls,
+        )
+        dollars = await self._priced(job.new.deliver_to, each)
         return RunCost(
             calls=round(found.calls / len(counted)),
             tokens=round(found.tokens / len(counted)),
-            dollars=None if dollars is None else dollars / len(counted),
+            dollars=None if dollars is None else dollars * found.calls / len(counted),
         )
 
 

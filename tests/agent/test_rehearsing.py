@@ -13,7 +13,15 @@ import pytest
 from agent.errors import Overloaded
 from agent.messages import ConversationId, IncomingMessage, JobOrder, Origin, PersonId, TurnInput
 from agent.ports import NewRun
-from agent.rehearsing import BLOCKED, CALLS_USUAL, ROUNDS_MAX, Rehearsing, RehearsingOptions
+from agent.rehearsing import (
+    BLOCKED,
+    CALLS_USUAL,
+    OUTPUT_OF_NOTHING,
+    OUTPUT_USUAL,
+    ROUNDS_MAX,
+    Rehearsing,
+    RehearsingOptions,
+)
 from agent.tools.system import NothingToReport
 from agent.transcript import ToolResult, Usage
 from tests.agent.house import OWNER, FakeTool, House, model, said
@@ -142,10 +150,21 @@ async def test_the_cost_is_that_of_a_usual_run(tmp_path: Path) -> None:
         )
         unknown = await alone.rehearse(turn())
 
-    assert shown.cost.calls == CALLS_USUAL
-    assert shown.cost.tokens > CALLS_USUAL * shown.tokens
+    prompts = CALLS_USUAL * shown.tokens + OUTPUT_USUAL + 2 * OUTPUT_USUAL
+    assert shown.cost.calls == CALLS_USUAL == 3
+    assert shown.cost.tokens == prompts + CALLS_USUAL * OUTPUT_USUAL
     assert shown.cost.dollars == pytest.approx(shown.cost.tokens * PRICE)
     assert unknown.cost.dollars is None
+
+
+async def test_a_heartbeat_is_one_call_that_finds_nothing(tmp_path: Path) -> None:
+    order = JobOrder(job_id=1, slot="2026-06-01T09:00", name="heartbeat", is_heartbeat=True)
+    async with opened(tmp_path, model()) as (_, rehearsing):
+        shown = await rehearsing.rehearse(turn(job=order))
+
+    assert shown.tools
+    assert shown.cost.calls == 1
+    assert shown.cost.tokens == shown.tokens + OUTPUT_OF_NOTHING
 
 
 async def test_what_asks_no_model_costs_nothing(tmp_path: Path) -> None:
