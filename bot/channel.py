@@ -28,6 +28,17 @@ class MessagePart:
     loses_buttons: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileOut:
+    """A file as a platform gets it. `path` is where it stood in the workspace; `ref` what the
+    platform calls it, where it was given ahead of the message (`UploadsAhead`)."""
+
+    name: str
+    path: str
+    content: bytes
+    ref: str = ""
+
+
 # --- what became of a send -------------------------------------------------------------------
 
 
@@ -61,6 +72,20 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Uploaded:
+    """The platform has the file, under this name, and shows it nowhere yet."""
+
+    ref: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reacted:
+    """The reaction stands there; `shown` is how the platform shows it."""
+
+    shown: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MessageGone:
     """An edit found its message deleted or no longer editable."""
 
@@ -68,6 +93,8 @@ class MessageGone:
 Delivery = Sent | NotSent | InDoubt | Refused
 EditOutcome = Sent | NotSent | InDoubt | Refused | MessageGone
 LookedUp = Sent | NotSent | InDoubt | Refused
+Upload = Uploaded | NotSent | Refused
+Reaction = Reacted | NotSent | Refused
 
 
 # --- what an event says ----------------------------------------------------------------------
@@ -152,6 +179,48 @@ class SettlesDoubt(Protocol):
         Sent: it does, under this id. NotSent: it surely does not. InDoubt: that cannot be looked
         up now, but perhaps later. Refused: nor ever.
         """
+
+
+@runtime_checkable
+class SendsFiles(Protocol):
+    """A channel that can show a file. As `send`, its methods never raise for what the platform or
+    the network does; the reason of a refusal is the end of a sentence for the person."""
+
+    def captioned(self, text: str) -> Sequence[MessagePart]:
+        """The caption of the file's own message, perhaps blank, and then as messages what finds no
+        place in it. Joined sources equal the text."""
+
+    async def send_file(self, address: Address, file: FileOut, part: MessagePart) -> Delivery:
+        """One new message with the file; the part is its caption."""
+
+
+@runtime_checkable
+class UploadsAhead(Protocol):
+    """A channel whose platform takes a file first and shows it by a second call, and can look up
+    whether it does."""
+
+    async def upload(self, address: Address, file: FileOut) -> Upload:
+        """Hands the bytes over. Nobody sees them yet, so it may be repeated without harm."""
+
+    async def look_up_file(self, address: Address, ref: str, *, since_ms: int) -> LookedUp:
+        """Whether a message with this file stands there; see `SettlesDoubt.look_up`."""
+
+
+@runtime_checkable
+class Reacts(Protocol):
+    """A channel that can put a reaction on a message. It may be repeated without harm."""
+
+    async def react(self, address: Address, message_id: str, emoji: str) -> Reaction:
+        """Shows this emoji under the message, or the nearest that the platform has. A reason is a
+        sentence for the assistant."""
+
+
+@runtime_checkable
+class Acknowledges(Protocol):
+    """A channel that can show at once that a message was taken in, where the settings say so."""
+
+    async def acknowledge(self, message: IncomingMessage) -> None:
+        """Failures are ignored."""
 
 
 @runtime_checkable

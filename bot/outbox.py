@@ -9,53 +9,41 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Self, assert_never
+from typing import Self
 
 import structlog
 
 from agent.errors import StorageError
 from agent.messages import Address, OutboxId, RunId
 from agent.ports import Clock, Draft
-from bot.channel import (
-    Channel,
-    Delivery,
-    EditOutcome,
-    InDoubt,
-    LookedUp,
-    MessageGone,
-    MessagePart,
-    NotSent,
-    Refused,
-    RemembersButtons,
-    Sent,
-    SettlesDoubt,
-)
+from bot.channel import Channel, MessagePart, RemembersButtons
 from bot.drafts import LiveDraft, Unseen
-from bot.ports import NewMessage, OutboxState, OutboxStore, OutPart, OutRow, PartState
+from bot.outgoing import Outgoing
+from bot.ports import NewMessage, OutboxState, OutFile, OutRow
 from bot.revisions import Revisions, RevisionStore
+from bot.sending import REPEATED, Sending, Superseded, Way
+
+__all__ = ["BACK_OFF_S", "REPEATED", "NewFile", "Outbox"]
 
 log = structlog.get_logger()
-
-REPEATED = "\n\n(may be repeated)"
-"""Ends the second copy of a message whose first fate is unknown."""
 
 BACK_OFF_S = (1.0, 2.0, 5.0, 15.0, 60.0)
 """Pauses between tries of a send that surely did not arrive; the last one repeats."""
 
-LOOKS_MAX = 6
-"""Tries of a row after which a doubt is no longer looked up: some minutes."""
-
 REMEMBERED_S = 86_400.0
 """Buttons that are older are not told anew after a restart."""
 
-DONE = frozenset({PartState.SENT, PartState.UNKNOWN, PartState.FAILED})
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFile:
+    """A file to be sent: under which name, where it stands in the workspace, and what is in it."""
 
-class _Superseded(Exception):
-    """What was about to be sent is to read otherwise, and nothing of it went out yet."""
+    name: str
+    path: str
+    content: bytes
 
 
 @dataclass(slots=True)
@@ -75,9 +63,13 @@ class Outbox:
         clock: Clock,
         clean: Callable[[str], str] = str,
         chance: Callable[[], float] = random.random,
+        copies: Outgoing | None = None,
     ) -> None:
-        """`clean` takes secrets out of whatever is shown (SPEC §15)."""
+        """`clean` takes secrets out of whatever is shown (SPEC §15); without `copies` no file can
+        be sent."""
         self._store = store
+        self._copies = copies
+        self._copying = asyncio.Lock()
         self._channels = channels
         self._clean = clean
         self._clock = clock
@@ -113,6 +105,7 @@ class Outbox:
     async def start(self) -> None:
         """Takes up what a former process left."""
         self._accepting = True
+        await self._sweep()
         for row in await self._store.open_rows():
             self._queue(row.lane, row.id)
         for lane, outbox_id in await self._store.to_revise():
@@ -146,6 +139,27 @@ class Outbox:
         outbox_id = await self._store.add(message)
         self._queue(message.lane, outbox_id)
         return outbox_id
+
+    async def post_file(self, lane: str, file: NewFile, *, caption: str = "") -> OutboxId:
+        """A file of its own, with Markdown under it: copied and stored, then on its way. What is
+        done to the original after that changes nothing. Raises StorageError."""
+        assert self._copies is not None, "this outbox has no place for files"
+        async with self._copying:
+            digest = await asyncio.to_thread(self._copies.keep, file.content)
+            kept = OutFile(
+                digest=digest, name=file.name, path=file.path, size_bytes=len(file.content)
+            )
+            outbox_id = await self._store.add(NewMessage(lane=lane, text=caption, file=kept))
+        self._queue(lane, outbox_id)
+        return outbox_id
+
+    async def _sweep(self) -> None:
+        """Removes copies that nothing needs any more."""
+        if self._copies is None:
+            return
+        async with self._copying:
+            needed = {file.digest for file in await self._store.files()}
+            await asyncio.to_thread(self._copies.sweep, needed)
 
     async def revise(self, outbox_id: OutboxId, text: str) -> None:
         """Makes a message read so, without buttons: stored, then on its way. With a blank text the
@@ -261,7 +275,7 @@ class Outbox:
         while True:
             try:
                 return await self._deliver_row(outbox_id)
-            except _Superseded:
+            except Superseded:
                 continue
             except StorageError as trouble:
                 await self._rest(tries, trouble)
@@ -282,10 +296,9 @@ class Outbox:
         if row.revision is not None or outbox_id in self._to_revise:
             self._to_revise.discard(outbox_id)
             row = await self._store.adopt(outbox_id) or row
-        sending = _Sending(
+        sending = Sending(
             self._cleaned(row),
-            address,
-            channel,
+            Way(address=address, channel=channel, copies=self._copies),
             self._store,
             rest=self._rest,
             is_revised=lambda: outbox_id in self._to_revise,
@@ -298,15 +311,20 @@ class Outbox:
         if row.revision is not None or outbox_id in self._to_revise:
             self._revisions.take_up(row.lane, outbox_id)
         log.info("outbox.ended", row=outbox_id, state=sending.end_state(), parts=len(sending.parts))
+        if sending.notice is not None:
+            self._queue(row.lane, sending.notice)
+        if row.file is not None:
+            await self._sweep()
 
     def _cleaned(self, row: OutRow) -> OutRow:
         buttons = tuple(
             tuple(replace(button, label=self._clean(button.label)) for button in buttons)
             for buttons in row.buttons
         )
-        return replace(row, text=self._clean(row.text), buttons=buttons)
+        file = row.file and replace(row.file, name=self._clean(row.file.name))
+        return replace(row, text=self._clean(row.text), buttons=buttons, file=file)
 
-    async def _again(self, sending: _Sending, again_s: float) -> None:
+    async def _again(self, sending: Sending, again_s: float) -> None:
         """Waits before the next try, which is kept: a restart does not hurry it."""
         pause_s = max(again_s, 0.0) or self._pause(sending.attempts)
         tell = log.debug if sending.attempts else log.warning  # once, not at each try
@@ -335,230 +353,3 @@ class Outbox:
     def _pause(self, tries: int) -> float:
         """Back-off with jitter: between half of the step and the whole."""
         return BACK_OFF_S[min(tries, len(BACK_OFF_S) - 1)] * (0.5 + self._chance() / 2)
-
-
-class _Sending:
-    """One row on its way: its parts, in order, each through its states."""
-
-    def __init__(
-        self,
-        row: OutRow,
-        address: Address,
-        channel: Channel,
-        store: OutboxStore,
-        *,
-        rest: Callable[[int, StorageError], Awaitable[None]],
-        is_revised: Callable[[], bool],
-    ) -> None:
-        self._row = row
-        self._rest = rest
-        self._is_revised = is_revised
-        self._address = address
-        self._channel = channel
-        self._store = store
-        self.parts: list[OutPart] = list(row.parts)
-        self.attempts = row.attempts
-        self.reason = ""
-
-    @property
-    def row_id(self) -> OutboxId:
-        return self._row.id
-
-    async def plan(self) -> float | None:
-        """Splits the text once; a former process may have done so, or left a streamed first part.
-
-        The first part that needs a send is stored as SENDING in the same transaction, and sent;
-        the answer is as that of `advance`.
-        """
-        if self.parts and all(part.source for part in self.parts):
-            return None
-        streamed = self.parts[0] if self.parts else None
-        wanted = self._channel.parts(self._row.text)
-        self.parts = [
-            OutPart(n=n, markup=part.markup, source=part.source) for n, part in enumerate(wanted)
-        ]
-        if streamed is not None and self.parts:
-            self.parts[0] = replace(
-                self.parts[0], state=streamed.state, message_id=streamed.message_id
-            )
-        if self.parts and self.parts[0].state is PartState.READY and not self.parts[0].message_id:
-            await self._ready()
-            self.parts[0] = replace(self.parts[0], state=PartState.SENDING)
-            await self._store.plan(self._row.id, self.parts)
-            return await self._settle(self.parts[0], await self._send(self.parts[0]))
-        if self.parts:
-            await self._store.plan(self._row.id, self.parts)
-        else:
-            await self._store.mark(self._row.id, end=OutboxState.SENT)
-        return None
-
-    def next_open(self) -> OutPart | None:
-        """The first part that is not done."""
-        return next((part for part in self.parts if part.state not in DONE), None)
-
-    async def advance(self, part: OutPart) -> float | None:
-        """One try of one part. Seconds to wait before the next (0: back off), None: go on."""
-        if part.message_id:
-            return await self._edit(part)
-        match part.state:
-            case PartState.READY:
-                await self._ready()
-                part = await self._mark(part, PartState.SENDING)
-            case PartState.SENDING | PartState.DOUBTFUL | PartState.RESENDING:
-                found = await self._looked_up(part)
-                if not isinstance(found, Refused):
-                    return await self._settle_by(part, found)
-                if part.state is PartState.RESENDING:
-                    await self._give_up(part, "its fate is unknown twice")
-                    return None
-                await self._channel.ready(self._address)
-                part = await self._mark(part, PartState.RESENDING)
-            case PartState.SENT | PartState.UNKNOWN | PartState.FAILED:
-                return None
-            case other:
-                assert_never(other)
-        return await self._settle(part, await self._send(part))
-
-    async def _ready(self) -> None:
-        """Waits for the platform's limits. Raises _Superseded."""
-        await self._channel.ready(self._address)
-        is_unseen = all(p.state is PartState.READY and not p.message_id for p in self.parts)
-        if is_unseen and self._is_revised():
-            raise _Superseded
-
-    async def _looked_up(self, part: OutPart) -> LookedUp:
-        """What the platform says of a send in doubt; Refused where it cannot be asked."""
-        channel = self._channel
-        if not isinstance(channel, SettlesDoubt) or self.attempts >= LOOKS_MAX:
-            return Refused(reason="nobody can tell")
-        mark = self._row.mark(part.n)
-        return await channel.look_up(self._address, mark, since_ms=self._row.created_ms)
-
-    async def _settle_by(self, part: OutPart, found: LookedUp) -> float | None:
-        """Ends a doubt by what was found; seconds to wait where that is not known yet."""
-        match found:
-            case Sent(message_id=message_id):
-                # The first message of a turn may stand there as a draft: an edit completes it.
-                is_draft = part.n == 0 and self._row.run_id is not None
-                state = PartState.READY if is_draft else PartState.SENT
-                await self._mark(replace(part, message_id=message_id), state)
-            case NotSent():
-                await self._mark(part, PartState.READY)
-            case InDoubt(reason=reason):
-                self.reason = reason
-                return 0.0
-            case Refused():
-                raise AssertionError("was handled before")
-            case other:
-                assert_never(other)
-        return None
-
-    async def postpone(self, now_s: float, pause_s: float) -> None:
-        """Keeps when the next try may be."""
-        self.attempts += 1
-        await self._store.postpone(
-            self._row.id, not_before_ms=int((now_s + pause_s) * 1000), attempts=self.attempts
-        )
-
-    def end_state(self) -> OutboxState:
-        """What the row is once all parts are done."""
-        states = {part.state for part in self.parts}
-        if PartState.FAILED in states:
-            return OutboxState.FAILED
-        return OutboxState.UNKNOWN if PartState.UNKNOWN in states else OutboxState.SENT
-
-    async def _send(self, part: OutPart) -> Delivery:
-        message = replace(
-            self._message(part),
-            mark=self._row.mark(part.n),
-            keyboard=self._row.keyboard if self._is_last(part) else (),
-        )
-        if part.state is PartState.RESENDING:
-            message = replace(
-                message,
-                markup=part.markup.rstrip() + REPEATED,
-                source=part.source.rstrip() + REPEATED,
-            )
-        return await self._channel.send(self._address, message)
-
-    def _message(self, part: OutPart) -> MessagePart:
-        buttons = self._row.buttons if self._is_last(part) else ()
-        return MessagePart(markup=part.markup, source=part.source, buttons=buttons)
-
-    def _is_last(self, part: OutPart) -> bool:
-        return part.n == len(self.parts) - 1
-
-    async def _edit(self, part: OutPart) -> float | None:
-        outcome: EditOutcome = await self._channel.edit(
-            self._address, part.message_id, self._message(part)
-        )
-        match outcome:
-            case Sent():
-                await self._mark(part, PartState.SENT)
-            case MessageGone():
-                await self._mark(replace(part, message_id=""), PartState.READY)
-            case NotSent(reason=reason, retry_after_s=after_s):
-                self.reason = reason
-                return after_s or 0.0
-            case InDoubt(reason=reason):
-                self.reason = reason
-                return 0.0
-            case Refused(reason=reason):
-                await self._fail(reason)
-            case other:
-                assert_never(other)
-        return None
-
-    async def _settle(self, part: OutPart, outcome: Delivery) -> float | None:
-        second = part.state is PartState.RESENDING
-        match outcome:
-            case Sent(message_id=message_id):
-                await self._mark(replace(part, message_id=message_id), PartState.SENT)
-            case NotSent(reason=reason, retry_after_s=after_s):
-                self.reason = reason
-                await self._mark(part, PartState.DOUBTFUL if second else PartState.READY)
-                return after_s or 0.0
-            case InDoubt(reason=reason) if second:
-                await self._give_up(part, reason)
-            case InDoubt(reason=reason):
-                self.reason = reason
-                log.warning("outbox.doubt", row=self._row.id, part=part.n, why=reason)
-                await self._mark(part, PartState.DOUBTFUL)
-                return 0.0
-            case Refused(reason=reason):
-                await self._fail(reason)
-            case other:
-                assert_never(other)
-        return None
-
-    async def _mark(self, part: OutPart, state: PartState) -> OutPart:
-        marked = replace(part, state=state)
-        self.parts[part.n] = marked
-        await self._keep(marked, end=self.end_state() if self.next_open() is None else None)
-        return marked
-
-    async def _keep(self, *parts: OutPart, end: OutboxState | None) -> None:
-        """Stores what became of parts, while storage is in trouble again and again: what is known
-        now would be in doubt if the row were read anew."""
-        tries = 0
-        while True:
-            try:
-                return await self._store.mark(self._row.id, *parts, end=end, reason=self.reason)
-            except StorageError as trouble:
-                await self._rest(tries, trouble)
-                tries += 1
-
-    async def _give_up(self, part: OutPart, reason: str) -> None:
-        self.reason = reason
-        log.error("outbox.unknown", row=self._row.id, part=part.n, why=reason)
-        await self._mark(part, PartState.UNKNOWN)
-
-    async def _fail(self, reason: str) -> None:
-        self.reason = reason
-        log.error("outbox.refused", row=self._row.id, why=reason)
-        failed = [
-            replace(part, state=PartState.FAILED) for part in self.parts if part.state not in DONE
-        ]
-        for part in failed:
-            self.parts[part.n] = part
-        await self._keep(*failed, end=OutboxState.FAILED)
