@@ -45,6 +45,11 @@ _END_WAITING = """
 update job_runs set state = 'told', outbox_id = ?, ended_ms = ?
 where job_id = ? and slot = ? and state = 'waiting'
 """
+_DROP = "delete from tellings where id = ? and told_ms is null returning job_id, slot"
+_END_DROPPED = """
+update job_runs set state = 'failed', note = ?, ended_ms = ?
+where job_id = ? and slot = ? and state = 'waiting'
+"""
 _QUIET = "select from_minute, to_minute from quiet_hours where person_id = ?"
 _SET_QUIET = """
 insert into quiet_hours (person_id, from_minute, to_minute, set_ms) values (?, ?, ?, ?)
@@ -155,6 +160,18 @@ class SqliteTellings:
             return await self._database.write(work)
         except _ToldBefore:
             return None
+
+    async def drop(self, those: Sequence[Waiting], *, why: str) -> int:
+        """Tells none of them any more: their slots are FAILED. How many waited still."""
+        now_ms = self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> int:
+            rows = [connection.execute(_DROP, (one.id,)).fetchone() for one in those]
+            dropped = [row for row in rows if row is not None]
+            connection.executemany(_END_DROPPED, [(why, now_ms, *slot) for slot in dropped])
+            return len(dropped)
+
+        return await self._database.write(work)
 
     async def quiet_hours(self, person_id: PersonId) -> tuple[int, int] | None:
         """From which minute of the day to which; None: there are none."""

@@ -54,6 +54,13 @@ class People(Protocol):
         """Whether this chat is (still) one that this person's private things may go to."""
 
 
+class Shelf(Tellings, Protocol):
+    """What waits can also be given up. Raises StorageError."""
+
+    async def drop(self, those: Sequence[Waiting], *, why: str) -> int:
+        """Tells none of them any more: their slots are FAILED. How many waited still."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TellingOptions:
     """`daily_max` unasked messages a day to one person; the same finding is not told again within
@@ -81,7 +88,7 @@ class Teller:
 
     def __init__(
         self,
-        tellings: Tellings,
+        tellings: Shelf,
         jobs: JobStore,
         people: People,
         deliver: Callable[[Sequence[tuple[str, OutboxId]]], None],
@@ -108,8 +115,7 @@ class Teller:
         if is_trivial(text, self._options.phrases()):
             return await self._end(found, SlotState.SILENT, "nothing to report")
         if not self._people.may_hear(job.new.person_id, job.new.deliver_to):
-            why = f"{job.new.deliver_to} is no chat of this person any more"
-            return await self._end(found, SlotState.FAILED, why)
+            return await self._end(found, SlotState.FAILED, _no_chat(job.new.deliver_to))
         compared = ""
         if job.new.kind is JobKind.HEARTBEAT:
             compared = finding(text, now=self._clock.now())
@@ -173,7 +179,8 @@ class Teller:
     # --- what had to wait ---------------------------------------------------------------------
 
     async def look(self) -> int:
-        """Sends as digests what need not wait any more; returns how many messages that made.
+        """Sends as digests what need not wait any more; returns how many messages that made. What
+        was for a chat or a person that is gone by then is given up.
 
         For the clock, every minute or so. Raises StorageError.
         """
@@ -183,7 +190,11 @@ class Teller:
         sent = 0
         for (person_id, lane, why), those in by_chat.items():
             due = [one for one in those if await self._is_over(one)]
-            if not due or not self._people.may_hear(person_id, lane):
+            if not due:
+                continue
+            if not self._people.may_hear(person_id, lane):
+                count = await self._tellings.drop(due, why=_no_chat(lane))
+                log.warning("job.dropped", person=person_id, lane=lane, count=count)
                 continue
             message = NewMessage(lane=lane, text=self._digest(due, why))
             outbox_id = await self._tellings.tell_waiting(due, message, note=DIGEST_NOTE)
@@ -217,6 +228,10 @@ class Teller:
 def joins_note(job: Job) -> str:
     """What history says before a message that came by the clock."""
     return f"What follows was sent on its own, by the job {job.key} ({job.new.name})."
+
+
+def _no_chat(lane: str) -> str:
+    return f"{lane} is no chat of this person any more"
 
 
 def _midnight(moment: datetime, zone: tzinfo) -> datetime:

@@ -12,6 +12,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from structlog.testing import capture_logs
 
 from agent.messages import OutboxId, PersonId
 from agent.scheduled import Due, Held, Job, JobKind, NewJob, SetBy, SlotState, WhenQuiet
@@ -224,6 +225,35 @@ async def test_a_chat_that_is_not_the_persons_any_more_hears_nothing(desk: Desk)
 
     assert await desk.found(one, "Your salary is 81000.") is SlotState.FAILED
     assert desk.texts() == []
+
+
+async def test_what_waits_for_a_chat_that_is_gone_is_given_up_and_stops_nobody_elses(
+    desk: Desk,
+) -> None:
+    await desk.tellings.set_quiet_hours(PersonId("p1"), NIGHT)
+    gone = await desk.add(look("salary", deliver_to="telegram:999"))
+    stays = await desk.add(look("disk"))
+    desk.clock.move(11 * 3600)
+    assert await desk.found(gone, "Your salary is 81000.") is SlotState.WAITING
+    assert await desk.found(stays, "Disk is full.") is SlotState.WAITING
+    desk.people.shut.add("telegram:999")
+    assert await desk.teller.look() == 0
+    assert len(await desk.tellings.waiting()) == 2, "its time has not come"
+    desk.clock.move(9 * 3600)
+
+    with capture_logs() as logs:
+        sent = [await desk.teller.look() for _ in range(3)]
+
+    assert sent == [1, 0, 0]
+    assert await desk.tellings.waiting() == []
+    assert [text.splitlines()[-1] for text in desk.texts()] == ["Disk is full."]
+    (run,) = await desk.jobs.runs(gone.id, limit=9)
+    assert (run.state, run.note) == (
+        SlotState.FAILED,
+        "telegram:999 is no chat of this person any more",
+    )
+    assert [one["count"] for one in logs if one["event"] == "job.dropped"] == [1]
+    assert "81000" not in str(logs)
 
 
 async def test_of_a_digest_that_was_sent_nothing_is_sent_again(desk: Desk) -> None:
