@@ -1,21 +1,27 @@
 """One SQLite connection on a thread of its own: all that this package knows about aiosqlite.
 
 Its public calls hop to the thread and back once a statement, so that a cancellation between two
-of them leaves half a transaction open. Here a whole function hops, by what aiosqlite's public
-calls are made of (`_execute`); a test pins how that behaves.
+of them leaves half a transaction open. Here whole functions hop, and all that wait at the same
+moment hop together: a hop costs more than most of what is read. That takes the library's queue,
+and a function in it that nobody waits for; a test pins how that behaves.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 import aiosqlite
 
 T = TypeVar("T")
+
+_TOGETHER_MAX = 32
+"""Functions whose callers hear of their ends together: the first waits for the last."""
 
 
 class Line:
@@ -23,6 +29,9 @@ class Line:
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self._connection = connection
+        self._loop = asyncio.get_running_loop()
+        self._asked: deque[_Asked] = deque()
+        self._is_called = False
 
     @classmethod
     @asynccontextmanager
@@ -46,6 +55,53 @@ class Line:
 
         A call that was queued runs to its end, also when its caller is cancelled meanwhile.
         """
-        connection = self._connection
-        result: T = await connection._execute(work, connection._conn, *args)  # type: ignore[no-untyped-call]
+        asked = _Asked(partial(work, self._connection._conn, *args), self._loop.create_future())
+        self._asked.append(asked)
+        if not self._is_called:
+            self._is_called = True
+            self._connection._tx.put_nowait((None, self._work_off))
+        result: T = await asked.future
         return result
+
+    def _work_off(self) -> None:
+        """In the thread: all that waits, in bites."""
+        # First, so that what is asked for from now on calls again: for nothing at worst.
+        self._is_called = False
+        while self._asked:
+            ended = [self._asked.popleft() for _ in range(min(len(self._asked), _TOGETHER_MAX))]
+            for asked in ended:
+                asked.run()
+            self._loop.call_soon_threadsafe(_tell, ended)
+
+
+class _Asked:
+    """A function on its way through the thread."""
+
+    __slots__ = ("_error", "_value", "_work", "future")
+
+    def __init__(self, work: Callable[[], object], future: asyncio.Future[Any]) -> None:
+        self._work = work
+        self._value: object = None
+        self._error: BaseException | None = None
+        self.future = future
+
+    def run(self) -> None:
+        """In the thread."""
+        try:
+            self._value = self._work()
+        except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
+            self._error = error
+
+    def tell(self) -> None:
+        """In the event loop; whoever was cancelled does not want to hear it."""
+        if self.future.done():
+            return
+        if self._error is None:
+            self.future.set_result(self._value)
+        else:
+            self.future.set_exception(self._error)
+
+
+def _tell(ended: list[_Asked]) -> None:
+    for asked in ended:
+        asked.tell()
