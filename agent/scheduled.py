@@ -191,6 +191,18 @@ class Taken:
     run: StoredRun | None = None
 
 
+class NotTaken(StrEnum):
+    """Why nothing was set going.
+
+    before: this due time was taken before. changed: somebody changed, paused or removed the job
+    since it was read. other: another due time has this slot, as the job moved to another time zone.
+    """
+
+    BEFORE = "before"
+    CHANGED = "changed"
+    OTHER = "other"
+
+
 class JobStore(Protocol):
     """Jobs and their ledger. Each method is one transaction. Raises StorageError."""
 
@@ -206,8 +218,9 @@ class JobStore(Protocol):
     async def broken(self) -> Sequence[BrokenJob]:
         """Rows that cannot be read."""
 
-    async def put(self, job: Job) -> bool:
-        """Replaces what a job is and when; False when it is gone."""
+    async def put(self, job: Job, *, anew: bool = False) -> bool:
+        """Replaces what a job is and when; False when it is gone. `anew`: its runs are counted
+        from none."""
 
     async def remove(self, job_id: int) -> bool:
         """Drops one with its ledger; False when it is gone."""
@@ -215,12 +228,18 @@ class JobStore(Protocol):
     async def due(self, now_ms: int, *, limit: int) -> Sequence[Job]:
         """Enabled jobs whose next due time has come, the earliest first."""
 
-    async def next_ms(self) -> int | None:
-        """When the next one is due; None when none is."""
+    async def next_ms(self, *, after_ms: int = 0) -> int | None:
+        """When the next one is due, later than `after_ms`; None when none is."""
 
-    async def take(self, taking: Taking) -> Taken | None:
-        """Takes a due time; None when it was taken before: the job's next due time is set all the
-        same."""
+    async def newest_ms(self) -> int | None:
+        """When a due time was taken last, by the clock of then; None: none ever was."""
+
+    async def take(self, taking: Taking, *, of: Job) -> Taken | NotTaken:
+        """Takes a due time of a job that stands as it was read (`of`). Where it was taken before,
+        the job's next due time is set all the same; else what is not taken changes nothing."""
+
+    async def reset(self, job: Job, due: Due, *, not_before_ms: int) -> bool:
+        """Gives a job that stands as it was read another next due time."""
 
     async def end(
         self, job_id: int, slot: str, state: SlotState, *, result: str | None = None, note: str = ""

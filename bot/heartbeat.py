@@ -77,6 +77,8 @@ class HeartbeatDesk:
             "HEARTBEAT.md, and ask a model only if there is something to do in it.",
             words.next_line(job, self._book.due(job, n=1), zone),
         ]
+        if job.failures and not job.enabled:
+            lines.append(f"It was stopped: {job.paused}. /heartbeat on lets it go on.")
         last = await self._beats.last(job.new.agent, 1)
         if last:
             lines.append(f"Last:\n{words.beat_line(last[0], zone)}")
@@ -87,6 +89,8 @@ class HeartbeatDesk:
             return words.HEARTBEAT_NEVER
         await self._switches.set_on(SWITCH, is_on)
         await self._ensure()
+        if is_on and (job := await self._job(person)) is not None and not job.enabled:
+            await self._book.resume(job)  # it had kept failing
         log.info("heartbeat.set", is_on=is_on, person=person.id)
         if not is_on:
             return words.HEARTBEAT_OFF

@@ -59,12 +59,13 @@ from scheduler.kinds.turns import (
     ToolKind,
     Turns,
 )
-from scheduler.outcomes import Outcomes
+from scheduler.missing import first_due
+from scheduler.outcomes import Followers, Outcomes
 from scheduler.quiet import quiet_hours
 from scheduler.silence import phrases_of
 from scheduler.skill_jobs import SkillJobs
 from scheduler.telling import Teller, TellingOptions
-from scheduler.timetable import Hears, Kind, MissedRun, Timetable, first_due
+from scheduler.timetable import Hears, Kind, MissedRun, Timetable
 
 log = structlog.get_logger()
 
@@ -243,12 +244,20 @@ class Schedules:
             options=telling_options_of(place, around),
         )
         self.outcomes = Outcomes(
-            self.jobs, self.teller, clock=place.clock, stopped=self._stopped, beat=self._beat
+            self.jobs,
+            self.teller,
+            clock=place.clock,
+            hears=Followers(stopped=self._stopped, beat=self._beat, missed=self._missed),
         )
         self.timetable = Timetable(
             self.jobs,
             self._kinds(),
-            Hears(taken=self._taken, missed=self._missed, failed=self.outcomes.not_run),
+            Hears(
+                taken=self._taken,
+                missed=self._missed,
+                failed=self.outcomes.not_run,
+                stopped=self._stopped,
+            ),
             clock=place.clock,
             held=around.held,
         )
@@ -386,6 +395,8 @@ class Schedules:
         if home := await self.chats.home_of(person_id):
             for card in missed_cards(home, runs, self.chats.zone(person_id)):
                 await self._around.outbox.say(card)
+            for run in runs:
+                await self.outcomes.was_asked(run)
 
     async def _stopped(self, job: Job, why: str) -> None:
         log.warning("job.stopped", job=job.key, why=why)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import structlog
@@ -19,6 +20,7 @@ from agent.scheduled import (
     JobRun,
     Missed,
     NewJob,
+    NotTaken,
     SetBy,
     SlotState,
     Taken,
@@ -52,18 +54,21 @@ _PUT = """
 update jobs set name = ?, person_id = ?, agent = ?, kind = ?, what = ?, runs_when = ?,
     deliver_to = ?, missed = ?, missed_within_s = ?, quiet = ?, urgent = ?, set_by = ?, nag_s = ?,
     max_runs = ?, expires_ms = ?, enabled = ?, next_slot = ?, next_ms = ?, run_id = ?, paused = ?,
-    not_before_ms = ?, failures = ?, updated_ms = ?
+    not_before_ms = ?, failures = ?, runs = case when ? then 0 else runs end, updated_ms = ?
 where id = ?
 """
 _ONE = f"{_JOBS} where id = ?"
 _ALL = f"{_JOBS} order by next_ms is null, next_ms, id"
 _OF = f"{_JOBS} where person_id = ? order by next_ms is null, next_ms, id"
 _DUE = f"""
-{_JOBS} where enabled and next_ms <= ? and not_before_ms <= ? order by next_ms, id limit ?
+{_JOBS} where enabled and next_ms <= ? and not_before_ms <= ? order by next_ms, id
 """
 _NEXT = """
-select min(max(next_ms, not_before_ms)) from jobs where enabled and next_ms is not null
+select min(max(next_ms, not_before_ms)) from jobs
+where enabled and next_ms is not null and max(next_ms, not_before_ms) > ?
+    and typeof(next_ms) = 'integer' and typeof(not_before_ms) = 'integer'
 """
+_NEWEST = "select max(taken_ms) from job_runs"
 _REMOVE = "delete from jobs where id = ?"
 _TAKE = """
 insert into job_runs (job_id, slot, due_ms, state, run_id, note, late_s, taken_ms, ended_ms)
@@ -71,6 +76,7 @@ select id, ?, ?, ?, ?, ?, ?, ?, ? from jobs where id = ?
 on conflict (job_id, slot) do nothing
 returning 1
 """
+_TAKEN_AT = "select due_ms from job_runs where job_id = ? and slot = ?"
 _SENT = "update job_runs set outbox_id = ? where job_id = ? and slot = ?"
 _ADVANCE = (
     "update jobs set next_slot = ?, next_ms = ?, runs = runs + ?, updated_ms = ? where id = ?"
@@ -84,6 +90,9 @@ _FAILED = """
 update jobs set failures = ?, not_before_ms = ?, paused = ?,
     enabled = case when ? <> '' then 0 else enabled end, updated_ms = ?
 where id = ?
+"""
+_RESET = """
+update jobs set next_slot = ?, next_ms = ?, not_before_ms = ?, updated_ms = ? where id = ?
 """
 _AGAIN = """
 update jobs set next_slot = ?, next_ms = ?, updated_ms = ? where id = ? and next_ms is null
@@ -103,6 +112,9 @@ _PRUNE = (
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 """What a row that no version of ours wrote can lead to."""
 
+_LAST_MS = 253_402_300_799_999
+"""The end of the year 9999, where `datetime` ends; in epoch milliseconds."""
+
 _OVER = frozenset({SlotState.TOLD, SlotState.SILENT, SlotState.FAILED, SlotState.SKIPPED})
 """States in which nothing more comes of a slot."""
 
@@ -113,6 +125,8 @@ class SqliteJobs:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._told: set[int] = set()
+        """Rows that cannot be read and were named in the log."""
 
     async def add(self, job: NewJob, first: Due | None) -> Job | None:
         """Keeps one; None when this person has one of this name."""
@@ -130,23 +144,24 @@ class SqliteJobs:
     async def get(self, job_id: int) -> Job | None:
         """One, whoever it belongs to; None also for one that cannot be read."""
         row = await self._database.read(lambda c: c.execute(_ONE, (job_id,)).fetchone())
-        return None if row is None else _readable(row)
+        return None if row is None else self._readable(row)
 
     async def kept(self, person_id: PersonId | None = None) -> Sequence[Job]:
         """All (of a person), by their next due time, those that are over last."""
         rows = await self._rows(person_id)
-        return [job for row in rows if (job := _readable(row)) is not None]
+        return [job for row in rows if (job := self._readable(row)) is not None]
 
     async def broken(self) -> Sequence[BrokenJob]:
         """Rows that cannot be read."""
         return [one for row in await self._rows(None) if (one := _broken(row)) is not None]
 
-    async def put(self, job: Job) -> bool:
-        """Replaces what a job is and when; False when it is gone."""
+    async def put(self, job: Job, *, anew: bool = False) -> bool:
+        """Replaces what a job is and when; False when it is gone. `anew`: its runs are counted
+        from none."""
         values = (
             *_values(job.new, enabled=job.enabled),
             *_due_values(job.next),
-            *(job.new.run_id or "", job.paused, job.not_before_ms, job.failures),
+            *(job.new.run_id or "", job.paused, job.not_before_ms, job.failures, anew),
             *(self._database.now_ms(), job.id),
         )
         return await self._database.write(lambda c: c.execute(_PUT, values).rowcount > 0)
@@ -157,18 +172,29 @@ class SqliteJobs:
 
     async def due(self, now_ms: int, *, limit: int) -> Sequence[Job]:
         """Enabled jobs whose next due time has come, the earliest first."""
-        values = (now_ms, now_ms, max(limit, 0))
-        rows = await self._database.read(lambda c: c.execute(_DUE, values).fetchall())
-        return [job for row in rows if (job := _readable(row)) is not None]
 
-    async def next_ms(self) -> int | None:
-        """When the next one is due; None when none is."""
-        (found,) = await self._database.read(lambda c: c.execute(_NEXT).fetchone())
+        def work(connection: sqlite3.Connection) -> list[Job]:
+            # Row by row: those that cannot be read take no place of the others.
+            rows = connection.execute(_DUE, (now_ms, now_ms))
+            readable = (job for row in rows if (job := self._readable(row)) is not None)
+            return list(islice(readable, max(limit, 0)))
+
+        return await self._database.read(work)
+
+    async def next_ms(self, *, after_ms: int = 0) -> int | None:
+        """When the next one is due, later than `after_ms`; None when none is."""
+        (found,) = await self._database.read(lambda c: c.execute(_NEXT, (after_ms,)).fetchone())
         return None if found is None else int(found)
 
-    async def take(self, taking: Taking) -> Taken | None:
-        """Takes a due time; None when it was taken before: the job's next due time is set all the
-        same, so that a slot whose taker died does not come again for ever."""
+    async def newest_ms(self) -> int | None:
+        """When a due time was taken last, by the clock of then; None: none ever was."""
+        (found,) = await self._database.read(lambda c: c.execute(_NEWEST).fetchone())
+        return None if found is None else int(found)
+
+    async def take(self, taking: Taking, *, of: Job) -> Taken | NotTaken:
+        """Takes a due time of a job that stands as it was read (`of`). Where it was taken before,
+        the job's next due time is set all the same, so that a slot whose taker died does not come
+        again for ever; else what is not taken changes nothing."""
         now_ms = self._database.now_ms()
         is_over = taking.state in _OVER
         row = (
@@ -178,13 +204,20 @@ class SqliteJobs:
         )
         submitted = None if taking.run is None else submission(taking.run, now_ms=now_ms)
 
-        def work(connection: sqlite3.Connection) -> Taken | None:
+        def work(connection: sqlite3.Connection) -> Taken | NotTaken:
+            if not _stands(connection, of):
+                return NotTaken.CHANGED
             is_ours = connection.execute(_TAKE, row).fetchone() is not None
+            if not is_ours:
+                slot = (taking.job_id, taking.due.slot)
+                (at_ms,) = connection.execute(_TAKEN_AT, slot).fetchone()
+                if at_ms != taking.due.at_ms:
+                    return NotTaken.OTHER
             ran = int(is_ours and taking.state is not SlotState.SKIPPED)
             next_one = _due_values(taking.next)
             connection.execute(_ADVANCE, (*next_one, ran, now_ms, taking.job_id))
             if not is_ours:
-                return None
+                return NotTaken.BEFORE
             outbox_id = None
             if taking.message is not None:
                 outbox_id = add_message(connection, taking.message, now_ms=now_ms)
@@ -200,6 +233,17 @@ class SqliteJobs:
                 )
             run = submitted.store(connection) if submitted is not None else None
             return Taken(outbox_id=outbox_id, run=run)
+
+        return await self._database.write(work)
+
+    async def reset(self, job: Job, due: Due, *, not_before_ms: int) -> bool:
+        """Gives a job that stands as it was read another next due time."""
+        values = (*_due_values(due), not_before_ms, self._database.now_ms(), job.id)
+
+        def work(connection: sqlite3.Connection) -> bool:
+            if not _stands(connection, job):
+                return False
+            return connection.execute(_RESET, values).rowcount > 0
 
         return await self._database.write(work)
 
@@ -248,6 +292,15 @@ class SqliteJobs:
 
         return await self._database.write(work)
 
+    def _readable(self, row: tuple[Any, ...]) -> Job | None:
+        try:
+            return _job(row)
+        except _UNREADABLE as error:
+            if row[0] not in self._told:
+                log.error("job.unreadable", job=row[0], why=str(error)[:200])
+                self._told.add(row[0])
+            return None
+
     async def _rows(self, person_id: PersonId | None) -> list[tuple[Any, ...]]:
         if person_id is None:
             return await self._database.read(lambda c: c.execute(_ALL).fetchall())
@@ -277,12 +330,14 @@ def _due_values(due: Due | None) -> tuple[str | None, int | None]:
     return (None, None) if due is None else (due.slot, due.at_ms)
 
 
-def _readable(row: tuple[Any, ...]) -> Job | None:
+def _stands(connection: sqlite3.Connection, job: Job) -> bool:
+    """Whether a job is still what it was when it was read, and due at the same time."""
+    row = connection.execute(_ONE, (job.id,)).fetchone()
     try:
-        return _job(row)
-    except _UNREADABLE as error:
-        log.error("job.unreadable", job=row[0], why=str(error)[:200])
-        return None
+        now = None if row is None else _job(row)
+    except _UNREADABLE:
+        return False
+    return now is not None and (now.new, now.next, now.enabled) == (job.new, job.next, job.enabled)
 
 
 def _broken(row: tuple[Any, ...]) -> BrokenJob | None:
@@ -299,11 +354,13 @@ def _job(row: tuple[Any, ...]) -> Job:
     job_id, name, person_id, agent, kind, what, when, deliver_to, missed, within = row[:10]
     quiet, urgent, set_by, nag_s, max_runs, expires_ms, enabled, paused, slot, next_ms = row[10:20]
     not_before_ms, failures, runs, run_id, created_ms = row[20:]
+    _require_whole(within, nag_s, max_runs, expires_ms, next_ms, not_before_ms, failures, runs)
+    _require_moment(next_ms, expires_ms, not_before_ms)
     new = NewJob(
         name=name,
         person_id=PersonId(person_id),
         kind=JobKind(kind),
-        what=What(**json.loads(what)),
+        what=_what(json.loads(what)),
         when=jobs.from_json(json.loads(when)),
         deliver_to=deliver_to,
         agent=agent,
@@ -329,6 +386,27 @@ def _job(row: tuple[Any, ...]) -> Job:
         runs=runs,
         created_ms=created_ms,
     )
+
+
+def _require_whole(*values: object) -> None:
+    """Raises TypeError: SQLite keeps any text in a column of numbers."""
+    for value in values:
+        if value is not None and not isinstance(value, int):
+            raise TypeError(f"{value!r:.40} stands where a whole number should")
+
+
+def _require_moment(*values: int | None) -> None:
+    """Raises ValueError for one that no calendar holds."""
+    for value in values:
+        if value is not None and not 0 <= value <= _LAST_MS:
+            raise ValueError(f"{value} is no moment")
+
+
+def _what(kept: object) -> What:
+    """Raises TypeError for what is not texts by name."""
+    if not isinstance(kept, dict) or not all(isinstance(text, str) for text in kept.values()):
+        raise TypeError("what it does is not kept as texts by name")
+    return What(**kept)
 
 
 def _job_run(row: tuple[Any, ...]) -> JobRun:

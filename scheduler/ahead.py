@@ -15,15 +15,15 @@ from zoneinfo import ZoneInfo
 
 from agent.errors import AssistantError
 from agent.foreseen import FREE_RUN, Ahead, Fate, Foreseen, Pace, RunCost
-from agent.jobs import At, When
+from agent.jobs import When
 from agent.messages import PersonId
 from agent.scheduled import Due, Job, JobKind, Missed, SetBy, WhenQuiet
 from scheduler.cron import wall_moment
 from scheduler.firing import slots
 from scheduler.kinds.turns import ActiveHours
+from scheduler.missing import LATE_S, NAGS_MAX, is_over, passed, rule_for
 from scheduler.quiet import QuietHours
 from scheduler.telling import DIGEST_HOUR
-from scheduler.timetable import LATE_S, MADE_UP_MAX, NAGS_MAX
 
 RUNS_MAX = 5_000
 """Due times that are looked at in one span."""
@@ -135,20 +135,20 @@ def _course(job: Job, *, now_ms: int, until_ms: int) -> Iterator[_Step]:
         return
     first, runs = job.next, job.runs
     at_ms = max(first.at_ms, now_ms, job.not_before_ms)
-    if _is_over(job, first) or at_ms >= until_ms:
+    if is_over(job, first) or at_ms >= until_ms:
         return
-    steps = list(_first_look(job, first, at_ms))
+    steps = _first_look(job, first, at_ms)
     yield from steps
     if job.new.nag_s is not None:
         yield from _nags(job, first, at_ms=at_ms, until_ms=until_ms)
         return
-    if job.new.max_runs is not None and runs + 1 >= job.new.max_runs:
+    runs += sum(step.state is not Fate.SKIPPED for step in steps)
+    if job.new.max_runs is not None and runs >= job.new.max_runs:
         return
-    runs += sum(step.state is None or step.state is Fate.ASKED for step in steps)
     last_ms = max(steps[-1].due.at_ms, at_ms)
     for slot in slots(job.new.when, after=_moment(last_ms)):
         due = Due(slot=slot.local, at_ms=_ms(slot.at))
-        if due.at_ms >= until_ms or _is_over(job, due):
+        if due.at_ms >= until_ms or is_over(job, due):
             return
         yield _Step(due.at_ms, job.id, job, due)
         runs += 1
@@ -156,39 +156,26 @@ def _course(job: Job, *, now_ms: int, until_ms: int) -> Iterator[_Step]:
             return
 
 
-def _first_look(job: Job, first: Due, at_ms: int) -> Iterator[_Step]:
+def _first_look(job: Job, first: Due, at_ms: int) -> Sequence[_Step]:
     """The next due time; where it has passed, what the job's rule makes of that."""
     if (at_ms - first.at_ms) // 1000 <= LATE_S:
-        yield _Step(at_ms, job.id, job, first)
-        return
-    newest, count = _passed(job, first, at_ms)
-    last = newest[-1]
-    rule, within = job.new.missed, job.new.missed_within_s
-    if rule is not Missed.SKIP and within is not None and (at_ms - last.at_ms) // 1000 > within:
-        rule = Missed.SKIP
-    match rule:
+        return [_Step(at_ms, job.id, job, first)]
+    found = passed(job, at_ms)
+    last, count = found.last, found.count
+    waited = (at_ms - job.not_before_ms) // 1000 <= LATE_S
+    if waited and job.new.missed is not Missed.ALL:
+        return [_Step(at_ms, job.id, job, last)]  # after a failure
+    match rule_for(job, (at_ms - last.at_ms) // 1000):
         case Missed.SKIP:
-            yield _Step(at_ms, job.id, job, last, Fate.SKIPPED, count)
+            return [_Step(at_ms, job.id, job, last, Fate.SKIPPED, count)]
         case Missed.ASK:
-            yield _Step(at_ms, job.id, job, last, Fate.ASKED, count)
+            return [_Step(at_ms, job.id, job, last, Fate.ASKED, count)]
         case Missed.ONCE:
-            yield _Step(at_ms, job.id, job, last, None, count)
+            return [_Step(at_ms, job.id, job, last, None, count)]
         case Missed.ALL:
-            for due in newest:
-                yield _Step(at_ms, job.id, job, due, None, 1)
-
-
-def _passed(job: Job, first: Due, at_ms: int) -> tuple[Sequence[Due], int]:
-    """The newest due times up to then, and how many there are."""
-    found, count = [first], 1
-    if isinstance(job.new.when, At):
-        return found, count
-    for slot in slots(job.new.when, after=_moment(first.at_ms)):
-        if _ms(slot.at) > at_ms:
-            break
-        count += 1
-        found = [*found[-MADE_UP_MAX + 1 :], Due(slot=slot.local, at_ms=_ms(slot.at))]
-    return found, count
+            runs_max = job.new.max_runs
+            left = len(found.newest) if runs_max is None else max(runs_max - job.runs, 0)
+            return [_Step(at_ms, job.id, job, due, None, 1) for due in found.newest[:left]]
 
 
 def _nags(job: Job, first: Due, *, at_ms: int, until_ms: int) -> Iterator[_Step]:
@@ -200,17 +187,13 @@ def _nags(job: Job, first: Due, *, at_ms: int, until_ms: int) -> Iterator[_Step]
         if at_ms >= until_ms:
             return
         due = Due(slot=f"{begun} again {number + 1}", at_ms=at_ms)
-        if _is_over(job, due):
+        if is_over(job, due):
             return
         yield _Step(at_ms, job.id, job, due)
 
 
 def _in_order(step: _Step) -> tuple[int, int, int]:
     return step.runs_ms, step.due.at_ms, step.job_id
-
-
-def _is_over(job: Job, due: Due) -> bool:
-    return job.new.expires_ms is not None and due.at_ms >= job.new.expires_ms
 
 
 # --- who hears of it, and when ------------------------------------------------------------------

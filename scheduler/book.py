@@ -9,11 +9,12 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from agent.errors import Permanent
 from agent.jobbook import JobWish, TimeRead
-from agent.jobs import At, Every
+from agent.jobs import At, When
 from agent.messages import PersonId, Role, RunId
 from agent.ports import Clock
 from agent.scheduled import (
@@ -27,8 +28,10 @@ from agent.scheduled import (
     SetBy,
     What,
 )
+from scheduler.cron import slot_of
 from scheduler.kinds.target import Hearing
-from scheduler.timetable import first_due, upcoming
+from scheduler.missing import first_due, is_over
+from scheduler.timetable import upcoming
 from scheduler.words.answers import Answer, Question, Reading, Refusal
 
 NAME_CHARS_MAX = 80
@@ -36,8 +39,14 @@ TEXT_CHARS_MAX = 4_000
 JOBS_MAX = 500
 """Of one person, those that are over aside."""
 
-EVERY_S_MIN = 60
-"""The shortest step between two runs of a job that asks a model."""
+EVERY_S_MIN = 5 * 60
+"""The shortest step between two runs of a job that asks a model or calls a tool."""
+
+PACE_LOOKED_AT = 60
+"""So many of the next due times are compared for that."""
+
+NAG_S_MIN = 60
+"""The shortest pause between two tellings of a reminder."""
 
 CRON_LATE_S = 12 * 3_600
 """How late what runs again and again is made up for (SPEC §11)."""
@@ -177,12 +186,9 @@ class Book:
         when, reading = wanted.reading.when, wanted.reading
         if wanted.nag_s is not None and not isinstance(when, At):
             raise JobRefused("Only what is due once can be repeated until it is done.")
-        if wanted.nag_s is not None and wanted.nag_s < EVERY_S_MIN:
+        if wanted.nag_s is not None and wanted.nag_s < NAG_S_MIN:
             raise JobRefused("A reminder is repeated after a minute at the earliest.")
-        if isinstance(when, Every) and when.unit.passes and wanted.kind is not JobKind.MESSAGE:
-            step_s = when.count * (60 if when.unit == "minute" else 3_600)
-            if step_s < EVERY_S_MIN * 5:
-                raise JobRefused("What asks a model runs every 5 minutes at most.")
+        self._require_pace(wanted.kind, when)
         is_once = isinstance(when, At)
         return NewJob(
             name=_named(wanted.name or text or wanted.what.skill or wanted.what.tool),
@@ -200,6 +206,14 @@ class Book:
             expires_ms=None if reading.until is None else _ms(reading.until) + 1,
             run_id=wanted.run_id,
         )
+
+    def _require_pace(self, kind: JobKind, when: When) -> None:
+        """However its times are written. Raises JobRefused, ZoneUnknown, CronWrong."""
+        if kind is JobKind.MESSAGE:
+            return
+        dues = upcoming(when, after=self._clock.now(), n=PACE_LOOKED_AT)
+        if any(late.at_ms - early.at_ms < EVERY_S_MIN * 1000 for early, late in pairwise(dues)):
+            raise JobRefused("What asks a model or calls a tool runs every 5 minutes at most.")
 
     # --- looking and changing -----------------------------------------------------------------
 
@@ -231,15 +245,32 @@ class Book:
 
     async def resume(self, job: Job) -> Job:
         """Lets it go on from now. Raises JobRefused for one that is over."""
-        after = self._clock.now()
-        next_due = first_due(job.new.when, after=after)
+        if job.new.max_runs is not None and job.runs >= job.new.max_runs:
+            raise JobRefused(f"{job.key} is over: it ran {job.runs} times, as often as wanted.")
+        next_due = self._next_of(job)
         if next_due is None:
             raise JobRefused(f"{job.key} is over: its time was once.")
+        if is_over(job, next_due):
+            raise JobRefused(f"{job.key} is over: the day until which it was to run has passed.")
         fresh = replace(job, enabled=True, paused="", failures=0, not_before_ms=0, next=next_due)
         return await self._put(fresh)
 
+    def _next_of(self, job: Job) -> Due | None:
+        """When it is due next, from now. What is due once and stood still over its time, or failed
+        and was stopped, is due at once."""
+        now = self._clock.now()
+        if not isinstance(job.new.when, At):
+            return first_due(job.new.when, after=now)
+        if job.next is not None and job.next.at_ms > _ms(now):
+            return job.next
+        if job.next is None and not job.paused:
+            return None
+        slot = slot_of(job.new.when.moment, ZoneInfo(job.new.when.zone)).local
+        return Due(slot=f"{slot} resumed {now.astimezone(UTC):%Y-%m-%dT%H:%M:%S}", at_ms=_ms(now))
+
     async def move(self, job: Job, reading: Reading) -> Job:
-        """Gives it other times. Raises JobRefused."""
+        """Gives it other times; its runs and failures are counted anew. Raises JobRefused."""
+        self._require_pace(job.new.kind, reading.when)
         next_due = first_due(reading.when, after=self._clock.now())
         if next_due is None:
             raise JobRefused("That time is over.")
@@ -247,7 +278,10 @@ class Book:
         new = replace(
             job.new, when=reading.when, max_runs=reading.runs_max, expires_ms=expires, enabled=True
         )
-        return await self._put(replace(job, new=new, next=next_due, enabled=True, paused=""))
+        moved = replace(
+            job, new=new, next=next_due, enabled=True, paused="", failures=0, not_before_ms=0
+        )
+        return await self._put(moved, anew=True)
 
     async def reword(self, job: Job, text: str) -> Job:
         """Gives it other words. Raises JobRefused."""
@@ -286,8 +320,8 @@ class Book:
             return job
         return await self._put(replace(job, next=None))
 
-    async def _put(self, job: Job) -> Job:
-        if not await self._store.put(job):
+    async def _put(self, job: Job, *, anew: bool = False) -> Job:
+        if not await self._store.put(job, anew=anew):
             raise JobRefused(f"{job.key} is gone.")
         await self._changed()
         return job

@@ -7,22 +7,37 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import timedelta
 
 import structlog
 
 from agent.jobs import At
+from agent.messages import PersonId
 from agent.ports import Clock, JobEnd
 from agent.scheduled import Due, Job, JobKind, JobRun, JobStore, SlotState
+from scheduler.missing import PAUSES_S
 from scheduler.telling import Found, Teller
+from scheduler.timetable import UNASKED, MissedRun
 
 log = structlog.get_logger()
 
-PAUSES_S = (60, 5 * 60, 15 * 60, 60 * 60)
-"""After the first failure in a row, the second, …; the last one for all that follow (SPEC §11)."""
-
 FAILURES_MAX = 5
 """In a row, before a job is stopped."""
+
+
+ASKED = "asked about"
+"""The note of a due time whose person was asked about it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followers:
+    """Who hears of outcomes. `stopped` tells the person of a job that was stopped, and why, with a
+    button to go on; `beat` keeps what came of a heartbeat; `missed` asks about due times."""
+
+    stopped: Callable[[Job, str], Awaitable[None]]
+    beat: Callable[[Job, str, str], Awaitable[None]]
+    missed: Callable[[PersonId, tuple[MissedRun, ...]], Awaitable[None]]
 
 
 class Outcomes:
@@ -34,16 +49,12 @@ class Outcomes:
         teller: Teller,
         *,
         clock: Clock,
-        stopped: Callable[[Job, str], Awaitable[None]],
-        beat: Callable[[Job, str, str], Awaitable[None]],
+        hears: Followers,
     ) -> None:
-        """`stopped` tells the person of a job that was stopped, and why, with a button to go on;
-        `beat` keeps what came of a heartbeat."""
         self._jobs = jobs
         self._teller = teller
         self._clock = clock
-        self._stopped = stopped
-        self._beat = beat
+        self._hears = hears
         self._one_at_a_time = asyncio.Lock()
 
     async def ended(self, end: JobEnd) -> None:
@@ -56,12 +67,28 @@ class Outcomes:
             await self._see_to(job, run)
 
     async def catch_up(self) -> None:
-        """Tells what was found and not told, because the process ended in between."""
+        """Tells what was found and not told, and asks what was not asked, because the process ended
+        in between."""
+        unasked: dict[PersonId, list[MissedRun]] = {}
         async with self._one_at_a_time:
             for run in await self._jobs.open_runs():
                 job = await self._jobs.get(run.job_id)
-                if job is not None:
+                if job is None:
+                    continue
+                if run.state is SlotState.ASKED and run.note == UNASKED:
+                    one = MissedRun(
+                        job=job, count=1, first=run.due, last=run.due, done=SlotState.ASKED
+                    )
+                    unasked.setdefault(job.new.person_id, []).append(one)
+                else:
                     await self._see_to(job, run)
+        for person_id, runs in unasked.items():
+            await self._hears.missed(person_id, tuple(runs))
+
+    async def was_asked(self, run: MissedRun) -> None:
+        """The card with the question about it is kept. Raises StorageError."""
+        if run.done is SlotState.ASKED:
+            await self._jobs.end(run.job.id, run.last.slot, SlotState.ASKED, note=ASKED)
 
     async def not_run(self, job: Job, due: Due, why: str) -> None:
         """A run that could not even be begun: a failure like any other."""
@@ -93,7 +120,7 @@ class Outcomes:
 
     async def _keep(self, job: Job, outcome: str, why: str) -> None:
         if job.new.kind is JobKind.HEARTBEAT:
-            await self._beat(job, outcome, why)
+            await self._hears.beat(job, outcome, why)
 
     async def _count(self, job: Job, due: Due, why: str) -> None:
         """One more failure in a row: wait, and in the end stop."""
@@ -105,7 +132,7 @@ class Outcomes:
         await self._jobs.failed(job.id, failures=failures, not_before_ms=until_ms, paused=paused)
         log.warning("job.failed", job=job.id, slot=due.slot, failures=failures, why=why)
         if paused:
-            await self._stopped(job, paused)
+            await self._hears.stopped(job, paused)
         elif isinstance(job.new.when, At) and job.next is None:
             await self._again(job, due, until_ms)
 

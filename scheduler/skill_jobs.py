@@ -31,7 +31,7 @@ from agent.skills.skill import Problem, Severity, Shelf, Skill, SkillSchedule, S
 from scheduler.book import CRON_LATE_S
 from scheduler.cron import read_cron, wall_moment
 from scheduler.firing import zone_named
-from scheduler.timetable import first_due
+from scheduler.missing import first_due
 
 log = structlog.get_logger()
 

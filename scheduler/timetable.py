@@ -7,7 +7,8 @@ knows it. Built by `bot.app`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -17,16 +18,23 @@ from typing import Protocol, Self
 import structlog
 
 from agent.errors import AssistantError, StorageError
-from agent.jobs import At, When
+from agent.jobs import When
 from agent.messages import PersonId
 from agent.ports import Clock
-from agent.scheduled import Due, Job, JobKind, JobStore, Missed, SlotState, Taken, Taking
+from agent.scheduled import Due, Job, JobKind, JobStore, Missed, NotTaken, SlotState, Taken, Taking
 from scheduler.firing import slots
+from scheduler.missing import (
+    LATE_S,
+    PAUSES_S,
+    due_after,
+    due_again,
+    due_of,
+    is_over,
+    passed,
+    rule_for,
+)
 
 log = structlog.get_logger()
-
-LATE_S = 60
-"""So late a run may be and still count as on time (case SC-07)."""
 
 LOOK_EVERY_S = 30
 """Pause between two looks, whatever the alarm says: somebody may have set the clock."""
@@ -37,8 +45,13 @@ ALARM_AFTER_S = 1.5
 AT_ONCE = 100
 """Due jobs that are read together."""
 
-MADE_UP_MAX = 24
-"""Of a job that makes up for all it missed: so many of the newest."""
+SEEN_MAX = 2
+"""So often one look sees to one job: whatever is wrong with it, the others get their turn."""
+
+UNASKED = "to be asked about"
+"""The note of a due time that somebody is to be asked about, before that was done."""
+
+UNFORESEEN = "an unforeseen error; it is in the log"
 
 
 class Kind(Protocol):
@@ -64,19 +77,13 @@ class MissedRun:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hears:
     """Who hears of what the timetable does. `taken`: something was set going. `missed`: what one
-    person missed, once a start. `failed`: a job could not be prepared."""
+    person missed, once a start. `failed`: a job could not be prepared. `stopped`: one was stopped,
+    as its times cannot be found."""
 
     taken: Callable[[Job, Taken], None]
     missed: Callable[[PersonId, tuple[MissedRun, ...]], Awaitable[None]]
     failed: Callable[[Job, Due, str], Awaitable[None]]
-
-
-def first_due(when: When, *, after: datetime) -> Due | None:
-    """The first due time later than an aware moment; None when there is none.
-
-    Raises ZoneUnknown, CronWrong.
-    """
-    return next((_due(one.local, one.at) for one in slots(when, after=after)), None)
+    stopped: Callable[[Job, str], Awaitable[None]]
 
 
 class Timetable:
@@ -101,6 +108,7 @@ class Timetable:
         self._setting_up: asyncio.Task[None] | None = None
         self._looking = asyncio.Lock()
         self._is_troubled = False
+        self._looked_ms: int | None = None
 
     async def __aenter__(self) -> Self:
         """Makes up for what was missed, then looks by itself. Raises StorageError."""
@@ -124,7 +132,10 @@ class Timetable:
 
     async def changed(self) -> None:
         """A job was added or changed: the alarm is set anew. Raises StorageError."""
-        next_ms = await self._store.next_ms()
+        await self._set_alarm(after_ms=0)
+
+    async def _set_alarm(self, *, after_ms: int) -> None:
+        next_ms = await self._store.next_ms(after_ms=after_ms)
         if next_ms is None or self._alarm is None:
             return
         # By our clock, which may not be the machine's.
@@ -136,10 +147,13 @@ class Timetable:
             return 0
         taken = 0
         missed: dict[PersonId, list[MissedRun]] = {}
+        seen: Counter[int] = Counter()
         async with self._looking:
-            while due := await self._store.due(self._now_ms(), limit=AT_ONCE):
+            await self._steady(self._now_ms())
+            while due := await self._due(seen):
                 for job in due:
                     one = await self._seen_to(job)
+                    seen[job.id] += 1
                     taken += 1
                     if one is not None:
                         missed.setdefault(job.new.person_id, []).append(one)
@@ -147,15 +161,26 @@ class Timetable:
             await self._hears.missed(person_id, tuple(runs))
         return taken
 
+    async def _due(self, seen: Counter[int]) -> Sequence[Job]:
+        """The next ones, those aside that are still due though they were seen to."""
+        odd = sum(count >= SEEN_MAX for count in seen.values())
+        found = await self._store.due(self._now_ms(), limit=AT_ONCE + odd)
+        return [job for job in found if seen[job.id] < SEEN_MAX]
+
     async def run_now(self, job: Job) -> Taken | None:
-        """Runs a job beside its times; its next due time stays. Raises AssistantError."""
+        """Runs a job beside its times; its next due time stays. None when that was begun this very
+        moment, or the job is gone. Raises AssistantError."""
         now = self._clock.now().astimezone(UTC)
         due = Due(slot=f"now {now:%Y-%m-%dT%H:%M:%S.%f}", at_ms=self._now_ms())
         async with self._looking:
-            taking = await self._kinds[job.new.kind](job, due, late_s=0)
-            taken = await self._store.take(replace(taking, next=job.next))
-        if taken is not None:
-            self._hears.taken(job, taken)
+            fresh = await self._store.get(job.id)
+            if fresh is None:
+                return None
+            taking = await self._kinds[fresh.new.kind](fresh, due, late_s=0)
+            taken = await self._store.take(replace(taking, next=fresh.next), of=fresh)
+        if isinstance(taken, NotTaken):
+            return None
+        self._hears.taken(fresh, taken)
         return taken
 
     # --- one job that is due ----------------------------------------------------------------
@@ -167,112 +192,145 @@ class Timetable:
         except StorageError:
             raise
         except AssistantError as trouble:
-            assert job.next is not None, "it is due"
-            log.error("job.stopped", job=job.id, why=str(trouble))
-            await self._store.failed(
-                job.id, failures=job.failures + 1, not_before_ms=0, paused=str(trouble)
-            )
-            await self._hears.failed(job, job.next, str(trouble))
-            return None
+            await self._stop(job, str(trouble))
+        except Exception:  # a job's run, one of the three places (STYLE §6)
+            log.exception("job.failed", job=job.id)
+            await self._stop(job, UNFORESEEN)
+        return None
+
+    async def _stop(self, job: Job, why: str) -> None:
+        log.error("job.stopped", job=job.id, why=why)
+        await self._store.failed(job.id, failures=job.failures + 1, not_before_ms=0, paused=why)
+        await self._hears.stopped(job, why)
 
     async def _see_to(self, job: Job) -> MissedRun | None:
         assert job.next is not None, "it is due"
         now_ms = self._now_ms()
-        if job.new.expires_ms is not None and job.next.at_ms >= job.new.expires_ms:
-            await self._store.take(_nothing(job, job.next, next=None, note="the job had expired"))
+        if is_over(job, job.next):
+            await self._store.take(
+                _nothing(job, job.next, next=None, note="the job had expired"), of=job
+            )
             return None
-        late_s = (now_ms - job.next.at_ms) // 1000
-        if late_s <= LATE_S:
-            await self._take(job, job.next, late_s=late_s)
+        if (now_ms - job.next.at_ms) // 1000 <= LATE_S:
+            await self._take(job, job.next, now_ms)
+            return None
+        if (now_ms - job.not_before_ms) // 1000 <= LATE_S:
+            # It waited after a failure: that is no time in which nothing ran.
+            if job.new.missed is Missed.ALL:
+                await self._make_up(job, now_ms)
+            else:
+                await self._take(job, passed(job, now_ms).last, now_ms)
             return None
         return await self._make_up(job, now_ms)
 
-    async def _make_up(self, job: Job, now_ms: int) -> MissedRun:
+    async def _make_up(self, job: Job, now_ms: int) -> MissedRun | None:
         """What is done about due times that passed, by the job's own rule (SPEC §11)."""
-        assert job.next is not None
-        passed = self._passed(job, now_ms)
-        last = passed[-1]
+        found = passed(job, now_ms)
+        last = found.last
         late_s = (now_ms - last.at_ms) // 1000
-        within = job.new.missed_within_s
-        rule = job.new.missed
-        if rule is not Missed.SKIP and within is not None and late_s > within:
-            rule = Missed.SKIP
-        match rule:
+        match rule_for(job, late_s):
             case Missed.SKIP:
-                note = f"missed by {late_s} s"
-                await self._store.take(
-                    _nothing(job, last, next=self._after(job, last, now_ms), note=note)
-                )
                 done = SlotState.SKIPPED
+                is_done = await self._leave_out(job, last, done, note=f"missed by {late_s} s")
             case Missed.ASK:
-                taking = _nothing(job, last, next=self._after(job, last, now_ms), note="missed")
-                await self._store.take(replace(taking, state=SlotState.ASKED, late_s=late_s))
                 done = SlotState.ASKED
+                is_done = await self._leave_out(job, last, done, note=UNASKED)
             case Missed.ALL:
-                for due in passed[-MADE_UP_MAX:]:
-                    await self._take(job, due, late_s=(now_ms - due.at_ms) // 1000)
                 done = SlotState.TAKEN
+                is_done = await self._make_up_all(job, found.newest, now_ms)
             case Missed.ONCE:
-                await self._take(job, last, late_s=late_s)
                 done = SlotState.TAKEN
-        return MissedRun(job=job, count=len(passed), first=passed[0], last=last, done=done)
+                is_done = await self._take(job, last, now_ms)
+        if not is_done:
+            return None
+        return MissedRun(job=job, count=found.count, first=found.first, last=last, done=done)
 
-    async def _take(self, job: Job, due: Due, *, late_s: int) -> None:
-        next_due = self._after(job, due, self._now_ms())
+    async def _make_up_all(self, job: Job, dues: Sequence[Due], now_ms: int) -> bool:
+        """One after the other. What a kill leaves of them is next, so that it is made up for at the
+        next start."""
+        is_any_done = False
+        for due, following in zip(dues, [*dues[1:], None], strict=True):
+            if not await self._take(job, due, now_ms, following=following):
+                return is_any_done
+            is_any_done = True
+            fresh = await self._store.get(job.id)
+            if fresh is None or not fresh.enabled or fresh.next != following:
+                break  # it has run often enough, or somebody has changed it
+            if fresh.not_before_ms > now_ms:
+                break  # it failed: the others wait with it
+            job = fresh
+        return is_any_done
+
+    async def _leave_out(self, job: Job, due: Due, state: SlotState, *, note: str) -> bool:
+        now_ms = self._now_ms()
+        after = due_after(job, due, now_ms=now_ms, ran=state is not SlotState.SKIPPED)
+        late_s = (now_ms - due.at_ms) // 1000
+        taking = replace(_nothing(job, due, next=after, note=note), state=state, late_s=late_s)
+        taken = await self._store.take(taking, of=job)
+        if taken is NotTaken.OTHER:
+            taken = await self._store.take(replace(taking, due=_moved(job, due)), of=job)
+        return isinstance(taken, Taken)
+
+    async def _take(self, job: Job, due: Due, now_ms: int, *, following: Due | None = None) -> bool:
+        """Takes one due time; `following` comes next, if the job goes on. False when it was not
+        ours to take, or could not be run."""
+        next_due = due_after(job, due, now_ms=now_ms, ran=True)
+        if following is not None and not _has_run_enough(job):
+            next_due = following
+        late_s = (now_ms - due.at_ms) // 1000
         try:
             taking = await self._kinds[job.new.kind](job, due, late_s=late_s)
         except StorageError:
             raise
         except AssistantError as trouble:
-            await self._not_run(job, due, next_due, str(trouble))
-            return
+            return await self._not_run(job, due, next_due, str(trouble))
         except Exception:  # a job's run, one of the three places (STYLE §6)
             log.exception("job.failed", job=job.id)
-            await self._not_run(job, due, next_due, "an unforeseen error; it is in the log")
-            return
-        taken = await self._store.take(replace(taking, next=next_due, late_s=late_s))
-        if taken is None:
-            log.info("job.taken_before", job=job.id, slot=due.slot)
-            return
+            return await self._not_run(job, due, next_due, UNFORESEEN)
+        taken = await self._store.take(replace(taking, next=next_due, late_s=late_s), of=job)
+        if taken is NotTaken.OTHER and due != (moved := _moved(job, due)):
+            return await self._take(job, moved, now_ms, following=following)
+        if isinstance(taken, NotTaken):
+            log.info("job.not_taken", job=job.id, slot=due.slot, why=taken.value)
+            return False
         log.info("job.taken", job=job.id, kind=job.new.kind, slot=due.slot, late_s=late_s)
         self._hears.taken(job, taken)
+        return True
 
-    async def _not_run(self, job: Job, due: Due, next_due: Due | None, why: str) -> None:
-        taking = _nothing(job, due, next=next_due, note=why)
-        taken = await self._store.take(replace(taking, state=SlotState.FAILED))
-        if taken is not None:
+    async def _not_run(self, job: Job, due: Due, next_due: Due | None, why: str) -> bool:
+        taking = replace(_nothing(job, due, next=next_due, note=why), state=SlotState.FAILED)
+        taken = await self._store.take(taking, of=job)
+        if isinstance(taken, Taken):
             log.warning("job.not_run", job=job.id, slot=due.slot, why=why)
             await self._hears.failed(job, due, why)
+        return isinstance(taken, Taken)
 
-    def _passed(self, job: Job, now_ms: int) -> tuple[Due, ...]:
-        """The due times from the next one up to now; one at least. Of thousands the first, and the
-        newest ones."""
-        assert job.next is not None
-        if isinstance(job.new.when, At):
-            return (job.next,)
-        found = [job.next]
-        for one in slots(job.new.when, after=_moment(job.next.at_ms)):
-            due = _due(one.local, one.at)
-            if due.at_ms > now_ms:
-                break
-            found.append(due)
-            if len(found) > PASSED_MAX:
-                del found[1]
-        return tuple(found)
+    # --- when somebody sets the clock -----------------------------------------------------------
 
-    def _after(self, job: Job, due: Due, now_ms: int) -> Due | None:
-        """The next due time after this one that is not over yet; never one before it, wherever the
-        clock was set to."""
-        if job.new.nag_s is not None:
-            return _nag(job, due, now_ms)
-        if job.new.max_runs is not None and job.runs + 1 >= job.new.max_runs:
-            return None
-        after = _moment(max(due.at_ms, now_ms))
-        found = first_due(job.new.when, after=after)
-        if found is None:
-            return None
-        expires_ms = job.new.expires_ms
-        return None if expires_ms is not None and found.at_ms >= expires_ms else found
+    async def _steady(self, now_ms: int) -> None:
+        """After the clock was set back, what was put off into a future that is not to come so soon
+        is due again in its time. What was run meanwhile stays run."""
+        looked_ms = self._looked_ms
+        if looked_ms is None:
+            looked_ms = await self._store.newest_ms() or now_ms
+        self._looked_ms = now_ms
+        if now_ms >= looked_ms - LATE_S * 1000:
+            return
+        log.warning("clock.set_back", by_s=(looked_ms - now_ms) // 1000)
+        for job in await self._store.kept():
+            if job.enabled and job.next is not None:
+                await self._set_back(job, now_ms)
+
+    async def _set_back(self, job: Job, now_ms: int) -> None:
+        try:
+            due = due_again(job, now_ms)
+        except AssistantError as trouble:
+            log.error("job.times", job=job.id, why=str(trouble))
+            return
+        not_before_ms = min(job.not_before_ms, now_ms + PAUSES_S[-1] * 1000)
+        if due is not None or not_before_ms != job.not_before_ms:
+            assert job.next is not None, "looked at by the caller"
+            await self._store.reset(job, due or job.next, not_before_ms=not_before_ms)
 
     # --- looking by itself --------------------------------------------------------------------
 
@@ -286,9 +344,11 @@ class Timetable:
     async def _look_safely(self) -> None:
         """What the alarm calls: trouble with the storage is told once, and the next look tries
         again."""
+        began_ms = self._now_ms()
         try:
             await self.look()
-            await self.changed()
+            # What is due and was not taken now (the owner's pause) is not looked at all the time.
+            await self._set_alarm(after_ms=began_ms)
         except StorageError as trouble:
             if not self._is_troubled:
                 log.error("timetable.storage", why=str(trouble))
@@ -298,21 +358,6 @@ class Timetable:
 
     def _now_ms(self) -> int:
         return int(self._clock.now().timestamp() * 1000)
-
-
-PASSED_MAX = 200
-
-NAGS_MAX = 30
-"""So often a reminder is repeated; then nobody seems to be there."""
-
-
-def _nag(job: Job, due: Due, now_ms: int) -> Due | None:
-    """Once more, until somebody says that it is done."""
-    assert job.new.nag_s is not None
-    if job.runs >= NAGS_MAX:
-        return None
-    first = due.slot.partition(" again ")[0]
-    return Due(slot=f"{first} again {job.runs + 1}", at_ms=now_ms + job.new.nag_s * 1000)
 
 
 class _Alarm:
@@ -353,14 +398,17 @@ def _nothing(job: Job, due: Due, *, next: Due | None, note: str) -> Taking:
     return Taking(job_id=job.id, due=due, next=next, state=SlotState.SKIPPED, note=note)
 
 
-def _due(slot: str, at: datetime) -> Due:
-    return Due(slot=slot, at_ms=int(at.timestamp() * 1000))
+def _moved(job: Job, due: Due) -> Due:
+    """Its own slot for a due time whose slot is taken by one of another zone: the job moved."""
+    zone = job.new.when.zone
+    return due if due.slot.endswith(f" {zone}") else replace(due, slot=f"{due.slot} {zone}")
 
 
-def _moment(ms: int) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC)
+def _has_run_enough(job: Job) -> bool:
+    """With the run that is being taken."""
+    return job.new.max_runs is not None and job.runs + 1 >= job.new.max_runs
 
 
 def upcoming(when: When, *, after: datetime, n: int) -> tuple[Due, ...]:
     """The next `n` due times. Raises ZoneUnknown, CronWrong."""
-    return tuple(_due(one.local, one.at) for one in islice(slots(when, after=after), n))
+    return tuple(due_of(one.local, one.at) for one in islice(slots(when, after=after), n))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, tzinfo
 
+from agent.jobs import At
 from agent.messages import PersonId
 from agent.scheduled import Due, Job, SetBy, SlotState, Taking
 from agent.stored import Button, ButtonRows, NewMessage
 from scheduler.kinds.target import Hearing, require_target
+from scheduler.missing import LATE_S
 from scheduler.telling import joins_note
-from scheduler.timetable import LATE_S
 
 PRESSES = "job"
 """The prefix of a reminder's buttons (`bot.door.Press`)."""
@@ -34,7 +35,7 @@ class MessageKind:
         text = job.new.what.text
         if late_s > LATE_S:
             text = f"{text}\n\n_({late_words(due, late_s, self._zone(job.new.person_id))})_"
-        buttons = reminder_buttons(job) if job.new.set_by is SetBy.PERSON else ()
+        buttons = reminder_buttons(job, due) if job.new.set_by is SetBy.PERSON else ()
         message = NewMessage(lane=job.new.deliver_to, text=text, buttons=buttons)
         return Taking(
             job_id=job.id,
@@ -46,11 +47,17 @@ class MessageKind:
         )
 
 
-def reminder_buttons(job: Job) -> ButtonRows:
-    """Done, and later."""
-    later = tuple(Button(label=label, data=f"{PRESSES}:{job.id}:{word}") for word, label in SNOOZES)
-    done = Button(label="Done", data=f"{PRESSES}:{job.id}:done", style="good")
-    return ((done,), later)
+def reminder_buttons(job: Job, due: Due) -> ButtonRows:
+    """Done, and later. Each says in epoch seconds for which date it stands: what is due once may
+    be moved to another one while the message is still there."""
+    when = job.new.when
+    date_s = int(when.moment.timestamp()) if isinstance(when, At) else due.at_ms // 1000
+
+    def data(word: str) -> str:
+        return f"{PRESSES}:{job.id}:{word}:{date_s}"
+
+    later = tuple(Button(label=label, data=data(word)) for word, label in SNOOZES)
+    return ((Button(label="Done", data=data("done"), style="good"),), later)
 
 
 def late_words(due: Due, late_s: int, zone: tzinfo) -> str:

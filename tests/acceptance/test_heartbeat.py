@@ -3,6 +3,8 @@ once (cases SC-19, CO-01; SPEC §11)."""
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from agent.messages import ConversationId
 from agent.scheduled import JobKind
 from bot.home import shipped
 from scheduler.kinds.turns import ActiveHours, HeartbeatKind, Turns
-from scheduler.timetable import Hears, Timetable
+from scheduler.timetable import Timetable
 from tests.acceptance.rig import Home, Model, Telegram, until
 from tests.acceptance.schedule_words import ANN, started
 from tests.acceptance.test_kills import settled
@@ -100,6 +102,30 @@ def test_the_switch_and_the_reasons_outlive_a_restart(home: Home, telegram: Tele
     assert "every 30 min" in on
 
 
+def test_one_that_kept_failing_goes_on_when_it_is_switched_on(
+    home: Home, telegram: Telegram
+) -> None:
+    home.approve(ANN)
+    bot = started(home)
+    looks(home, telegram)
+    bot.kill()
+    with closing(sqlite3.connect(home.database)) as connection, connection:
+        connection.execute(
+            "update jobs set enabled = 0, failures = 5, paused = 'it failed 5 times in a row: no "
+            "such model' where kind = 'heartbeat'"
+        )
+
+    started(home)
+    telegram.says(ANN, "/heartbeat")
+    stopped = reads(telegram, ANN, "It was stopped: it failed 5 times")
+    telegram.says(ANN, "/heartbeat on")
+    reads(telegram, ANN, "The heartbeat is on (by hand)")
+
+    assert "/heartbeat on lets it go on" in stopped
+    ((enabled, failures),) = home.ask_database("select enabled, failures from jobs")
+    assert (enabled, failures) == (1, 0)
+
+
 # --- many looks, by a clock that stands until it is moved -----------------------------------------
 
 MORNING = datetime(2026, 6, 1, tzinfo=UTC)
@@ -148,7 +174,7 @@ async def test_a_day_of_looks_at_a_list_without_tasks_begins_no_turn(
         hours=ActiveHours(),
     )
     async with office.opened():
-        hears = Hears(taken=office._taken, missed=office._missed, failed=office._failed)
+        hears = office.hears()
         kinds = {JobKind.HEARTBEAT: kind}
         office.timetable = Timetable(office.store, kinds, hears, clock=office.clock)
         every = Every(count=30, unit=Unit.MINUTE, start=MORNING, zone="UTC")

@@ -22,7 +22,7 @@ from agent.messages import (
 )
 from agent.ports import NewRun
 from agent.request import ModelRequest
-from agent.scheduled import Due, JobKind, NewJob, SlotState, Taking, What
+from agent.scheduled import Due, JobKind, NewJob, SlotState, Taken, Taking, What
 from agent.stored import Outcome
 from agent.tools.system import NothingToReport
 from agent.tools.tool import Effect
@@ -79,9 +79,9 @@ async def a_run(
     )
     due = Due(slot=slot, at_ms=1)
     taken = await jobs.take(
-        Taking(job_id=made.id, due=due, next=None, state=SlotState.TAKEN, run=run)
+        Taking(job_id=made.id, due=due, next=None, state=SlotState.TAKEN, run=run), of=made
     )
-    assert taken is not None
+    assert isinstance(taken, Taken)
     assert taken.run is not None
     house.engine.adopt(taken.run)
     await house.engine.idle()

@@ -23,7 +23,7 @@ from scheduler.book import Book
 from scheduler.clerk import Clerk
 from scheduler.kinds.message import MessageKind
 from scheduler.kinds.target import Hearer
-from scheduler.timetable import Hears, Timetable
+from scheduler.timetable import Timetable
 from tests.scheduler.jobs_kit import Office
 
 MORNING = datetime(2026, 6, 1, 6, 0, tzinfo=UTC)
@@ -79,7 +79,7 @@ class Counter(Office):
         self.timetable = Timetable(
             store,
             kinds,
-            Hears(taken=self._taken, missed=self._missed, failed=self._failed),
+            self.hears(),
             clock=self.clock,
         )
         self.book = Book(store, chats, self._zone, clock=self.clock, changed=self.timetable.changed)

@@ -17,7 +17,8 @@ from agent.scheduled import Due, Job, JobKind, NewJob, SlotState, Taken, Taking,
 from agent.stored import NewMessage
 from memory.database import Database
 from memory.jobs import SqliteJobs
-from scheduler.timetable import Hears, MissedRun, Timetable, first_due
+from scheduler.missing import first_due
+from scheduler.timetable import Hears, MissedRun, Timetable
 from tests.fakes import FixedClock
 
 LANE = "telegram:5"
@@ -86,15 +87,21 @@ class Office:
         self.taken: list[str] = []
         self.missed: list[tuple[str, tuple[MissedRun, ...]]] = []
         self.failed: list[tuple[str, str]] = []
+        self.stopped: list[tuple[str, str]] = []
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Office]:
         async with Database.open(self.path, clock=self.clock) as database:
             self.store = SqliteJobs(database)
-            hears = Hears(taken=self._taken, missed=self._missed, failed=self._failed)
             kinds = dict.fromkeys(JobKind, self.kind)
-            self.timetable = Timetable(self.store, kinds, hears, clock=self.clock)
+            self.timetable = Timetable(self.store, kinds, self.hears(), clock=self.clock)
             yield self
+
+    def hears(self) -> Hears:
+        """What keeps all that a timetable tells."""
+        return Hears(
+            taken=self._taken, missed=self._missed, failed=self._failed, stopped=self._stopped
+        )
 
     async def add(self, new: NewJob) -> Job:
         made = await self.store.add(new, first_due(new.when, after=self.clock.now()))
@@ -125,6 +132,9 @@ class Office:
 
     async def _failed(self, job: Job, due: Due, why: str) -> None:
         self.failed.append((job.new.name, why))
+
+    async def _stopped(self, job: Job, why: str) -> None:
+        self.stopped.append((job.new.name, why))
 
 
 class Broken(AssistantError):

@@ -20,9 +20,9 @@ from memory.database import Database
 from memory.tellings import SqliteTellings
 from scheduler.ahead import RUNS_MAX, Listener, Rules, Span, ahead, pace
 from scheduler.kinds.turns import ActiveHours
+from scheduler.missing import first_due
 from scheduler.quiet import QuietHours
 from scheduler.telling import Found, Teller, TellingOptions
-from scheduler.timetable import first_due
 from tests.scheduler.jobs_kit import Office, at, job
 from tests.thorough import rounds
 

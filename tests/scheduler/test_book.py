@@ -17,7 +17,8 @@ from agent.scheduled import Job, JobKind, Missed, What
 from scheduler.book import Book, JobRefused, Wanted
 from scheduler.kinds.message import MessageKind, spell_s
 from scheduler.kinds.target import Hearer
-from scheduler.timetable import NAGS_MAX, Timetable
+from scheduler.missing import NAGS_MAX
+from scheduler.timetable import Timetable
 from tests.scheduler.jobs_kit import Office
 
 MORNING = datetime(2026, 6, 1, 6, 0, tzinfo=UTC)  # Monday, 08:00 in Berlin
@@ -240,3 +241,90 @@ async def test_a_reminder_is_put_off(desk: Desk) -> None:
 )
 def test_a_delay_is_told_roughly(seconds: int, words: str) -> None:
     assert spell_s(seconds) == words
+
+
+# --- going on, and how often ----------------------------------------------------------------------
+
+
+async def test_a_reminder_that_stood_still_over_its_time_is_sent_when_it_goes_on(
+    desk: Desk,
+) -> None:
+    job = await desk.remind("tomorrow at 5pm")
+    paused = await desk.book.pause(job)
+    assert await desk.office.to(datetime(2026, 6, 3, 12, 0, tzinfo=UTC)) == 0
+
+    await desk.book.resume(paused)
+    await desk.office.timetable.look()
+    await desk.office.timetable.look()
+
+    assert desk.office.texts() == ["call Bob"]
+
+
+async def test_a_reminder_that_stood_still_before_its_time_keeps_it(desk: Desk) -> None:
+    job = await desk.remind("tomorrow at 5pm")
+    later = await desk.book.snooze(job, datetime(2026, 6, 4, 12, 0, tzinfo=UTC))
+
+    resumed = await desk.book.resume(await desk.book.pause(later))
+
+    assert resumed.next == later.next
+
+
+async def test_what_failed_and_was_stopped_is_tried_again_when_it_goes_on(desk: Desk) -> None:
+    job = await desk.remind("tomorrow at 5pm")
+    stopped = replace(job, next=None, enabled=False, paused="it failed 5 times", failures=5)
+    await desk.office.store.put(stopped)
+
+    resumed = await desk.book.resume(stopped)
+
+    assert resumed.next is not None
+    assert (resumed.failures, resumed.next.at_ms) == (0, int(MORNING.timestamp() * 1000))
+
+
+async def test_what_is_over_does_not_go_on(desk: Desk) -> None:
+    done = replace(await desk.remind("tomorrow at 5pm"), next=None)
+    often = await desk.remind("every day at 9 for 2 times")
+    ran = replace(often, runs=2)
+    until = await desk.remind("every day at 9 until 3 June", "water the plants")
+    for job in (done, ran):
+        with pytest.raises(JobRefused, match="is over"):
+            await desk.book.resume(job)
+
+    desk.office.clock.move(10 * 86_400)
+    with pytest.raises(JobRefused, match="until which"):
+        await desk.book.resume(until)
+
+
+@pytest.mark.parametrize(
+    "when", ["* * * * *", "*/4 * * * *", "0,3 9 1 1 *", "every minute", "every 4 minutes"]
+)
+async def test_what_asks_a_model_runs_every_five_minutes_at_most_however_it_is_written(
+    desk: Desk, when: str
+) -> None:
+    slow = await desk.remind("every 5 minutes", "look", kind=JobKind.AGENT)
+    with pytest.raises(JobRefused, match="5 minutes"):
+        await desk.remind(when, "look", kind=JobKind.AGENT)
+    with pytest.raises(JobRefused, match="5 minutes"):
+        await desk.book.move(slow, desk.book.read_or_refuse(ANN, when))
+
+    assert await desk.remind(when)
+
+
+async def test_a_job_of_other_times_begins_anew(desk: Desk) -> None:
+    job = await desk.remind("every day at 9 for 2 times")
+    for day in (1, 2):
+        await desk.office.to(datetime(2026, 6, day, 7, 0, tzinfo=UTC))
+    ran = await desk.office.store.get(job.id)
+    assert ran is not None
+    assert (ran.runs, ran.next) == (2, None)
+    failing = replace(ran, failures=4, not_before_ms=10**13)
+
+    moved = await desk.book.move(
+        failing, desk.book.read_or_refuse(ANN, "every day at 9 for 2 times")
+    )
+
+    kept = await desk.office.store.get(job.id)
+    assert kept is not None
+    assert (kept.runs, moved.failures, kept.not_before_ms) == (0, 0, 0)
+    for day in (3, 4, 5):
+        await desk.office.to(datetime(2026, 6, day, 7, 0, tzinfo=UTC))
+    assert len(desk.office.texts()) == 4

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import RunId
+from agent.messages import PersonId, RunId
 from agent.ports import JobEnd, NewRun
-from agent.scheduled import Due, Job, JobKind, NewJob, SetBy, SlotState, Taking
+from agent.scheduled import Due, Job, JobKind, NewJob, SetBy, SlotState, Taken, Taking
 from memory.database import Database
-from scheduler.outcomes import FAILURES_MAX, Outcomes
+from scheduler.outcomes import FAILURES_MAX, Followers, Outcomes
+from scheduler.timetable import UNASKED, MissedRun
 from tests.fakes import FixedClock
 from tests.scheduler.jobs_kit import at, job
 from tests.scheduler.test_telling import NOON, Desk
@@ -24,11 +25,22 @@ class Office:
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
+        self.missed: list[tuple[str, list[str]]] = []
+        self.keeps_cards = True
         self.stopped: list[tuple[str, str]] = []
         self.beats: list[tuple[str, str]] = []
         self.outcomes = Outcomes(
-            desk.jobs, desk.teller, clock=desk.clock, stopped=self._stopped, beat=self._beat
+            desk.jobs,
+            desk.teller,
+            clock=desk.clock,
+            hears=Followers(stopped=self._stopped, beat=self._beat, missed=self._missed),
         )
+
+    async def _missed(self, person_id: PersonId, runs: tuple[MissedRun, ...]) -> None:
+        self.missed.append((person_id, [run.last.slot for run in runs]))
+        if self.keeps_cards:
+            for run in runs:
+                await self.outcomes.was_asked(run)
 
     async def _stopped(self, job: Job, why: str) -> None:
         self.stopped.append((job.new.name, why))
@@ -49,7 +61,7 @@ class Office:
             run_id=RunId(f"job-{one.id}:{due.slot}"), lane="job:1", by=one.new.person_id, payload={}
         )
         taking = Taking(job_id=one.id, due=due, next=following, state=SlotState.TAKEN, run=run)
-        assert await self.desk.jobs.take(taking) is not None
+        assert isinstance(await self.desk.jobs.take(taking, of=fresh), Taken)
         state = "failed" if not ok else "silent" if silent else "found"
         result = json.dumps({"text": text, "tainted": False}) if state == "found" else None
         sql = "update job_runs set state = ?, result = ?, note = ?, ended_ms = ? where slot = ?"
@@ -179,3 +191,36 @@ async def test_what_came_of_a_heartbeat_is_kept_for_who_asks_why(office: Office)
     await office.ends(one, ok=False, text="busy")
 
     assert office.beats == [("told", "Rent is due."), ("silent", ""), ("failed", "busy")]
+
+
+# --- questions about what was missed -------------------------------------------------------------
+
+
+async def _unasked(office: Office) -> Job:
+    one = await office.desk.add(look())
+    assert one.next is not None
+    taking = Taking(job_id=one.id, due=one.next, next=None, state=SlotState.ASKED, note=UNASKED)
+    assert isinstance(await office.desk.jobs.take(taking, of=one), Taken)
+    return one
+
+
+async def test_what_a_kill_kept_from_being_asked_is_asked_at_the_start_and_once(
+    office: Office,
+) -> None:
+    one = await _unasked(office)
+    assert one.next is not None
+
+    await office.outcomes.catch_up()
+    await office.outcomes.catch_up()
+
+    assert office.missed == [("p1", [one.next.slot])]
+
+
+async def test_what_could_not_be_asked_is_asked_at_the_next_start(office: Office) -> None:
+    await _unasked(office)
+    office.keeps_cards = False  # there is no chat yet
+
+    await office.outcomes.catch_up()
+    await office.outcomes.catch_up()
+
+    assert len(office.missed) == 2

@@ -14,11 +14,12 @@ import pytest
 
 from agent.errors import StorageFull
 from agent.jobs import Cron, Every, Unit
-from agent.scheduled import Due, JobKind, Missed, SlotState, Taken, Taking
+from agent.scheduled import Due, Job, JobKind, Missed, NotTaken, SlotState, Taken, Taking
 from bot.clock import SystemClock
 from memory.database import Database
 from memory.jobs import SqliteJobs
-from scheduler.timetable import Hears, Timetable, first_due
+from scheduler.missing import first_due
+from scheduler.timetable import Hears, Timetable
 from tests.scheduler.jobs_kit import Broken, KeptKind, Office, at, job
 
 MORNING = datetime(2026, 6, 1, 6, 0, tzinfo=UTC)
@@ -238,7 +239,7 @@ async def test_two_timetables_on_one_file_by_mistake_run_no_slot_twice(office: O
         for number in range(30):
             await office.add(job(f"j{number}"))
         async with Database.open(office.path, clock=office.clock) as other:
-            hears = Hears(taken=office._taken, missed=office._missed, failed=office._failed)
+            hears = office.hears()
             kinds = dict.fromkeys(office.timetable._kinds, KeptKind())
             twin = Timetable(SqliteJobs(other), kinds, hears, clock=office.clock)
             office.clock.move((NINE - office.clock.now()).total_seconds())
@@ -289,11 +290,11 @@ class _FullOnce(SqliteJobs):
 
     is_full = True
 
-    async def take(self, taking: Taking) -> Taken | None:
+    async def take(self, taking: Taking, *, of: Job) -> Taken | NotTaken:
         if self.is_full:
             self.is_full = False
             raise StorageFull("the disk is full")
-        return await super().take(taking)
+        return await super().take(taking, of=of)
 
 
 async def test_trouble_with_the_storage_leaves_a_due_time_for_the_next_look(
@@ -301,7 +302,7 @@ async def test_trouble_with_the_storage_leaves_a_due_time_for_the_next_look(
 ) -> None:
     async with office.opened(), Database.open(office.path, clock=office.clock) as database:
         await office.add(job("tea", when=at(NINE)))
-        hears = Hears(taken=office._taken, missed=office._missed, failed=office._failed)
+        hears = office.hears()
         timetable = Timetable(
             _FullOnce(database), office.timetable._kinds, hears, clock=office.clock
         )
@@ -322,7 +323,9 @@ async def test_the_alarm_rings_by_itself_also_for_what_was_added_later(tmp_path:
         async def nobody(*args: object) -> None:
             pass
 
-        hears = Hears(taken=lambda job, taken: rang.set(), missed=nobody, failed=nobody)
+        hears = Hears(
+            taken=lambda job, taken: rang.set(), missed=nobody, failed=nobody, stopped=nobody
+        )
         kinds = dict.fromkeys(JobKind, KeptKind())
         async with Timetable(store, kinds, hears, clock=clock) as timetable:
             soon = job("tea", when=at(clock.now() + timedelta(milliseconds=50)))

@@ -60,6 +60,11 @@ async def failed(job: Job, due: Due, why: str) -> None:
     raise AssertionError(why)
 
 
+async def stopped(job: Job, why: str) -> None:
+    """Must not happen."""
+    raise AssertionError(why)
+
+
 def taken(job: Job, what: Taken) -> None:
     """Set going."""
     print("taken", job.id, flush=True)
@@ -72,7 +77,7 @@ async def main(path: Path, start: datetime, until: datetime) -> None:
         Database.open(path, clock=clock) as other,
     ):
         kinds = {JobKind.MESSAGE: remind, JobKind.AGENT: work}
-        hears = Hears(taken=taken, missed=missed, failed=failed)
+        hears = Hears(taken=taken, missed=missed, failed=failed, stopped=stopped)
         tables = [
             Timetable(SqliteJobs(database), kinds, hears, clock=clock) for database in (one, other)
         ]
