@@ -13,11 +13,12 @@ from agent.budget import Budget
 from agent.charging import charge_of
 from agent.errors import AssistantError, ContextTooLong, StorageError
 from agent.guards import VisibleText, visible
-from agent.history import repair, shorten_before, text_of
+from agent.history import picture_tokens, repair, shorten_before, text_of
 from agent.layers import notes
 from agent.library import Library
 from agent.messages import ConversationId, TurnInput
 from agent.models.counting import Encodings, TokenCounter
+from agent.pictures import KeptPictures, caller_of
 from agent.ports import (
     Conversations,
     Draft,
@@ -59,11 +60,13 @@ CONVERSATIONS_KEPT_MAX = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskingOptions:
-    """`redact` takes the secrets of the settings out of whatever would be sent (SPEC §15)."""
+    """`redact` takes the secrets of the settings out of whatever would be sent (SPEC §15).
+    `pictures` are where those of a conversation lie; without, none is shown."""
 
     temperature: float = 0.4
     max_output_tokens: int = 8_192
     redact: Callable[[str], str] = str
+    pictures: KeptPictures | None = None
     cheap_model: str = ""
     """Asked in place of the usual one where a budget has room for no more; empty: there is none."""
 
@@ -105,6 +108,7 @@ class Asking:
         self._cheap_model = options.cheap_model
         self._budget = payment.budget if payment else None
         self._rates = payment.rates if payment else None
+        self._pictures = options.pictures
         self._systems: dict[str, str] = {}
         self._encodings = Encodings()
 
@@ -121,6 +125,7 @@ class Asking:
             texts = self._library.texts()
             facts["hint"] = notes.hint(texts, question["hint"], question["detail"])
         request = await self._request(model, sent, question, facts.get("hint", ""))
+        request = await self._with_pictures(ctx, turn, model, request)
         facts |= await self._compared(turn, question, request)
         draft = self._drafts.open(ctx.run_id, turn.message.address)
         try:
@@ -261,6 +266,14 @@ class Asking:
             extra=_effort(model, question),
         )
 
+    async def _with_pictures(
+        self, ctx: TurnContext, turn: TurnInput, model: Model, request: ModelRequest
+    ) -> ModelRequest:
+        if self._pictures is None or not model.traits.vision:
+            return request
+        urls = await self._pictures.urls(request.entries, caller_of(ctx.run_id, turn))
+        return replace(request, pictures=urls) if urls else request
+
     def _warmth(self, question: Json) -> float:
         """Cooler where a tool fits the message well, a little warmer after a malformed call."""
         cooler: float | None = question["cooler"]
@@ -273,10 +286,11 @@ class Asking:
         room = model.traits.window - request.max_output_tokens
         texts = [request.system, *(text_of(entry) for entry in request.entries)]
         texts += [json.dumps([tool.description, tool.parameters]) for tool in request.tools]
-        if sum(len(text) for text in texts) * TOKENS_PER_CHAR_MAX <= room:
+        seen = sum(picture_tokens(entry) for entry in request.entries)
+        if seen + sum(len(text) for text in texts) * TOKENS_PER_CHAR_MAX <= room:
             return
         counter = TokenCounter(model.name, encodings=self._encodings)
-        tokens = await counter.total(texts, limit=room)
+        tokens = seen + await counter.total(texts, limit=room)
         if tokens > room:
             raise ContextTooLong(
                 f"The request has about {tokens} tokens; {model.name} takes {room}."
@@ -300,7 +314,9 @@ def _redacted(entry: Entry, redact: Callable[[str], str]) -> Entry:
             return replace(entry, content=redact(entry.content))
         case Said():
             return replace(entry, text=redact(entry.text), quote=redact(entry.quote))
-        case Context() | Note():
+        case Note():
+            return replace(entry, text=redact(entry.text), content=redact(entry.content))
+        case Context():
             return replace(entry, text=redact(entry.text))
 
 

@@ -12,6 +12,8 @@ from dataclasses import replace
 import structlog
 
 from agent.asking import Asking
+from agent.attached import STEP as FILES
+from agent.attached import brought, left_alone
 from agent.beginning import Beginning
 from agent.doing import Doing
 from agent.errors import TurnStopped
@@ -103,9 +105,18 @@ class Assistant:
     """Implements `agent.ports.Program`."""
 
     def __init__(
-        self, *, begin: Beginning, model: Asking, tool: Doing, loop: Loop, drafts: Drafts
+        self,
+        *,
+        begin: Beginning,
+        model: Asking,
+        tool: Doing,
+        loop: Loop,
+        drafts: Drafts,
+        files: StepFunction = left_alone,
     ) -> None:
+        """Without `files`, what comes with a message is named and not opened."""
         self._steps: Mapping[str, StepFunction] = {
+            FILES: files,
             "begin": begin,
             "model": model,
             "gate": tool.ask,
@@ -142,6 +153,9 @@ class Assistant:
             trouble = await self._loop.call(ctx, turn, turn.job.call, closing.log)
             return closing.failed(trouble) if trouble else closing.answered()
         closing.turns += [TurnInput.from_json(other) for other in await ctx.receive()]
+        if opened := await _opened(ctx, closing):
+            turn = closing.turn
+            payload = {**turn.to_json(), "brought_tokens": opened}
         output = await ctx.step("begin", payload)
         begun = Begun.from_json(output)
         closing.begin(begun)
@@ -171,6 +185,20 @@ class Assistant:
             return end if run.child_of is None else unreadable(run, end, why=notice)
 
 
+async def _opened(ctx: TurnContext, closing: _Closing) -> int:
+    """Opens the files of the messages that begin a turn; the tokens that these add to it, 0 where
+    none came. What a voice note says is among the words from then on."""
+    tokens = 0
+    for number, turn in enumerate(closing.turns):
+        came = await brought(ctx, turn)
+        closing.turns[number] = came.turn
+        if came.note is not None:
+            closing.files[number] = came.note
+            tokens += came.tokens
+    closing.turn = closing.turns[0]
+    return tokens
+
+
 def _unreadable_job(run: NewRun, notice: str) -> JobEnd | None:
     job_id, _, slot = run.run_id.removeprefix(JOB_RUN).partition(":")
     return (
@@ -197,6 +225,8 @@ class _Closing:
         self.run_id = run_id
         self.turn = turn
         self.turns = [turn]
+        self.files: dict[int, Note] = {}
+        """The notes on the files of these messages, once they are opened."""
         self.log = Log()
         self.begun: Begun | None = None
 
@@ -219,9 +249,13 @@ class _Closing:
             if context:
                 self.log.add(Context(text=context))
             return
-        for turn in self.turns[:-1]:
-            self.log.hear(turn)
-        self.log.hear(self.turns[-1], context=context)
+        last = len(self.turns) - 1
+        for number, turn in enumerate(self.turns):
+            self.log.hear(
+                turn,
+                context=context if number == last else "",
+                note=self.files.get(number),
+            )
 
     def answered(self) -> TurnEnd:
         """The sunny end."""

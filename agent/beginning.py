@@ -110,11 +110,12 @@ class Beginning:
         """The output is read back by `agent.rounds.Begun`, and by whoever looks back (`Traces`).
 
         With `overflow` in the payload what was sent turned out to be too large. What does not fit
-        is summed up before any of it is cut off.
+        is summed up before any of it is cut off. `brought_tokens` is what files add to the words.
         """
         turn = TurnInput.from_json(payload)
         occasion, is_lean = await self._occasion(turn), await self._is_lean(ctx, turn)
-        plan = await self.plan(occasion, is_lean=is_lean)
+        came: int = payload.get("brought_tokens", 0)
+        plan = await self.plan(occasion, is_lean=is_lean, brought_tokens=came)
         tokens_max = plan.history_max
         if payload.get("overflow") and plan.tokens.history >= OVERFLOW_TOKENS_MIN:
             tokens_max = plan.tokens.history // 2
@@ -122,7 +123,7 @@ class Beginning:
         if tokens_max is not None:
             compacted = await self._compacted(occasion.turn, max(1, tokens_max))
         if compacted is not None:
-            plan = await self.plan(occasion, is_lean=is_lean)
+            plan = await self.plan(occasion, is_lean=is_lean, brought_tokens=came)
         await self._conversations.keep_text(plan.prompt.digest, plan.prompt.system)
         self._choosing.remember(plan.gathered.scene.turn, plan.selection)
         self._warn_of_missing(plan)
@@ -164,8 +165,11 @@ class Beginning:
             return Occasion(turn=replace(turn, conversation=here))
         return Occasion(turn=turn)
 
-    async def plan(self, occasion: Occasion, *, is_lean: bool = False) -> Plan:
-        """What would be sent now. Raises StorageError."""
+    async def plan(
+        self, occasion: Occasion, *, is_lean: bool = False, brought_tokens: int = 0
+    ) -> Plan:
+        """What would be sent now; files that came add `brought_tokens` to the person's words.
+        Raises StorageError."""
         model = await self._models.at(occasion.turn.message.address.key)
         known = await self._conversations.history(occasion.turn.conversation)
         history, start = since_compaction(known)
@@ -182,7 +186,7 @@ class Beginning:
             history_max=None if cut is None else self._tokens_max(model.traits),
             selection=await self._selected(model.traits, gathered, history, sent_from),
         )
-        return self._fitted(draft, is_lean=is_lean)
+        return self._fitted(draft, is_lean=is_lean, brought_tokens=brought_tokens)
 
     async def _selected(
         self, traits: ModelTraits, gathered: Gathered, history: History, sent_from: int | None
@@ -194,7 +198,7 @@ class Beginning:
             gathered, history, is_step=is_step or sent_from is not None
         )
 
-    def _fitted(self, draft: _Draft, *, is_lean: bool) -> Plan:
+    def _fitted(self, draft: _Draft, *, is_lean: bool, brought_tokens: int) -> Plan:
         """The draft with as much of its history and layers as its model takes."""
         history, turn, traits = draft.history, draft.gathered.scene.turn, draft.model.traits
         sent_from, history_max = draft.sent_from, draft.history_max
@@ -202,7 +206,7 @@ class Beginning:
         tools_tokens = tools_part(tools).tokens if tools else 0
         # A task, and what a job is to do, are counted with their prompt.
         is_chat = draft.gathered.scene.kind is PromptKind.CHAT
-        words = estimate_tokens(turn.message.text) if is_chat else 0
+        words = estimate_tokens(turn.message.text) + brought_tokens if is_chat else 0
         output = traits.output_tokens(self._options.max_output_tokens)
         around = output + tools_tokens + words
         # What is estimated here is counted before it is sent, and may then come to more.

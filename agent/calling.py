@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agent.attached import Brought, brought
 from agent.errors import StepUnknown
 from agent.messages import RunId, TurnInput
 from agent.ports import Json, TurnContext, waits_on
@@ -50,7 +51,7 @@ class Calling:
         if len(calls) > 1 and all(self._toolbox.is_pure(call) for call in calls):
             await self._in_parallel(now, calls)
             for later in await self._newer(now.ctx):
-                now.log.hear(later)
+                now.log.hear(later.turn, note=later.note)
             return
         if len(calls) > 1 and all(call.name == SUBAGENT.name for call in calls):
             await self._together(now, calls)
@@ -63,7 +64,7 @@ class Calling:
                 for skipped in calls[number + 1 :]:
                     now.log.add(ToolResult(call_id=skipped.id, content=SKIPPED, ok=False))
                 for later in newer:
-                    now.log.hear(later)
+                    now.log.hear(later.turn, note=later.note)
                 return
 
     async def _together(self, now: Now, calls: Sequence[ToolCall]) -> None:
@@ -196,8 +197,9 @@ class Calling:
             "place": sum(isinstance(entry, Answered) for entry in now.log.entries),
         }
 
-    async def _newer(self, ctx: TurnContext) -> list[TurnInput]:
-        return [TurnInput.from_json(payload) for payload in await ctx.receive()]
+    async def _newer(self, ctx: TurnContext) -> list[Brought]:
+        payloads = await ctx.receive()
+        return [await brought(ctx, TurnInput.from_json(payload)) for payload in payloads]
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,11 +106,14 @@ class Log:
     for_owner: list[str] = field(default_factory=list)
     """What the owner has to hear, a sentence each."""
 
-    def hear(self, turn: TurnInput, *, context: str = "") -> None:
-        """The person's words as typed, after a note of what came with them, before the block."""
+    def hear(self, turn: TurnInput, *, context: str = "", note: Note | None = None) -> None:
+        """The person's words as typed, after a note of what came with them, before the block.
+        `note` is that on its files, where they were opened."""
         message = turn.message
-        if note := notes.came_along(message):
-            self.add(Note(text=note))
+        if note is not None:
+            self.add(note)
+        elif told := notes.came_along(message):
+            self.add(Note(text=told))
         sender = message.sender_name if message.is_group else ""
         by = turn.person_id if message.is_group else ""
         said = Said(

@@ -1,0 +1,406 @@
+"""The step `files` of a turn: what came with a message is fetched, kept and opened.
+
+Pictures go to a model that sees, documents become text from outside, a voice note becomes words.
+Whatever is wrong with one file is told in a sentence, and keeps none of the others back. Called by
+`agent.assistant` and `agent.calling`; the bytes come through a
+`FileSource`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from agent.attached_ports import (
+    AttachedOptions,
+    FileSource,
+    FileUnavailable,
+    Sound,
+    Transcriber,
+)
+from agent.charging import charge_of
+from agent.errors import AssistantError, DocumentWrong, Temporary
+from agent.file_names import safe_name
+from agent.history import estimate_tokens, picture_tokens
+from agent.layers import notes
+from agent.messages import Attachment, TurnInput
+from agent.pictures import caller_of
+from agent.ports import Clock, Json, Models, TurnContext
+from agent.reading.files import FileReader, FileText
+from agent.signatures import FileKind, Signature, signature_of
+from agent.spending import Charge
+from agent.tools.tool import Caller
+from agent.tools.workspace import RESULTS, WRITE_BYTES_MAX, Workspace, results_folder
+from agent.transcript import Note, Picture, entry_from_json, to_json
+
+log = structlog.get_logger()
+
+STEP = "files"
+
+FETCH_S = 60.0
+RETRY_AFTER_S = 1.0
+RETRY_AFTER_S_MAX = 10.0
+"""How long one try may take, and how long the second and last one is waited for."""
+
+AT_ONCE = 4
+"""Files that are fetched at the same time, of all chats: each is held in memory meanwhile."""
+
+FILES_MAX = 20
+"""Of one message; more are named and left."""
+
+PICTURE_BYTES_MAX = 3_750_000
+PICTURE_SIDE_MAX = 8_000
+PICTURES_MAX = 10
+PICTURES_BYTES_MAX = 15_000_000
+"""What every provider takes of pictures; the last two are of one message."""
+
+OWN_VOICE = frozenset({"voice", "video_note"})
+"""Kinds of attachments that a person speaks into their device; other sound is somebody's."""
+
+_READ_AS_ITSELF = frozenset({"txt", "md", "csv"})
+"""Documents that `read_file` reads where they lie."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brought:
+    """A message with what came of its files: a transcript is among its words, and the note stands
+    before them. None: nothing came."""
+
+    turn: TurnInput
+    note: Note | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Estimated, of all that the note adds to a request."""
+        if self.note is None:
+            return 0
+        return estimate_tokens(self.note.text + self.note.content) + picture_tokens(self.note)
+
+
+async def brought(ctx: TurnContext, turn: TurnInput) -> Brought:
+    """Runs the step for a message that has files."""
+    if not turn.message.attachments:
+        return Brought(turn=turn)
+    output = await ctx.step(STEP, turn.to_json(), redo="idempotent")
+    note = entry_from_json(output["note"]) if output.get("note") else None
+    assert note is None or isinstance(note, Note)
+    said = output.get("transcript", "")
+    if said:
+        text = "\n".join(part for part in (turn.message.text, said) if part)
+        turn = replace(turn, message=replace(turn.message, text=text))
+    return Brought(turn=turn, note=note)
+
+
+async def left_alone(ctx: TurnContext, payload: Json) -> Json:
+    """The step where no file is ever fetched."""
+    return {}
+
+
+def folder_of(caller: Caller, day: str) -> str:
+    """Where the files of a chat's messages lie: only this chat can read them."""
+    return "/".join((*RESULTS, results_folder(caller), day))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Arrival:
+    """A message whose files are seen to."""
+
+    turn: TurnInput
+    caller: Caller
+    charge: Charge
+    folder: str
+    sees: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    """What became of one: `said` about it, and what it holds. `text` is from outside, and may be
+    read on at `rest`; `transcript` are the person's own words."""
+
+    said: str
+    name: str = ""
+    text: str = ""
+    rest: str = ""
+    picture: Picture | None = None
+    picture_bytes: int = 0
+    transcript: str = ""
+
+
+class AttachedFiles:
+    """Implements the step `files`."""
+
+    def __init__(
+        self,
+        source: FileSource,
+        workspace: Workspace,
+        models: Models,
+        *,
+        clock: Clock,
+        options: AttachedOptions | None = None,
+        reader: FileReader | None = None,
+        transcriber: Transcriber | None = None,
+    ) -> None:
+        self._source = source
+        self._workspace = workspace
+        self._models = models
+        self._clock = clock
+        self._options = options or AttachedOptions()
+        self._reader = reader or FileReader()
+        self._transcriber = transcriber
+        self._places = asyncio.Semaphore(AT_ONCE)
+
+    async def __call__(self, ctx: TurnContext, payload: Json) -> Json:
+        """The note that stands before the message, and what a voice note says.
+
+        May be repeated: a file is kept under a name that follows from its message, and is not
+        fetched again once it is there.
+        """
+        turn = TurnInput.from_json(payload)
+        caller = caller_of(ctx.run_id, turn)
+        model = await self._models.at(turn.message.address.key)
+        arrival = _Arrival(
+            turn=turn,
+            caller=caller,
+            charge=charge_of(ctx.run_id, turn),
+            folder=folder_of(caller, self._day(turn)),
+            sees=model.traits.vision,
+        )
+        came = turn.message.attachments
+        files = await asyncio.gather(
+            *(self._file(arrival, n, one) for n, one in enumerate(came[:FILES_MAX]))
+        )
+        files += [_File(said=f"{_called(one)}, left alone") for one in came[FILES_MAX:]]
+        log.info("turn.files", files=len(files), kinds=[one.kind for one in came])
+        note = self._note(turn, files)
+        said = "\n".join(one.transcript for one in files if one.transcript)
+        return {"note": to_json(note), "transcript": said}
+
+    def _day(self, turn: TurnInput) -> str:
+        """The day of the message where its person is."""
+        zone: tzinfo = ZoneInfo(turn.time_zone or self._options.host_zone)
+        sent_ms = turn.message.sent_at_ms
+        at = datetime.fromtimestamp(sent_ms / 1000, UTC) if sent_ms else self._clock.now()
+        return f"{at.astimezone(zone):%Y-%m-%d}"
+
+    # --- one file --------------------------------------------------------------------------------
+
+    async def _file(self, arrival: _Arrival, number: int, attachment: Attachment) -> _File:
+        path = f"{arrival.folder}/{_file_name(arrival.turn, number, attachment)}"
+        try:
+            content = await self._content(arrival, path, attachment)
+        except AssistantError as error:
+            return _File(said=f"{_called(attachment)}, which could not be had: {error}")
+        if not content:
+            return _File(said=f"{_called(attachment)}, which is empty")
+        found = signature_of(content)
+        about = f"{_called(attachment)} ({found.shown}, {_size(len(content))}), kept as {path}"
+        match found.kind:
+            case FileKind.PICTURE:
+                return _picture(arrival, path, found, about=about, size=len(content))
+            case FileKind.DOCUMENT:
+                return await self._document(arrival, path, content, about=about)
+            case FileKind.SOUND:
+                return await self._sound(arrival, path, attachment, content)
+            case FileKind.FILM if attachment.kind in OWN_VOICE:
+                return await self._sound(arrival, path, attachment, content)
+            case _:
+                return _File(said=f"{about}, not opened")
+
+    async def _content(self, arrival: _Arrival, path: str, attachment: Attachment) -> bytes:
+        """From the workspace if it was fetched before; else from the platform, and then kept."""
+        bytes_max = self._options.bytes_max
+        if attachment.size_bytes > bytes_max:
+            raise _too_large(attachment.size_bytes, bytes_max)
+        kept = await asyncio.to_thread(
+            self._workspace.read, path, arrival.caller, bytes_max=bytes_max, missing=b""
+        )
+        if kept:
+            return kept
+        async with self._places:
+            content = await self._fetched(arrival, attachment)
+            if len(content) > bytes_max:
+                raise _too_large(len(content), bytes_max)
+            if content:
+                await asyncio.to_thread(
+                    self._workspace.write, path, content, arrival.caller, bytes_max=bytes_max
+                )
+        return content
+
+    async def _fetched(self, arrival: _Arrival, attachment: Attachment) -> bytes:
+        """Tried twice."""
+        try:
+            return await self._try_fetch(arrival, attachment)
+        except Temporary as error:
+            wait_s = min(error.retry_after_s or RETRY_AFTER_S, RETRY_AFTER_S_MAX)
+        await self._clock.sleep(wait_s)
+        try:
+            return await self._try_fetch(arrival, attachment)
+        except Temporary as error:
+            raise FileUnavailable(
+                f"it could not be fetched, twice ({error}). It may be sent again"
+            ) from error
+
+    async def _try_fetch(self, arrival: _Arrival, attachment: Attachment) -> bytes:
+        address = arrival.turn.message.address
+        try:
+            async with asyncio.timeout(FETCH_S):
+                return await self._source.fetch(
+                    address, attachment, bytes_max=self._options.bytes_max
+                )
+        except TimeoutError as error:
+            raise Temporary(f"it did not come within {FETCH_S:.0f} seconds") from error
+
+    async def _document(self, arrival: _Arrival, path: str, content: bytes, *, about: str) -> _File:
+        name = path.rpartition("/")[2]
+        try:
+            read = await self._reader.read(name, content)
+            rest = await self._rest(arrival, path, read)
+        except DocumentWrong as error:
+            return _File(said=f"{about}. It was not read: {error}".rstrip("."))
+        except AssistantError as error:
+            return _File(said=f"{about}. It was not read now: {error}".rstrip("."))
+        note = f" ({read.note})" if read.note else ""
+        return _File(said=f"{about}{note}", name=name, text=read.text, rest=rest)
+
+    async def _rest(self, arrival: _Arrival, path: str, read: FileText) -> str:
+        """Where the whole text can be read by lines: beside the file, if the file is no text."""
+        if read.kind in _READ_AS_ITSELF or len(read.text) <= self._options.text_chars_max:
+            return path
+        beside, content = f"{path}.txt", read.text.encode("utf-8", "replace")
+        size_max = max(len(content), WRITE_BYTES_MAX)
+        await asyncio.to_thread(
+            self._workspace.write, beside, content, arrival.caller, bytes_max=size_max
+        )
+        return beside
+
+    async def _sound(
+        self, arrival: _Arrival, path: str, attachment: Attachment, content: bytes
+    ) -> _File:
+        about = f"{_called(attachment)}, kept as {path}"
+        if self._transcriber is None:
+            return _File(
+                said=f"{about}. Nobody wrote down what is said in it, since the owner has set no "
+                "llm.transcription_model: say that you cannot listen"
+            )
+        name = path.rpartition("/")[2]
+        sound = Sound(name=name, content=content, seconds=attachment.seconds, charge=arrival.charge)
+        try:
+            said = (await self._transcriber.transcript(sound)).strip()
+        except AssistantError as error:
+            return _File(said=f"{about}. What is said in it could not be written down: {error}")
+        if not said:
+            return _File(said=f"{about}, in which nobody speaks")
+        if attachment.kind in OWN_VOICE:
+            return _File(
+                said=f"{about}. The next message is its transcript, and may be misheard",
+                transcript=said,
+            )
+        return _File(said=about, name=f"transcript of {name}", text=said, rest=path)
+
+    # --- all of them -----------------------------------------------------------------------------
+
+    def _note(self, turn: TurnInput, files: Sequence[_File]) -> Note:
+        said: list[str] = []
+        texts: list[str] = []
+        pictures: list[Picture] = []
+        room, room_bytes = self._options.text_chars_max, PICTURES_BYTES_MAX
+        for one in files:
+            about = one.said
+            if one.picture is not None:
+                room_bytes -= one.picture_bytes
+                if len(pictures) < PICTURES_MAX and room_bytes >= 0:
+                    pictures.append(one.picture)
+                    about += ", and follows"
+                else:
+                    about += ", not shown: too many came at once"
+            if one.text:
+                shown = one.text[:room]
+                room -= len(shown)
+                texts += [f"[{one.name}]\n{shown}"] if shown else []
+                about += _how_much(one, len(shown))
+            said.append(about)
+        return Note(
+            text=notes.came_along(turn.message, said),
+            content="\n\n".join(texts),
+            pictures=tuple(pictures),
+        )
+
+
+def _picture(arrival: _Arrival, path: str, found: Signature, *, about: str, size: int) -> _File:
+    if not found.width:
+        return _File(said=f"{about}. It is damaged, and cannot be shown")
+    about = f"{about}, {found.width} by {found.height} pixels"
+    if not arrival.sees:
+        return _File(said=f"{about}. You cannot see pictures: say so, and do not guess")
+    if size > PICTURE_BYTES_MAX or max(found.width, found.height) > PICTURE_SIDE_MAX:
+        return _File(
+            said=f"{about}. It is too large to be shown to you (at most "
+            f"{_size(PICTURE_BYTES_MAX)} and {PICTURE_SIDE_MAX:,} pixels a side): ask for a "
+            "smaller copy"
+        )
+    picture = Picture(
+        path=path, media_type=found.media_type, width=found.width, height=found.height
+    )
+    return _File(said=about, picture=picture, picture_bytes=size)
+
+
+def _how_much(one: _File, shown: int) -> str:
+    if shown == len(one.text):
+        return "; what stands in it follows"
+    return (
+        f"; the first {shown:,} of {len(one.text):,} characters in it follow, "
+        f"and read_file shows them all in {one.rest}"
+    )
+
+
+def _too_large(size: int, bytes_max: int) -> FileUnavailable:
+    return FileUnavailable(
+        f"it is too large ({_size(size)}; at most {_size(bytes_max)} are fetched)"
+    )
+
+
+# --- names ---------------------------------------------------------------------------------------
+
+_ENDINGS = {
+    "photo": ".jpg",
+    "sticker": ".webp",
+    "voice": ".ogg",
+    "audio": ".mp3",
+    "video": ".mp4",
+    "video_note": ".mp4",
+    "animation": ".mp4",
+}
+"""Of files that come without a name."""
+
+_CALLED = {"photo": "picture", "voice": "voice note", "video_note": "video message"}
+
+
+def _file_name(turn: TurnInput, number: int, attachment: Attachment) -> str:
+    """Follows from the message and the file alone, so that it is the same after a restart; nobody
+    who does not know the platform's own id of the file could have put another one there."""
+    message = turn.message
+    key = (message.address.key, message.message_id, str(number), attachment.ref)
+    mark = hashlib.sha256("\n".join(key).encode("utf-8", "replace")).hexdigest()[:10]
+    given = attachment.name or f"{attachment.kind}{_ENDINGS.get(attachment.kind, '')}"
+    return safe_name(given, mark=mark)
+
+
+def _called(attachment: Attachment) -> str:
+    """What came, in words: `a voice note of 12 seconds`, `the document 'report.pdf'`."""
+    kind = _CALLED.get(attachment.kind, attachment.kind.replace("_", " "))
+    length = f" of {attachment.seconds} seconds" if attachment.seconds else ""
+    if attachment.name:
+        return f"the {kind} '{safe_name(attachment.name)}'{length}"
+    return f"{'an' if kind[:1] in 'aeio' else 'a'} {kind}{length}"
+
+
+def _size(size_bytes: int) -> str:
+    if size_bytes < 10_000:
+        return f"{size_bytes:,} bytes"
+    return f"{size_bytes / 1_000:,.0f} kB" if size_bytes < 1e6 else f"{size_bytes / 1e6:,.1f} MB"
