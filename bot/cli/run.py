@@ -6,13 +6,16 @@ import asyncio
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bot.cli.opening import WRONG_USAGE, Opened, exit_for, logged, opened, read_home
-from bot.lean import load_without
+from bot.lean import load_without, without_garbage_search
+
+if TYPE_CHECKING:
+    from bot.app import Bot
 
 
 def run(
@@ -83,21 +86,25 @@ def _channels(home: Opened) -> list[str]:
 
 
 async def _run(home: Opened, *, once: bool) -> None:
-    load_without("click", "httpx")
-    from bot.app import open_bot
-    from bot.clock import SystemClock
-
     stopping = asyncio.Event()
     with _stopped_by_signals(stopping, drain_s=home.settings.turns.drain_s):
-        async with open_bot(
-            home.home, home.settings, env=home.env, digest=home.digest, clock=SystemClock()
-        ) as bot:
+        async with AsyncExitStack() as stack:
+            with without_garbage_search():
+                bot = await stack.enter_async_context(_opened_bot(home))
             if once:
                 await bot.once(stopping)
                 return
             _tell(f"Model: {bot.choice.model}. {bot.choice.why}")
             _tell(f"Serving {' and '.join(_channels(home))}. Ctrl-C stops.")
             await bot.serve(stopping)
+
+
+def _opened_bot(home: Opened) -> AbstractAsyncContextManager[Bot]:
+    load_without("click", "httpx")
+    from bot.app import open_bot
+    from bot.clock import SystemClock
+
+    return open_bot(home.home, home.settings, env=home.env, digest=home.digest, clock=SystemClock())
 
 
 @contextmanager
