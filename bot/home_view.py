@@ -21,7 +21,6 @@ from agent.remembering import Facts, Whose
 from agent.scheduled import Job, JobKind, SetBy
 from agent.spending import Period, Scope, bounds, zone_for
 from agent.spent import Group, UsageSums, Wanted
-from agent.stored import Button
 from bot import schedule_words as words
 from bot.access import Policy
 from bot.channel import HomeLine, HomeSection
@@ -198,22 +197,23 @@ def _section(title: str, lines: Sequence[str]) -> HomeSection:
 
 
 def _of_job(job: Job, zone: tzinfo) -> HomeLine:
-    """A reminder that comes once can be seen to before its time."""
+    """A reminder that comes once can be seen to before its time; what comes again and again can be
+    paused."""
     assert job.next is not None, "chosen so"
     text = f"- {job.key} {words.name_of(job)} ({words.DOES[job.new.kind]}): "
     is_own = job.new.kind is JobKind.MESSAGE and job.new.set_by is SetBy.PERSON
-    buttons: tuple[Button, ...] = ()
+    button = words.standing_button(job)
     if is_own and isinstance(job.new.when, At):
-        buttons = (Button(label="Done", data=words.data(job.id, words.DONE)),)
-    return HomeLine(text=text + due_words(job.next, zone), buttons=buttons)
+        button = words.done_button(job, job.new.when)
+    return HomeLine(text=text + due_words(job.next, zone), buttons=(button,) if button else ())
 
 
 def _standing(job: Job) -> HomeLine:
     text = f"- {job.key} {words.name_of(job)}: {words.why_paused(job)}"
     if job.new.kind is JobKind.HEARTBEAT:
         return HomeLine(text=f"{text} (`/hearth heartbeat`)")
-    go_on = Button(label="Go on", data=words.data(job.id, words.RESUME))
-    return HomeLine(text=text, buttons=(go_on,))
+    button = words.standing_button(job)
+    return HomeLine(text=text, buttons=(button,) if button else ())
 
 
 def _at_ms(event: Occasion) -> int:

@@ -14,11 +14,13 @@ import structlog
 
 from agent.errors import Permanent
 from agent.events import Agenda
-from agent.jobbook import JobBook, moment_words
-from agent.messages import IncomingMessage
+from agent.jobbook import JobBook, JobWish, TimeRead, moment_words
+from agent.jobs import At
+from agent.messages import IncomingMessage, RunId
 from agent.ports import Clock
 from agent.remembering import place_of
 from agent.scheduled import Job
+from agent.stored import NewMessage
 from bot import schedule_words as words
 from bot.cards import Cards
 from bot.channel import Pressed
@@ -29,6 +31,9 @@ log = structlog.get_logger()
 
 ANSWERED_MAX = 500
 """Presses of which is known what came of them; a second tap is told the same."""
+
+DATE_DIGITS_MAX = 11
+"""Of a date in epoch seconds: some thousand years."""
 
 
 class ScheduleDesk:
@@ -120,12 +125,17 @@ class ScheduleDesk:
             case "text" if more:
                 return self._changed(await self._book.reword(job, more))
             case _:
-                return words.JOB_USE.replace("j12", job.key)
+                return words.job_use(job)
 
     async def _show(self, message: IncomingMessage, job: Job) -> str:
         runs = await self._book.runs(job, limit=words.RUNS_SHOWN)
-        zone = self._book.zone(job.new.person_id)
-        return words.job_text(job, self._book.due(job), runs, zone, here=message.address.key)
+        zone, here = self._book.zone(job.new.person_id), message.address.key
+        shown = words.job_text(job, self._book.due(job), runs, zone, here=here)
+        button = words.standing_button(job)
+        if button is None:
+            return f"{shown}\n\n{words.job_use(job)}"
+        await self._cards.post(NewMessage(lane=here, text=shown, buttons=((button,),)))
+        return words.job_use(job)
 
     def _changed(self, job: Job) -> str:
         zone = self._book.zone(job.new.person_id)
@@ -180,14 +190,10 @@ class ScheduleDesk:
         """What came of it; each may be done again after a kill."""
         zone = self._book.zone(job.new.person_id)
         match word:
-            case words.DONE:
-                await self._book.done(job)
-                return "Done."
-            case "10m" | "1h" | "1d":
-                until = later(self._clock.now(), word, zone)
-                key = f"later-{pressed.address.key}-{pressed.message_id}"
-                await self._book.snooze(job, until, key=key)
-                return f"Again {moment_words(until, zone)}."
+            case words.DONE | "10m" | "1h" | "1d" if not slot or _is_number(slot):
+                return await self._on_reminder(pressed, job, word, int(slot) if slot else None)
+            case words.PAUSE:
+                return words.paused_words(await self._book.pause(job) if job.enabled else job)
             case words.RESUME:
                 fresh = job if job.enabled else await self._book.resume(job)
                 return f"It goes on. {words.next_line(fresh, self._book.due(fresh), zone)}"
@@ -199,6 +205,25 @@ class ScheduleDesk:
                 return "Left out." if is_first else words.ANSWERED
             case _:
                 return words.UNKNOWN
+
+    async def _on_reminder(self, pressed: Pressed, job: Job, word: str, told_s: int | None) -> str:
+        """`told_s` is the date for which the button stands; None: it does not say. Of one that was
+        moved to another date since, that one stays: it is neither done nor put off."""
+        zone, when = self._book.zone(job.new.person_id), job.new.when
+        is_same = not isinstance(when, At) or told_s == words.date_s(when)
+        moved_from = None if is_same else told_s
+        if word == words.DONE:
+            if moved_from is not None:
+                return words.stays(job, moved_from, zone)
+            await self._book.done(job)
+            return "Done."
+        until = later(self._clock.now(), word, zone)
+        key = f"later-{pressed.address.key}-{pressed.message_id}"
+        if moved_from is not None:
+            await self._book.add(_once_more(job, until, zone, key=key))
+            return f"Again {moment_words(until, zone)}. {words.stays(job, moved_from, zone)}"
+        await self._book.snooze(job, until, key=key)
+        return f"Again {moment_words(until, zone)}."
 
     async def _shown(self, pressed: Pressed, said: str) -> str:
         """Edits the message to what came of it, where it still asks."""
@@ -215,6 +240,25 @@ def later(now: datetime, word: str, zone: tzinfo) -> datetime:
         return now + timedelta(hours=1)
     tomorrow = now.astimezone(zone).replace(tzinfo=None) + timedelta(days=1)
     return tomorrow.replace(tzinfo=zone).astimezone(now.tzinfo)
+
+
+def _once_more(job: Job, until: datetime, zone: tzinfo, *, key: str) -> JobWish:
+    """A reminder of its own for what another one says. Of one key there is one."""
+    return JobWish(
+        person_id=job.new.person_id,
+        kind=job.new.kind,
+        what=job.new.what,
+        time=TimeRead(when=At(moment=until, zone=str(zone)), sentence="once more"),
+        deliver_to=job.new.deliver_to,
+        name=job.new.name,
+        urgent=job.new.urgent,
+        nag_s=job.new.nag_s,
+        run_id=RunId(key),
+    )
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= DATE_DIGITS_MAX
 
 
 def _is_key(name: str) -> bool:

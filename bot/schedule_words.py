@@ -20,7 +20,7 @@ PREFIX = "job"
 """Of all buttons about jobs; those of reminders are made by `scheduler.kinds.message`."""
 
 NEW, SAVE_NOT = "new", "no"
-DONE, RESUME, RUN, SKIP = "done", "resume", "run", "skip"
+DONE, PAUSE, RESUME, RUN, SKIP = "done", "pause", "resume", "run", "skip"
 SNOOZES = ("10m", "1h", "1d")
 
 NAME_CHARS = 60
@@ -202,7 +202,12 @@ def job_text(
         lines.append(f"Failed {job.failures} times in a row")
     if runs:
         lines += ["", "Last runs:", *(run_line(run, zone) for run in runs)]
-    return "\n".join([*lines, "", JOB_USE.replace("j12", job.key)])
+    return "\n".join(lines)
+
+
+def job_use(job: Job) -> str:
+    """What can be typed about it."""
+    return JOB_USE.replace("j12", job.key)
 
 
 def run_line(run: JobRun, zone: tzinfo) -> str:
@@ -217,6 +222,29 @@ def run_line(run: JobRun, zone: tzinfo) -> str:
 def data(*words: str | int) -> str:
     """Of a button."""
     return ":".join([PREFIX, *map(str, words)])
+
+
+def standing_button(job: Job) -> Button | None:
+    """Pause for what runs again and again, and Go on for what stands still. A heartbeat has a
+    command of its own for that."""
+    if job.new.kind is JobKind.HEARTBEAT:
+        return None
+    if not job.enabled:
+        return Button(label="Go on", data=data(job.id, RESUME))
+    if isinstance(job.new.when, At):
+        return None
+    return Button(label="Pause", data=data(job.id, PAUSE))
+
+
+def done_button(job: Job, when: At) -> Button:
+    """Sees to a reminder before its time; like those of `scheduler.kinds.message`, it stands for
+    one date."""
+    return Button(label="Done", data=data(job.id, DONE, date_s(when)))
+
+
+def date_s(when: At) -> int:
+    """The date of what is due once, in epoch seconds."""
+    return int(when.moment.timestamp())
 
 
 def save_buttons(token: str, options: Sequence[TimeRead], zone: tzinfo) -> ButtonRows:
@@ -235,6 +263,19 @@ def _option(option: TimeRead, zone: tzinfo) -> str:
     is_once = isinstance(option.when, At) and option.next
     words = moment_words(option.next[0], zone) if is_once else option.sentence
     return words[:60]
+
+
+def stays(job: Job, told_s: int, zone: tzinfo) -> str:
+    """Answers a press for a date from which a reminder was moved away."""
+    told = moment_words(datetime.fromtimestamp(told_s, UTC), zone)
+    if job.next is None:
+        return f"That was for {told}."
+    return f"That was for {told}; the next one is {due_words(job.next, zone)} and stays."
+
+
+def paused_words(job: Job) -> str:
+    """Answers a pause."""
+    return f"{job.key} {name_of(job)} stands still. `/job {job.key} resume` lets it go on."
 
 
 def remind_card(text: str, time: TimeRead, zone: tzinfo) -> str:

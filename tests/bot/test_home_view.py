@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,8 +12,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from agent.events import OccasionWish
+from agent.jobs import At
 from agent.messages import PersonId, Role
-from agent.scheduled import JobKind
+from agent.scheduled import JobKind, SetBy
 from agent.spent import Group, Wanted
 from agent.stored import Person
 from bot.channel import HomeSection
@@ -128,14 +130,36 @@ async def test_ten_are_shown_and_the_rest_is_counted(place: Place) -> None:
     assert lines[-1] == "… and 3 more: `/hearth jobs`"
 
 
-async def test_only_what_comes_once_can_be_done_before_its_time(place: Place) -> None:
+async def test_what_comes_once_can_be_done_and_what_comes_again_and_again_paused(
+    place: Place,
+) -> None:
     once = await place.counter.want("tomorrow at 9:00", text="once")
-    await place.counter.want("every day at 10:00", text="again")
+    again = await place.counter.want("every day at 10:00", text="again")
     await place.counter.want("tomorrow at 11:00", text="work", kind=JobKind.AGENT)
+    work = await place.counter.want("every day at 12:00", text="works", kind=JobKind.AGENT)
 
     lines = (await place.page())["Next"].lines
 
-    assert [[b.data for b in line.buttons] for line in lines] == [[], [f"job:{once.id}:done"], []]
+    assert isinstance(once.new.when, At)
+    date_s = int(once.new.when.moment.timestamp())
+    assert {line.text.split()[1]: [(b.label, b.data) for b in line.buttons] for line in lines} == {
+        again.key: [("Pause", f"job:{again.id}:pause")],
+        work.key: [("Pause", f"job:{work.id}:pause")],
+        once.key: [("Done", f"job:{once.id}:done:{date_s}")],
+        "j3": [],
+    }
+
+
+async def test_a_heartbeat_has_a_command_of_its_own_and_no_button(place: Place) -> None:
+    job = await place.counter.want(
+        "every 30 minutes", text="", kind=JobKind.HEARTBEAT, set_by=SetBy.BOT, name="heartbeat"
+    )
+
+    [line] = (await place.page())["Next"].lines
+    await place.counter.store.put(replace(job, enabled=False, paused="it kept failing"))
+    [standing] = (await place.page())["Standing still"].lines
+
+    assert (line.buttons, standing.buttons) == ((), ())
 
 
 async def test_what_stands_still_can_go_on(place: Place) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from agent.events import OccasionWish
 from agent.jobbook import TimeRead
+from agent.messages import OutboxId
 from agent.scheduled import Due, Job, JobKind, Missed, NewJob, SetBy, SlotState
 from agent.stored import BUTTON_BYTES_MAX, NewMessage
 from bot import schedule_words as words
@@ -208,6 +209,91 @@ async def test_later_is_shown_and_comes_once(place: Place, label: str, at: str) 
     assert [text[:9] for text in place.counter.texts()] == ["drink tea", "drink tea"]
 
 
+async def moved(place: Place, *, nag_s: int | None = None) -> tuple[Job, OutboxId]:
+    """A reminder that was sent, and got another date behind that; with the message."""
+    job = await place.counter.want("today at 12:00", text="drink tea", nag_s=nag_s)
+    await place.counter.to(NOON)
+    card = await place.arrives()
+    await place.job(f"{job.key} move 20 june at 9:00")
+    await place.tap("Save")
+    return job, card
+
+
+def rings(place: Place) -> int:
+    return sum(text.startswith("drink tea") for text in place.counter.texts())
+
+
+async def data_of(place: Place, card: OutboxId, label: str) -> str:
+    [data] = [
+        button.data
+        for one, _, buttons in await place.cards()
+        for button in buttons
+        if (one, button.label) == (card, label)
+    ]
+    return data
+
+
+@pytest.mark.parametrize("nag_s", [None, 600])
+async def test_done_on_the_message_of_an_old_date_leaves_the_new_one(
+    place: Place, nag_s: int | None
+) -> None:
+    _, card = await moved(place, nag_s=nag_s)
+
+    said = await place.press(await data_of(place, card, "Done"), card=card)
+
+    assert said == (
+        "That was for Mon 1 Jun 2026, 12:00; the next one is Sat 20 Jun 2026, 09:00 and stays."
+    )
+    assert await place.kept() == ["j1 drink tea 2026-06-20T09:00"]
+    await place.counter.to(NOON + timedelta(hours=2))
+    assert rings(place) == 1, "nothing nags meanwhile"
+    await place.counter.to(datetime(2026, 6, 20, 7, 0, tzinfo=UTC))
+    await place.arrives()
+    assert await place.tap("Done") == "Done."
+    assert await place.kept() == []
+
+
+async def test_later_on_the_message_of_an_old_date_makes_one_more_reminder(place: Place) -> None:
+    _, card = await moved(place)
+    data = await data_of(place, card, "in 1 h")
+
+    said = await place.press(data, card=card)
+    again = await place.press(data, card=card)
+
+    assert said == again
+    assert said.startswith("Again Mon 1 Jun 2026, 13:00. That was for Mon 1 Jun 2026, 12:00;")
+    assert await place.kept() == [
+        "j2 drink tea 2 2026-06-01T13:00",
+        "j1 drink tea 2026-06-20T09:00",
+    ]
+    await place.counter.to(NOON + timedelta(hours=1))
+    await place.arrives()
+    assert await place.tap("Done") == "Done."
+    assert await place.kept() == ["j1 drink tea 2026-06-20T09:00"]
+
+
+async def test_a_message_of_what_came_again_and_again_does_not_end_what_comes_once_now(
+    place: Place,
+) -> None:
+    await rung(place, "every day at 12:00")
+    [(card, _, _)] = await place.cards()
+    done = await data_of(place, card, "Done")
+    await place.job("j1 move 20 june at 9:00")
+    await place.tap("Save")
+
+    assert "stays" in await place.press(done, card=card)
+    assert await place.kept() == ["j1 drink tea 2026-06-20T09:00"]
+
+
+async def test_a_button_that_names_no_date_is_for_the_reminder_as_it_stands(place: Place) -> None:
+    await place.counter.want("today at 12:00", text="pills", nag_s=600)
+    await place.counter.to(NOON)
+    await place.arrives()
+
+    assert await place.press("job:1:done") == "Done."
+    assert await place.kept() == []
+
+
 async def test_two_taps_on_later_make_one_more_reminder(place: Place) -> None:
     job = await rung(place, "every day at 12:00")
     (card,) = [one for one, _, _ in await place.cards()]
@@ -248,7 +334,11 @@ async def test_a_button_of_a_job_that_is_gone_says_so(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", ["job:1:dance", "job:1:run", "job:1:skip", "job:x:done", "job:²:done"]
+    "data",
+    [
+        *("job:1:dance", "job:1:run", "job:1:skip", "job:x:done", "job:²:done"),
+        *("job:1:done:x", "job:1:10m:-5", "job:1:1d:²", f"job:1:done:{'9' * 12}"),
+    ],
 )
 async def test_no_made_up_press_does_anything(place: Place, data: str) -> None:
     await rung(place)
@@ -322,8 +412,9 @@ async def test_one_job_is_shown_with_its_last_runs(place: Place) -> None:
     await place.counter.to(NOON)
 
     said = await place.job("j1")
+    shown = await place.last()
 
-    assert said.startswith(
+    assert shown == (
         "**j1 drink tea**\n"
         "Says: drink tea\n"
         "When: `0 12 * * *` (Europe/Berlin)\n"
@@ -332,10 +423,47 @@ async def test_one_job_is_shown_with_its_last_runs(place: Place) -> None:
         "Goes to: this chat\n"
         "Also in quiet hours\n\n"
         "Last runs:\n"
-        "- Mon 1 Jun 2026, 12:00: told\n"
+        "- Mon 1 Jun 2026, 12:00: told"
     )
     assert "`/job j1 pause`" in said
     assert await place.job("drink") == said, "by how its name begins too"
+    assert await place.last() == shown
+
+
+async def test_what_comes_again_and_again_is_paused_and_let_go_on_with_a_tap(place: Place) -> None:
+    await place.counter.want("every day at 12:00", text="drink tea")
+    await place.job("j1")
+    assert await place.labels() == ["Pause"]
+
+    said = await place.tap("Pause")
+
+    assert said == "j1 drink tea stands still. `/job j1 resume` lets it go on."
+    assert (await place.last()).endswith(f"Goes to: this chat\n\n{said}")
+    await place.counter.to(NOON + timedelta(days=2))
+    assert rings(place) == 0
+    await place.job("j1")
+    assert await place.labels() == ["Go on"]
+    assert (await place.tap("Go on")).startswith("It goes on. Next: Thu 4 Jun 2026, 12:00")
+    await place.counter.to(NOON + timedelta(days=3))
+    assert rings(place) == 1
+
+
+async def test_only_its_person_pauses_a_job(place: Place) -> None:
+    await place.counter.want("every day at 12:00", text="drink tea")
+    await place.job("j1")
+
+    assert await place.tap("Pause", person=BENNY) == words.NOT_YOURS
+    assert await place.kept() == ["j1 drink tea 2026-06-01T12:00"]
+    assert await place.labels() == ["Pause"]
+
+
+async def test_what_comes_once_and_a_heartbeat_are_shown_without_a_button(place: Place) -> None:
+    await place.counter.want("tomorrow at 5pm", text="call Bob")
+    await beating(place)
+
+    assert "`/job j1 pause`" in await place.job("j1")
+    assert "Looks at HEARTBEAT.md" in await place.job("j2")
+    assert await place.cards() == []
 
 
 async def test_a_job_is_paused_resumed_reworded_run_and_removed(place: Place) -> None:

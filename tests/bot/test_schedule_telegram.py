@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.scheduled import Due
 from agent.stored import NewMessage
 from bot.cards import Cards
 from bot.channel import Pressed
@@ -59,13 +60,14 @@ async def test_a_tap_is_answered_and_the_message_says_what_came_of_it(
         counter.zones[owner] = BERLIN
         job = await counter.store.add(replace(new_job("tea"), person_id=owner), None)
         assert job is not None
-        message = NewMessage(lane=LANE, text="drink tea", buttons=reminder_buttons(job))
+        buttons = reminder_buttons(job, Due(slot="2026-11-28T09:00", at_ms=0))
+        message = NewMessage(lane=LANE, text="drink tea", buttons=buttons)
         await bot.outbox.post(message)
         await bot.sent()
 
-        others = await pressed(telegram, f"job:{job.id}:done", by=MEMBER)
-        answer = await pressed(telegram, f"job:{job.id}:done")
-        again = await pressed(telegram, f"job:{job.id}:done")
+        others = await pressed(telegram, f"job:{job.id}:done:0", by=MEMBER)
+        answer = await pressed(telegram, f"job:{job.id}:done:0")
+        again = await pressed(telegram, f"job:{job.id}:done:0")
         await eventually(lambda: telegram.chat(OWNER)[-1].text.endswith("Done."))
 
     [seen] = telegram.chat(OWNER)

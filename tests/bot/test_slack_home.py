@@ -73,14 +73,16 @@ def buttons(rig: SlackRig, user: str = ANN) -> dict[str, str]:
     return {one["text"]["text"]: one["action_id"] for one in found}
 
 
-async def reminded(bot: Bot, rig: SlackRig, text: str, *, by: str = ANN) -> Job:
+async def reminded(
+    bot: Bot, rig: SlackRig, text: str, *, by: str = ANN, when: str = "tomorrow at 5 pm"
+) -> Job:
     """A person has a reminder for their direct message, as if they had saved it there."""
     person = bot.access.who(f"slack:{TEAM}:{by}")
     assert person is not None
     lane = f"slack:{TEAM}.{rig.slack.direct(by)}"
     bot.schedules.chats.heard(person.id, lane)
     clerk = bot.schedules.calendar.clerk
-    time = clerk.read(person.id, "tomorrow at 5 pm")
+    time = clerk.read(person.id, when)
     assert isinstance(time, TimeRead)
     wish = JobWish(
         person_id=person.id,
@@ -231,6 +233,27 @@ async def test_a_press_on_a_home_is_acted_on_and_shown_there(tmp_path: Path, mod
         assert "(reminder)" not in home
         assert rig.slack.ephemeral() == []
         assert rig.rows("select count(*) from inbox where reason = 'button'") == [(2,)]
+
+
+async def test_what_comes_again_and_again_is_paused_and_goes_on_there(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN, hurry=HURRY) as bot:
+        job = await reminded(bot, rig, "stand up", when="every weekday at 8")
+        await opens(rig)
+        homes = []
+        for label in ("Pause", "Go on"):
+            before = rig.slack.home()
+            rig.slack.press(action_id=buttons(rig)[label])
+            await eventually(partial(is_new, rig, before))
+            await rig.quiet(bot)
+            homes.append((shown(rig), set(buttons(rig))))
+
+    (still, can_go_on), (going, can_pause) = homes
+    assert still.startswith(f"{job.key} stand up stands still.")
+    assert "Standing still" in still
+    assert {"Go on", "Pause"} & can_go_on == {"Go on"}
+    assert going.startswith("It goes on. Next: ")
+    assert "Standing still" not in going
+    assert {"Go on", "Pause"} & can_pause == {"Pause"}
 
 
 async def test_a_press_counts_for_whoever_pressed(rig: SlackRig) -> None:
