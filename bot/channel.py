@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from agent.messages import Address, IncomingMessage
+from agent.messages import Address, Attachment, IncomingMessage
 from agent.stored import Button, ButtonRows
 
 
@@ -221,6 +221,16 @@ class Acknowledges(Protocol):
 
     async def acknowledge(self, message: IncomingMessage) -> None:
         """Failures are ignored."""
+
+
+@runtime_checkable
+class FetchesFiles(Protocol):
+    """A channel by which people send files. Only of a message whose sender was let in is one ever
+    fetched (SPEC §2.3)."""
+
+    async def fetch(self, attachment: Attachment, *, bytes_max: int) -> bytes:
+        """The whole file, which may be repeated. Raises FileUnavailable, also for more than
+        `bytes_max`, and Temporary."""
 
 
 @runtime_checkable

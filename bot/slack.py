@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 import structlog
 
 from agent.errors import SettingsWrong, Temporary
-from agent.messages import Address
+from agent.messages import Address, Attachment
 from agent.ports import Clock
 from bot.channel import (
     Delivery,
@@ -38,6 +38,7 @@ from bot.markup_slack import escaped
 from bot.outage import Outage
 from bot.pace import Pace, Rates
 from bot.slack_blocks import Block, marked_blocks, plain_blocks, whisper
+from bot.slack_files import SlackFiles
 from bot.slack_home import Homes
 from bot.slack_http import Events, serve_events
 from bot.slack_intake import Intake
@@ -140,6 +141,12 @@ class SlackChannel:
         self._edits = EditPace(options.edits_per_minute, clock=clock)
         self._web = SlackWeb(
             options.bot_token, base_url=options.base_url, timeout_s=options.send_timeout_s
+        )
+        self._files = SlackFiles(
+            self._web,
+            token=options.bot_token,
+            base_url=options.base_url,
+            silence_s=options.send_timeout_s,
         )
         self._people = SlackPeople(self._web, clock, learn=learn)
         self._us = ""
@@ -393,6 +400,10 @@ class SlackChannel:
         except SlackTrouble as error:
             return InDoubt(reason=str(error))
         return NotSent(reason="it is not there") if found is None else Sent(message_id=found)
+
+    async def fetch(self, attachment: Attachment, *, bytes_max: int) -> bytes:
+        """The whole file that came with a message (`bot.channel.FetchesFiles`)."""
+        return await self._files.fetch(attachment, bytes_max=bytes_max)
 
     async def typing(self, address: Address) -> None:
         """A status in an assistant's thread. Elsewhere Slack lets nobody be seen typing."""

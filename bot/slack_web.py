@@ -35,6 +35,7 @@ METHODS: Mapping[str, tuple[str, ...]] = {
         "im:history",
         "mpim:history",
     ),
+    "files.info": ("files:read",),
     "users.info": ("users:read",),
     "views.publish": (),
 }

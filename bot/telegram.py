@@ -33,6 +33,7 @@ from telegram.error import (
 from telegram.request import HTTPXRequest
 from telegram.warnings import PTBUserWarning
 
+from agent.attached_ports import FileUnavailable
 from agent.errors import SettingsWrong, StorageError, Temporary
 from agent.messages import (
     QUOTE_CHARS_MAX,
@@ -61,6 +62,7 @@ from bot.door import Door, Knock
 from bot.markup import telegram_parts
 from bot.odd_json import read_json
 from bot.pace import Pace, Rates
+from bot.telegram_files import TelegramFiles, why_not
 from bot.telegram_raw import (
     ALLOWED_UPDATES,
     Sketch,
@@ -142,6 +144,9 @@ class TelegramChannel:
             get_updates_request=_request(
                 options.poll_timeout_s + POLL_SLACK_S, connections=1, tls=tls
             ),
+        )
+        self._files = TelegramFiles(
+            f"{options.base_url}/file/bot{options.token}", silence_s=options.send_timeout_s
         )
         # The library would have every raw call made by its named method; the raw one is the point.
         warnings.filterwarnings("ignore", message="Please use 'Bot.", category=PTBUserWarning)
@@ -432,6 +437,19 @@ class TelegramChannel:
         except TelegramError as error:
             return InDoubt(reason=_why(error))
         return Sent(message_id=message_id)
+
+    async def fetch(self, attachment: Attachment, *, bytes_max: int) -> bytes:
+        """The whole file that came with a message (`bot.channel.FetchesFiles`)."""
+        try:
+            about = await self._raw("getFile", file_id=attachment.ref)
+        except RetryAfter as error:
+            wait_s = _seconds(error.retry_after)
+            raise Temporary("Telegram asks for a pause", retry_after_s=wait_s) from error
+        except (BadRequest, Forbidden, InvalidToken) as error:
+            raise FileUnavailable(why_not(str(error))) from error
+        except TelegramError as error:
+            raise Temporary(_why(error)) from error
+        return await self._files.fetch(about, bytes_max=bytes_max)
 
     async def typing(self, address: Address) -> None:
         """Shows "typing" for about five seconds."""

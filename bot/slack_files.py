@@ -1,0 +1,72 @@
+"""Files that people shared in Slack: where one lies, and how it is fetched with the bot's token.
+
+Called by `bot.slack`. The token goes to the workspace's own hosts and nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from agent.attached_ports import FileUnavailable
+from agent.errors import Temporary
+from agent.messages import Attachment
+from bot.downloads import Downloads, too_large
+from bot.slack_web import Limited, SaidNo, SlackTrouble, SlackWeb
+
+HOST = "Slack"
+FILES_HOST = "files.slack.com"
+
+_GONE = frozenset({"file_deleted", "file_not_found"})
+
+
+class SlackFiles:
+    """The files of one workspace."""
+
+    def __init__(self, web: SlackWeb, *, token: str, base_url: str, silence_s: float) -> None:
+        self._web = web
+        self._token = token
+        self._base_url = base_url
+        self._downloads = Downloads(host=HOST, silence_s=silence_s)
+
+    async def fetch(self, attachment: Attachment, *, bytes_max: int) -> bytes:
+        """The whole file. Raises FileUnavailable, Temporary."""
+        about = await self._about(attachment.ref)
+        size = about.get("size")
+        if isinstance(size, int) and size > bytes_max:
+            raise too_large(bytes_max)
+        url = about.get("url_private_download") or about.get("url_private")
+        if about.get("is_external") is True or not isinstance(url, str) or not url:
+            raise FileUnavailable("it lies with another service, and Slack has only a link to it")
+        if not is_ours(url, self._base_url):
+            raise FileUnavailable("it lies at a host that is not Slack's")
+        headers = {"Authorization": f"Bearer {self._token}"}
+        return await self._downloads.get(url, bytes_max=bytes_max, headers=headers)
+
+    async def _about(self, file_id: str) -> dict[str, Any]:
+        try:
+            heard = await self._web.call("files.info", file=file_id)
+        except Limited as error:
+            raise Temporary(str(error), retry_after_s=error.seconds) from error
+        except SaidNo as error:
+            if error.error in _GONE:
+                raise FileUnavailable("it was deleted in Slack") from error
+            raise FileUnavailable(str(error)) from error
+        except SlackTrouble as error:
+            raise Temporary(str(error)) from error
+        about = heard.data.get("file")
+        if not isinstance(about, dict):
+            raise Temporary("Slack's answer could not be read")
+        return about
+
+
+def is_ours(url: str, base_url: str) -> bool:
+    """Whether the token may be sent there: the API's own origin, or Slack's host of files."""
+    try:
+        there, api = urlsplit(url), urlsplit(base_url)
+        same = (there.scheme, there.hostname, there.port) == (api.scheme, api.hostname, api.port)
+    except ValueError:
+        return False
+    if there.username or there.password:
+        return False
+    return same or (there.scheme, there.hostname, there.port) == ("https", FILES_HOST, None)
