@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory.written_forms import flat, seen, spellings
+from memory.written_forms import flat, gist, has_long_word, joined, seen, spellings
 
 PIECE_BYTES = 1 << 20
 _ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be")
@@ -42,9 +42,16 @@ class Needles:
     in JSON, and in UTF-16."""
 
     def __init__(self, phrases: Iterable[str]) -> None:
-        found = {needle for phrase in phrases for needle in _forms(phrase)}
-        self._needles = tuple(sorted(found, key=len))
+        every = tuple(phrases)
+        forms = {form for phrase in every for form in _forms(phrase)}
+        found = {flat(seen(form)) for form in forms}
+        self._needles = tuple(sorted((one for one in found if one.strip()), key=len))
         self._anchors = tuple({max(needle.split(b" "), key=len) for needle in self._needles})
+        long = {
+            form for phrase in filter(has_long_word, every) for form in _forms(phrase, _as_it_is)
+        }
+        self._joined = tuple(map(_joined, long))
+        self._gists = tuple({gist(max(one.split(b" "), key=len)) for one in self._joined})
         # White space is made one blank before anything is looked for, so runs of it may be longer.
         self.overlap = 4 * max((len(needle) for needle in self._needles), default=0) + 64
 
@@ -53,12 +60,24 @@ class Needles:
 
     def in_piece(self, piece: bytes) -> bool:
         """Whether any of them stands in these bytes."""
-        small = seen(piece.lower())
+        small = piece.lower()
+        return self._stands(seen(small)) or self._stands_hyphenated(small)
+
+    def _stands(self, small: bytes) -> bool:
         # Making white space alike takes longest by far, and mostly not one word is there.
         if not any(anchor in small for anchor in self._anchors):
             return False
         plain = flat(small)
         return any(needle in plain for needle in self._needles)
+
+    def _stands_hyphenated(self, small: bytes) -> bool:
+        if not self._joined:
+            return False
+        quick = gist(small)
+        if not any(one in quick for one in self._gists):
+            return False
+        plain = _joined(small)
+        return any(needle in plain for needle in self._joined)
 
 
 def scan(
@@ -117,19 +136,28 @@ def _look_into(path: Path, needles: Needles) -> tuple[bool, int]:
     return found, read
 
 
-def _forms(phrase: str) -> Iterator[bytes]:
+def _forms(phrase: str, spelt: Callable[[str], Iterable[str]] = spellings) -> Iterator[bytes]:
+    """Small bytes that the phrase may be written as, with other letters by `spelt`."""
     if not phrase.strip():
         return
     for form in ("NFC", "NFD"):
         plain = " ".join(unicodedata.normalize(form, phrase).split())
         # Bytes are made small letter by letter where they are ASCII; of others each case is listed.
-        for cased in {spelt for one in spellings(plain) for spelt in _cased(one)}:
+        for cased in {variant for one in spelt(plain) for variant in _cased(one)}:
             escaped = json.dumps(cased)[1:-1]
             for text in {cased, escaped, json.dumps(cased, ensure_ascii=False)[1:-1]}:
                 for encoding in _ENCODINGS:
-                    needle = flat(seen(text.encode(encoding, "replace").lower()))
-                    if needle.strip():
-                        yield needle
+                    yield text.encode(encoding, "replace").lower()
+
+
+def _as_it_is(text: str) -> Iterable[str]:
+    """Nobody hyphenates wide letters."""
+    return [text]
+
+
+def _joined(small: bytes) -> bytes:
+    """Small bytes with one blank between words, and no hyphens within them."""
+    return flat(seen(joined(small)))
 
 
 def _cased(text: str) -> set[str]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from memory.stop_words import STOP_WORDS
 from memory.stored_text import dump
-from memory.written_forms import anchors_of, for_a_look, pattern_of
+from memory.written_forms import HYPHENS, Finder, anchors_of, for_a_look, unhyphenated
 
 BLANK = "[forgotten]"
 """Stands where words were."""
@@ -59,7 +59,7 @@ class Wording:
 
     def says(self, text: str) -> bool:
         """Whether the text has one of the phrases or a sentence that gives one away."""
-        if self._pattern is not None and self._may_say(text) and self._pattern.search(text):
+        if self._may_say(text) and self._finder.is_in(text):
             return True
         if not self._may_give_away(text):
             return False
@@ -69,8 +69,8 @@ class Wording:
         """The text with a blank in place of what was found."""
         if self.everything:
             return self.blank if text.strip() else text
-        if self._pattern is not None and self._may_say(text):
-            text = self._pattern.sub(self.blank, text)
+        if self._may_say(text):
+            text = self._finder.replaced(text, self.blank)
         return self._sentence_wise(text, self.blank) if self._may_give_away(text) else text
 
     def without(self, text: str) -> str:
@@ -91,7 +91,7 @@ class Wording:
         return text
 
     def _without_lines(self, text: str) -> str:
-        spans = [] if self._pattern is None else [m.span() for m in self._pattern.finditer(text)]
+        spans = list(self._finder.spans(text)) if self._may_say(text) else []
         kept: list[str] = []
         begin = 0
         for line in text.splitlines(keepends=True):
@@ -130,12 +130,11 @@ class Wording:
     @cached_property
     def blank(self) -> str:
         """What is put where it stood; it does not hold it itself."""
-        said = not self.everything and self._pattern is not None and self._pattern.search(BLANK)
-        return _BLANK_OF_IT if said else BLANK
+        return _BLANK_OF_IT if not self.everything and self._finder.is_in(BLANK) else BLANK
 
     @cached_property
-    def _pattern(self) -> re.Pattern[str] | None:
-        return pattern_of(self.phrases)
+    def _finder(self) -> Finder:
+        return Finder(self.phrases)
 
     @cached_property
     def _anchors(self) -> tuple[str, ...]:
@@ -143,8 +142,8 @@ class Wording:
 
     def _may_say(self, text: str) -> bool:
         """Quick, and right whenever it says no."""
-        if self._pattern is None or not self._anchors:
-            return self._pattern is not None
+        if not self._anchors:
+            return bool(self._finder)
         if "\\u" in text or "&" in text:  # letters may be hidden in it
             return True
         folded = for_a_look(text)
@@ -162,12 +161,16 @@ class Wording:
         if not self._telling:
             return False
         folded = unicodedata.normalize("NFC", text).casefold()
+        folded += unhyphenated(folded) if _has_hyphen(folded) else ""
         return any(
             sum(stem in folded for stem in wanted) >= _enough(wanted) for wanted in self._telling
         )
 
     def _gives_away(self, sentence: str) -> bool:
-        stems = set(_stems(sentence))
+        spelt = (sentence, unhyphenated(sentence)) if _has_hyphen(sentence) else (sentence,)
+        return any(self._tells(one, set(_stems(one))) for one in spelt)
+
+    def _tells(self, sentence: str, stems: set[str]) -> bool:
         return any(
             len(wanted & stems) >= _enough(wanted)
             and (len(wanted) >= SEVERAL or _is_of_it_alone(sentence, stems - wanted))
@@ -256,6 +259,10 @@ def _sentences(text: str) -> Iterator[tuple[str, str]]:
         yield gap, text[begin : end.start()]
         begin, gap = end.end(), end[0]
     yield gap, text[begin:]
+
+
+def _has_hyphen(text: str) -> bool:
+    return any(hyphen in text for hyphen in HYPHENS)
 
 
 def _words(text: str) -> Sequence[str]:

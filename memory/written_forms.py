@@ -1,5 +1,6 @@
 """How the same words may be written otherwise: with Markdown marks, dashes or apostrophes between
-them, characters that nobody sees, wide letters, ss for ß, as HTML or as JSON.
+them, hyphens within long ones, characters that nobody sees, wide letters, ss for ß, as HTML or as
+JSON.
 
 Pure; for `memory.wording`, which looks into texts, and `memory.scanning`, which looks into bytes.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from functools import cached_property
 
 from agent.words import is_unbordered
 
@@ -21,6 +22,13 @@ JOINTS = _DASHES + _APOSTROPHES + _MARKS
 """What counts as white space between words."""
 UNSEEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
 """What counts as nothing."""
+HYPHENS = "-\u2010\u2011"
+"""What counts as nothing within a long word, also at the end of a line."""
+HYPHENATED_MIN = 6
+"""Letters of such a word: a shorter one might end one word and begin the next (`man-or`)."""
+HEAD_LETTERS = 100
+"""Of a phrase, that are looked for at once; whether the rest follows is looked at where they are
+found. A pattern of all letters of a long word would take seconds to be made."""
 
 _ESCAPED_JOINTS = "|".join(f"{ord(one):04x}" for one in JOINTS + _BLANKS)
 _ESCAPED_UNSEEN = "|".join(f"{ord(one):04x}" for one in UNSEEN)
@@ -32,7 +40,15 @@ _JOINT = (
     rf"(?:[\s{re.escape(JOINTS)}{UNSEEN}]|\\[nrt]|&(?:{_ENTITIES}|shy);"
     rf"|\\u(?:{_ESCAPED_JOINTS}|{_ESCAPED_UNSEEN}))"
 )
+_LINE_END = r"(?:[ \t]*(?:\r?\n|(?:\\r)?\\n)[ \t]*)?"
+_BROKEN = (
+    rf"(?:(?:[{HYPHENS}\u00ad]|&shy;|\\u(?:00ad|2010|2011)){_LINE_END}"
+    rf"|[{UNSEEN[1:]}]|&(?:zwnj|zwj|\#173|\#xad);|\\u(?:{_ESCAPED_UNSEEN}))*"
+)
+_AT_HYPHEN = re.compile(rf"[{HYPHENS}\u00ad](?:\s|\\[nr])*")
 _BETWEEN = re.compile(rf"[\s{re.escape(JOINTS)}]+")
+_SPLIT = re.compile(f"({_BETWEEN.pattern})")
+_HYPHEN = frozenset(HYPHENS)
 _HTML = {"&": "amp", '"': "quot", "<": "lt", ">": "gt"}
 _GATE = str.maketrans({**dict.fromkeys(UNSEEN), "İ": "i", "ı": "i"})
 _ASCII_RUN = re.compile(r"[A-Za-z0-9]{3,}")
@@ -50,14 +66,64 @@ def words_of(form: str) -> list[str]:
     return [word for word in _BETWEEN.split(form) if word]
 
 
-def pattern_of(phrases: Iterable[str]) -> re.Pattern[str] | None:
-    """Finds any of them, however it is written; None where there is nothing to find."""
-    forms = {form for phrase in phrases for form in forms_of(phrase)}
-    if not forms:
-        return None
-    # The longest first: what stands inside another one would leave the rest of it.
-    ordered = sorted(forms, key=lambda form: (-len(form), form))
-    return re.compile("|".join(map(_flexible, ordered)), re.IGNORECASE)
+class Finder:
+    """Finds any of some phrases in texts, however they are written."""
+
+    def __init__(self, phrases: Iterable[str]) -> None:
+        forms = {form for phrase in phrases for form in forms_of(phrase)}
+        # The longest first: what stands inside another one would leave the rest of it.
+        ordered = sorted(forms, key=lambda form: (-len(form), form))
+        self._forms = [_tokens(form) for form in ordered]
+        self._is_short = all(len(tokens) <= HEAD_LETTERS for tokens in self._forms)
+
+    def __bool__(self) -> bool:
+        return bool(self._forms)
+
+    def is_in(self, text: str) -> bool:
+        """Whether any of them stands there."""
+        return next(self.spans(text), None) is not None
+
+    def spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where they stand, in order, none over another."""
+        at = 0
+        while self._forms and (found := self._heads.search(text, at)) is not None:
+            end = found.end() if self._is_short else self._end(text, found.start())
+            if end is None:
+                at = found.start() + 1
+            else:
+                yield found.start(), end
+                at = end
+
+    def replaced(self, text: str, put: str) -> str:
+        """The text with something else in place of each."""
+        parts, at = list[str](), 0
+        for begin, end in self.spans(text):
+            parts += [text[at:begin], put]
+            at = end
+        return "".join([*parts, text[at:]])
+
+    @cached_property
+    def _heads(self) -> re.Pattern[str]:
+        heads = ("".join(tokens[:HEAD_LETTERS]) for tokens in self._forms)
+        return re.compile("|".join(dict.fromkeys(heads)), re.IGNORECASE)
+
+    @cached_property
+    def _token(self) -> dict[str, re.Pattern[str]]:
+        every = {token for tokens in self._forms for token in tokens}
+        return {token: re.compile(token, re.IGNORECASE) for token in every}
+
+    def _end(self, text: str, begin: int) -> int | None:
+        """Of the longest form that stands there."""
+        ends = (self._end_of(tokens, text, begin) for tokens in self._forms)
+        return next((end for end in ends if end is not None), None)
+
+    def _end_of(self, tokens: Sequence[str], text: str, at: int) -> int | None:
+        for token in tokens:
+            found = self._token[token].match(text, at)
+            if found is None:
+                return None
+            at = found.end()
+        return at
 
 
 def anchors_of(phrases: Iterable[str]) -> tuple[str, ...]:
@@ -74,28 +140,54 @@ def anchors_of(phrases: Iterable[str]) -> tuple[str, ...]:
 
 def for_a_look(text: str) -> str:
     """The text as the anchors are looked for in."""
+    text = unhyphenated(text)
     if text.isascii():
         return text.casefold()
     return unicodedata.normalize("NFKD", text.translate(_GATE)).casefold().translate(_GATE)
 
 
-def _flexible(form: str) -> str:
-    words = words_of(form)
-    shown = [_word(one) for one in words[:1]]
-    for before, word in pairwise(words):
-        # Scripts without blanks between words may have them or not.
-        loose = is_unbordered(before[-1]) and is_unbordered(word[0])
-        shown += [f"{_JOINT}{'*' if loose else '+'}", _word(word)]
-    return "".join(shown)
+def unhyphenated(text: str) -> str:
+    """The text with what hyphens part put together, whether or not they part a word."""
+    if text.isascii() and "-" not in text:
+        return text
+    return _AT_HYPHEN.sub("", text)
 
 
-def _word(word: str) -> str:
-    letters = list(_letters(word))
-    shown = [_letter(one) for one in letters[:1]]
-    for before, letter in pairwise(letters):
-        loose = is_unbordered(before) and is_unbordered(letter)
-        shown += [f"{_JOINT}*" if loose else _NOTHING, _letter(letter)]
-    return "".join(shown)
+def _tokens(form: str) -> list[str]:
+    """A pattern for each letter of a form, with what may stand before it."""
+    tokens: list[str] = []
+    before = ""
+    parts = _SPLIT.split(form)
+    for n, word in enumerate(parts[::2]):
+        is_long = _is_long(_compound(parts, 2 * n))
+        gap = _between(parts[2 * n - 1], is_long=is_long) if tokens else ""
+        for letter in _letters(word):
+            if before and is_unbordered(before) and is_unbordered(letter):
+                gap = f"{_JOINT}*"  # such scripts may have blanks anywhere or nowhere
+            tokens.append(f"{gap}{_letter(letter)}")
+            before = letter[-1]
+            gap = _BROKEN if is_long else _NOTHING
+    return tokens
+
+
+def _compound(parts: Sequence[str], at: int) -> str:
+    """The word with those that single hyphens join to it. Of the parts each second one is what
+    stands between two words."""
+    first = last = at
+    while first > 1 and parts[first - 1] in _HYPHEN:
+        first -= 2
+    while last + 2 < len(parts) and parts[last + 1] in _HYPHEN:
+        last += 2
+    return "".join(parts[first : last + 1 : 2])
+
+
+def _is_long(word: str) -> bool:
+    return sum(map(str.isalpha, word)) >= HYPHENATED_MIN
+
+
+def _between(joint: str, *, is_long: bool) -> str:
+    """What may stand between two words."""
+    return f"{_JOINT}*" if is_long and joint in _HYPHEN else f"{_JOINT}+"
 
 
 def _letters(word: str) -> Iterator[str]:
@@ -139,6 +231,18 @@ _UNSEEN_BYTES = tuple(
     data for one in UNSEEN for data in (one.encode(), b"\\u" + f"{ord(one):04x}".encode())
 )
 
+_HYPHEN_BYTES = (
+    *(one.encode() for one in f"{HYPHENS}\u00ad"),
+    *(b"\\u" + f"{ord(one):04x}".encode() for one in f"{HYPHENS[1:]}\u00ad"),
+    b"&shy;",
+)
+# A letter of another script is any byte of it; in UTF-16 there is a zero between two letters.
+_BREAK = re.compile(
+    rb"(?<=[a-z\x80-\xff])(\x00?)"
+    rb"(?:" + b"|".join(map(re.escape, _HYPHEN_BYTES)) + rb")\x00?"
+    rb"(?:[ \t\x00]*(?:\r?\x00?\n|(?:\\r)?\\n)[ \t]*\x00?)?(?=\x00?[a-z\x80-\xff])"
+)
+
 
 def seen(data: bytes) -> bytes:
     """Small bytes without those of characters that nobody sees."""
@@ -151,6 +255,27 @@ def seen(data: bytes) -> bytes:
 def flat(data: bytes) -> bytes:
     """Small bytes with one blank for all that may stand between words."""
     return _GAP.sub(b" ", data)
+
+
+def joined(data: bytes) -> bytes:
+    """Small bytes without hyphens between two letters, also at the end of a line."""
+    if not any(hyphen in data for hyphen in _HYPHEN_BYTES):
+        return data
+    return _BREAK.sub(rb"\1", data)
+
+
+def gist(data: bytes) -> bytes:
+    """Small bytes without anything that `joined` may take out: for a quick look."""
+    for gone in (*_HYPHEN_BYTES[1:], b"\\n", b"\\r"):
+        if gone in data:
+            data = data.replace(gone, b"")
+    return data.translate(None, b"-\r\n\t \x00")
+
+
+def has_long_word(text: str) -> bool:
+    """Whether any word of it may be hyphenated."""
+    parts = _SPLIT.split(text)
+    return any(_is_long(_compound(parts, at)) for at in range(0, len(parts), 2))
 
 
 def spellings(text: str) -> Sequence[str]:

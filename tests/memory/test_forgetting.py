@@ -19,6 +19,7 @@ from tests.memory.forgetting_kit import (
     ANNS_CHAT,
     FACT,
     TRACES_OF_IT,
+    changed,
     database_of,
     files_with,
     lived_in,
@@ -69,6 +70,24 @@ async def test_words_that_are_too_short_are_refused(home: Path, phrase: str) -> 
 
 
 # --- erasing -----------------------------------------------------------------------------------
+
+
+async def test_a_word_is_erased_where_a_hyphen_parts_it_too(home: Path) -> None:
+    notes = home / "workspace" / "memory" / "MEMORY.md"
+    notes.write_text("- One\n- The Gloop-\nstone is here\n- A Gloop\u00adstone\n- Two\n")
+    changed(home, "update chunks set text = 'The Gloop-stone, once more.'")
+    changed(home, "insert into notes (conversation_id, text, created_ms) values (?, ?, 1)", *EDIT)
+
+    async with opened_home(home) as opened:
+        proof = await opened.forgetting.forget(wish(phrases=("Gloopstone",)))
+
+    assert proof.ok
+    assert notes.read_text() == "- One\n- Two\n"
+    assert rows(database_of(home), "select text from chunks") == [("The [forgotten], once more.",)]
+    assert files_with(home, "Gloop-stone", "Gloop-\\nstone", "Gloop\u00adstone") == []
+
+
+EDIT = ("c_ann", "It now reads: where is the Gloop-\nstone?")
 
 
 async def test_afterwards_no_file_of_the_home_holds_it(home: Path) -> None:

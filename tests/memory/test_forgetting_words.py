@@ -227,6 +227,77 @@ def test_the_same_words_are_found_however_they_are_written(
         assert scan(tmp_path, [phrase]).hits
 
 
+HYPHENATED = [
+    ("Gloopstone", "Gloop-stone"),
+    ("Gloop-stone", "Gloopstone"),
+    ("Gloop-stone", "gloop stone"),
+    ("gloopstone mine", "the GLOOP-STONE mine"),
+    ("Gloopstone", "Gloop-\nstone"),
+    ("Gloopstone", "Gloop-  \r\n  stone"),
+    ("Gloopstone", "Gloop\u2010stone"),
+    ("Gloopstone", "Gloop\u00adstone"),
+    ("Gloopstone", "Gloop\u00ad\nstone"),
+    ("Gloopstone", "Gloop&shy;stone"),
+    ("Gloop-stone", "Gloop-\nstone"),
+    ("Löwenzahnhonig", "Löwenzahn-Honig"),
+]
+
+
+@pytest.mark.parametrize(("phrase", "text"), HYPHENATED)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_long_word_is_the_same_with_hyphens_and_without(
+    tmp_path: Path, phrase: str, text: str, as_json: bool
+) -> None:
+    wording, said = Wording((phrase,)), json.dumps(text) if as_json else text
+    (tmp_path / "a.txt").write_text(f"x {said}\n", "utf-8")
+
+    assert wording.says(f"So: {said}, today.")
+    assert wording.blanked(f"So: {text}, today.").replace("the ", "") == f"So: {BLANK}, today."
+    assert scan(tmp_path, [phrase]).hits
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_hyphenated_word_is_found_in_wide_files_too(tmp_path: Path, encoding: str) -> None:
+    assert found(tmp_path, "the Gloop-\nstone".encode(encoding), "Gloopstone")
+    assert found(tmp_path, "the Gloop-stone".encode(encoding), "Gloopstone")
+    assert not found(tmp_path, "the Gloop stone".encode(encoding), "Gloopstone")
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text"),
+    [
+        ("Gloopstone", "gloop stone"),
+        ("Gloopstone", "gloop - stone"),
+        ("Gloopstone", "- gloop\n- stone"),
+        ("Gloopstone", "gloop\u2013stone"),
+        ("manor", "a man-or-mouse question"),
+        ("555123", "555-123"),
+        ("co-op", "the coop"),
+    ],
+)
+def test_a_hyphen_makes_no_other_words_the_same(tmp_path: Path, phrase: str, text: str) -> None:
+    (tmp_path / "a.txt").write_text(text, "utf-8")
+
+    assert not Wording((phrase,)).says(text)
+    assert not scan(tmp_path, [phrase]).hits
+
+
+def test_a_sentence_gives_a_fact_away_with_a_hyphen_too() -> None:
+    fact = "Ann buried the gloopstone behind the boathouse."
+
+    assert Wording((), (fact,), ("Ann",)).says("The gloop-stone was buried behind a boathouse.")
+
+
+def test_a_word_of_any_length_is_found_and_taken_out_whole() -> None:
+    """Of a bounded stretch of its letters a pattern is made: of all, that takes seconds."""
+    word = "".join(random.Random(3).choices("abcdefgh", k=50_000))
+    wording = Wording((word, "zinc"))
+
+    assert wording.blanked(f"One {word.upper()} two zinc.") == f"One {BLANK} two {BLANK}."
+    assert wording.blanked(f"{word[:900]}-\n{word[900:]}") == BLANK
+    assert not wording.says(word[:-1])
+
+
 def test_words_that_are_not_joined_are_not_the_same() -> None:
     wording = Wording(("heart surgery",))
 
