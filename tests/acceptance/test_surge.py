@@ -1,5 +1,6 @@
-"""Many chats write at once, one of them far more than its share: everybody is answered, each once and
-in order, within the limits that the platform judges by. Times are figures (`tests.bench.surge`)."""
+"""Many chats write at once, one of them far more than its share: everybody is answered, each once
+and in order, within the limits that the platform judges by. Times are figures
+(`tests.bench.surge`)."""
 
 from __future__ import annotations
 

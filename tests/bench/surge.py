@@ -1,8 +1,8 @@
 """Many chats write at once, one of them far more than its share: what each waits for its answers.
 
-`python -m tests.bench.surge` prints the figures: the same surge with and without that one chat, with
-the platforms' limits and without. `tests/acceptance/test_surge.py` drives the same and judges what
-came of it; there, no time decides anything.
+`python -m tests.bench.surge` prints the figures: the same surge with and without that one chat,
+with the platforms' limits and without. `tests/acceptance/test_surge.py` drives the same and judges
+what came of it; there, no time decides anything.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def _memory_mb(running: Running, what: str) -> float:
 
 @contextmanager
 def staged(platform: Platform, *, limits: bool) -> Iterator[Callable[[Surge], Came]]:
-    """Runs surges on a fresh home; `limits`: the platform's are in force, and the bot keeps them."""
+    """Runs surges on a fresh home; `limits`: the platform's are in force, and the bot's own."""
     options = ("--limits",) if limits else ()
     with (
         tempfile.TemporaryDirectory(prefix="hearthbot-surge-") as folder,
