@@ -182,10 +182,7 @@ class SqliteCompactor:
             return False
         if max(tokens, _last_request(sent)) > window * options.window_share:
             return True
-        # A talk so quick that it doubles the limits meanwhile does not wait: all of it would be
-        # sent with every request.
-        is_pressing = tokens > 2 * options.tokens_max or messages > 2 * options.messages_max
-        if self._now_ms() - newest.made_ms < options.every_s * 1000 and not is_pressing:
+        if self._now_ms() - newest.made_ms < options.every_s * 1000:
             return False
         if newest.undone_ms is not None and tokens <= newest.tokens_before * REGROWN:
             return False

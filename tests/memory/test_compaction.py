@@ -133,6 +133,35 @@ async def test_a_short_history_is_left_alone(
     assert cheap.asked == []
 
 
+async def test_a_quick_talk_waits_however_long_it_grows_until_the_window_is_at_risk(
+    database: Database, conversation: ConversationId, clock: StillClock
+) -> None:
+    await add_turns(database, conversation, [talk(f"q{n}") for n in range(60)])
+    assert await compactor(database, says("x")).compact(wanted(conversation)) is not None
+    clock.move(1)
+    await add_turns(database, conversation, [talk(f"q{n} {LONG}", LONG) for n in range(80)])
+
+    clock.move(118)
+    early = await compactor(database, says("y"), window=1_000_000).compact(wanted(conversation))
+    at_risk = await compactor(database, says("z"), window=64_000).compact(wanted(conversation))
+
+    assert early is None
+    assert at_risk is not None
+
+
+async def test_it_waits_no_longer_than_two_minutes(
+    database: Database, conversation: ConversationId, clock: StillClock
+) -> None:
+    await add_turns(database, conversation, [talk(f"q{n}") for n in range(60)])
+    assert await compactor(database, says("x")).compact(wanted(conversation)) is not None
+    clock.move(1)
+    await add_turns(database, conversation, [talk(f"q{n}") for n in range(60)])
+
+    clock.move(120)
+
+    assert await compactor(database, says("y")).compact(wanted(conversation)) is not None
+
+
 async def test_more_than_fifty_messages_are_summed_up_and_a_tail_stays(
     database: Database, conversation: ConversationId, conversations: SqliteConversations
 ) -> None:
