@@ -39,7 +39,7 @@ _BESIDE = (Clock, Clocks, Part, From, Until, Lasting, Times, Except, Step, OfMon
 class Chosen:
     """Every `count`-th `unit`, on these days. `days` count within a month, -1 is its last one;
     `places` are (n, weekday) within a month, -1 is the last one. Monday is 0. With `ask` they are a
-    proposal: the day was left open.
+    proposal: the day was left open, or `instead` may be meant.
     """
 
     count: int = 1
@@ -49,6 +49,7 @@ class Chosen:
     places: tuple[tuple[int, int], ...] = ()
     months: tuple[int, ...] = ()
     ask: str = ""
+    instead: Chosen | None = None
 
     def fields(self) -> str:
         """The last three fields of cron text."""
@@ -109,6 +110,8 @@ def chosen(step: Step | None, pieces: Sequence[Piece], scope: Scope) -> Chosen |
     if lists:
         return _of_weekdays(lists[0], step)
     assert step is not None
+    if step.unit is Unit.DAY and step.count > 1 and any(isinstance(o, OfMonth) for o in pieces):
+        return _day_of_month(step) if not others else None
     return _of_step(step, others, scope)
 
 
@@ -157,11 +160,35 @@ def _of_step(step: Step, others: Sequence[Piece], scope: Scope) -> Chosen | Answ
         return None
     if step.unit is Unit.YEAR and not found.months:
         return Question(text=f"In which month? {EXAMPLE}")
-    if step.unit is Unit.MONTH and found.months and step.count > 1:
-        return None
     if step.unit is Unit.MONTH and found.months:
-        found = replace(found, unit=Unit.YEAR)
+        return _in_its_month(found, step)
     return found
+
+
+def _in_its_month(found: Chosen, step: Step) -> Chosen:
+    """31 January every month: each month's, or only that one?"""
+    years, rest = divmod(step.count, 12)
+    yearly = replace(found, count=1 if rest else years, unit=Unit.YEAR)
+    if step.by_place or not rest:
+        return yearly
+    if step.count == 1 or 12 % step.count:
+        return _either(replace(found, months=()), yearly)
+    first = found.months[0] - 1
+    months = sorted((first + n) % 12 + 1 for n in range(0, 12, step.count))
+    return _either(replace(found, count=1, months=tuple(months)), yearly)
+
+
+def _day_of_month(step: Step) -> Chosen | None:
+    """Every 3 days of the month: its third, or one in three?"""
+    if step.count > 31:
+        return None
+    third = Chosen(unit=Unit.MONTH, days=(step.count,))
+    return _either(third, Chosen(count=step.count, unit=Unit.DAY))
+
+
+def _either(one: Chosen, other: Chosen) -> Chosen:
+    words = one.words()
+    return replace(one, ask=f"{words[0].upper()}{words[1:]}, or {other.words()}?", instead=other)
 
 
 def _merged(start: Chosen, pieces: Sequence[Piece]) -> Chosen | None:

@@ -21,7 +21,16 @@ EITHER_HALF_DAILY = (5, 6)
 USUAL = time(9)
 """For a day without a time."""
 
+NIGHT_ENDS = 5
+"""Earlier hours belong to the night before as well."""
+
 _LATE_PARTS = ("evening", "night")
+_HOURS_OF = {
+    "morning": range(13),
+    "noon": range(12, 24),
+    "evening": (*range(15, 24), *range(NIGHT_ENDS)),
+    "night": (*range(15, 24), *range(9)),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +58,11 @@ def hours(clock: Clock, part: Part | None) -> tuple[Hour, ...]:
 def _within(said: time, clock: Clock, part: Part) -> tuple[Hour, ...]:
     morning = part.name.endswith("morning")
     if clock.exact:
-        fits = said.hour < 13 if morning else said.hour >= 12 or not part.name.endswith("noon")
-        return (Hour(at=said),) if fits else ()
+        if not _fits(said.hour, part):
+            return ()
+        if said.hour < NIGHT_ENDS and part.name.endswith(_LATE_PARTS):
+            return (Hour(at=said, days=1), Hour(at=said))
+        return (Hour(at=said),)
     hour = said.hour % 12
     if morning:
         return (Hour(at=said.replace(hour=hour)),) if said.hour < 12 else ()
@@ -59,6 +71,12 @@ def _within(said: time, clock: Clock, part: Part) -> tuple[Hour, ...]:
         return (Hour(at=afternoon),)
     if said.hour == 12:
         return (Hour(at=said.replace(hour=0), days=1),)
-    if hour < 5:  # at three in the night, or in a long evening
+    if hour < NIGHT_ENDS:  # at three in the night, or in a long evening
         return (Hour(at=afternoon), Hour(at=said.replace(hour=hour), days=1))
     return (Hour(at=afternoon),)
+
+
+def _fits(hour: int, part: Part) -> bool:
+    """Whether a part of the day can have this hour of 24."""
+    fitting = [hours for name, hours in _HOURS_OF.items() if part.name.endswith(name)]
+    return not fitting or hour in fitting[0]

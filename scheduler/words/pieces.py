@@ -113,10 +113,12 @@ class OfMonth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Every so many units."""
+    """Every so many units. `by_place`: only a place was said to come again, as in "every first
+    Monday", of a month or of the one that is named."""
 
     count: int
     unit: Unit
+    by_place: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,9 +153,10 @@ class Lasting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """So often."""
+    """So often. Not `sure`: in all, or each time?"""
 
     count: int
+    sure: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

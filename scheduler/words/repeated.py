@@ -60,6 +60,7 @@ class Limits:
 def settle_repeated(pieces: Sequence[Piece], scope: Scope) -> Answer | None:
     """None where no repetition was said."""
     steps = list(dict.fromkeys(one for one in pieces if isinstance(one, Step)))
+    steps = [one for one in steps if not one.by_place] or steps
     if not steps and _several_of_month(pieces):
         steps = [Step(count=1, unit=Unit.MONTH)]
     listed_days = [one for one in pieces if isinstance(one, Weekdays)]
@@ -83,10 +84,40 @@ def settle_repeated(pieces: Sequence[Piece], scope: Scope) -> Answer | None:
     picked = chosen(step, pieces, scope)
     if not isinstance(picked, Chosen):
         return picked
-    answers = [_on_days(picked, one, limits, scope) for one in times]
+    if _is_after_midnight(pieces, picked):
+        return Question(text=_NEXT_DAY)
+    choices = [picked, *([picked.instead] if picked.instead else [])]
+    answers = [_on_days(choice, one, limits, scope) for choice in choices for one in times]
     either = " or at ".join(_time_list(one) for one in times)
     left_open = [f"At {either}?"] if len(times) > 1 else []
+    if picked.unit is Unit.DAY:
+        left_open += [_in_all(one) for one in pieces if isinstance(one, Times) and not one.sure]
     return _asked(answers, [*left_open, *([picked.ask] if picked.ask else [])])
+
+
+_NEXT_DAY = (
+    "After midnight the next day has begun: which one is meant? Say it as in 'every Saturday at "
+    "02:00'."
+)
+
+
+def _is_after_midnight(pieces: Sequence[Piece], picked: Chosen) -> bool:
+    """Whether a night may go over into another day than the one that was named."""
+    part = next((one for one in pieces if isinstance(one, Part)), None)
+    clocks = [one for one in pieces if isinstance(one, Clock)]
+    clocks += [clock for one in pieces if isinstance(one, Clocks) for clock in one.clocks]
+    return any(
+        any(hour.days for hour in hours(clock, part))
+        for clock in clocks
+        if not clock.ends and not (clock.exact and picked.unit is Unit.DAY)
+    )
+
+
+def _in_all(times: Times) -> str:
+    return (
+        f"{times.count} times in all? For several times a day say them, as in 'every day at 9 and "
+        "at 18'."
+    )
 
 
 def _asked(answers: Sequence[Answer | None], asks: Sequence[str]) -> Answer | None:

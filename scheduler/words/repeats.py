@@ -108,6 +108,10 @@ def _often(match: re.Match[str], scope: Scope) -> Piece | None:
     return Ask(why=f"On which days? Say them, as in 'every Monday and Thursday at 9' ({match[0]}).")
 
 
+def _often_weekday(match: re.Match[str], scope: Scope) -> Piece:
+    return Ask(why=f"At which times? Say them, as in 'every Monday at 9 and at 18' ({match[0]}).")
+
+
 def _two_meanings(match: re.Match[str], scope: Scope) -> Piece:
     name = match["name"].removeprefix("bi-").removeprefix("bi").removesuffix("ly")
     return Ask(why=f"Every two {name}s, or twice a {name}?")
@@ -165,12 +169,15 @@ def _yearly(match: re.Match[str], scope: Scope) -> Piece | None:
 
 
 def _monthly(match: re.Match[str], scope: Scope) -> Piece:
-    return Step(count=1, unit=Unit.MONTH)
+    return Step(count=1, unit=Unit.MONTH, by_place=True)
 
 
 def _times(match: re.Match[str], scope: Scope) -> Piece | None:
     count = {"once": 1, "twice": 2}.get(match["count"]) or quantity(match["count"])
-    return Times(count=int(count)) if count == int(count) and count >= 1 else None
+    if count != int(count) or count < 1:
+        return None
+    in_all = re.match(r"for\b|up\b", match[0]) or re.search(r"(?:runs|occurrences)$", match[0])
+    return Times(count=int(count), sure=count == 1 or in_all is not None)
 
 
 def _except(match: re.Match[str], scope: Scope) -> Piece:
@@ -223,6 +230,7 @@ REPEATS: tuple[Rule, ...] = (
     rule(rf"once (?:a|per|every|each) (?P<unit>{UNIT})", _a),
     rule(rf"(?:twice|(?:{NUMBER}|several) times) (?:a|per|every|each) "
          rf"(?P<unit>{UNIT})", _often),
+    rule(rf"(?:twice|(?:{NUMBER}|several) times) (?:every|each) {_LIST}", _often_weekday),
     rule(rf"{_EVERY}(?: {_STEP})? {_LIST}", _every_weekday),
     rule(rf"(?P<step>alternate) {_LIST}", _every_weekday),
     rule(rf"(?:(?:on|from) )?{_LIST}", _weekdays),

@@ -170,6 +170,8 @@ def _hours_of(
     if clock.ends:
         why = "Midnight at the beginning or at the end of that day?"
         return (options[:1] if today else options), why
+    if part and len({one.at for one in options}) == 1:
+        return options, "In the night that begins on that day, or in the one that ends then?"
     if part:
         return options, "In the afternoon, or after midnight?"
     return _half(options, today=today, scope=scope), "In the afternoon or in the morning?"
@@ -198,8 +200,8 @@ def _of_time(said: _Said, *, scope: Scope, home: ZoneInfo) -> Answer | None:
     options = hours(clock, part) if clock else (Hour(at=part.clock),) if part else ()
     if not options:
         return None
-    if clock and clock.ends:
-        options = options[1:]
+    if clock and (clock.ends or clock.exact):
+        options = options[-1:]
     now = scope.now.replace(tzinfo=None)
     walls: Sequence[datetime] = [_upcoming(one, now) for one in options]
     if len(walls) > 1 and not part:

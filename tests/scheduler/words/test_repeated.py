@@ -51,6 +51,12 @@ def read(text: str) -> Reading:
         ("2nd and last Friday of every month", "0 9 * * 5#2,5L"),
         ("every year on 5 May", "0 9 5 5 *"),
         ("every May 5th at 8am", "0 8 5 5 *"),
+        ("every first Monday of January", "0 9 * 1 1#1"),
+        ("every first Monday of every month", "0 9 * * 1#1"),
+        ("every 12 months on 5 May", "0 9 5 5 *"),
+        ("every second day of the month", "0 9 2 * *"),
+        ("every night at 2am", "0 2 * * *"),
+        ("every Friday night at 11pm", "0 23 * * 5"),
         ("every Christmas", "0 9 25 12 *"),
         ("yearly on the last Sunday in March", "0 9 * 3 0L"),
         ("daily except in July and August", "0 9 * 1,2,3,4,5,6,9,10,11,12 *"),
@@ -136,6 +142,10 @@ def test_the_sentence_says_all_of_it() -> None:
         ("monthly on Tuesday", "Which Tuesday of the month?"),
         ("every year on the 5th", "In which month?"),
         ("Monday and Thursday at 9", "or only the next time?"),
+        ("monday every month at 9", "Which Monday of the month?"),
+        ("twice every Monday", "At which times?"),
+        ("every Friday night at 1am", "After midnight the next day has begun"),
+        ("every Saturday night at 2", "After midnight the next day has begun"),
     ],
 )
 def test_what_leaves_a_day_or_a_time_open_is_asked_about(text: str, said: str) -> None:
@@ -151,6 +161,39 @@ def test_what_leaves_a_day_or_a_time_open_is_asked_about(text: str, said: str) -
         ("every day at 5", ["every day at 05:00", "every day at 17:00"]),
         ("daily at 9 and 11pm", ["every day at 09:00 and 23:00", "every day at 21:00 and 23:00"]),
         ("Monday and Thursday at 9", ["every Monday and Thursday at 09:00"]),
+        (
+            "5 may monthly",
+            ["every month on the 5th at 09:00", "every year on the 5th of May at 09:00"],
+        ),
+        (
+            "31 jan every month",
+            [
+                "every month on the 31st (left out where a month has no such day) at 09:00",
+                "every year on the 31st of January at 09:00",
+            ],
+        ),
+        (
+            "first Monday of January every month at 8",
+            [
+                "every month on the 1st Monday at 08:00",
+                "every year on the 1st Monday of January at 08:00",
+            ],
+        ),
+        (
+            "every 3 months on 5 May",
+            [
+                "every month on the 5th of February, May, August and November at 09:00",
+                "every year on the 5th of May at 09:00",
+            ],
+        ),
+        (
+            "every 3 days of the month",
+            [
+                "every month on the 3rd at 09:00",
+                "every 3 days at 09:00, beginning on Sunday 29 November 2026",
+            ],
+        ),
+        ("every day 3 times", ["every day at 09:00, 3 times"]),
     ],
 )
 def test_a_question_about_a_repetition_offers_what_may_be_meant(
@@ -192,6 +235,13 @@ def test_what_cannot_be_kept_is_refused_with_the_reason(text: str, said: str) ->
     [
         *("every", "every birthday", "every 0 minutes", "every 99999 hours", "starting 1 March"),
         *("from May to July", "twice", "every day every week", "every time"),
+        *(
+            "1 March every week",
+            "every day on 1 March",
+            "every week on the 5th",
+            "every day on Monday",
+        ),
+        *("every evening at 9am", "every morning at 9pm", "every Monday in January"),
     ],
 )
 def test_what_is_no_repetition_is_refused(text: str) -> None:
