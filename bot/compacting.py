@@ -64,10 +64,11 @@ class CompactingDesk:
         kept = (
             _counted(exchanges, "exchange") + f" ({messages} messages, about {tokens:,} tokens)"
             if messages
-            else "nothing yet"
+            else "nothing"
         )
+        aim = "gain by summing up" if messages else "sum up"
         parts = [
-            f"There is nothing to sum up here. What I send along: {kept}."
+            f"There is nothing to {aim} here yet. What I send along: {kept}."
             if made is None
             else _summed(made, kept)
         ]

@@ -122,6 +122,8 @@ class SqliteCompactor:
             material = await self._compactions.unsummed(wanted.conversation, found.floor)
             summed = await self._summed(material, found, cut, wanted)
             row = await asyncio.to_thread(_row, found, cut, summed)
+            if row.tokens_after >= row.tokens_before:
+                return None  # a summary as long as what it stands for
             made = await self._compactions.add(wanted.conversation, row)
         if made is not None:
             log.info(

@@ -83,14 +83,27 @@ async def test_what_is_kept_and_what_is_aside_is_told_with_times_of_the_person(c
 
 async def test_where_there_is_nothing_to_do_that_is_told(chat: Chat) -> None:
     assert await chat.compact() == (
-        "There is nothing to sum up here. What I send along: nothing yet."
+        "There is nothing to sum up here yet. What I send along: nothing."
     )
     await chat.said(talk("q"))
 
     told = await chat.compact()
 
-    assert told.startswith("There is nothing to sum up here. What I send along: 1 exchange (2 m")
+    assert told.startswith("There is nothing to gain by summing up here yet. What I send along: 1 ")
     assert "archive" not in told
+    assert await chat.restore() == NOTHING_TO_RESTORE
+
+
+async def test_where_a_summary_saves_nothing_that_is_told_and_nothing_is_changed(
+    chat: Chat,
+) -> None:
+    await chat.said(*[talk("q")] * 3)
+
+    told = await chat.compact()
+
+    assert len(chat.cheap.asked) == 1
+    assert told.startswith("There is nothing to gain by summing up here yet. What I send along: 3 ")
+    assert "/restore" not in told
     assert await chat.restore() == NOTHING_TO_RESTORE
 
 
@@ -100,7 +113,7 @@ async def test_a_second_time_says_what_is_in_the_archive_already(chat: Chat) -> 
 
     told = await chat.compact()
 
-    assert told.startswith("There is nothing to sum up here.")
+    assert told.startswith("There is nothing to gain by summing up here yet.")
     assert "In the archive alone: 8 messages" in told
     assert "/restore" not in told
 
