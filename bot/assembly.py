@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 from agent.aftermath import Aftermath
 from agent.asking import Asking, AskingOptions, Payment
 from agent.assistant import Assistant
+from agent.attached import AttachedFiles
 from agent.buckets import RateBuckets
 from agent.budget import Budget
 from agent.doing import Doing
@@ -24,6 +25,7 @@ from agent.library import Library
 from agent.loop import Loop
 from agent.messages import OutboxId
 from agent.models.choose import Choice
+from agent.pictures import KeptPictures
 from agent.ports import Drafts, Json, Models, NewRun, TurnEnd
 from agent.sandbox.environment import close_to_others
 from agent.skills.installing import sweep
@@ -35,6 +37,7 @@ from agent.web.client import ClientOptions, WebClient
 from bot.access import Access
 from bot.agents import AgentsDesk
 from bot.approvals import ApprovalDesk, ApprovalOptions
+from bot.attaching import files_of
 from bot.cards import Cards
 from bot.channels import Channels, opened_channels
 from bot.check_means import CheckMeans
@@ -242,6 +245,13 @@ class Assembly:
             self.abilities,
             self.prompting,
             Checks(approvals=self.approvals, payment=self.payment, redact=self.redact),
+            files=files_of(
+                place,
+                lambda: self.channels.by_name,
+                self.abilities.workspace,
+                self.pool,
+                budget=self.budget,
+            ),
         )
         works = [*self.afterthoughts.works(), *self.schedules.works()]
         self.aftermath = await self._stack.enter_async_context(Aftermath(works))
@@ -486,6 +496,8 @@ def assistant_of(
     abilities: Abilities,
     prompting: Prompting,
     checks: Checks,
+    *,
+    files: AttachedFiles,
 ) -> Assistant:
     """The program that the engine runs."""
     settings, tools = place.settings, abilities.tools
@@ -502,6 +514,7 @@ def assistant_of(
                 temperature=settings.agents.default.temperature,
                 max_output_tokens=settings.llm.max_output_tokens,
                 redact=checks.redact,
+                pictures=KeptPictures(abilities.workspace),
                 cheap_model=settings.llm.cheap_model,
             ),
             payment=checks.payment,
@@ -522,4 +535,5 @@ def assistant_of(
             claims=prompting.library.texts()["words_claims"],
         ),
         drafts=drafts,
+        files=files,
     )

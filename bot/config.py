@@ -22,6 +22,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from bot.config_attachments import AttachmentsSettings
 from bot.config_memory import HistorySettings, MemorySettings
 from bot.config_schedule import HeartbeatSettings, SchedulerSettings
 from bot.config_section import Section
@@ -95,6 +96,16 @@ class LlmSettings(Section):
         default=0, ge=0, description="The model's context window in tokens. 0: known by its name."
     )
     timeout_s: float = Field(default=120.0, gt=0, description="Limit of one model call, seconds.")
+    vision: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description="Whether pictures that people send are shown to the model. auto: where it is "
+        "known that it sees; on: also where nobody knows, as with a model on your own machine.",
+    )
+    transcription_model: str = Field(
+        default="",
+        description="The model that writes down voice notes, such as openai/whisper-1 or "
+        "groq/whisper-large-v3. Empty: they are kept, and the assistant is told how long they are.",
+    )
 
 
 class TelegramSettings(Section):
@@ -510,6 +521,7 @@ class Settings(BaseSettings):
     telegram: TelegramSettings = TelegramSettings()
     slack: SlackSettings = SlackSettings()
     access: AccessSettings = AccessSettings()
+    attachments: AttachmentsSettings = AttachmentsSettings()
     agents: AgentsSettings = AgentsSettings()
     turns: TurnsSettings = TurnsSettings()
     prompt: PromptSettings = PromptSettings()

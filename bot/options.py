@@ -45,6 +45,7 @@ def wanted_of(settings: Settings) -> Wanted:
         api_key=llm.api_key.get_secret_value(),
         window=llm.window,
         client=llm.client,
+        vision=llm.vision,
     )
 
 

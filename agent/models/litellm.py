@@ -335,8 +335,14 @@ class _Library:
             await self.close_shared()
 
 
-def _load(provider: str, api_base: str, api_key: str, limits: Limits) -> _Library:
-    """Imports the library, on the first call of all; takes seconds, so it runs in a thread.
+def load_transcription() -> Callable[..., Awaitable[Any]]:
+    """What turns speech into text, for `agent.models.speech`. Takes seconds: it is for a thread."""
+    call: Callable[..., Awaitable[Any]] = _imported().atranscription
+    return call
+
+
+def _imported() -> Any:
+    """The library, on the first call of all; takes seconds, so it runs in a thread.
 
     Without these variables it would fetch a list of prices and one of headers from the network,
     read an `.env` file of the folder that the bot was started in, and log to the terminal.
@@ -345,10 +351,16 @@ def _load(provider: str, api_base: str, api_key: str, limits: Limits) -> _Librar
     os.environ["LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS"] = "True"
     os.environ["LITELLM_MODE"] = "PRODUCTION"
     os.environ["LITELLM_LOG"] = "CRITICAL"
-    import httpx
     import litellm
 
     _quieten(litellm)
+    return litellm
+
+
+def _load(provider: str, api_base: str, api_key: str, limits: Limits) -> _Library:
+    import httpx
+
+    litellm = _imported()
     timeout = httpx.Timeout(limits.timeout_s, connect=limits.connect_timeout_s)
     new_client: Callable[[], Any] = _none
     connections = None

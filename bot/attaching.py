@@ -1,0 +1,63 @@
+"""Puts together what opens the files of messages: where they are fetched, and how they are read.
+
+Called by `bot.assembly`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from agent.attached import AttachedFiles
+from agent.attached_ports import AttachedOptions, Transcriber
+from agent.budget import Budget
+from agent.models.choose import beside
+from agent.ports import Models
+from agent.tools.workspace import Workspace
+from agent.transcribing import PaidTranscriber
+from bot.channel import Channel
+from bot.config import Settings
+from bot.fetching import ChannelFiles
+from bot.options import host_zone, wanted_of
+from bot.place import Workplace
+
+
+def files_of(
+    place: Workplace,
+    channels: Callable[[], Mapping[str, Channel]],
+    workspace: Workspace,
+    models: Models,
+    *,
+    budget: Budget,
+) -> AttachedFiles:
+    """The step that opens files, by the settings."""
+    wanted = place.settings.attachments
+    return AttachedFiles(
+        ChannelFiles(channels),
+        workspace,
+        models,
+        clock=place.clock,
+        options=AttachedOptions(
+            bytes_max=int(wanted.max_mb * 1_000_000),
+            text_chars_max=wanted.text_chars,
+            host_zone=host_zone(),
+        ),
+        transcriber=_transcriber_of(place.settings, budget),
+    )
+
+
+def _transcriber_of(settings: Settings, budget: Budget) -> Transcriber | None:
+    """None where no model is set. Address and key are the main model's where it is of the same
+    provider; else its provider's own, from the environment."""
+    name = settings.llm.transcription_model.strip()
+    if not name:
+        return None
+    from agent.models.speech import Speech
+
+    wanted = beside(wanted_of(settings), name)
+    speech = Speech(
+        name,
+        api_base=wanted.api_base,
+        api_key=wanted.api_key,
+        timeout_s=settings.llm.timeout_s,
+    )
+    return PaidTranscriber(speech, budget)
