@@ -65,7 +65,11 @@ def test_what_a_look_finds_is_told_once_and_rests_on_the_list_alone(
     telegram.says(ANN, "something else")
     reads(telegram, ANN, "You said: something else")
     writes(home, "- look at the oven")
-    for text in ("The oven is on since 10:00.", "The oven is on since 10:30.", "HEARTBEAT_OK"):
+    for text in (
+        "The oven is on (checked 10:00).",
+        "The oven is on (checked 10:30).",
+        "HEARTBEAT_OK",
+    ):
         model.ask("say", text=text)
     looks(home, telegram, word="told")
     looks(home, telegram, word="silent")
@@ -77,7 +81,7 @@ def test_what_a_look_finds_is_told_once_and_rests_on_the_list_alone(
     assert all("look at the oven" in one and "Now: " in one for one in asked)
     assert not [one for one in asked if "something else" in one]
     assert [text for text in telegram.shown(ANN) if text.startswith("The oven")] == [
-        "The oven is on since 10:00."
+        "The oven is on (checked 10:00)."
     ]
 
 
