@@ -24,6 +24,7 @@ from bot.channel import Channel
 from bot.config import Settings, SlackSettings, TelegramSettings
 from bot.console import ConsoleChannel
 from bot.door import Door
+from bot.lean import load_without
 from bot.options import rates_of, slack_rates_of
 
 if TYPE_CHECKING:
@@ -145,6 +146,8 @@ def _telegram_of(wanted: TelegramSettings, clock: Clock) -> TelegramChannel | No
     token = wanted.token.get_secret_value()
     if not token:
         return None
+    # Telegram's passport, which no bot of ours asks for, would bring in all of OpenSSL anew.
+    load_without("cryptography", "telegram")
     from bot.telegram import TelegramChannel, TelegramOptions
 
     options = TelegramOptions(
