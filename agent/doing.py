@@ -142,6 +142,7 @@ def _caller(ctx: TurnContext, turn: TurnInput, arguments: Json, *, described: bo
         unattended=PromptKind(arguments["kind"]) in UNATTENDED or _is_unattended(turn),
         makes_jobs=turn.job is not None and turn.job.makes_jobs,
         parent=None if turn.task is None else turn.task.conversation,
+        message_id=turn.message.message_id,
     )
 
 

@@ -66,6 +66,7 @@ from bot.models import client_of
 from bot.options import host_zone, limits_of, rules_of, tool_limits_of
 from bot.options_tools import allowed_hosts_of, paces_of, policy_of
 from bot.outbox import Outbox
+from bot.outgoing import Outgoing
 from bot.parts import (
     Abilities,
     Prompting,
@@ -77,6 +78,7 @@ from bot.parts import (
     stores_of,
 )
 from bot.place import Workplace
+from bot.reactions import Reactions
 from bot.reception import Reception
 from bot.reminding import RemindDesk
 from bot.schedule import ScheduleDesk
@@ -164,9 +166,15 @@ class Assembly:
                 self.channels.by_name,
                 clock=place.clock,
                 clean=self.redact,
+                copies=Outgoing(place.home.data / "outgoing"),
             )
         )
-        self.doors = Doors(say=self.outbox.say)
+        self.doors = Doors(
+            say=self.outbox.say,
+            post=self.outbox.post_file,
+            reactions=Reactions(self.channels.by_name),
+            clean=self.redact,
+        )
 
     async def make_minds(self) -> None:
         """Skills, tools, prompts, what they may cost, and what is made of finished turns."""
@@ -347,6 +355,8 @@ class Assembly:
                 },
             )
         )
+        if place.settings.telegram.ack_reaction:
+            door.acknowledge = Reactions(self.channels.by_name).acknowledge
         door.freshen = IdleReset(
             self.stores.memories.idle,
             self.stores.conversations.start_new,

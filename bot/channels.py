@@ -160,6 +160,7 @@ def _telegram_of(wanted: TelegramSettings, clock: Clock) -> TelegramChannel | No
         poll_timeout_s=wanted.poll_timeout_s,
         send_timeout_s=wanted.send_timeout_s,
         rates=rates_of(wanted),
+        ack_reaction=wanted.ack_reaction,
     )
     return TelegramChannel(options, clock=clock)
 

@@ -36,6 +36,7 @@ from bot.config_tools import (
 )
 from bot.config_tree import ANY_NAME, KeyPath, keys_of, secrets_of, sections_of
 from bot.config_values import (
+    AckReaction,
     ApiRoot,
     Folder,
     JsonTable,
@@ -166,6 +167,12 @@ class TelegramSettings(Section):
         default=30, ge=1, le=50, description="How long one poll waits for news, seconds."
     )
     send_timeout_s: float = Field(default=20.0, gt=0, description="Limit of one send, seconds.")
+    ack_reaction: AckReaction = Field(
+        default="",
+        description="A reaction that shows at once that a message was taken in, such as 👀. Empty: "
+        "none.",
+        examples=["👀"],
+    )
 
     @field_validator("token")
     @classmethod

@@ -44,6 +44,12 @@ class ToolsSettings(Section):
     approval_minutes: float = Field(
         default=10.0, gt=0, description="How long a card waits for an answer, minutes."
     )
+    send_file_mb: int = Field(
+        default=20,
+        ge=1,
+        le=50,
+        description="Largest file that the assistant may send, MB. Telegram takes 50 MB at most.",
+    )
     members_approve_outside: bool = Field(
         default=False,
         description="Members may use tools that act outside (never exec), and agree themselves.",

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
 from agent.skills import patterns
+from bot.telegram_reactions import REACTIONS, telegram_reaction
 
 
 def _person_number(value: object) -> int:
@@ -116,6 +117,13 @@ def listed(value: object) -> object:
     return (value,) if isinstance(value, dict) else value
 
 
+def _ack_reaction(value: str) -> str:
+    """One of Telegram's reactions, or the nearest to it."""
+    if value.strip() and not telegram_reaction(value):
+        raise ValueError(f"Telegram has no such reaction; it has {' '.join(REACTIONS)}")
+    return telegram_reaction(value)
+
+
 def _json_table(value: dict[str, Any]) -> dict[str, Any]:
     """Arguments of a tool: what JSON can hold, which is less than TOML can."""
     if wrong := ", ".join(_not_json(value)):
@@ -138,6 +146,7 @@ def _not_json(value: object, place: str = "") -> Iterator[str]:
         yield f"{place} is a {type(value).__name__}, which is to be written as text"
 
 
+AckReaction = Annotated[str, AfterValidator(_ack_reaction)]
 PersonNumber = Annotated[int, BeforeValidator(_person_number)]
 SlackMember = Annotated[str, BeforeValidator(_slack_member)]
 ListenOn = Annotated[str, AfterValidator(_listen_on)]

@@ -18,9 +18,13 @@ from agent.stored import Button
 from bot.channel import (
     Delivery,
     EditOutcome,
+    FileOut,
     MessageGone,
     MessagePart,
+    NotSent,
     Pressed,
+    Reacted,
+    Reaction,
     Sent,
     Understood,
 )
@@ -150,6 +154,24 @@ class ConsoleChannel:
         message_id = self._new_id()
         self._show(self._event("message", message_id, part))
         return Sent(message_id=message_id)
+
+    def captioned(self, text: str) -> Sequence[MessagePart]:
+        """One part, perhaps blank (`bot.channel.SendsFiles`)."""
+        return self.parts(text) or [MessagePart(markup="", source="")]
+
+    async def send_file(self, address: Address, file: FileOut, part: MessagePart) -> Delivery:
+        """Shows where the file stands: whoever sits here can open it."""
+        size = f"{len(file.content):,} bytes"
+        lines = [f"📎 {file.name} ({size}): workspace/{file.path}", part.source.strip()]
+        text = "\n\n".join(line for line in lines if line)
+        return await self.send(address, MessagePart(markup=text, source=text))
+
+    async def react(self, address: Address, message_id: str, emoji: str) -> Reaction:
+        """A line of its own (`bot.channel.Reacts`)."""
+        if not self._terminals:
+            return NotSent(reason="no terminal is there")
+        self._show({"kind": "message", "id": self._new_id(), "text": emoji})
+        return Reacted(shown=emoji)
 
     async def edit(self, address: Address, message_id: str, part: MessagePart) -> EditOutcome:
         """Shows the message's new text; where no terminal is left, it has to be sent anew."""

@@ -94,6 +94,9 @@ class Door:
     """May begin a new conversation at an address before a message joins the one there; set once,
     before the first message."""
 
+    acknowledge: Callable[[IncomingMessage], Coroutine[None, None, None]] | None = None
+    """Shows that a message was taken in; set once, before the first message. Never fails."""
+
     def __init__(
         self,
         inbox: Inbox,
@@ -363,6 +366,8 @@ class Door:
             inbox_joined=tuple(event.id for event in events[1:]),
         )
         await self._engine.submit(run)
+        if self.acknowledge is not None:
+            self._spawn(self.acknowledge(message), name="acknowledged")
         await self._tell_of_pause(lane, person)
         log.info("door.message", inbox=events[0].id, lane=lane, chars=len(message.text))
 

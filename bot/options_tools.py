@@ -38,6 +38,11 @@ def policy_of(settings: Settings) -> Policy:
     )
 
 
+def file_bytes_max_of(settings: Settings) -> int:
+    """Of a file that the assistant sends."""
+    return settings.tools.send_file_mb * MB
+
+
 def exec_options_of(settings: Settings) -> ExecOptions:
     """How programs run."""
     program = settings.exec

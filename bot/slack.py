@@ -21,16 +21,21 @@ from agent.ports import Clock
 from bot.channel import (
     Delivery,
     EditOutcome,
+    FileOut,
     InDoubt,
     LookedUp,
     MessageGone,
     MessagePart,
     NotSent,
     Pressed,
+    Reacted,
+    Reaction,
     Refused,
     Sent,
     TellsHome,
     Understood,
+    Upload,
+    Uploaded,
 )
 from bot.door import Door
 from bot.markup import slack_parts
@@ -42,15 +47,19 @@ from bot.slack_files import SlackFiles
 from bot.slack_home import Homes
 from bot.slack_http import Events, serve_events
 from bot.slack_intake import Intake
-from bot.slack_lookup import find_marked, metadata
+from bot.slack_lookup import find_file, find_marked, metadata
 from bot.slack_message import ON_HOME, GroupPolicy, Reading
 from bot.slack_pace import EditPace
 from bot.slack_people import Learn, SlackPeople
 from bot.slack_raw import Opened, Stored, is_direct
+from bot.slack_reactions import slack_name
 from bot.slack_socket import Sockets
+from bot.slack_uploads import has_link, show, upload, why_refused, without_caption
 from bot.slack_web import (
     APP_SCOPES,
+    BAD_TOKEN,
     BOT_SCOPES,
+    CALL_LIMITS,
     Heard,
     Limited,
     NoAnswer,
@@ -387,19 +396,69 @@ class SlackChannel:
 
     async def look_up(self, address: Address, mark: str, *, since_ms: int) -> LookedUp:
         """Whether a message with this mark stands in the conversation."""
+        channel, thread = _channel(address), address.thread_id
+        return await _looked_up(
+            find_marked(self._web, channel=channel, thread=thread, mark=mark, since_ms=since_ms)
+        )
+
+    # --- files and reactions (bot.channel.SendsFiles, UploadsAhead, Reacts) -----------------------
+
+    def captioned(self, text: str) -> Sequence[MessagePart]:
+        """A caption, and what is left as messages; all of it where Slack would look into it."""
+        parts = tuple(self.parts(text))
+        return without_caption(parts) if not parts or has_link(parts[0].source) else parts
+
+    async def upload(self, address: Address, file: FileOut) -> Upload:
+        """The bytes, which nobody sees yet."""
+        limit_s = CALL_LIMITS * self._options.send_timeout_s
         try:
-            found = await find_marked(
-                self._web,
-                channel=_channel(address),
-                thread=address.thread_id,
-                mark=mark,
-                since_ms=since_ms,
-            )
+            return Uploaded(ref=await upload(self._web, file, usual_s=limit_s))
+        except Limited as error:
+            return NotSent(reason=str(error), retry_after_s=error.seconds)
         except SaidNo as error:
-            return InDoubt(reason=str(error)) if error.is_about_us else Refused(reason=str(error))
+            return _file_refused(error)
         except SlackTrouble as error:
-            return InDoubt(reason=str(error))
-        return NotSent(reason="it is not there") if found is None else Sent(message_id=found)
+            return NotSent(reason=str(error))
+
+    async def send_file(self, address: Address, file: FileOut, part: MessagePart) -> Delivery:
+        """Shows the uploaded file, in the thread of the address."""
+        try:
+            await show(self._web, file, part.markup.strip(), channel=_channel(address), to=address)
+        except Limited as error:
+            self._pace.pause(address.chat_id, error.seconds)
+            return NotSent(reason=str(error), retry_after_s=error.seconds)
+        except SaidNo as error:
+            return _file_refused(error)
+        except NoAnswer as error:
+            why = str(error)
+            return NotSent(reason=why) if error.surely_not else InDoubt(reason=why)
+        self._status_at.pop(address.key, None)
+        return Sent(message_id=file.ref)  # Slack posts the message a moment later
+
+    async def look_up_file(self, address: Address, ref: str, *, since_ms: int) -> LookedUp:
+        """Whether a message shows this file."""
+        channel, thread = _channel(address), address.thread_id
+        return await _looked_up(
+            find_file(self._web, channel=channel, thread=thread, file_id=ref, since_ms=since_ms)
+        )
+
+    async def react(self, address: Address, message_id: str, emoji: str) -> Reaction:
+        """An emoji by Slack's name of it."""
+        name = slack_name(emoji)
+        if not name:
+            return Refused(reason=f"Slack has no emoji {emoji!r}; name one as :thumbsup:")
+        try:
+            await self._web.call(
+                "reactions.add", channel=_channel(address), timestamp=message_id, name=name
+            )
+        except Limited as error:
+            return NotSent(reason=str(error), retry_after_s=error.seconds)
+        except SaidNo as error:
+            if error.error != "already_reacted":
+                return Refused(reason=f"Slack does not take this reaction ({error})")
+        except SlackTrouble as error:
+            return NotSent(reason=str(error))
+        return Reacted(shown=f":{name}:")
 
     async def fetch(self, attachment: Attachment, *, bytes_max: int) -> bytes:
         """The whole file that came with a message (`bot.channel.FetchesFiles`)."""
@@ -500,6 +559,23 @@ def _refused(error: SaidNo) -> NotSent | Refused:
     if error.is_about_us:
         return NotSent(reason=str(error), retry_after_s=ABOUT_US_S)
     return Refused(reason=str(error))
+
+
+def _file_refused(error: SaidNo) -> NotSent | Refused:
+    """A scope that is missing holds up the file alone, not what comes after it."""
+    if error.error in BAD_TOKEN:
+        return NotSent(reason=str(error), retry_after_s=ABOUT_US_S)
+    return Refused(reason=why_refused(error))
+
+
+async def _looked_up(search: Awaitable[str | None]) -> LookedUp:
+    try:
+        found = await search
+    except SaidNo as error:
+        return InDoubt(reason=str(error)) if error.is_about_us else Refused(reason=str(error))
+    except SlackTrouble as error:
+        return InDoubt(reason=str(error))
+    return NotSent(reason="it is not there") if found is None else Sent(message_id=found)
 
 
 async def _alone(task: Awaitable[T]) -> T:

@@ -1,12 +1,18 @@
-"""Finds a message of ours by the mark in its metadata. Called by `bot.slack` when a send's fate is
-unknown: Slack keeps what a message carries, so it can be asked."""
+"""Finds a message of ours by the mark in its metadata, or by the file that it shows.
+
+Called by `bot.slack` when a send's fate is unknown: Slack keeps what a message carries, so it can
+be asked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from bot.slack_web import NoAnswer, SaidNo, SlackWeb
+
+Bears = Callable[[Mapping[str, Any]], bool]
 
 EVENT_TYPE = "hearthbot_reply"
 PAGE = 200
@@ -30,19 +36,34 @@ async def find_marked(
 
     Raises SlackTrouble when that cannot be told.
     """
+    bears = partial(_bears, mark=mark)
+    return await _found(web, channel=channel, thread=thread, bears=bears, since_ms=since_ms)
+
+
+async def find_file(
+    web: SlackWeb, *, channel: str, thread: str | None, file_id: str, since_ms: int
+) -> str | None:
+    """The same for a message that shows this file."""
+    shows = partial(_shows, file_id=file_id)
+    return await _found(web, channel=channel, thread=thread, bears=shows, since_ms=since_ms)
+
+
+async def _found(
+    web: SlackWeb, *, channel: str, thread: str | None, bears: Bears, since_ms: int
+) -> str | None:
     oldest = f"{max(since_ms / 1000 - CLOCKS_DIFFER_S, 0.0):.6f}"
     if thread is not None:
         try:
-            return await _search(web, "conversations.replies", channel, mark, oldest, ts=thread)
+            return await _search(web, "conversations.replies", channel, bears, oldest, ts=thread)
         except SaidNo as error:
             if error.error not in _NO_THREAD:
                 raise
             # The thread's first post is gone; Slack then puts an answer into the channel.
-    return await _search(web, "conversations.history", channel, mark, oldest)
+    return await _search(web, "conversations.history", channel, bears, oldest)
 
 
 async def _search(
-    web: SlackWeb, method: str, channel: str, mark: str, oldest: str, **place: str
+    web: SlackWeb, method: str, channel: str, bears: Bears, oldest: str, **place: str
 ) -> str | None:
     cursor = ""
     for _ in range(PAGES_MAX):
@@ -58,7 +79,7 @@ async def _search(
         )
         messages = heard.data.get("messages")
         for message in messages if isinstance(messages, list) else ():
-            if isinstance(message, dict) and _bears(message, mark):
+            if isinstance(message, dict) and bears(message):
                 return str(message["ts"])
         cursor = _next(heard.data)
         if not cursor:
@@ -75,6 +96,14 @@ def _bears(message: Mapping[str, Any], mark: str) -> bool:
         isinstance(payload, dict)
         and payload.get("id") == mark
         and isinstance(message.get("ts"), str)
+    )
+
+
+def _shows(message: Mapping[str, Any], file_id: str) -> bool:
+    files = message.get("files")
+    return isinstance(message.get("ts"), str) and any(
+        isinstance(file, dict) and file.get("id") == file_id
+        for file in (files if isinstance(files, list) else ())
     )
 
 

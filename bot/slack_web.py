@@ -35,7 +35,10 @@ METHODS: Mapping[str, tuple[str, ...]] = {
         "im:history",
         "mpim:history",
     ),
+    "files.completeUploadExternal": ("files:write",),
+    "files.getUploadURLExternal": ("files:write",),
     "files.info": ("files:read",),
+    "reactions.add": ("reactions:write",),
     "users.info": ("users:read",),
     "views.publish": (),
 }

@@ -10,8 +10,10 @@ import asyncio
 import re
 import ssl
 import warnings
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -48,12 +50,15 @@ from bot.channel import (
     AlbumPart,
     Delivery,
     EditOutcome,
+    FileOut,
     Ignored,
     InDoubt,
     MessageGone,
     MessagePart,
     NotSent,
     Pressed,
+    Reacted,
+    Reaction,
     Refused,
     Sent,
     Understood,
@@ -74,6 +79,16 @@ from bot.telegram_raw import (
     to_payload,
     topic,
     update_id,
+)
+from bot.telegram_reactions import REACTIONS, telegram_reaction
+from bot.telegram_sending import (
+    FILE_BYTES_MAX,
+    captioned,
+    is_about_markup,
+    is_about_picture,
+    is_photo,
+    upload_s,
+    why_refused,
 )
 
 log = structlog.get_logger()
@@ -122,6 +137,7 @@ class TelegramOptions:
     poll_timeout_s: int = 30
     send_timeout_s: float = 20.0
     rates: Rates = field(default_factory=Rates)
+    ack_reaction: str = ""
 
 
 class TelegramChannel:
@@ -395,17 +411,31 @@ class TelegramChannel:
 
     async def send(self, address: Address, part: MessagePart) -> Delivery:
         """One new message; plain where the markup is refused."""
-        where = {**_where(address), **_keyboard(part)}
+
+        def post(to: Address) -> Awaitable[Any]:
+            return self._marked_up("sendMessage", part, **_where(to), **_keyboard(part))
+
+        return await self._delivered(address, post, why=_why)
+
+    async def _delivered(
+        self,
+        address: Address,
+        post: Callable[[Address], Awaitable[Any]],
+        *,
+        why: Callable[[Exception], str],
+    ) -> Delivery:
+        """What became of a post; `why` says a refusal in words."""
         try:
-            sent = await self._marked_up("sendMessage", part, **where)
+            sent = await post(address)
         except RetryAfter as error:
             seconds = _seconds(error.retry_after)
             self._pace.pause(address.chat_id, seconds)
             return NotSent(reason="Telegram asks for a pause", retry_after_s=seconds)
         except ChatMigrated as error:
-            return await self.send(replace(address, chat_id=str(error.new_chat_id)), part)
+            moved = replace(address, chat_id=str(error.new_chat_id))
+            return await self._delivered(moved, post, why=why)
         except (BadRequest, Forbidden, InvalidToken) as error:
-            return Refused(reason=_why(error))
+            return Refused(reason=why(error))
         except TelegramError as error:
             if isinstance(error, NetworkError) and _surely_not_sent(error):
                 return NotSent(reason=_why(error))
@@ -413,6 +443,81 @@ class TelegramChannel:
         if not isinstance(sent, dict) or "message_id" not in sent:
             return InDoubt(reason="Telegram's answer could not be read")
         return Sent(message_id=str(sent["message_id"]))
+
+    # --- files and reactions (bot.channel.SendsFiles, Reacts, Acknowledges) -----------------------
+
+    def captioned(self, text: str) -> Sequence[MessagePart]:
+        """A caption, and what is left as messages."""
+        return captioned(text, limit=TEXT_UNITS_MAX)
+
+    async def send_file(self, address: Address, file: FileOut, part: MessagePart) -> Delivery:
+        """As a picture where Telegram shows it as one, else as a document."""
+        if len(file.content) > FILE_BYTES_MAX:
+            return Refused(reason=why_refused("too large"))
+
+        async def post(to: Address) -> Any:
+            if is_photo(file):
+                try:
+                    return await self._with_caption("photo", to, file, part)
+                except BadRequest as error:
+                    if not is_about_picture(str(error)):
+                        raise
+                    log.info("telegram.no_picture", why=_why(error))
+            return await self._with_caption("document", to, file, part)
+
+        return await self._delivered(address, post, why=lambda error: why_refused(_why(error)))
+
+    async def _with_caption(
+        self, kind: Literal["photo", "document"], to: Address, file: FileOut, part: MessagePart
+    ) -> Any:
+        upload = {kind: telegram.InputFile(file.content, filename=file.name), **_where(to)}
+        marked = {"caption": part.markup, "parse_mode": ParseMode.HTML}
+        send = partial(
+            self._within, upload_s(file, usual_s=self._call_s), f"send{kind.capitalize()}"
+        )
+        if not part.source.strip():
+            return await send(upload)
+        try:
+            return await send(upload | marked)
+        except BadRequest as error:
+            if not is_about_markup(str(error)):
+                raise
+            log.warning("telegram.markup_refused", why=_why(error))
+            return await send(upload | {"caption": part.source})
+
+    async def react(self, address: Address, message_id: str, emoji: str) -> Reaction:
+        """Telegram has a list of reactions; the nearest is taken."""
+        sign = telegram_reaction(emoji)
+        if not sign:
+            return Refused(
+                reason=f"Telegram has no reaction {emoji!r}; it has {' '.join(REACTIONS)}"
+            )
+        if not message_id.isascii() or not message_id.isdecimal():
+            return Refused(reason=f"there is no message {message_id!r} in this chat")
+        try:
+            await self._raw(
+                "setMessageReaction",
+                chat_id=address.chat_id,
+                message_id=int(message_id),
+                reaction=[{"type": "emoji", "emoji": sign}],
+            )
+        except RetryAfter as error:
+            return NotSent(
+                reason="Telegram asks for a pause", retry_after_s=_seconds(error.retry_after)
+            )
+        except (BadRequest, Forbidden, InvalidToken) as error:
+            return Refused(reason=f"Telegram does not take this reaction here ({_why(error)})")
+        except TelegramError as error:
+            return NotSent(reason=_why(error))
+        return Reacted(shown=sign)
+
+    async def acknowledge(self, message: IncomingMessage) -> None:
+        """The reaction of `telegram.ack_reaction`, if there is one."""
+        if not self._options.ack_reaction:
+            return
+        done = await self.react(message.address, message.message_id, self._options.ack_reaction)
+        if not isinstance(done, Reacted):
+            log.debug("telegram.not_acknowledged", why=done.reason)
 
     async def edit(self, address: Address, message_id: str, part: MessagePart) -> EditOutcome:
         """Makes a message read so; the buttons that it has go unless they are named again."""
@@ -477,8 +582,15 @@ class TelegramChannel:
 
     async def _raw(self, method: str, **arguments: Any) -> Any:
         """The library's request layer and errors, without making objects that nobody reads."""
+        return await self._within(self._call_s, method, arguments)
+
+    @property
+    def _call_s(self) -> float:
+        return CALL_LIMITS * self._options.send_timeout_s
+
+    async def _within(self, limit_s: float, method: str, arguments: dict[str, Any]) -> Any:
         try:
-            async with asyncio.timeout(CALL_LIMITS * self._options.send_timeout_s):
+            async with asyncio.timeout(limit_s):
                 return await self._bot.do_api_request(method, api_kwargs=arguments)
         except TimeoutError as error:
             raise TimedOut from error
@@ -644,6 +756,8 @@ class _Request(HTTPXRequest):
         status, payload = await super().do_request(*args, **kwargs)
         if status >= 500:
             raise ServerFailed(status)
+        if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:  # the library would call it a failure
+            raise BadRequest("Request Entity Too Large")
         return status, payload
 
 

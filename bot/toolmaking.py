@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from agent.errors import AssistantError, Permanent, SettingsWrong
 from agent.mcp.values import ToolApprovals
+from agent.messages import Address
 from agent.ports import Conversations, NewRun
 from agent.skills.shelf import SkillShelf
 from agent.skills.workshop import Workshop
@@ -22,7 +23,9 @@ from agent.tools.hardware import hardware_tools
 from agent.tools.message import message_tools
 from agent.tools.ranking import MakeRanker, Rank, ToolRanking
 from agent.tools.reach import Reach
+from agent.tools.reactions import Reactor
 from agent.tools.scripts import RunSkill
+from agent.tools.sending_files import SendableFiles
 from agent.tools.skills import skill_tools
 from agent.tools.system import TellsStatus, system_tools
 from agent.tools.tool import Caller, Tool, ToolCard
@@ -34,7 +37,14 @@ from agent.web.search import search_service
 from bot.access import Access
 from bot.messenger import BotMessenger
 from bot.options import reach_of
-from bot.options_tools import allowed_hosts_of, exec_options_of, search_options_of, servers_of
+from bot.options_tools import (
+    allowed_hosts_of,
+    exec_options_of,
+    file_bytes_max_of,
+    search_options_of,
+    servers_of,
+)
+from bot.outbox import NewFile
 from bot.place import Workplace
 
 if TYPE_CHECKING:
@@ -45,11 +55,21 @@ class NoBotRuns(Permanent):
     """Something was to be done that only a running bot can do."""
 
 
+class PostsFiles(Protocol):
+    """See `bot.outbox.Outbox.post_file`."""
+
+    async def __call__(self, lane: str, file: NewFile, *, caption: str) -> object: ...
+
+
 @dataclass(slots=True)
 class Doors:
     """What tools act through that is built after them: set once, before the first turn."""
 
     say: Callable[[NewMessage], Awaitable[None]] | None = None
+    post: PostsFiles | None = None
+    reactions: Reactor | None = None
+    clean: Callable[[str], str] = str
+    """Takes secrets out of what is shown."""
     submit: Callable[[NewRun], Awaitable[bool]] | None = None
     status: TellsStatus | None = None
 
@@ -58,6 +78,22 @@ class Doors:
         if self.say is None:
             raise NoBotRuns("No bot runs here, so nothing can be sent.")
         await self.say(message)
+
+    async def send_file(self, lane: str, file: NewFile, *, caption: str) -> None:
+        """To the outbox, by way of a copy."""
+        if self.post is None:
+            raise NoBotRuns("No bot runs here, so nothing can be sent.")
+        await self.post(lane, file, caption=caption)
+
+    async def react(self, address: Address, message_id: str, emoji: str) -> str:
+        """To the channel of the chat; see Reactor."""
+        if self.reactions is None:
+            raise NoBotRuns("No bot runs here, so nothing can be shown.")
+        return await self.reactions.react(address, message_id, emoji)
+
+    def cleaned(self, text: str) -> str:
+        """A text without what `clean` takes out of it."""
+        return self.clean(text)
 
     async def begin(self, run: NewRun) -> bool:
         """To the turn engine."""
@@ -111,7 +147,7 @@ def tools_of(place: Workplace, of: Materials) -> Made:
     )
     made: list[Tool] = [
         *file_tools(of.workspace),
-        *message_tools(BotMessenger(of.access, of.conversations, of.doors.send)),
+        *_message_tools(place, of),
         *system_tools(of.doors),
         *skill_tools(of.shelf, of.workshop),
         *agent_tools(of.subagents),
@@ -132,6 +168,15 @@ def _web(place: Workplace) -> Sequence[Tool]:
     except (ValueError, AssistantError) as error:
         raise SettingsWrong(f"[web] cannot be used: {error}") from error
     return web_tools(client, search, place.clock)
+
+
+def _message_tools(place: Workplace, of: Materials) -> Sequence[Tool]:
+    doors = of.doors
+    messenger = BotMessenger(of.access, of.conversations, doors.send, doors.send_file)
+    files = SendableFiles(
+        of.workspace, bytes_max=file_bytes_max_of(place.settings), clean=doors.cleaned
+    )
+    return message_tools(messenger, messenger, files, doors)
 
 
 def _programs(place: Workplace, of: Materials, runner: Runner) -> Sequence[Tool]:

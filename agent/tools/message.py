@@ -1,26 +1,21 @@
-"""The group `message`: words to a chat that the person owns. The door behind it is `bot`'s."""
+"""The group `message`: words and files to a chat that the person owns, and reactions to what they
+wrote. The doors behind it are `bot`'s."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from pydantic import Field
 
 from agent.messages import PersonId
 from agent.tools.arguments import Arguments
+from agent.tools.own_chats import OwnChat, chosen_chat
+from agent.tools.reactions import React, Reactor
+from agent.tools.sending_files import FileSender, SendableFiles, SendFile
 from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
 
 MESSAGE_CHARS_MAX = 8_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnChat:
-    """A chat to which a person may have something sent. `lane` is its address key."""
-
-    lane: str
-    title: str = ""
 
 
 class Messenger(Protocol):
@@ -33,9 +28,11 @@ class Messenger(Protocol):
         """Stored, then on its way."""
 
 
-def message_tools(messenger: Messenger) -> tuple[Tool, ...]:
+def message_tools(
+    messenger: Messenger, sender: FileSender, files: SendableFiles, reactor: Reactor
+) -> tuple[Tool, ...]:
     """All tools of this group."""
-    return (SendMessage(messenger),)
+    return SendMessage(messenger), SendFile(sender, files), React(reactor)
 
 
 class SendMessageArguments(Arguments):
@@ -77,20 +74,8 @@ class SendMessage:
     async def run(self, arguments: SendMessageArguments, caller: Caller) -> str:
         """Where it went."""
         chats = await self._messenger.chats(caller.person_id)
-        lane = _chosen(arguments.chat, chats) or caller.address.key
+        lane = chosen_chat(arguments.chat, chats) or caller.address.key
         await self._messenger.send(lane, arguments.text)
         if lane == caller.address.key:
             return "Sent to this chat. Do not repeat it in your answer."
         return f"Sent to {lane}."
-
-
-def _chosen(wanted: str, chats: Sequence[OwnChat]) -> str:
-    """The chat that is meant by its address, or by its channel where the person has one there."""
-    name = wanted.strip().casefold()
-    if not name:
-        return ""
-    for chat in chats:
-        if name in {chat.lane.casefold(), chat.title.casefold()}:
-            return chat.lane
-    of_channel = [chat.lane for chat in chats if chat.lane.partition(":")[0] == name]
-    return of_channel[0] if len(of_channel) == 1 else ""

@@ -93,7 +93,7 @@ class Caller:
     has a title that somebody gave it.
     `unattended`: nobody is there, as in a heartbeat or a job. `agreed`: a person agreed to exactly
     this call. `agent` is the name in the settings. `makes_jobs`: the run of a job whose skill makes
-    jobs.
+    jobs. `message_id` is the message that is being answered, by the platform's name.
     """
 
     person_id: PersonId
@@ -110,6 +110,7 @@ class Caller:
     makes_jobs: bool = False
     parent: ConversationId | None = None
     """Of a subagent: the conversation that gave it its task."""
+    message_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

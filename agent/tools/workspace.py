@@ -143,6 +143,10 @@ class Workspace:
             raise PathRefused(f"{_shown(path)} {why}")
         return f"{_shown(path)} steers the assistant" if steers(parts) else ""
 
+    def names(self, path: str) -> Parts:
+        """The path as names below the root. Raises PathRefused where it leads outside."""
+        return self._parts(path)
+
     def lasting(self, path: str) -> str:
         """What writing here does for later prompts; empty when none is made of it."""
         parts = self._parts(path)

@@ -48,6 +48,7 @@ from bot.logs import Redactor, secrets_of
 from bot.options import places_of
 from bot.options_tools import policy_of
 from bot.outbox import Outbox
+from bot.outgoing import Outgoing
 from bot.parts import access_of
 from bot.place import Workplace
 from bot.ports import Person
@@ -240,7 +241,12 @@ class Castle(House):
                 await people.add_person(person)
         access = await access_of(place, database)
         self.outbox = await stack.enter_async_context(
-            Outbox(SqliteOutbox(database), {}, clock=self.clock)
+            Outbox(
+                SqliteOutbox(database),
+                {},
+                clock=self.clock,
+                copies=Outgoing(self.home.data / "outgoing"),
+            )
         )
 
         async def signal(key: str, value: Json) -> object:
@@ -253,7 +259,7 @@ class Castle(House):
         if self.servers is not None:
             await self.servers.settled(limit_s=30)
         journal = SqliteJournal(database)
-        doors = Doors(say=self.outbox.say, status=_Status(self))
+        doors = Doors(say=self.outbox.say, post=self.outbox.post_file, status=_Status(self))
         subagents = Subagents(journal, self.conversations, doors.begin)
         records = SqliteSkillRecords(database)
         self.shelf = SkillShelf(
@@ -430,11 +436,12 @@ class Castle(House):
             assert found == [], f"the model was sent {found}"
 
     async def _nobody_else_was_told(self, by: Somebody) -> None:
-        rows = await self.rows("select lane, text from outbox where id > ?", self._sent)
-        for lane, text in rows:
-            assert lane in {by.address.key, "telegram:5"}, f"{lane} was sent {text!r}"
+        rows = await self.rows("select lane, text, file from outbox where id > ?", self._sent)
+        for lane, text, file in rows:
+            assert lane in {by.address.key, "telegram:5"}, f"{lane} was sent {text!r} {file}"
             if by.is_group and lane == by.address.key:
                 assert not CANARY.search(str(text)), f"the group read {text!r}"
+                assert not file, f"the group was sent {file}"
 
     async def _state(self) -> dict[str, str]:
         """Digests of all that must stay as it is."""
@@ -485,6 +492,8 @@ class _Status:
 def _is_free(file: Path, workspace: Path, mcp: Path) -> bool:
     """What a turn may write without asking: plain files of the workspace. And what is ours."""
     if file.name.startswith("hearthbot.db") or file.is_relative_to(mcp):
+        return True
+    if file.parent.name == "outgoing":  # copies on their way to chats, which are looked at
         return True
     if not file.is_relative_to(workspace):
         return False

@@ -23,6 +23,8 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "append_file": {"path": "a.txt", "content": "x"},
     "search_files": {"text": "x"},
     "send_message": {"text": "x", "chat": "slack"},
+    "send_file": {"path": "a.txt", "chat": "slack"},
+    "react": {"emoji": "👍"},
     "read_skill": {"name": "x"},
     "create_skill": {"name": "x", "description": "x", "instructions": "x"},
     "update_skill": {"name": "x"},
@@ -65,6 +67,8 @@ write_file       run no  no    run no  no
 edit_file        run no  no    run no  no
 append_file      run no  no    run no  no
 send_message     run run no    ask ask no
+send_file        run run no    ask ask no
+react            run run no    run run no
 get_status       run run run   run run run
 nothing_to_report no no no no no no
 list_skills      run run run   run run run

@@ -7,13 +7,19 @@ from pathlib import Path
 from agent.messages import PersonId, Role, RunId
 from agent.ports import NewRun
 from agent.stored import NewMessage, Person
+from agent.tools.sending_files import FileToSend
 from bot.access import Access
-from bot.messenger import NOTED, BotMessenger
+from bot.messenger import NOTED, NOTED_FILE, BotMessenger
+from bot.outbox import NewFile
 from memory.conversations import SqliteConversations
 from memory.database import Database
 from memory.journal import SqliteJournal
 from memory.people import SqlitePeople
 from tests.fakes import FixedClock
+
+
+async def no_file(lane: str, file: NewFile, *, caption: str) -> None:
+    raise AssertionError("nobody sent a file")
 
 
 async def test_a_persons_chats_are_theirs_alone_and_what_is_sent_is_known_there(
@@ -44,7 +50,7 @@ async def test_a_persons_chats_are_theirs_alone_and_what_is_sent_is_known_there(
         )
         await access.load()
         conversations = SqliteConversations(database)
-        messenger = BotMessenger(access, conversations, say)
+        messenger = BotMessenger(access, conversations, say, no_file)
 
         chats = [chat.lane for chat in await messenger.chats(PersonId("p1"))]
         await messenger.send("slack:D7", "Your table is booked.")
@@ -53,3 +59,38 @@ async def test_a_persons_chats_are_theirs_alone_and_what_is_sent_is_known_there(
     assert chats == ["telegram:42", "slack:D7"]
     assert said == [NewMessage(lane="slack:D7", text="Your table is booked.")]
     assert [text for _, text in history.notes] == [f"{NOTED}Your table is booked."]
+
+
+async def test_a_file_for_another_chat_is_known_there_and_one_for_this_chat_is_not_told_twice(
+    tmp_path: Path,
+) -> None:
+    clock = FixedClock()
+    posted: list[tuple[str, NewFile, str]] = []
+    file = FileToSend(path="files/plan.pdf", name="plan.pdf", content=b"%PDF")
+
+    async def post(lane: str, file: NewFile, *, caption: str) -> None:
+        posted.append((lane, file, caption))
+
+    async def say(message: NewMessage) -> None:
+        raise AssertionError("nothing was said")
+
+    async with Database.open(tmp_path / "hearthbot.db", clock=clock) as database:
+        access = Access(
+            SqlitePeople(database),
+            policy="pairing",
+            allowed=[],
+            clock=clock,
+            deliver=lambda rows: None,
+        )
+        conversations = SqliteConversations(database)
+        messenger = BotMessenger(access, conversations, say, post)
+
+        await messenger.send_file("telegram:42", file, caption="The plan", noted=False)
+        await messenger.send_file("slack:D7", file, caption="", noted=True)
+        here = await conversations.history(await conversations.current("telegram:42"))
+        there = await conversations.history(await conversations.current("slack:D7"))
+
+    new = NewFile(name="plan.pdf", path="files/plan.pdf", content=b"%PDF")
+    assert posted == [("telegram:42", new, "The plan"), ("slack:D7", new, "")]
+    assert not here.notes
+    assert [text for _, text in there.notes] == [f"{NOTED_FILE}files/plan.pdf"]

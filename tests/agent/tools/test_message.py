@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from agent.messages import PersonId
-from agent.tools.message import OwnChat, SendMessage, SendMessageArguments
+from agent.tools.message import SendMessage, SendMessageArguments
+from agent.tools.own_chats import OwnChat
 from agent.tools.tool import Needs
 from tests.agent.tools.given import GROUP, OWNER, call, run_tool
 
