@@ -59,8 +59,10 @@ class Answers:
             self._say(channel, user, answer)
 
     def _form(self, delivery: Delivery) -> None:
-        view_id = str(delivery.payload["view"]["id"])
-        views = self._workspace.views
+        views, filled = self._workspace.views, delivery.payload.get("view")
+        if not isinstance(filled, dict):
+            return  # made up by hand, as anything may be: there is no form to be changed
+        view_id = str(filled.get("id"))
         answer = delivery.answer if isinstance(delivery.answer, dict) else {}
         match answer.get("response_action"):
             case None:
