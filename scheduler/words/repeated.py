@@ -90,7 +90,7 @@ def settle_repeated(pieces: Sequence[Piece], scope: Scope) -> Answer | None:
     answers = [_on_days(choice, one, limits, scope) for choice in choices for one in times]
     either = " or at ".join(_time_list(one) for one in times)
     left_open = [f"At {either}?"] if len(times) > 1 else []
-    if picked.unit is Unit.DAY:
+    if picked.unit is Unit.DAY and not any(isinstance(one, Clock | Clocks) for one in pieces):
         left_open += [_in_all(one) for one in pieces if isinstance(one, Times) and not one.sure]
     return _asked(answers, [*left_open, *([picked.ask] if picked.ask else [])])
 

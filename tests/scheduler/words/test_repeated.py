@@ -108,6 +108,7 @@ def test_limits_end_the_runs() -> None:
         return [slot.local[5:10] for slot in due_times(read(text), after=now, count=50)]
 
     assert all_due("Mondays for 3 times") == ["11-30", "12-07", "12-14"]
+    assert all_due("every day at 12:00 2 times") == ["11-28", "11-29"]
     assert all_due("every Monday until 14 December") == ["11-30", "12-07", "12-14"]
     assert all_due("every Monday until December") == ["11-30"]
     assert all_due("every day for 3 days") == ["11-29", "11-30", "12-01"]
