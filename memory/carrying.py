@@ -13,15 +13,17 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent.carried import FILE_BYTES_MAX, CarryingRefused, Imported
 from agent.errors import StorageError
 from agent.messages import PersonId
-from memory.carried_file import Carried, CarriedNote, read_file
 from memory.database import Database
 from memory.erasing import Premises, note_files, text_of
-from memory.taking_in import Taken, take_in
+
+if TYPE_CHECKING:
+    from memory.carried_file import Carried, CarriedNote
+    from memory.taking_in import Taken
 
 _FACTS = """
 select id, scope, text, category, confidence, source, quote, speaker, valid_from_ms, valid_to_ms,
@@ -63,6 +65,10 @@ class Carrying:
 
     async def brought_in(self, person_id: PersonId, path: Path, *, is_owner: bool) -> Imported:
         """Facts, profile and documents in one transaction, then notes that are not there yet."""
+        # Hardly any process ever brings a file in, so none loads at its start what reads one.
+        from memory.carried_file import read_file
+        from memory.taking_in import take_in
+
         text = await asyncio.to_thread(_text, path)
         carried = await asyncio.to_thread(read_file, text, str(path))
         now_ms = self._database.now_ms()

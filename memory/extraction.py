@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import islice
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
@@ -28,8 +28,9 @@ from agent.spending import Charge, CheapModel, Purpose, Scope, zone_for
 from agent.words import fold, read_list, squeezed
 from memory.answers import AnswerUnreadable, read_answer
 from memory.lines import SpokenLine, SqliteLines, Stretch
-from memory.proposed import FoundFacts, Judge, Refusal
-from memory.support import keys
+
+if TYPE_CHECKING:
+    from memory.proposed import FoundFacts, Refusal
 
 log = structlog.get_logger()
 
@@ -227,6 +228,9 @@ class Extractor:
             return Skipped.NOBODY
         if len(stretch.lines) < self._options.messages_min and not stretch.is_full:
             return Skipped.TOO_SHORT  # of a full one there will never be more
+        # Here, not above: its tables of words take a start a while, and nothing was said then.
+        from memory.support import keys
+
         simple = {_plain(entry) for entry in read_list(self._texts().get("words_simple", ""))}
         if not any(keys(line.text) and _plain(line.text) not in simple for line in own):
             return Skipped.SMALL_TALK
@@ -246,6 +250,8 @@ class Extractor:
         return known
 
     async def _ask(self, looking: _Looking, traits: ModelTraits) -> FoundFacts:
+        from memory.proposed import FoundFacts
+
         tokens_max = traits.output_tokens(_ANSWER_TOKENS + _FACT_TOKENS * self._options.facts_max)
         room = int((traits.window - tokens_max) * WINDOW_SHARE)
         prompt = looking.prompt(self._texts(), room=room)
@@ -261,6 +267,8 @@ class Extractor:
         return read_answer(await self._model.ask(again, charge, tokens_max=tokens_max), FoundFacts)
 
     async def _store(self, looking: _Looking, found: FoundFacts) -> None:
+        from memory.proposed import Judge, Refusal
+
         looking.refused += [Refused(why=Refusal.UNREADABLE)] * found.unreadable
         judge = Judge(looking.stretch, looking.known, confidence_min=self._options.confidence_min)
         for verdict in await asyncio.to_thread(judge.verdicts, found.facts):
@@ -350,6 +358,8 @@ class _Looking:
 
     def count(self, outcome: Stored) -> None:
         """What the store said."""
+        from memory.proposed import Refusal
+
         if outcome.outcome is Storing.REFUSED:
             self.refused.append(Refused(why=Refusal.BY_STORE, words=outcome.why))
         else:

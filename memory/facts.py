@@ -10,13 +10,14 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 import structlog
 
 from agent.errors import StorageError
 from agent.messages import RunId
 from agent.remembering import NewFact, Stored, StoredFact, Storing, Whose
-from memory import fact_writing, tombstones
+from memory import tombstones
 from memory.database import Database
 from memory.fact_rows import (
     close,
@@ -30,10 +31,12 @@ from memory.fact_rows import (
     select_ids,
     use,
 )
-from memory.fact_writing import Alike, refusal, tidy
 from memory.indexes import Indexes
 from memory.relevance import fitting, gist, is_about_self, is_small_talk, speaks_of_self
 from memory.sentences import Sentence, may_say_the_same, says_the_same, sentence
+
+if TYPE_CHECKING:
+    from memory.fact_writing import Alike
 
 ALIKE_MAX = 12
 """Facts that a new one is compared with."""
@@ -68,13 +71,16 @@ class SqliteFacts:
 
         Raises ForgottenMeanwhile where `new` names a generation that is over.
         """
+        # Here, not above: its tables of words take a start a while, and nothing is stored then.
+        from memory.fact_writing import refusal, tidy, write
+
         text = tidy(new.text)
         if why := refusal(text):
             return Stored(outcome=Storing.REFUSED, why=why)
         async with self._lock:
             alike = await self._alike(new.whose, text)
             return await self._database.write(
-                partial(fact_writing.write, new=new, text=text, alike=alike, now_ms=self._now_ms())
+                partial(write, new=new, text=text, alike=alike, now_ms=self._now_ms())
             )
 
     async def generation(self) -> int:
@@ -84,6 +90,8 @@ class SqliteFacts:
     async def near(self, of: Whose, text: str) -> Sequence[StoredFact]:
         """Facts of this person that may say the same as a text, or contradict it, where rules do
         not tell; most alike first. For whoever asks a model about it."""
+        from memory.fact_writing import tidy
+
         said = sentence(tidy(text))
         facts = await self._compared(of, said.whole)
         return [
@@ -204,6 +212,8 @@ class SqliteFacts:
         return list(both.values())[:k]
 
     async def _alike(self, of: Whose, text: str) -> Sequence[Alike]:
+        from memory.fact_writing import Alike
+
         return [
             Alike(fact_id=fact.id, likeness=likeness)
             for fact, likeness in await self._compared(of, text)

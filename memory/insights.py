@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import structlog
 from pydantic import Field
@@ -25,16 +25,11 @@ from agent.spending import Charge, CheapModel, Purpose
 from agent.words import fold, unbordered_runs, words
 from memory.answers import Answer, plain_text, read_answer
 from memory.database import Database
-from memory.insight_rules import (
-    NOTES_MAX,
-    Material,
-    material_of,
-    pins_by_rules,
-    recommendations_by_rules,
-    tidy,
-)
 from memory.stored_text import dump
 from memory.tombstones import generation
+
+if TYPE_CHECKING:
+    from memory.insight_rules import Material
 
 log = structlog.get_logger()
 
@@ -225,6 +220,9 @@ class InsightMaker:
             return None
         if turn.message.is_group:
             return None  # what is noted of a person is shown in no group (SPEC §9)
+        # Here, not above: its tables of words take a start a while, and no turn has ended then.
+        from memory.insight_rules import material_of
+
         material = material_of(end, person_id=turn.person_id)
         if not material.uses and material.words < self._options.words_min:
             return None
@@ -323,6 +321,8 @@ class InsightMaker:
 
     def _by_rules(self, material: Material, current: Insights) -> Made | None:
         """What is new goes before what still holds; None where nothing is new."""
+        from memory.insight_rules import pins_by_rules, recommendations_by_rules
+
         pins = pins_by_rules(material.said)
         recommendations = recommendations_by_rules(material.uses)
         if not pins and not recommendations:
@@ -333,6 +333,8 @@ class InsightMaker:
         return Made(by="rules", insights=insights)
 
     def _insights(self, pins: Sequence[str], recommendations: Sequence[str]) -> Insights:
+        from memory.insight_rules import NOTES_MAX
+
         return Insights(
             pins=tuple(dict.fromkeys(pins))[:NOTES_MAX],
             recommendations=tuple(dict.fromkeys(recommendations))[:NOTES_MAX],
@@ -345,5 +347,7 @@ class InsightMaker:
 
 def _notes(found: Sequence[object]) -> list[str]:
     """What is a text, as it may be kept."""
+    from memory.insight_rules import tidy
+
     plain = (plain_text(one) for one in found)
     return [note for one in plain if isinstance(one, str) and (note := tidy(one))]
