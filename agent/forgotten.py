@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agent.errors import Permanent
-from agent.messages import PersonId
+from agent.messages import OutboxId, PersonId
 
 LETTERS_MIN = 4
 """Of words that are looked for: shorter ones stand inside too many others. Two do where letters are
@@ -63,7 +63,7 @@ class Wish:
     """What a person wants forgotten: facts by id, words, or everything that is theirs.
 
     `lanes` are private chats of theirs, `names` what they are called; `with_files`: files of the
-    workspace too, not just their notes.
+    workspace too, not just their notes. `cards` are the messages that are to tell how it went.
     """
 
     person_id: PersonId
@@ -74,6 +74,7 @@ class Wish:
     names: tuple[str, ...] = ()
     lanes: tuple[str, ...] = ()
     with_files: bool = False
+    cards: tuple[OutboxId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +98,7 @@ class Found:
 class Proof:
     """What was done, and what the look through all files found.
 
+    `blanked` are other files of the workspace than notes, in which the words were blanked.
     `hits` are files that still hold it, `tables` those in which it still stands as this person's,
     `unread` files that could not be looked into: with any of them it did not succeed. `left` are
     files of the workspace that were left on purpose. `theirs` says in which tables, and
@@ -108,6 +110,7 @@ class Proof:
     dropped: tuple[Path, ...]
     files: int
     bytes: int
+    blanked: tuple[Path, ...] = ()
     hits: tuple[Path, ...] = ()
     unread: tuple[Path, ...] = ()
     left: tuple[Path, ...] = ()

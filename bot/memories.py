@@ -229,6 +229,7 @@ def rights_of(
         premises=premises,
         clock=clock,
         indexes=[memories.archive],
+        revised=outbox.catch_up,
     )
     erasing = ErasingDesk(forgetting, outbox, clock=clock, root=home.path)
     private = PrivateDesk(SqlitePrivate(database, conversations, memories.sessions, premises))

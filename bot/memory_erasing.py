@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -178,6 +178,7 @@ class ErasingDesk:
         while len(self._questions) >= ASKED_MAX:
             del self._questions[next(iter(self._questions))]
         until_s = self._clock.monotonic() + ASKED_S
+        wish = replace(wish, cards=(card,))
         self._questions[token] = _Question(wish=wish, card=card, until_s=until_s)
         return words.ASKED_ABOVE
 
@@ -207,20 +208,29 @@ class ErasingDesk:
         except AssistantError as error:
             log.error("memory.not_forgotten", why=str(error))
             text = f"⚠️ That did not work: {error}"
-        try:
-            await self._cards.revise(question.card, text)
-        except AssistantError as error:
-            log.error("memory.untold", why=str(error))
+        await self._tell(question.wish.cards, text)
+
+    async def _tell(self, cards: Sequence[OutboxId], text: str) -> None:
+        for card in cards:
+            try:
+                await self._cards.revise(card, text)
+            except AssistantError as error:
+                log.error("memory.untold", why=str(error))
 
     async def _done(self, wish: Wish) -> str:
+        begun = await self._forgetting.under_way()
         proof = await self._forgetting.forget(wish, _untold)
-        return self._told(proof, is_owner=wish.is_owner)
+        text = self._told(proof, is_owner=wish.is_owner)
+        if begun is not None and begun.person_id == wish.person_id:
+            await self._tell(begun.cards, text)
+        return text
 
     def _told(self, proof: Proof, *, is_owner: bool) -> str:
         return words.proof_text(proof, self._root, for_owner=is_owner)
 
     async def _resume(self) -> None:
         try:
+            begun = await self._forgetting.under_way()
             proof = await self._forgetting.resume(_untold)
         except AssistantError as error:
             log.error("memory.not_forgotten", why=str(error))
@@ -231,6 +241,8 @@ class ErasingDesk:
             return
         if proof is not None:
             log.info("memory.forgotten_at_start", ok=proof.ok)
+        if proof is not None and begun is not None:
+            await self._tell(begun.cards, self._told(proof, is_owner=begun.is_owner))
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = self._group.create_task(work, name="forgetting")

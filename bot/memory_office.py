@@ -150,7 +150,8 @@ class MemoryOffice:
 
     async def forget(self, person: str, what: str, *, files: bool, emit: Emit) -> Json:
         """Emits each `stage`, with `words`. Answers with the proof: `ok`, what was `erased`, how
-        many `files` and `bytes` were looked through, where it still stands (`hits`, `tables`,
+        many `files` and `bytes` were looked through, in which other files the words were `blanked`,
+        where it still stands (`hits`, `tables`,
         `unread`), what was `left`, and in what `theirs` others said the same."""
         who = await self._remembered(person)
         wish = await self._wish(who, what, files=files)
@@ -205,8 +206,9 @@ class MemoryOffice:
             owners = [one for one in people if one.role is Role.OWNER]
             if not owners:
                 raise MemoryWrong(
-                    "Nobody owns this bot yet, so nothing is remembered. `hearthbot access approve "
-                    "CODE` lets the first person in."
+                    "Nobody owns this bot yet, so nothing is remembered. Talk with it here "
+                    "(`hearthbot chat`), or set up Telegram or Slack (`hearthbot init`): the first "
+                    "one who is let in is its owner."
                 )
             return owners[0]
         exact = [one for one in people if wanted == one.id or wanted in one.addresses]
@@ -275,6 +277,7 @@ class MemoryOffice:
             "files": proof.files,
             "bytes": proof.bytes,
             "failures": words.failures(proof, self._options.root),
+            "blanked": self._told(proof.blanked),
             "hits": self._told(proof.hits),
             "tables": list(proof.tables),
             "unread": self._told(proof.unread),

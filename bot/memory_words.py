@@ -208,6 +208,8 @@ def proof_text(proof: Proof, root: Path, *, for_owner: bool) -> str:
     if proof.erased:
         erased = ", ".join(counted(kind, count) for kind, count in proof.erased.items())
         lines.append(f"- erased: {erased}")
+    if proof.blanked:
+        lines.append(f"- the words were blanked in other files: {_paths(proof.blanked, root)}")
     copies = len(proof.dropped)
     lines.append(
         "- the database is written anew, a new backup made"

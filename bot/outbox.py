@@ -108,8 +108,7 @@ class Outbox:
         await self._sweep()
         for row in await self._store.open_rows():
             self._queue(row.lane, row.id)
-        for lane, outbox_id in await self._store.to_revise():
-            self._revisions.take_up(lane, outbox_id)
+        await self.catch_up()
         for channel in self._channels.values():
             if isinstance(channel, RemembersButtons):
                 await self._remind(channel, channel.name)
@@ -175,6 +174,12 @@ class Outbox:
             self._to_revise.add(outbox_id)
         if self._accepting:
             self._revisions.take_up(lane, outbox_id)
+
+    async def catch_up(self) -> None:
+        """Takes up messages that are to read otherwise, as was stored. Raises StorageError."""
+        if self._accepting:
+            for lane, outbox_id in await self._store.to_revise():
+                self._revisions.take_up(lane, outbox_id)
 
     async def stop(self, drain_s: float) -> None:
         """Waits `drain_s` seconds for what is on its way; the rest goes on at the next start."""

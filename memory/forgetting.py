@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -97,13 +97,16 @@ class Forgetting:
         premises: Premises,
         clock: Clock,
         indexes: Sequence[Rebuilds] = (),
+        revised: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """`revised` hears that messages which were sent are to read otherwise."""
         self._database = database
         self._facts = facts
         self._conversations = conversations
         self._premises = premises
         self._clock = clock
         self._indexes = tuple(indexes)
+        self._revised = revised
         self._note = Note(database.path.parent / NAME)
         self._lock = asyncio.Lock()
 
@@ -166,10 +169,13 @@ class Forgetting:
             if not counts:
                 break
             _add(erased, counts)
+        if self._revised is not None:
+            await self._revised()
         # What was found in them meanwhile: from here on nothing of that kind is stored any more.
         _add(erased, {Kind.FACT: await self._forget_facts(search)})
         tell(Stage.FILES)
-        _add(erased, {Kind.FILE: await self._apart(self._clean_files, wish, wording)})
+        cleaned, blanked = await self._apart(self._clean_files, wish, wording)
+        _add(erased, {Kind.FILE: cleaned})
         tell(Stage.INDEX)
         for index in self._indexes:
             await index.rebuild()
@@ -180,7 +186,7 @@ class Forgetting:
             proof = await self._prove(wish, search, erased, tell)
         await self._apart(self._note.remove)
         log.info("forgetting.done", person=wish.person_id, ok=proof.ok, files=proof.files)
-        return proof
+        return replace(proof, blanked=tuple(blanked))
 
     async def _located(self, wish: Wish, wording: Wording) -> Search:
         search = search_of(wish, wording)
@@ -227,15 +233,15 @@ class Forgetting:
             return counted(found)
         raise AssertionError("the last try returns or raises")
 
-    def _clean_files(self, wish: Wish, wording: Wording) -> int:
+    def _clean_files(self, wish: Wish, wording: Wording) -> tuple[int, list[Path]]:
+        """How many files of notes lost lines, and which others had the words blanked."""
         notes = note_files(self._premises, wish.person_id, is_owner=wish.is_owner)
         cleaned = sum(clean_file(path, lines_without(wording)) for path in notes)
         if not wish.with_files:
-            return cleaned
+            return cleaned, []
         said = Wording(wording.phrases)
-        return cleaned + sum(
-            clean_file(path, said.blanked) for path in self._shared_files(wish, said)
-        )
+        others = self._shared_files(wish, said)
+        return cleaned, [path for path in others if clean_file(path, said.blanked)]
 
     # --- proving ------------------------------------------------------------------------------
 

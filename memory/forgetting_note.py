@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from agent.forgotten import Wish
-from agent.messages import PersonId
+from agent.messages import OutboxId, PersonId
 from memory.backups import sync_folder
 from memory.wording import Wording
 
@@ -98,6 +98,7 @@ def _read(data: dict[str, Any]) -> tuple[Wish, Wording]:
             names=_texts(wish["names"]),
             lanes=_texts(wish["lanes"]),
             with_files=bool(wish["with_files"]),
+            cards=tuple(OutboxId(int(one)) for one in wish.get("cards", ())),
         ),
         Wording(
             *(_texts(wording[name]) for name in ("phrases", "sentences", "names")),

@@ -266,7 +266,13 @@ _ROWS = (
                     where conversation_id in (select value from json_each(:touched))
                 )
         """,  # noqa: S608
-        update="update outbox set text = ?, revision = ?, keyboard = ? where id = ?",
+        # A question about forgetting that was asked before names the words where it was sent:
+        # there too it reads otherwise, as soon as a bot runs.
+        update="""
+            update outbox set text = ?1, keyboard = ?3, revision = case
+                when ?2 is null and state = 'sent' and buttons like '%"mem:%' then ?1 else ?2 end
+            where id = ?4
+        """,
         change=_reply,
     ),
     Rows(

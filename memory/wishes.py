@@ -53,6 +53,7 @@ def together(former: tuple[Wish, Wording], now: tuple[Wish, Wording]) -> tuple[W
         names=_both(a.names, b.names),
         lanes=_both(a.lanes, b.lanes),
         with_files=a.with_files or b.with_files,
+        cards=_both(a.cards, b.cards),
     )
     wording = Wording(
         _both(said.phrases, says.phrases),

@@ -132,6 +132,8 @@ def proof_lines(answer: Answer) -> Iterator[Line]:
         yield f"- {one}", "bad"
     for one in answer["words"]:
         yield f"- erased: {one}", ""
+    if answer["blanked"]:
+        yield f"- the words were blanked in: {', '.join(answer['blanked'])}", ""
     yield f"- the database is written anew; the new backup is {answer['backup']}", ""
     if answer["dropped"]:
         yield f"- removed: {', '.join(answer['dropped'])}", ""

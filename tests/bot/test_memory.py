@@ -331,6 +331,47 @@ async def test_what_a_kill_cut_short_is_finished_at_the_start(home: Path) -> Non
     assert files_with(home, *TRACES_OF_IT) == []
 
 
+async def test_the_question_of_what_a_kill_cut_short_tells_how_it_went(home: Path) -> None:
+    class Killed(BaseException):
+        pass
+
+    def dies(stage: Stage) -> None:
+        if stage is Stage.FILES:
+            raise Killed
+
+    async with opened_chat(home) as chat:
+        await chat.says("forget f1")
+        (card,) = chat.cards.sent
+        with pytest.raises(Killed):
+            await chat.opened.forgetting.forget(wish(facts=(1,), cards=(card,)), dies)
+    async with opened_chat(home) as chat:
+        chat.erasing.start()
+        await chat.erasing.idle()
+
+        assert chat.cards.sent[card].startswith("**Forgotten**")
+
+
+@pytest.mark.parametrize("asked", ["zinc tub", "f1"])
+async def test_a_former_question_loses_the_words_where_it_was_sent_too(
+    home: Path, asked: str
+) -> None:
+    async with opened_chat(home) as chat:
+        await chat.says(f"forget {asked}")
+        (former,) = chat.cards.sent
+        await chat.opened.database.write(
+            lambda c: c.execute("update outbox set state = 'sent', ended_ms = 1").fetchall()
+        )
+        await chat.says("forget zinc tub")
+        await chat.presses(words.FORGET)
+        revised = await chat.cards.store.to_revise()
+        row = await chat.cards.store.row(former)
+
+    assert (ANNS_CHAT, former) in revised
+    assert row is not None
+    assert row.revision is not None
+    assert "zinc tub" not in row.revision
+
+
 async def test_the_same_command_finishes_what_a_kill_cut_short(home: Path) -> None:
     class Killed(BaseException):
         pass

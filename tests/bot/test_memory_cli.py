@@ -181,7 +181,9 @@ def test_other_files_are_named_and_blanked_when_asked(home: Home) -> None:
 
     assert "workspace/letter.txt" in said("forget", "f1", "--yes")
     assert letter.read_text() == f"Dear Sue, {SECRET}."
-    said("forget", SECRET, "--yes", "--files")
+    blanked = said("forget", SECRET, "--yes", "--files")
+    assert "- the words were blanked in: workspace/letter.txt" in blanked
+    assert "files of notes" not in blanked
     assert letter.read_text() == "Dear Sue, [forgotten]."
 
 
@@ -242,7 +244,10 @@ def test_a_person_is_named_by_id_address_or_name(home: Home) -> None:
 def test_without_an_owner_it_says_how_to_get_one(home: Home) -> None:
     changed(home.path, "update people set role = 'member'")
 
-    assert "hearthbot access approve" in refused("list")
+    told = refused("list")
+
+    assert "Talk with it here (`hearthbot chat`)" in told
+    assert "`hearthbot init`" in told
 
 
 # --- somebody who was removed ------------------------------------------------------------------

@@ -216,6 +216,8 @@ async def test_other_files_of_the_workspace_are_named_and_left_unless_asked(home
     assert list(first.left) == [letter]
     assert second.ok
     assert not second.left
+    assert list(second.blanked) == [letter]
+    assert Kind.FILE not in second.erased
     assert letter.read_text() == "Dear Sue, [forgotten]. Yours, Ann"
 
 
