@@ -7,10 +7,14 @@ files, settings, databases and whatever holds a secret stay (threats T10 and T12
 from __future__ import annotations
 
 import asyncio
-import codecs
+import io
+import lzma
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,12 +30,20 @@ from agent.tools.workspace import Workspace
 CAPTION_CHARS_MAX = 4_000
 PATH_CHARS_MAX = 1_000
 NAME_CHARS_MAX = 100
+UNPACKED_BYTES_MAX = 50_000_000
+MEMBERS_MAX = 2_000
+"""Of an archive that is looked through for secrets."""
 
 _CLOSED_NAMES = frozenset({"config.toml", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"})
 _CLOSED_ENDINGS = (".db", ".sqlite", ".sqlite3", ".db-wal", ".db-journal", ".env", ".pem", ".key")
 _DATABASE = b"SQLite format 3\x00"
 _PRIVATE_KEY = re.compile(rb"-----BEGIN [A-Z ]{0,40}PRIVATE KEY", re.IGNORECASE)
-_CODECS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_ARCHIVE = b"PK\x03\x04"
+_NO_ARCHIVE = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+    *(EOFError, NotImplementedError, OSError, RuntimeError, ValueError),
+)
+"""What the library raises for archives that are broken, encrypted, or of unknown kinds."""
 
 
 class FileStays(Permanent):
@@ -90,11 +102,30 @@ class SendableFiles:
         return FileToSend(path="/".join(names), name=_shown_name(names[-1]), content=content)
 
     def _has_secret(self, content: bytes) -> bool:
+        return any(self._shows_secret(part) for part in (content, *_packed(content)))
+
+    def _shows_secret(self, content: bytes) -> bool:
         if _PRIVATE_KEY.search(content):
             return True
-        coding = _CODECS.get(content[:2], "utf-8")
-        text = content.decode(coding, errors="replace")
-        return self._clean(text) != text
+        # Without the zeros what was written with two or four bytes a letter reads like the rest.
+        forms = (content, content.replace(b"\0", b"")) if b"\0" in content else (content,)
+        texts = [form.decode("utf-8", errors="replace") for form in forms]
+        return any(self._clean(text) != text for text in texts)
+
+
+def _packed(content: bytes) -> Iterator[bytes]:
+    """What is in an archive, as documents of an office are, within bounds."""
+    if not content.startswith(_ARCHIVE):
+        return
+    left = UNPACKED_BYTES_MAX
+    with suppress(*_NO_ARCHIVE), zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for member in archive.infolist()[:MEMBERS_MAX]:
+            with archive.open(member) as file:
+                part = file.read(left)
+            yield part
+            left -= len(part)
+            if left <= 0:
+                return
 
 
 class SendFileArguments(Arguments):

@@ -326,6 +326,13 @@ class PeopledSlack(LabServer):
         """What stands in a conversation now, in order, each thread below its parent."""
         return self._workspace.seen(channel)
 
+    def file(self, name: str) -> bytes:
+        """The bytes of the newest file of this name."""
+        for file in reversed(self._workspace.files.values()):
+            if file.name == name and file.data is not None:
+                return file.data
+        raise LookupError(f"no file {name}")
+
     def thread(self, channel: str, ts: str) -> list[Seen]:
         """A thread's messages, its parent first."""
         return [seen for seen in self.chat(channel) if ts in {seen.ts, seen.thread_ts}]

@@ -247,6 +247,13 @@ class FakeTelegram(LabServer):
         """The messages of a chat as a person would see them now, in their order."""
         return self._chats.seen(chat_id)
 
+    def file(self, file_id: str) -> bytes:
+        """The bytes of what a message shows."""
+        found = self._api.files.by_id(file_id)
+        if found is None:
+            raise LookupError(f"no file {file_id}")
+        return found.data
+
     def sent(self, chat_id: int | None = None) -> list[Json]:
         """The messages that the bot sent, in order, each as it was at first."""
         return [m for m in self._api.sent if chat_id in {None, m["chat"]["id"]}]

@@ -23,6 +23,7 @@ from bot.lab.telegram_state import (
     Updates,
     without_reply,
 )
+from bot.pictures import picture_of
 
 TEXT_UNITS_MAX = 4096
 CAPTION_UNITS_MAX = 1024
@@ -32,6 +33,10 @@ INLINE_BUTTONS_MAX = 100
 INLINE_ROW_MAX = 8
 BUTTON_STYLES = frozenset({"danger", "success", "primary"})
 DOWNLOAD_BYTES_MAX = 20 * 1024 * 1024
+UPLOAD_BYTES_MAX = 50_000_000
+PHOTO_BYTES_MAX = 10_000_000
+PHOTO_SIDES_MAX = 10_000
+PHOTO_RATIO_MAX = 20
 COMMANDS_MAX = 100
 _ACTION_WORDS = (
     "typing upload_photo record_video upload_video record_voice upload_voice upload_document"
@@ -165,6 +170,10 @@ class BotApi:
             raise bad(f"{wrong} in the request" if not upload else wrong)
         if not upload.data:
             raise bad("file must be non-empty")
+        if len(upload.data) > UPLOAD_BYTES_MAX:
+            raise ApiError(413, "Request Entity Too Large")
+        if kind == "photo":
+            _check_photo(upload.data)
         caption = self._formatted(p, "caption", "caption_entities")
         if units(caption.text) > CAPTION_UNITS_MAX:
             raise bad("message caption is too long")
@@ -383,6 +392,18 @@ class BotApi:
         wait_s = self._limits.wait_s(chat_id) if self.limited else 0
         if wait_s:
             raise too_many_requests(wait_s)
+
+
+def _check_photo(data: bytes) -> None:
+    """The rules of sendPhoto: a picture, not too large, not too long in one direction."""
+    if len(data) > PHOTO_BYTES_MAX:
+        raise bad("file is too big for a photo")
+    picture = picture_of(data)
+    if picture is None:
+        raise bad("IMAGE_PROCESS_FAILED")
+    sides = sorted((picture.width, picture.height))
+    if sum(sides) > PHOTO_SIDES_MAX or sides[1] > PHOTO_RATIO_MAX * sides[0]:
+        raise bad("PHOTO_INVALID_DIMENSIONS")
 
 
 def _check_button(button: Json) -> None:

@@ -53,6 +53,8 @@ class Seen:
     parse_mode: str | None
     reaction: tuple[Json, ...]
     file_name: str | None
+    file_id: str | None
+    is_photo: bool
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,7 +87,16 @@ class Kept:
             parse_mode=self.parse_mode,
             reaction=tuple(self.reaction),
             file_name=message.get("document", {}).get("file_name"),
+            file_id=_file_of(message),
+            is_photo="photo" in message,
         )
+
+
+def _file_of(message: Json) -> str | None:
+    """The id of what a message shows, a picture in its largest size."""
+    shown = message.get("document") or (message.get("photo") or [{}])[-1]
+    file_id = shown.get("file_id")
+    return str(file_id) if file_id else None
 
 
 class Chats:

@@ -1,0 +1,37 @@
+"""Pictures by their first bytes: whatever the name says, and whatever is broken."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.pictures import Picture, picture_of
+from tests.bot.files_kit import jpeg, png, webp
+
+HEADS = (png(300, 200), jpeg(300, 200), *(webp(k, 300, 200) for k in (b"VP8 ", b"VP8L", b"VP8X")))
+
+KINDS = ("png", "jpeg", "webp", "webp", "webp")
+
+
+@pytest.mark.parametrize(("content", "kind"), list(zip(HEADS, KINDS, strict=True)))
+def test_the_kind_and_the_sides_are_read(content: bytes, kind: str) -> None:
+    assert picture_of(content) == Picture(kind=kind, width=300, height=200)
+
+
+@pytest.mark.parametrize("content", [b"", b"%PDF-1.7", b"GIF89a" + b"\0" * 40, png(0, 5)])
+def test_all_else_is_no_picture(content: bytes) -> None:
+    assert picture_of(content) is None
+
+
+@pytest.mark.parametrize("content", HEADS)
+def test_what_breaks_off_is_no_picture_or_the_same_one(content: bytes) -> None:
+    whole = picture_of(content)
+
+    assert {picture_of(content[:end]) for end in range(len(content))} <= {None, whole}
+
+
+@settings(max_examples=200)
+@given(st.sampled_from(HEADS), st.binary(max_size=60), st.integers(2, 40))
+def test_no_bytes_stop_the_reading(head: bytes, noise: bytes, keep: int) -> None:
+    picture_of(head[:keep] + noise)
