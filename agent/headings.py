@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 
 from agent.text import clean
 
@@ -88,9 +89,15 @@ def _spelt(name: str) -> str:
 
 
 _TAGS = ("context", "available_skills", "relevant_skills", "untrusted")
-_TAG = re.compile(
-    f"[<＜﹤](?=[\\s/／{_UNSEEN}]*(?:" + "|".join(_spelt(name) for name in _TAGS) + "))"
-)
+
+
+@cache
+def _tag() -> re.Pattern[str]:
+    # Made when a text first comes in: it is large, and a start would take it along.
+    names = "|".join(_spelt(name) for name in _TAGS)
+    return re.compile(f"[<＜﹤](?=[\\s/／{_UNSEEN}]*(?:{names}))")
+
+
 _LINE_ENDS = re.compile("[\u2028\u2029\u0085\x0b\x0c\x1c-\x1e]")
 _HASHES = "#＃﹟"
 _BEFORE_A_HEADING = " \t>*+-•0123456789.)"
@@ -99,7 +106,7 @@ _UNDERLINE = re.compile(r"\s{0,3}(=+|-+)\s*")
 
 def disarmed(text: str) -> str:
     """Text in which no tag of ours opens or closes anything."""
-    return _TAG.sub("‹", text)
+    return _tag().sub("‹", text)
 
 
 def harmless(text: str) -> str:

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]
-
 from agent.errors import Permanent
 from agent.skills.skill import Severity
 
@@ -31,7 +29,6 @@ LIMITING = frozenset({"allowedtools", "requiredtools", "notools", "maxsteps", "m
 
 _FIRST_KEYS = LIMITING | {"name", "description"}
 
-_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -249,6 +246,8 @@ class _Builder:
     _is_begun: bool = False
 
     def take(self, event: Any) -> None:
+        import yaml  # type: ignore[import-untyped]
+
         line = event.start_mark.line + self.first_line
         match event:
             case yaml.DocumentStartEvent():
@@ -284,9 +283,13 @@ class _Builder:
 
 
 def _built(text: str, first_line: int) -> _Builder:
+    # Here, not above: a start reads no skill yet, and does not wait for the library.
+    import yaml
+
     builder = _Builder(first_line)
+    loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
-        for event in yaml.parse(text, Loader=_LOADER):
+        for event in yaml.parse(text, Loader=loader):
             builder.take(event)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
