@@ -47,7 +47,8 @@ select count(distinct run_id) from messages where conversation_id = ? and id > ?
 """
 _ROWS = """
 select messages.id, messages.created_ms, body, messages.run_id, turns.person_id,
-    turns.inbox_id is not null
+    turns.inbox_id is not null,
+    coalesce(json_extract(turns.payload, '$.message.sender_name'), '')
 from messages left join turns on turns.run_id = messages.run_id
 where conversation_id = ? and messages.id > ? and messages.run_id = ?
     and kind in ('said', 'answered', 'result')
@@ -174,6 +175,8 @@ class _Row(NamedTuple):
     person_id: PersonId
     came_in: bool
     """Whether the turn began with what somebody sent: not with a report, a task or a job."""
+    sender: str
+    """What the channel called whoever sent it; in a private chat the message itself does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,14 +218,14 @@ def _read(connection: sqlite3.Connection, conversation: str, choose: _Choose) ->
     return _Read(lane=lane, upto=upto or since, exchanges=exchanges)
 
 
-def _rows(found: Sequence[tuple[int, int, str, str, str | None, int]]) -> Iterator[_Row]:
-    for message_id, at_ms, body, run_id, person_id, came_in in found:
+def _rows(found: Sequence[tuple[int, int, str, str, str | None, int, str]]) -> Iterator[_Row]:
+    for message_id, at_ms, body, run_id, person_id, came_in, sender in found:
         try:
             entry = entry_from_json(json.loads(body))
         except (ValueError, KeyError, TypeError):
             continue  # of a later version
         whose = PersonId(person_id or "")
-        yield _Row(message_id, at_ms, entry, RunId(run_id), whose, bool(came_in))
+        yield _Row(message_id, at_ms, entry, RunId(run_id), whose, bool(came_in), str(sender))
 
 
 @dataclass(slots=True)
@@ -276,7 +279,7 @@ class _Reading:
     def _line(self, row: _Row) -> SpokenLine | None:
         match row.entry:
             case Said() as said if (person := self._who(row, said)) is not None:
-                name = said.sender or person.name
+                name = said.sender or person.name or row.sender
                 label, text = self._label(person, name), own_words(said)
             case Answered() as answered:
                 person, label, text = None, ASSISTANT, visible(answered.text)

@@ -75,8 +75,14 @@ class Talk:
         return await self.turn(*entries, by=by, lane=GROUP)
 
     async def turn(
-        self, *entries: Entry, by: Person = ANA, lane: str = LANE, came_in: bool = True
+        self,
+        *entries: Entry,
+        by: Person = ANA,
+        lane: str = LANE,
+        came_in: bool = True,
+        called: str = "",
     ) -> ConversationId:
+        """`called`: the name that the channel gave with the message."""
         self._n += 1
         name = f"r{self._n}"
         conversation = await self.conversations.current(lane)
@@ -84,7 +90,9 @@ class Talk:
         if came_in:
             (stored,) = await self._inbox.store([event(name, lane=lane)])
             inbox_id = stored.id
-        await self._journal.submit(replace(run(name, lane=lane, inbox_id=inbox_id), by=by.id))
+        payload = {"message": {"text": name, "sender_name": called}}
+        new = run(name, lane=lane, inbox_id=inbox_id, payload=payload)
+        await self._journal.submit(replace(new, by=by.id))
         await self._journal.finish(
             RunId(name), turn_end(name, conversation, entries=tuple(entries))
         )

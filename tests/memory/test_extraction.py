@@ -724,6 +724,19 @@ async def test_a_person_without_a_name_is_called_user(house: House, database: Da
     assert len((await extractor(conversation)).stored) == 1
 
 
+async def test_who_has_no_name_of_their_own_is_called_what_the_channel_says(
+    house: House, database: Database
+) -> None:
+    nameless = type(ANA)(id=ANA.id, role=Role.OWNER)
+    said, answered = Said(text="I moved to Bergen last week"), Answered(text="Nice.")
+    conversation = await house.talk.turn(said, answered, called="Ana: Lee")
+
+    lines = SqliteLines(database, lambda _: nameless)
+    stretch = await lines.since_last_look(conversation, exchanges_max=5)
+
+    assert list(stretch.speakers()) == ["Ana Lee"]
+
+
 # --- bounds ------------------------------------------------------------------------------------
 
 
