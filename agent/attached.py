@@ -9,7 +9,6 @@ Whatever is wrong with one file is told in a sentence, and keeps none of the oth
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
@@ -24,9 +23,9 @@ from agent.attached_ports import (
     Sound,
     Transcriber,
 )
+from agent.attached_words import called, file_name, size_of
 from agent.charging import charge_of
 from agent.errors import AssistantError, DocumentWrong, Temporary
-from agent.file_names import safe_name
 from agent.history import estimate_tokens, picture_tokens
 from agent.layers import notes
 from agent.messages import Attachment, TurnInput
@@ -130,6 +129,7 @@ class _File:
     picture: Picture | None = None
     picture_bytes: int = 0
     transcript: str = ""
+    kept: tuple[str, ...] = ()
 
 
 class AttachedFiles:
@@ -156,7 +156,8 @@ class AttachedFiles:
         self._places = asyncio.Semaphore(AT_ONCE)
 
     async def __call__(self, ctx: TurnContext, payload: Json) -> Json:
-        """The note that stands before the message, and what a voice note says.
+        """The note that stands before the message, what a voice note says, and which files are
+        `kept` now: they go with a conversation of which nothing is to stay.
 
         May be repeated: a file is kept under a name that follows from its message, and is not
         fetched again once it is there.
@@ -175,11 +176,12 @@ class AttachedFiles:
         files = await asyncio.gather(
             *(self._file(arrival, n, one) for n, one in enumerate(came[:FILES_MAX]))
         )
-        files += [_File(said=f"{_called(one)}, left alone") for one in came[FILES_MAX:]]
+        files += [_File(said=f"{called(one)}, left alone") for one in came[FILES_MAX:]]
         log.info("turn.files", files=len(files), kinds=[one.kind for one in came])
         note = self._note(turn, files)
         said = "\n".join(one.transcript for one in files if one.transcript)
-        return {"note": to_json(note), "transcript": said}
+        kept = [path for one in files for path in one.kept]
+        return {"note": to_json(note), "transcript": said, "kept": kept}
 
     def _day(self, turn: TurnInput) -> str:
         """The day of the message where its person is."""
@@ -191,26 +193,28 @@ class AttachedFiles:
     # --- one file --------------------------------------------------------------------------------
 
     async def _file(self, arrival: _Arrival, number: int, attachment: Attachment) -> _File:
-        path = f"{arrival.folder}/{_file_name(arrival.turn, number, attachment)}"
+        path = f"{arrival.folder}/{file_name(arrival.turn, number, attachment)}"
         try:
             content = await self._content(arrival, path, attachment)
         except AssistantError as error:
-            return _File(said=f"{_called(attachment)}, which could not be had: {error}")
+            return _File(said=f"{called(attachment)}, which could not be had: {error}")
         if not content:
-            return _File(said=f"{_called(attachment)}, which is empty")
+            return _File(said=f"{called(attachment)}, which is empty")
         found = signature_of(content)
-        about = f"{_called(attachment)} ({found.shown}, {_size(len(content))}), kept as {path}"
+        about = f"{called(attachment)} ({found.shown}, {size_of(len(content))}), kept as {path}"
         match found.kind:
             case FileKind.PICTURE:
-                return _picture(arrival, path, found, about=about, size=len(content))
+                opened = _picture(arrival, path, found, about=about, size=len(content))
             case FileKind.DOCUMENT:
-                return await self._document(arrival, path, content, about=about)
+                opened = await self._document(arrival, path, content, about=about)
             case FileKind.SOUND:
-                return await self._sound(arrival, path, attachment, content)
+                opened = await self._sound(arrival, path, attachment, content)
             case FileKind.FILM if attachment.kind in OWN_VOICE:
-                return await self._sound(arrival, path, attachment, content)
+                opened = await self._sound(arrival, path, attachment, content)
             case _:
-                return _File(said=f"{about}, not opened")
+                opened = _File(said=f"{about}, not opened")
+        beside = (opened.rest,) if opened.rest not in {"", path} else ()
+        return replace(opened, kept=(path, *beside))
 
     async def _content(self, arrival: _Arrival, path: str, attachment: Attachment) -> bytes:
         """From the workspace if it was fetched before; else from the platform, and then kept."""
@@ -282,7 +286,7 @@ class AttachedFiles:
     async def _sound(
         self, arrival: _Arrival, path: str, attachment: Attachment, content: bytes
     ) -> _File:
-        about = f"{_called(attachment)}, kept as {path}"
+        about = f"{called(attachment)}, kept as {path}"
         if self._transcriber is None:
             return _File(
                 said=f"{about}. Nobody wrote down what is said in it, since the owner has set no "
@@ -341,7 +345,7 @@ def _picture(arrival: _Arrival, path: str, found: Signature, *, about: str, size
     if size > PICTURE_BYTES_MAX or max(found.width, found.height) > PICTURE_SIDE_MAX:
         return _File(
             said=f"{about}. It is too large to be shown to you (at most "
-            f"{_size(PICTURE_BYTES_MAX)} and {PICTURE_SIDE_MAX:,} pixels a side): ask for a "
+            f"{size_of(PICTURE_BYTES_MAX)} and {PICTURE_SIDE_MAX:,} pixels a side): ask for a "
             "smaller copy"
         )
     picture = Picture(
@@ -361,46 +365,5 @@ def _how_much(one: _File, shown: int) -> str:
 
 def _too_large(size: int, bytes_max: int) -> FileUnavailable:
     return FileUnavailable(
-        f"it is too large ({_size(size)}; at most {_size(bytes_max)} are fetched)"
+        f"it is too large ({size_of(size)}; at most {size_of(bytes_max)} are fetched)"
     )
-
-
-# --- names ---------------------------------------------------------------------------------------
-
-_ENDINGS = {
-    "photo": ".jpg",
-    "sticker": ".webp",
-    "voice": ".ogg",
-    "audio": ".mp3",
-    "video": ".mp4",
-    "video_note": ".mp4",
-    "animation": ".mp4",
-}
-"""Of files that come without a name."""
-
-_CALLED = {"photo": "picture", "voice": "voice note", "video_note": "video message"}
-
-
-def _file_name(turn: TurnInput, number: int, attachment: Attachment) -> str:
-    """Follows from the message and the file alone, so that it is the same after a restart; nobody
-    who does not know the platform's own id of the file could have put another one there."""
-    message = turn.message
-    key = (message.address.key, message.message_id, str(number), attachment.ref)
-    mark = hashlib.sha256("\n".join(key).encode("utf-8", "replace")).hexdigest()[:10]
-    given = attachment.name or f"{attachment.kind}{_ENDINGS.get(attachment.kind, '')}"
-    return safe_name(given, mark=mark)
-
-
-def _called(attachment: Attachment) -> str:
-    """What came, in words: `a voice note of 12 seconds`, `the document 'report.pdf'`."""
-    kind = _CALLED.get(attachment.kind, attachment.kind.replace("_", " "))
-    length = f" of {attachment.seconds} seconds" if attachment.seconds else ""
-    if attachment.name:
-        return f"the {kind} '{safe_name(attachment.name)}'{length}"
-    return f"{'an' if kind[:1] in 'aeio' else 'a'} {kind}{length}"
-
-
-def _size(size_bytes: int) -> str:
-    if size_bytes < 10_000:
-        return f"{size_bytes:,} bytes"
-    return f"{size_bytes / 1_000:,.0f} kB" if size_bytes < 1e6 else f"{size_bytes / 1e6:,.1f} MB"

@@ -50,8 +50,10 @@ class Picture:
     @property
     def tokens(self) -> int:
         """Estimated."""
-        wanted = self.width * self.height // PIXELS_A_TOKEN or PICTURE_TOKENS_MAX
-        return max(PICTURE_TOKENS_MIN, min(wanted, PICTURE_TOKENS_MAX))
+        pixels = self.width * self.height
+        if not pixels:
+            return PICTURE_TOKENS_MAX
+        return max(PICTURE_TOKENS_MIN, min(pixels // PIXELS_A_TOKEN, PICTURE_TOKENS_MAX))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

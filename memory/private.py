@@ -6,6 +6,7 @@ Called by `bot.private`.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import sqlite3
 from collections.abc import Sequence
@@ -21,11 +22,16 @@ from memory.faults import storage_error
 from memory.sessions import SessionBusy, SqliteSessions
 
 RESULTS = "files/results"
-"""In the workspace: where long results of tools are kept, in files named after their turns."""
+"""In the workspace: where long results of tools are kept, in files named after their turns, and
+what came with messages, in files that the step `files` of a turn names."""
 
 _IS_PRIVATE = "select is_private from conversations where lane = ? and closed_ms is null"
 _CLOSED = "select id from conversations where is_private and closed_ms is not null order by id"
 _RUNS = "select distinct run_id from messages where conversation_id = ?"
+_FILES = """
+select output from steps
+where name = 'files' and output is not null and run_id in (select value from json_each(?))
+"""
 _IS_THERE = "select exists (select 1 from conversations where id = ?)"
 
 
@@ -83,7 +89,10 @@ class SqlitePrivate:
     async def _erase(self, conversation: ConversationId) -> bool:
         runs = await self._database.read(lambda c: c.execute(_RUNS, (conversation,)).fetchall())
         # Before their names are gone with the turns: a kill in between has it done once more.
-        await asyncio.to_thread(self._drop_results, [run_id for (run_id,) in runs])
+        ids = [run_id for (run_id,) in runs]
+        came = await self._database.read(lambda c: c.execute(_FILES, (json.dumps(ids),)).fetchall())
+        await asyncio.to_thread(self._drop_results, ids)
+        await asyncio.to_thread(self._drop_files, [output for (output,) in came])
         try:
             return await self._sessions.erase(conversation)
         except SessionBusy:
@@ -95,6 +104,15 @@ class SqlitePrivate:
         for path in folder.glob("*/*.txt"):
             if path.name.rpartition("-")[0] in named and not path.is_symlink():
                 path.unlink(missing_ok=True)
+
+    def _drop_files(self, outputs: Sequence[str]) -> None:
+        """What came with the messages of these turns."""
+        folder = self._premises.workspace.resolve() / RESULTS
+        for output in outputs:
+            for kept in json.loads(output).get("kept", ()):
+                path = (self._premises.workspace / kept).resolve()
+                if path.is_relative_to(folder):
+                    path.unlink(missing_ok=True)
 
     def _is_in_backups(self, erased: Sequence[ConversationId]) -> bool:
         copies = all_backups(self._database.path, self._premises.backups)

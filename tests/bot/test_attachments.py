@@ -302,6 +302,23 @@ async def test_a_kill_between_file_and_answer_fetches_nothing_twice(rig: Rig) ->
     assert rig.inbox() == ["replied"]
 
 
+async def test_nothing_of_a_private_conversation_stays_in_the_workspace(rig: Rig) -> None:
+    async with rig.running(OWNER) as bot:
+        rig.says("before", photo=PNG)
+        await eventually(lambda: rig.wrote(1))
+        rig.says("/private")
+        await eventually(lambda: rig.wrote(2))
+        rig.says("now", photo=JPEG)
+        await eventually(lambda: rig.wrote(3))
+        both = [path.read_bytes() for path in kept(rig)]
+        rig.says("/private off")
+        await eventually(lambda: rig.wrote(4))
+        await rig.quiet(bot)
+
+    assert sorted(both) == sorted([PNG, JPEG])
+    assert [path.read_bytes() for path in kept(rig)] == [PNG]
+
+
 async def test_a_picture_that_comes_while_a_tool_runs_is_seen_in_the_same_turn(rig: Rig) -> None:
     (rig.home.workspace / "a.txt").write_text("x")
     rig.model.call("read_file", {"path": "a.txt"})

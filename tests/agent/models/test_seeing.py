@@ -1,0 +1,101 @@
+"""Pictures in a request: parts for a model that sees, words for one that does not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agent.models import wire
+from agent.models.choose import Vision, Wanted, beside, choose
+from agent.models.wire import UNSEEN, Dialect
+from agent.request import ModelRequest, ModelTraits
+from agent.transcript import Answered, Entry, Note, Picture, Said
+
+A = Picture(path="a.png", media_type="image/png", width=10, height=10)
+B = Picture(path="b.png", media_type="image/png", width=10, height=10)
+NOTE = Note(text="Two pictures came.", pictures=(A, B))
+URLS = {"a.png": "data:image/png;base64,AA", "b.png": "data:image/png;base64,BB"}
+
+
+def sent(*entries: Entry, vision: bool = True, plain: bool = False, **urls: str) -> Any:
+    request = ModelRequest(system="s", entries=entries, pictures=urls or URLS)
+    traits = ModelTraits(vision=vision)
+    body = wire.body("m", request, traits=traits, dialect=Dialect(plain=plain))
+    return json.loads(body)["messages"][1:]
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def image(url: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_model_that_sees_gets_them_between_the_note_and_the_words(plain: bool) -> None:
+    (message,) = sent(NOTE, Said(text="what?"), plain=plain)
+
+    note = text("[Two pictures came.]")
+    shown = [image(URLS["a.png"]), image(URLS["b.png"])]
+    assert message == {"role": "user", "content": [note, *shown, text("what?")]}
+
+
+def test_one_that_does_not_see_is_told_so() -> None:
+    (message,) = sent(NOTE, Said(text="what?"), vision=False)
+
+    assert message["content"] == [text("[Two pictures came.]"), text(UNSEEN), text("what?")]
+
+
+def test_a_picture_that_is_gone_is_named() -> None:
+    (message,) = sent(NOTE, **{"a.png": "", "b.png": URLS["b.png"]})
+
+    words = text("[The picture a.png is not there any more.]")
+    assert message["content"] == [text("[Two pictures came.]"), words, image(URLS["b.png"])]
+
+
+def test_the_text_of_a_file_follows_the_note() -> None:
+    (message,) = sent(Note(text="A file came.", content="<untrusted>\nx\n</untrusted>"))
+
+    assert message["content"] == [text("[A file came.]\n<untrusted>\nx\n</untrusted>")]
+
+
+def test_a_conversation_that_grows_keeps_its_beginning() -> None:
+    first = sent(NOTE, Said(text="what?"))
+    grown = sent(NOTE, Said(text="what?"), Answered(text="a cat"), Said(text="sure?"))
+
+    assert grown[: len(first)] == first
+
+
+def test_without_pictures_nothing_is_different() -> None:
+    request = ModelRequest(system="s", entries=(Note(text="x"), Said(text="y")))
+
+    sees = wire.body("m", request, traits=ModelTraits(vision=True))
+
+    assert sees == wire.body("m", request, traits=ModelTraits())
+
+
+@pytest.mark.parametrize(
+    ("model", "setting", "sees"),
+    [
+        ("openai/gpt-4o", "auto", True),
+        ("openai/gpt-3.5-turbo", "auto", False),
+        ("openai/nobody-knows", "auto", False),
+        ("openai/nobody-knows", "on", True),
+        ("openai/gpt-4o", "off", False),
+    ],
+)
+async def test_who_sees_is_known_or_set(model: str, setting: Vision, sees: bool) -> None:
+    choice = await choose(Wanted(model=model, vision=setting), env={"OPENAI_API_KEY": "k"})
+
+    assert choice.traits.vision is sees
+
+
+def test_that_the_main_model_sees_says_nothing_of_another_providers() -> None:
+    main = Wanted(model="openai/gpt-4o", vision="on")
+
+    assert beside(main, "openai/gpt-4.1").vision == "on"
+    assert beside(main, "groq/llama").vision == "auto"
+    assert beside(Wanted(model="openai/gpt-4o", vision="off"), "groq/llama").vision == "off"
