@@ -1,0 +1,76 @@
+"""What a transcript costs: asked before, settled after, and given back where it failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.attached_ports import Sound
+from agent.errors import ModelRefused
+from agent.spending import SpendingRefused
+from agent.transcribing import PaidTranscriber
+from tests.agent.files_kit import VOICE
+from tests.agent.spending_kit import Purse, charge, limit, purse
+
+CHARGE = charge()
+SOUND = Sound(name="a.ogg", content=VOICE, seconds=12, charge=CHARGE)
+DAILY = limit(10_000)
+
+
+class Ears:
+    name = "openai/whisper-1"
+
+    def __init__(self, said: str | Exception) -> None:
+        self.said = said
+        self.heard = 0
+
+    async def text(self, name: str, content: bytes) -> str:
+        self.heard += 1
+        if isinstance(self.said, Exception):
+            raise self.said
+        return self.said
+
+
+async def used(one: Purse) -> int:
+    (standing,) = await one.budget.standings(CHARGE)
+    return int(standing.used + standing.held)
+
+
+async def test_it_is_counted_by_the_seconds_and_the_words(tmp_path: Path) -> None:
+    async with purse(tmp_path / "x.db", DAILY) as one:
+        said = await PaidTranscriber(Ears("buy milk\0"), one.budget).transcript(SOUND)
+
+        assert said == "buy milk"
+        assert 120 < await used(one) < 130
+
+
+async def test_a_length_that_nobody_told_is_guessed_by_the_bytes(tmp_path: Path) -> None:
+    sound = Sound(name="a.ogg", content=b"x" * 20_000, seconds=0, charge=CHARGE)
+    async with purse(tmp_path / "x.db", DAILY) as one:
+        await PaidTranscriber(Ears("hi"), one.budget).transcript(sound)
+
+        assert 100 < await used(one) < 120
+
+
+async def test_what_failed_costs_nothing(tmp_path: Path) -> None:
+    ears = Ears(ModelRefused("no such model"))
+    async with purse(tmp_path / "x.db", DAILY) as one:
+        with pytest.raises(ModelRefused):
+            await PaidTranscriber(ears, one.budget).transcript(SOUND)
+
+        assert await used(one) == 0
+
+
+async def test_a_budget_that_is_used_up_refuses_before_anything_is_sent(tmp_path: Path) -> None:
+    ears = Ears("hi")
+    async with purse(tmp_path / "x.db", DAILY) as one:
+        await one.spend(CHARGE, 10_000)
+        with pytest.raises(SpendingRefused):
+            await PaidTranscriber(ears, one.budget).transcript(SOUND)
+
+    assert ears.heard == 0
+
+
+async def test_without_a_budget_nothing_is_asked() -> None:
+    assert await PaidTranscriber(Ears("hi")).transcript(SOUND) == "hi"
