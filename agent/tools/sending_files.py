@@ -33,6 +33,9 @@ NAME_CHARS_MAX = 100
 UNPACKED_BYTES_MAX = 50_000_000
 MEMBERS_MAX = 2_000
 """Of an archive that is looked through for secrets."""
+SLICE_BYTES = 500_000
+SECRET_BYTES_MAX = 4_096
+"""A secret may lie across two slices, so each reaches so far into the next."""
 
 _CLOSED_NAMES = frozenset({"config.toml", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"})
 _CLOSED_ENDINGS = (".db", ".sqlite", ".sqlite3", ".db-wal", ".db-journal", ".env", ".pem", ".key")
@@ -109,8 +112,14 @@ class SendableFiles:
             return True
         # Without the zeros what was written with two or four bytes a letter reads like the rest.
         forms = (content, content.replace(b"\0", b"")) if b"\0" in content else (content,)
-        texts = [form.decode("utf-8", errors="replace") for form in forms]
-        return any(self._clean(text) != text for text in texts)
+        return any(self._clean(text) != text for form in forms for text in _slices(form))
+
+
+def _slices(content: bytes) -> Iterator[str]:
+    """The content as text, piece by piece, so that nobody else waits for a large file."""
+    for start in range(0, len(content), SLICE_BYTES):
+        piece = content[start : start + SLICE_BYTES + SECRET_BYTES_MAX]
+        yield piece.decode("utf-8", errors="replace")
 
 
 def _packed(content: bytes) -> Iterator[bytes]:
