@@ -40,7 +40,7 @@ from bot.channel import (
 from bot.door import Door
 from bot.markup import slack_parts
 from bot.markup_slack import escaped
-from bot.outage import Outage
+from bot.outage import Outage, Trouble
 from bot.pace import Pace, Rates
 from bot.slack_blocks import Block, marked_blocks, plain_blocks, whisper
 from bot.slack_files import SlackFiles
@@ -162,6 +162,9 @@ class SlackChannel:
         self._our_name = ""
         self._status_at: dict[str, float] = {}
         self._homes: Homes | None = None
+        self._unreachable = Outage("slack.unreachable", clock)
+        self._no_socket = Outage("slack.no_socket", clock)
+        self._disconnected = Outage("slack.disconnected", clock)
 
     async def __aenter__(self) -> Self:
         await self._web.__aenter__()
@@ -174,6 +177,12 @@ class SlackChannel:
         traceback: TracebackType | None,
     ) -> None:
         await self._web.__aexit__(kind, error, traceback)
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """What keeps messages from coming in just now (`bot.channel.TellsTrouble`)."""
+        outages = (self._unreachable, self._no_socket, self._disconnected)
+        return next((one.trouble for one in outages if one.trouble is not None), None)
 
     # --- coming in -------------------------------------------------------------------------------
 
@@ -234,7 +243,7 @@ class SlackChannel:
 
     async def connect(self) -> None:
         """Asks who we are and what we may do, as long as it takes. Raises SlackRefused."""
-        found = await self._patiently("slack.unreachable", "auth.test", _FIX_BOT)
+        found = await self._patiently(self._unreachable, "auth.test", _FIX_BOT)
         self._know_us(found)
 
     def _intake(self, door: Door) -> Intake:
@@ -268,11 +277,13 @@ class SlackChannel:
 
     def _sockets(self, intake: Intake, *, patient: bool = True) -> Sockets:
         address = self._socket_address if patient else self._socket_address_now
-        return Sockets(address, self._web.session, intake.receive, clock=self._clock)
+        return Sockets(
+            address, self._web.session, intake.receive, outage=self._disconnected, clock=self._clock
+        )
 
     async def _socket_address(self) -> str:
         found = await self._patiently(
-            "slack.no_socket", "apps.connections.open", _FIX_APP, token=self._options.app_token
+            self._no_socket, "apps.connections.open", _FIX_APP, token=self._options.app_token
         )
         return str(found.data.get("url") or "")
 
@@ -293,9 +304,8 @@ class SlackChannel:
         except SlackTrouble as error:
             raise Temporary(f"Slack cannot be asked now: {error}") from error
 
-    async def _patiently(self, event: str, method: str, fix: str, **token: str) -> Heard:
+    async def _patiently(self, outage: Outage, method: str, fix: str, **token: str) -> Heard:
         """Until Slack answers. A refusal that goes on raises SlackRefused."""
-        outage = Outage(event, self._clock)
         refused = 0
         while True:
             try:

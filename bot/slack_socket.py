@@ -60,13 +60,15 @@ class Sockets:
         session: aiohttp.ClientSession,
         receive: Receive,
         *,
+        outage: Outage,
         clock: Clock,
     ) -> None:
+        """`outage` is told of sockets that do not open, or end at once."""
         self._open_address = open_address
         self._session = session
         self._receive = receive
         self._clock = clock
-        self._outage = Outage("slack.disconnected", clock)
+        self._outage = outage
         self._short = 0
         self.greeted = asyncio.Event()
         self.heard_at = clock.monotonic()

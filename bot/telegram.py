@@ -66,6 +66,7 @@ from bot.channel import (
 from bot.door import Door, Knock
 from bot.markup import telegram_parts
 from bot.odd_json import read_json
+from bot.outage import Outage, Trouble
 from bot.pace import Pace, Rates
 from bot.telegram_files import TelegramFiles, why_not
 from bot.telegram_raw import (
@@ -96,7 +97,6 @@ log = structlog.get_logger()
 TEXT_UNITS_MAX = 4_096 - 24
 """Telegram's limit in UTF-16 units, less room for the mark of a second copy."""
 
-TROUBLE_PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)
 CONFLICT_PAUSES_S = (5.0, 15.0, 30.0, 60.0)
 
 POLL_SLACK_S = 5.0
@@ -135,6 +135,7 @@ class TelegramOptions:
     stream_every_s: float = 1.0
     stream_every_group_s: float = 3.0
     poll_timeout_s: int = 30
+    stall_s: float = 120.0
     send_timeout_s: float = 20.0
     rates: Rates = field(default_factory=Rates)
     ack_reaction: str = ""
@@ -151,15 +152,18 @@ class TelegramChannel:
         self._pace = Pace(options.rates, clock=clock)
         self._username = ""
         self._bot_id = int(options.token.partition(":")[0])
+        self.network = Outage("telegram.trouble", clock)
+        self.conflict = Outage("telegram.conflict", clock, pauses_s=CONFLICT_PAUSES_S)
+        self._unreachable = Outage("telegram.unreachable", clock)
+        self._webhook_not_set = Outage("telegram.webhook_not_set", clock)
         tls = _tls(options.base_url)
+        self._polling = _request(options.poll_timeout_s + POLL_SLACK_S, connections=1, tls=tls)
         self._bot = telegram.Bot(
             options.token,
             base_url=f"{options.base_url}/bot",
             base_file_url=f"{options.base_url}/file/bot",
             request=_request(options.send_timeout_s, connections=64, tls=tls),
-            get_updates_request=_request(
-                options.poll_timeout_s + POLL_SLACK_S, connections=1, tls=tls
-            ),
+            get_updates_request=self._polling,
         )
         self._files = TelegramFiles(
             f"{options.base_url}/file/bot{options.token}", silence_s=options.send_timeout_s
@@ -193,11 +197,22 @@ class TelegramChannel:
         """The bot's @name without the @; empty until `connect`."""
         return self._username
 
+    @property
+    def trouble(self) -> Trouble | None:
+        """What keeps messages from coming in just now (`bot.channel.TellsTrouble`)."""
+        outages = (self._unreachable, self._webhook_not_set, self.conflict, self.network)
+        return next((one.trouble for one in outages if one.trouble is not None), None)
+
+    @property
+    def stall_s(self) -> float:
+        """So long without an answer to a poll, and its connections are made anew."""
+        return self._options.stall_s
+
     # --- coming in -------------------------------------------------------------------------------
 
     async def connect(self) -> None:
         """Asks who we are, as long as it takes. Raises TelegramRefused for a bad token."""
-        outage = _Outage("telegram.unreachable", TROUBLE_PAUSES_S, self._clock)
+        outage = self._unreachable
         while True:
             try:
                 me = await self._raw("getMe")
@@ -208,13 +223,14 @@ class TelegramChannel:
                     "HEARTHBOT_TELEGRAM__TOKEN."
                 ) from error
             except TelegramError as error:
-                await outage.wait(error)
+                await _wait(outage, error)
                 continue
             if isinstance(me, dict):
+                outage.forget()
                 self._username = str(me.get("username") or "")
                 log.info("telegram.connected", bot=self._username)
                 return
-            await outage.wait(NetworkError("getMe answered with something else"))
+            await _wait(outage, NetworkError("getMe answered with something else"))
 
     async def announce(self, commands: Sequence[tuple[str, str]]) -> None:
         """Registers the command menu; failing that, the bot works without one."""
@@ -611,11 +627,12 @@ class TelegramChannel:
 
     async def set_webhook(self, url: str, *, secret: str) -> None:
         """Has Telegram post updates to `url`, as long as it takes. Raises TelegramRefused."""
-        outage = _Outage("telegram.webhook_not_set", TROUBLE_PAUSES_S, self._clock)
+        outage = self._webhook_not_set
         wanted = {"url": url, "secret_token": secret, "allowed_updates": list(ALLOWED_UPDATES)}
         while True:
             try:
                 await self._raw("setWebhook", **wanted)
+                outage.over()
                 return
             except BadRequest as error:
                 raise TelegramRefused(
@@ -624,38 +641,20 @@ class TelegramChannel:
             except (InvalidToken, Forbidden) as error:
                 raise TelegramRefused(REVOKED) from error
             except TelegramError as error:
-                await outage.wait(error)
+                await _wait(outage, error)
+
+    async def renew_polling(self) -> None:
+        """Gives the connections of the polls up, and has the next one make its own."""
+        try:
+            async with asyncio.timeout(POLL_SLACK_S):
+                await self._polling.shutdown()
+        except TimeoutError:
+            log.debug("telegram.connection_left")
+        await self._polling.initialize()
 
     def forget_webhook(self) -> Any:
         """Polling needs that no webhook is set; waiting updates are kept."""
         return self._raw("deleteWebhook", drop_pending_updates=False)
-
-
-class _Outage:
-    """One kind of trouble: told once when it begins and once when it is over, however often it
-    is met in between; the pauses grow."""
-
-    def __init__(self, event: str, pauses_s: Sequence[float], clock: Clock) -> None:
-        self._event = event
-        self._pauses_s = pauses_s
-        self._clock = clock
-        self.tries = 0
-
-    async def wait(self, error: Exception, **facts: str) -> None:
-        """Tells of it if it is new, and waits; longer where the platform names a time."""
-        pause_s = self._pauses_s[min(self.tries, len(self._pauses_s) - 1)]
-        if isinstance(error, RetryAfter):
-            pause_s = _seconds(error.retry_after)
-        if self.tries == 0:
-            log.warning(self._event, why=_why(error), **facts)
-        self.tries += 1
-        await self._clock.sleep(pause_s)
-
-    def over(self) -> None:
-        """It went well."""
-        if self.tries:
-            log.info(f"{self._event}.over", tries=self.tries)
-        self.tries = 0
 
 
 class _Poll:
@@ -664,12 +663,14 @@ class _Poll:
     def __init__(self, channel: TelegramChannel, door: Door, clock: Clock) -> None:
         self._channel = channel
         self._door = door
+        self._clock = clock
         self._offset: int | None = None
         self._timeouts = 0
-        self._network = _Outage("telegram.trouble", TROUBLE_PAUSES_S, clock)
-        self._storage = _Outage("telegram.not_stored", TROUBLE_PAUSES_S, clock)
-        self._conflict = _Outage("telegram.conflict", CONFLICT_PAUSES_S, clock)
-        self._webhook = _Outage("telegram.webhook_removed", CONFLICT_PAUSES_S, clock)
+        self._heard_at = self._renewed_at = clock.monotonic()
+        self._network = channel.network
+        self._conflict = channel.conflict
+        self._storage = Outage("telegram.not_stored", clock)
+        self._webhook = Outage("telegram.webhook_removed", clock, pauses_s=CONFLICT_PAUSES_S)
 
     async def run(self) -> None:
         while True:
@@ -679,37 +680,50 @@ class _Poll:
                 raise TelegramRefused(REVOKED) from error
             except Conflict as error:
                 await self._in_conflict(error)
-            except TimedOut as error:
-                # One alone is no outage: a connection that was idle for long may just be dead.
-                self._timeouts += 1
-                if self._timeouts > 1:
-                    await self._network.wait(error)
-            except (TelegramError, TimeoutError) as error:
-                await self._network.wait(error)
+            except (TimedOut, TimeoutError) as error:
+                await self._in_silence(error)
+            except TelegramError as error:
+                await _wait(self._network, error)
             else:
                 self._timeouts = 0
+                self._heard_at = self._renewed_at = self._clock.monotonic()
                 for outage in (self._network, self._conflict, self._webhook):
                     outage.over()
                 if updates:
                     await self._take(updates)
+
+    async def _in_silence(self, error: Exception) -> None:
+        """One alone is no outage: a connection that was idle for long may just be dead. After many
+        of them it may be our own connections that no longer work, so they are made anew."""
+        self._timeouts += 1
+        now = self._clock.monotonic()
+        since = max(self._heard_at, self._renewed_at)
+        if now - since >= self._channel.stall_s and not _is_unconnected(error):
+            tell = log.warning if since == self._heard_at else log.debug
+            tell("telegram.polling_restarted", silent_s=round(now - self._heard_at))
+            await self._channel.renew_polling()
+            self._renewed_at = now
+        if self._timeouts > 1:
+            await _wait(self._network, error)
 
     async def _take(self, updates: list[Any]) -> None:
         """Confirmed only once stored; while storage is in trouble, Telegram keeps them for us."""
         try:
             await self._channel.take(self._door, updates)
         except StorageError as error:
-            await self._storage.wait(error)
+            await _wait(self._storage, error)
             return
         self._storage.over()
         last = last_id(updates)
         if last is None:
-            await self._network.wait(NetworkError("no update has an id"))
+            await _wait(self._network, NetworkError("no update has an id"))
         else:
             self._offset = last + 1
 
     async def _in_conflict(self, error: Conflict) -> None:
         if "webhook" not in str(error).lower():
-            await self._conflict.wait(
+            await _wait(
+                self._conflict,
                 error,
                 meaning="another copy of this bot is running with the same token",
                 fix="stop the other copy, or give this one a token of its own",
@@ -719,10 +733,10 @@ class _Poll:
         try:
             await self._channel.forget_webhook()
         except TelegramError as trouble:
-            await self._network.wait(trouble)
+            await _wait(self._network, trouble)
             return
         if again:  # somebody sets it as often as we remove it
-            await self._webhook.wait(error)
+            await _wait(self._webhook, error)
         else:
             self._webhook.tries = 1
             log.warning("telegram.webhook_removed", why="polling is set, so the webhook goes")
@@ -793,6 +807,12 @@ def _keyboard(part: MessagePart) -> dict[str, Any]:
             "one_time_keyboard": True,
         }
     }
+
+
+async def _wait(outage: Outage, error: Exception, **facts: str) -> None:
+    """Waits out a trouble, for as long as Telegram wishes where it says so."""
+    wished_s = _seconds(error.retry_after) if isinstance(error, RetryAfter) else None
+    await outage.wait(_why(error), wished_s=wished_s, facts=facts)
 
 
 def _where(address: Address) -> dict[str, Any]:
@@ -895,6 +915,11 @@ def _surely_not_sent(error: NetworkError) -> bool:
         return error.status in {500, 503}
     cause = error.__cause__
     return isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+
+
+def _is_unconnected(error: Exception) -> bool:
+    """Whether there is no way to Telegram at all: no connection that could be made anew."""
+    return isinstance(error.__cause__, httpx.ConnectError | httpx.ConnectTimeout)
 
 
 def _why(error: Exception) -> str:
