@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -19,8 +20,10 @@ NOTE = Note(text="Two pictures came.", pictures=(A, B))
 URLS = {"a.png": "data:image/png;base64,AA", "b.png": "data:image/png;base64,BB"}
 
 
-def sent(*entries: Entry, vision: bool = True, plain: bool = False, **urls: str) -> Any:
-    request = ModelRequest(system="s", entries=entries, pictures=urls or URLS)
+def sent(
+    *entries: Entry, vision: bool = True, plain: bool = False, urls: Mapping[str, str] = URLS
+) -> Any:
+    request = ModelRequest(system="s", entries=entries, pictures=urls)
     traits = ModelTraits(vision=vision)
     body = wire.body("m", request, traits=traits, dialect=Dialect(plain=plain))
     return json.loads(body)["messages"][1:]
@@ -50,7 +53,7 @@ def test_one_that_does_not_see_is_told_so() -> None:
 
 
 def test_a_picture_that_is_gone_is_named() -> None:
-    (message,) = sent(NOTE, **{"a.png": "", "b.png": URLS["b.png"]})
+    (message,) = sent(NOTE, urls={**URLS, "a.png": ""})
 
     words = text("[The picture a.png is not there any more.]")
     assert message["content"] == [text("[Two pictures came.]"), words, image(URLS["b.png"])]
