@@ -18,7 +18,15 @@ from typing import Any
 
 from memory.stop_words import STOP_WORDS
 from memory.stored_text import dump
-from memory.written_forms import HYPHENS, Finder, anchors_of, for_a_look, unhyphenated
+from memory.written_forms import (
+    Finder,
+    anchors_of,
+    for_a_look,
+    for_a_look_past_hyphens,
+    has_hyphen,
+    has_long_word,
+    unhyphenated,
+)
 
 BLANK = "[forgotten]"
 """Stands where words were."""
@@ -147,7 +155,16 @@ class Wording:
         if "\\u" in text or "&" in text:  # letters may be hidden in it
             return True
         folded = for_a_look(text)
-        return any(anchor in folded for anchor in self._anchors)
+        if any(anchor in folded for anchor in self._anchors):
+            return True
+        if not (self._has_long_words and has_hyphen(text)):
+            return False
+        past = for_a_look_past_hyphens(folded)
+        return any(anchor.encode() in past for anchor in self._anchors)
+
+    @cached_property
+    def _has_long_words(self) -> bool:
+        return any(map(has_long_word, self.phrases))
 
     @cached_property
     def _telling(self) -> tuple[frozenset[str], ...]:
@@ -161,13 +178,14 @@ class Wording:
         if not self._telling:
             return False
         folded = unicodedata.normalize("NFC", text).casefold()
-        folded += unhyphenated(folded) if _has_hyphen(folded) else ""
+        past = for_a_look_past_hyphens(folded) if has_hyphen(folded) else b""
         return any(
-            sum(stem in folded for stem in wanted) >= _enough(wanted) for wanted in self._telling
+            sum(stem in folded or stem.encode() in past for stem in wanted) >= _enough(wanted)
+            for wanted in self._telling
         )
 
     def _gives_away(self, sentence: str) -> bool:
-        spelt = (sentence, unhyphenated(sentence)) if _has_hyphen(sentence) else (sentence,)
+        spelt = (sentence, unhyphenated(sentence)) if has_hyphen(sentence) else (sentence,)
         return any(self._tells(one, set(_stems(one))) for one in spelt)
 
     def _tells(self, sentence: str, stems: set[str]) -> bool:
@@ -259,10 +277,6 @@ def _sentences(text: str) -> Iterator[tuple[str, str]]:
         yield gap, text[begin : end.start()]
         begin, gap = end.end(), end[0]
     yield gap, text[begin:]
-
-
-def _has_hyphen(text: str) -> bool:
-    return any(hyphen in text for hyphen in HYPHENS)
 
 
 def _words(text: str) -> Sequence[str]:

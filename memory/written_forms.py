@@ -49,6 +49,8 @@ _AT_HYPHEN = re.compile(rf"[{HYPHENS}\u00ad](?:\s|\\[nr])*")
 _BETWEEN = re.compile(rf"[\s{re.escape(JOINTS)}]+")
 _SPLIT = re.compile(f"({_BETWEEN.pattern})")
 _HYPHEN = frozenset(HYPHENS)
+_RARE_HYPHENS = f"{HYPHENS[1:]}\u00ad"
+_PARTING = (*(one.encode() for one in _RARE_HYPHENS), b"\\n", b"\\r")
 _HTML = {"&": "amp", '"': "quot", "<": "lt", ">": "gt"}
 _GATE = str.maketrans({**dict.fromkeys(UNSEEN), "İ": "i", "ı": "i"})
 _ASCII_RUN = re.compile(r"[A-Za-z0-9]{3,}")
@@ -140,16 +142,28 @@ def anchors_of(phrases: Iterable[str]) -> tuple[str, ...]:
 
 def for_a_look(text: str) -> str:
     """The text as the anchors are looked for in."""
-    text = unhyphenated(text)
     if text.isascii():
         return text.casefold()
     return unicodedata.normalize("NFKD", text.translate(_GATE)).casefold().translate(_GATE)
 
 
+def has_hyphen(text: str) -> bool:
+    """Whether hyphens may part words of it, also at the end of a line."""
+    return "-" in text or (not text.isascii() and any(one in text for one in _RARE_HYPHENS))
+
+
+def for_a_look_past_hyphens(folded: str) -> bytes:
+    """A text that was made for a look, without all that may part a word: quick, and more than is
+    asked for."""
+    data = folded.encode("utf-8", "replace")
+    for gone in _PARTING:
+        if gone in data:
+            data = data.replace(gone, b"")
+    return data.translate(None, b"-\r\n\t ")
+
+
 def unhyphenated(text: str) -> str:
     """The text with what hyphens part put together, whether or not they part a word."""
-    if text.isascii() and "-" not in text:
-        return text
     return _AT_HYPHEN.sub("", text)
 
 
