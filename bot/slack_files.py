@@ -15,7 +15,7 @@ from bot.downloads import Downloads, too_large
 from bot.slack_web import Limited, SaidNo, SlackTrouble, SlackWeb
 
 HOST = "Slack"
-FILES_HOST = "files.slack.com"
+FILES_ORIGIN = "https://files.slack.com"
 
 _GONE = frozenset({"file_deleted", "file_not_found"})
 
@@ -63,10 +63,13 @@ class SlackFiles:
 def is_ours(url: str, base_url: str) -> bool:
     """Whether the token may be sent there: the API's own origin, or Slack's host of files."""
     try:
-        there, api = urlsplit(url), urlsplit(base_url)
-        same = (there.scheme, there.hostname, there.port) == (api.scheme, api.hostname, api.port)
+        origins = [_origin(one) for one in (url, base_url, FILES_ORIGIN)]
+        names_nobody = urlsplit(url).username is None
     except ValueError:
         return False
-    if there.username or there.password:
-        return False
-    return same or (there.scheme, there.hostname, there.port) == ("https", FILES_HOST, None)
+    return names_nobody and origins[0] in origins[1:]
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return (parts.scheme, parts.hostname, parts.port)

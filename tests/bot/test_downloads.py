@@ -1,0 +1,176 @@
+"""One file by HTTP: whole or not at all, from where it may come, and never further."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from agent.attached_ports import FileUnavailable
+from agent.errors import Temporary
+from bot.downloads import Downloads
+from bot.slack_files import is_ours
+from bot.telegram_files import TelegramFiles, why_not
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Server:
+    """Answers every path in one way, and keeps what was asked."""
+
+    def __init__(self) -> None:
+        self.answer: Answer = self._whole
+        self.paths: list[str] = []
+        self.url = ""
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        self.paths.append(request.path)
+        return await self.answer(request)
+
+    async def _whole(self, _: web.Request) -> web.StreamResponse:
+        return web.Response(body=b"x" * 100)
+
+    async def endless(self, request: web.Request) -> web.StreamResponse:
+        """Says no length, and goes on."""
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(1_000):
+            await response.write(b"x" * 10)
+        return response
+
+    def says(self, status: int, **headers: str) -> None:
+        async def answer(_: web.Request) -> web.StreamResponse:
+            return web.Response(status=status, headers=headers)
+
+        self.answer = answer
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    made = Server()
+    app = web.Application()
+    app.router.add_get("/{path:.*}", made.handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    running: Any = site._server
+    made.url = f"http://127.0.0.1:{running.sockets[0].getsockname()[1]}"
+    yield made
+    await runner.cleanup()
+
+
+async def get(server: Server, bytes_max: int = 1_000) -> bytes:
+    return await Downloads(host="Slack").get(f"{server.url}/f", bytes_max=bytes_max)
+
+
+async def test_a_file_comes_whole(server: Server) -> None:
+    assert await get(server) == b"x" * 100
+
+
+async def test_one_that_is_too_large_is_given_up(server: Server) -> None:
+    with pytest.raises(FileUnavailable, match="too large"):
+        await get(server, bytes_max=99)
+    server.answer = server.endless
+    with pytest.raises(FileUnavailable, match="too large"):
+        await get(server)
+
+
+async def test_a_redirect_is_not_followed(server: Server) -> None:
+    server.says(302, Location=f"{server.url}/elsewhere")
+
+    with pytest.raises(FileUnavailable, match="sends elsewhere"):
+        await get(server)
+
+    assert server.paths == ["/f"]
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [(404, FileUnavailable), (403, FileUnavailable), (500, Temporary), (502, Temporary)],
+)
+async def test_each_refusal_says_whether_trying_again_helps(
+    server: Server, status: int, error: type[Exception]
+) -> None:
+    server.says(status)
+
+    with pytest.raises(error):
+        await get(server)
+
+
+async def test_a_pause_that_is_asked_for_is_passed_on(server: Server) -> None:
+    server.says(429, **{"Retry-After": "7"})
+
+    with pytest.raises(Temporary) as asked:
+        await get(server)
+
+    assert asked.value.retry_after_s == 7
+
+
+async def test_a_host_that_is_not_there_is_trouble_that_may_pass() -> None:
+    with pytest.raises(Temporary, match="ConnectError") as trouble:
+        await Downloads(host="Telegram").get("http://127.0.0.1:9/secret", bytes_max=9)
+
+    assert "secret" not in str(trouble.value)
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "../x", "a/../../x", "https://evil.example/x", "", None, 7, "a//b"]
+)
+async def test_a_place_that_is_not_below_the_bots_files_is_not_gone_to(
+    server: Server, path: object
+) -> None:
+    files = TelegramFiles(server.url, silence_s=5)
+
+    with pytest.raises(FileUnavailable):
+        await files.fetch({"file_path": path}, bytes_max=1_000)
+
+    assert server.paths == []
+
+
+async def test_telegrams_files_lie_below_the_token(server: Server) -> None:
+    files = TelegramFiles(f"{server.url}/file/bot1:A", silence_s=5)
+
+    found = await files.fetch({"file_path": "documents/file 1.pdf"}, bytes_max=1_000)
+
+    assert (len(found), server.paths) == (100, ["/file/bot1:A/documents/file 1.pdf"])
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("Bad Request: file is too big", "20 MB"),
+        ("Bad Request: wrong file_id or the file is temporarily unavailable", "any more"),
+        ("Forbidden: whatever", "refuses"),
+    ],
+)
+def test_what_telegram_refuses_is_said_in_words(said: str, why: str) -> None:
+    assert why in why_not(said)
+
+
+@pytest.mark.parametrize(
+    ("url", "ours"),
+    [
+        ("https://files.slack.com/files-pri/T1-F1/a.png", True),
+        ("https://slack.com/files-pri/a.png", True),
+        ("http://files.slack.com/a.png", False),
+        ("https://files.slack.com:8443/a.png", False),
+        ("https://files.slack.com.evil.example/a.png", False),
+        ("https://files.slack.com@evil.example/a.png", False),
+        ("https://evil.example/files.slack.com", False),
+        ("https://user:word@files.slack.com/a.png", False),
+        ("ftp://files.slack.com/a.png", False),
+        ("//files.slack.com/a.png", False),
+        ("https://[x/a.png", False),
+        ("", False),
+    ],
+)
+def test_slacks_token_goes_to_slack_alone(url: str, ours: bool) -> None:
+    assert is_ours(url, "https://slack.com/api/") is ours
+
+
+def test_a_workspace_at_another_address_has_its_files_there() -> None:
+    assert is_ours("http://127.0.0.1:80/files-pri/a", "http://127.0.0.1:80/api/")
+    assert not is_ours("http://127.0.0.1:81/files-pri/a", "http://127.0.0.1:80/api/")
