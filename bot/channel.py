@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from agent.messages import Address, Attachment, IncomingMessage
 from agent.stored import Button, ButtonRows
+from bot.outage import Trouble
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,6 +240,15 @@ class ShowsWork(Protocol):
 
     def doing(self, address: Address, line: str) -> None:
         """In plain words; an empty line: nothing any more. Returns at once."""
+
+
+@runtime_checkable
+class TellsTrouble(Protocol):
+    """A channel that knows whether its platform is heard."""
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """What keeps messages from coming in just now; None: nothing does."""
 
 
 @runtime_checkable

@@ -14,7 +14,7 @@ from agent.tools.exec import Runner
 from agent.turns import LocalEngine
 from agent.version import VERSION
 from bot.access import Access
-from bot.channel import Channel
+from bot.channel import Channel, TellsTrouble
 from bot.mcp import McpDesk
 from bot.model_desk import ModelDesk
 from bot.outbox import Outbox
@@ -64,6 +64,7 @@ class BotStatus:
             f"Why this model: {bot.choice.why}",
             *bot.models.resting(),
             f"Channels: {', '.join(sorted(bot.channels))}",
+            *self._unheard(),
             f"People: {len(people)}, group chats: {list(chats.values()).count('admitted')}",
             f"Turns running or waiting: {bot.engine.waiting()}",
             f"Replies on their way: {bot.outbox.waiting()}",
@@ -82,6 +83,19 @@ class BotStatus:
         if self._changed():
             lines.append("The settings were changed since the start: a restart is due.")
         return lines
+
+    def _unheard(self) -> list[str]:
+        """The platforms from which nothing comes in just now."""
+        found = []
+        for name, channel in sorted(self._watched.channels.items()):
+            trouble = channel.trouble if isinstance(channel, TellsTrouble) else None
+            if trouble is not None:
+                since = _duration(self._clock.now() - trouble.since)
+                found.append(
+                    f"No messages from {name.capitalize()} for {since}: {trouble.why}. "
+                    "I keep trying; what is written meanwhile comes later."
+                )
+        return found
 
 
 def _duration(span: timedelta) -> str:
