@@ -12,7 +12,8 @@ import pytest
 
 from agent.errors import AssistantError
 from agent.scene import PromptKind
-from tests.bot.canary_kit import Cage, Canary, Spot, opened_cage, plant, spots
+from tests.bot.canary_kit import Cage, Canary, Spot, opened_cage, spots
+from tests.bot.canary_places import plant
 from tests.thorough import THOROUGH, rounds
 
 PROMPTS = rounds(150, 3_600)
