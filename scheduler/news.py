@@ -1,7 +1,7 @@
 """Whether a finding is news, or was told already (SPEC §11). Pure; called by `scheduler.telling`.
 
-The same moment may be longer ago now, and the time of looking may differ. Any other time, date,
-number or sign makes it news: told twice is a nuisance, swallowed is a loss.
+Times that are over may differ, as may how long ago something was and the time of looking. Any other
+number, sign, date or time to come makes it news: told twice is a nuisance, swallowed is a loss.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ WORDS_CHANGED = 2
 
 def finding(text: str, *, now: datetime) -> str:
     """The text as it is kept and compared: case, blanks, markup and the marks that end sentences
-    evened, the time of looking left out, and behind each age the moment that it means."""
+    evened, ages and the time of looking left out, and a mark behind each time that is over.
+
+    `now` is an aware moment in the zone of whoever hears of it.
+    """
     flat = unicodedata.normalize("NFC", text.casefold()).translate(_PLAIN)
     lines = (" ".join(line.split()) for line in flat.splitlines())
     flat = _BULLETS.sub("", "\n".join(line for line in lines if line))
@@ -30,7 +33,8 @@ def finding(text: str, *, now: datetime) -> str:
     flat = _EMPHASIS.sub("", flat)
     flat = _UNIT_BLANK.sub("", _DASHES.sub(" ", flat))
     flat = " ".join(_ENDS.sub("", flat).split())
-    return _AGE.sub(lambda match: _dated(match[0], now), flat)
+    flat = _AGE.sub("… ago", flat)
+    return _TIME.sub(lambda time: f"{time[0]}@" if _is_over(time, now) else time[0], flat)
 
 
 def is_told(
@@ -51,20 +55,14 @@ def is_told(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    """A finding as it was said, the same without its ages, and these, each as the moment that was
-    meant and by how much it may be wrong, in seconds."""
+    """A finding as it was said, and without the times that were over."""
 
     said: str
     rest: str
-    moments: tuple[tuple[int, int], ...]
 
 
 def _says_the_same(old: _Read, new: _Read, likeness: Callable[[str, str], float] | None) -> bool:
-    if old.said == new.said:
-        return True
-    if not _are_the_same(old.moments, new.moments):
-        return False
-    if old.rest == new.rest:
+    if old.said == new.said or old.rest == new.rest:
         return True
     if likeness is None or _telling(old.rest) != _telling(new.rest):
         return False
@@ -105,34 +103,37 @@ _LOOKED = (
 )
 """The time of looking, where nothing but that can be meant: "(checked 10:05)"."""
 
-_UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _LENGTH = (
     r"\d{1,6}(?:\.\d{1,3})? ?"
     r"(?:s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|wks?|weeks?)\b"
 )
 _AGE = re.compile(rf"\b{_LENGTH}(?:,? (?:and )?{_LENGTH}){{0,2}} ago\b")
-_DATED = re.compile(r" ago@(-?\d{1,14})/(\d{1,6})")
-_ONE_LENGTH = re.compile(r"(\d+(?:\.\d+)?) ?([smhdw])")
+_BARE = (
+    r"(?<![\w:.-])(?:(?P<date>\d{4}-\d\d-\d\d)(?:(?:t|,? )(?P<at>\d{1,2}:\d{2})(?::\d{2})?)?"
+    r"|(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::\d{2})?)?(?: ?(?P<half>[ap])\.?m\b\.?)?)"
+)
+_TIME = re.compile(rf"{_BARE}(?![\w:%@])")
+_OVER = re.compile(rf"(?P<time>{re.sub('[?]P<[a-z]+>', '?:', _BARE)})@")
 
 
-def _dated(age: str, now: datetime) -> str:
-    """An age with the moment it means now, and the length of its smallest unit."""
-    lengths = [(float(n), _UNITS_S[unit]) for n, unit in _ONE_LENGTH.findall(age)]
-    moment = now.timestamp() - sum(n * unit for n, unit in lengths)
-    return f"{age}@{round(moment)}/{lengths[-1][1]}"
+def _is_over(time: re.Match[str], now: datetime) -> bool:
+    """Whether it is a time of today that is over, or a day before today. A bare number is none."""
+    date, hour, minute, half = time["date"], time["hour"], time["minute"], time["half"]
+    try:
+        if date is not None:
+            at = datetime.fromisoformat(f"{date} {(time['at'] or '23:59').zfill(5)}")
+        elif minute is None and half is None:
+            return False
+        else:
+            hours = int(hour) if half is None else int(hour) % 12 + 12 * (half == "p")
+            at = now.replace(tzinfo=None, hour=hours, minute=int(minute or 0))
+    except ValueError:  # no such time
+        return False
+    return at <= now.replace(tzinfo=None)
 
 
 def _read(found: str) -> _Read:
-    moments = tuple((int(at), int(unit)) for at, unit in _DATED.findall(found))
-    said = _DATED.sub(" ago", found)
-    return _Read(said=said, rest=_AGE.sub("… ago", said), moments=moments)
-
-
-def _are_the_same(old: Sequence[tuple[int, int]], new: Sequence[tuple[int, int]]) -> bool:
-    return len(old) == len(new) and all(
-        abs(at - other) <= max(unit, other_unit)
-        for (at, unit), (other, other_unit) in zip(old, new, strict=True)
-    )
+    return _Read(said=_OVER.sub(r"\g<time>", found), rest=_OVER.sub("…", found))
 
 
 # --- what tells one finding from another ---------------------------------------------------------

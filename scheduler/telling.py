@@ -118,7 +118,7 @@ class Teller:
             return await self._end(found, SlotState.FAILED, _no_chat(job.new.deliver_to))
         compared = ""
         if job.new.kind is JobKind.HEARTBEAT:
-            compared = finding(text, now=self._clock.now())
+            compared = finding(text, now=self._now_of(job.new.person_id))
             if await self._was_told(job, text):
                 return await self._end(found, SlotState.SILENT, "told already within a day")
         new = NewTelling(
@@ -150,13 +150,16 @@ class Teller:
         return state
 
     async def _was_told(self, job: Job, text: str) -> bool:
-        now = self._clock.now()
+        now = self._now_of(job.new.person_id)
         since = now - timedelta(hours=self._options.repeat_h)
         former = await self._tellings.findings(job.id, since_ms=_ms(since))
         if not former:
             return False
         likeness = self._options.likeness
         return await asyncio.to_thread(is_told, text, former, now=now, likeness=likeness)
+
+    def _now_of(self, person_id: PersonId) -> datetime:
+        return self._clock.now().astimezone(self._people.zone(person_id))
 
     async def _held(self, new: NewTelling) -> Held | None:
         """Why it has to wait; None: it need not."""

@@ -38,6 +38,11 @@ def is_told(
             "Last check: 2026-11-28 15:05. Rent is due",
         ),
         ("All paid but one (as of 10:05)", "All paid but one (as of 11:05)"),
+        ("Disk is 91 % full (10:00)", "disk is 91 % full (11:00)."),
+        ("The oven is on since 9:00", "The oven is on since 9:30 am"),
+        ("Ana has not answered since 2026-05-01 08:00.", "Ana has not answered since 2026-05-02!"),
+        ("Backup failed 20 minutes ago", "Backup failed 50 minutes ago"),
+        ("Backup failed 1 day ago", "Backup failed 26 h ago"),
     ],
 )
 def test_the_same_looked_at_later_is_no_news(one: str, other: str) -> None:
@@ -59,16 +64,12 @@ def test_the_same_looked_at_later_is_no_news(one: str, other: str) -> None:
         ("temp is +3", "temp is -3"),
         ("a>b", "a<b"),
         ("x is 10\u00b2", "x is 102"),
-        ("Dentist at 10:00", "Dentist at 15:00"),
-        ("Dentist is now at 10:00", "Dentist is now at 15:00"),
-        ("Call Bob at 9 am", "Call Bob at 10 am"),
+        ("Dentist at 13:00", "Dentist at 15:00"),
+        ("Call Bob at 1 pm", "Call Bob at 2 pm"),
         ("Flight on 2026-11-28", "Flight on 2026-12-02"),
-        ("New rules as of 10:00 for all", "New rules as of 11:00 for all"),
-        ("No answer since 2026-05-01 08:00", "No answer since 2026-05-02 08:00"),
+        ("Flight on 2026-11-30 08:00", "Flight on 2026-11-30 09:00"),
         ("Bus is 5 minutes late", "Bus is 50 minutes late"),
         ("Meeting in 5 minutes", "Meeting in 50 minutes"),
-        ("Backup failed 20 minutes ago", "Backup failed 5 minutes ago"),
-        ("Backup failed 20 minutes ago", "Backup failed 20 days ago"),
         ("Backup failed", "Backup failed 5 minutes ago"),
         ("All paid!", "All paid?"),
         ("The front door is open", "The front door is closed"),
@@ -80,24 +81,11 @@ def test_another_value_is_news_even_to_a_likeness_that_sees_none(one: str, other
     assert not is_told(other, [finding(one)], likeness=lambda a, b: 0.89)
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "minutes", "told"),
-    [
-        ("Bob called 20 minutes ago", "Bob called 50 minutes ago", 30, True),
-        ("Bob called 20 minutes ago", "Bob called 1 h 20 min ago", 60, True),
-        ("Bob called 50 minutes ago", "Bob called 1 hour ago", 30, True),
-        ("Bob called 1 day ago", "Bob called 2 days ago", 20 * 60, True),
-        ("Bob called 20 minutes ago", "Bob called 20 minutes ago", 30, True),
-        ("Bob called 20 minutes ago", "Bob called 50 minutes ago", 8 * 60, False),
-        ("Bob called 20 minutes ago", "Bob called 5 minutes ago", 30, False),
-        ("Bob called 20 minutes ago", "Bob called 20 days ago", 30, False),
-        ("Bob called", "Bob called 5 minutes ago", 30, False),
-    ],
-)
-def test_how_long_ago_may_differ_where_it_is_the_same_moment(
-    one: str, other: str, minutes: int, told: bool
-) -> None:
-    assert is_told(other, [finding(one)], NOON + timedelta(minutes=minutes)) is told
+def test_a_time_that_is_over_meanwhile_makes_no_news() -> None:
+    former = [finding("Dentist at 13:00")]
+
+    assert is_told("Dentist at 13:00", former, NOON + timedelta(hours=2))
+    assert not is_told("Dentist at 16:00", former, NOON + timedelta(hours=2))
 
 
 @pytest.mark.parametrize(
@@ -131,7 +119,7 @@ def test_every_text_is_the_same_as_itself(text: str) -> None:
 @given(
     st.integers(-999, 999),
     st.integers(-999, 999),
-    st.sampled_from(["%", " \u20ac", " days", ":00"]),
+    st.sampled_from(["%", " \u20ac", " days", ""]),
 )
 def test_no_two_numbers_are_the_same(one: int, other: int, unit: str) -> None:
     former = finding(f"The value is {one}{unit} today")
