@@ -1,4 +1,4 @@
-"""Puts a canary into every place that remembers a person, as the bot itself would store it there."""
+"""Puts a canary into every place that remembers a person, as the bot itself would store it."""
 
 from __future__ import annotations
 
