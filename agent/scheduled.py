@@ -329,6 +329,9 @@ class Tellings(Protocol):
     ) -> OutboxId | None:
         """Sends one message in their place; their slots are TOLD. None when one was told before."""
 
+    async def drop(self, those: Sequence[Waiting], *, why: str) -> int:
+        """Tells none of them any more: their slots are FAILED. How many waited still."""
+
     async def quiet_hours(self, person_id: PersonId) -> tuple[int, int] | None:
         """From which minute of the day to which; None: there are none."""
 

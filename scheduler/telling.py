@@ -54,13 +54,6 @@ class People(Protocol):
         """Whether this chat is (still) one that this person's private things may go to."""
 
 
-class Shelf(Tellings, Protocol):
-    """What waits can also be given up. Raises StorageError."""
-
-    async def drop(self, those: Sequence[Waiting], *, why: str) -> int:
-        """Tells none of them any more: their slots are FAILED. How many waited still."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TellingOptions:
     """`daily_max` unasked messages a day to one person; the same finding is not told again within
@@ -88,7 +81,7 @@ class Teller:
 
     def __init__(
         self,
-        tellings: Shelf,
+        tellings: Tellings,
         jobs: JobStore,
         people: People,
         deliver: Callable[[Sequence[tuple[str, OutboxId]]], None],
