@@ -31,6 +31,8 @@ _SAID_OF = {
     "append_file": "something was added to a file",
     "edit_file": "a file was changed",
     "send_message": "a message was sent to another chat",
+    "send_file": "a file was sent",
+    "react": "a reaction was put under a message",
     "save_document": "a document was saved; `remove_document` takes it away",
 }
 _SAID_OF_EFFECTS = {

@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
-from bot.channel import Channel, MessageGone, MessagePart, Sent, ShowsWork
+from bot.channel import (
+    Channel,
+    FileOut,
+    MessageGone,
+    MessagePart,
+    NotSent,
+    Reacted,
+    Reacts,
+    SendsFiles,
+    Sent,
+    ShowsWork,
+)
 from bot.console import ADDRESS, ConsoleChannel
 
 
@@ -80,3 +91,30 @@ def test_a_typed_line_reads_back_as_a_message() -> None:
 def test_a_line_that_cannot_be_read_is_a_value_error(payload: str) -> None:
     with pytest.raises(ValueError):
         ConsoleChannel().understand(payload)
+
+
+async def test_a_file_is_shown_by_where_it_stands_with_its_words() -> None:
+    console, shown = ConsoleChannel(), list[dict[str, Any]]()
+    console.attach(shown.append)
+    file = FileOut(name="plan.txt", path="files/plan.txt", content=b"at ten")
+    assert isinstance(console, SendsFiles)
+
+    for caption in ("", "The **plan**"):
+        [words] = console.captioned(caption)
+        assert isinstance(await console.send_file(ADDRESS, file, words), Sent)
+
+    line = "📎 plan.txt (6 bytes): workspace/files/plan.txt"
+    assert [event["text"] for event in shown] == [line, f"{line}\n\nThe **plan**"]
+
+
+async def test_a_reaction_is_a_line_where_somebody_sees_it() -> None:
+    console, shown = ConsoleChannel(), list[dict[str, Any]]()
+    assert isinstance(console, Reacts)
+
+    unseen = await console.react(ADDRESS, "1", "👍")
+    console.attach(shown.append)
+    seen = await console.react(ADDRESS, "1", "👍")
+
+    assert isinstance(unseen, NotSent)
+    assert seen == Reacted(shown="👍")
+    assert [event["text"] for event in shown] == ["👍"]

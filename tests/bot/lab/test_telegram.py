@@ -16,10 +16,18 @@ from telegram import (
     ReplyParameters,
     Update,
 )
-from telegram.error import BadRequest, Conflict, Forbidden, InvalidToken, RetryAfter
+from telegram.error import (
+    BadRequest,
+    Conflict,
+    Forbidden,
+    InvalidToken,
+    NetworkError,
+    RetryAfter,
+)
 from telegram.request import HTTPXRequest
 
 from bot.lab.telegram import FakeTelegram
+from tests.bot.files_kit import png
 
 TOKEN = "123456:TEST"
 pytestmark = pytest.mark.filterwarnings("ignore:.*retry_after")
@@ -373,12 +381,35 @@ async def test_files_go_out_and_can_be_fetched_again() -> None:
         sent = await bot.send_document(
             1, b"a,b", filename="t.csv", caption="<i>it</i>", parse_mode="HTML"
         )
-        await bot.send_photo(1, b"jpg", filename="p.jpg")
+        await bot.send_photo(1, png(), filename="p.png")
 
         assert sent.document is not None
         file = await bot.get_file(sent.document.file_id)
         assert bytes(await file.download_as_bytearray()) == b"a,b"
         assert [(m.text, m.file_name) for m in tg.chat(1)] == [("it", "t.csv"), ("", None)]
+
+
+@pytest.mark.parametrize(
+    ("photo", "says"),
+    [
+        (b"no picture", "Image_process_failed"),
+        (png(5_000, 100), "Photo_invalid_dimensions"),
+        (png(9_000, 2_000), "Photo_invalid_dimensions"),
+        (png(more=10_000_000), "too big for a photo"),
+    ],
+)
+async def test_a_photo_has_its_rules(photo: bytes, says: str) -> None:
+    async with both() as (tg, bot):
+        with pytest.raises(BadRequest, match=says):
+            await bot.send_photo(1, photo)
+        assert tg.chat(1) == []
+
+
+async def test_a_file_of_more_than_50_mb_is_refused() -> None:
+    async with both() as (tg, bot):
+        with pytest.raises(NetworkError, match=r"Request Entity Too Large \(413\)"):
+            await bot.send_document(1, bytes(50_000_001))
+        assert tg.chat(1) == []
 
 
 async def test_the_command_menu_and_chat_are_kept() -> None:
