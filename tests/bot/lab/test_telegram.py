@@ -407,7 +407,7 @@ async def test_a_photo_has_its_rules(photo: bytes, says: str) -> None:
 
 async def test_a_file_of_more_than_50_mb_is_refused() -> None:
     async with both() as (tg, bot):
-        with pytest.raises(NetworkError, match=r"Request Entity Too Large \(413\)"):
+        with pytest.raises(NetworkError, match="Request Entity Too Large"):
             await bot.send_document(1, bytes(50_000_001))
         assert tg.chat(1) == []
 
