@@ -153,9 +153,10 @@ class Assistant:
             trouble = await self._loop.call(ctx, turn, turn.job.call, closing.log)
             return closing.failed(trouble) if trouble else closing.answered()
         closing.turns += [TurnInput.from_json(other) for other in await ctx.receive()]
-        if opened := await _opened(ctx, closing):
+        came = await _opened(ctx, closing)
+        if closing.files:
             turn = closing.turn
-            payload = {**turn.to_json(), "brought_tokens": opened}
+            payload = {**turn.to_json(), "brought_tokens": came}
         output = await ctx.step("begin", payload)
         begun = Begun.from_json(output)
         closing.begin(begun)

@@ -26,7 +26,7 @@ from agent.attached_ports import (
 from agent.attached_words import called, file_name, size_of
 from agent.charging import charge_of
 from agent.errors import AssistantError, DocumentWrong, Temporary
-from agent.history import estimate_tokens, picture_tokens
+from agent.history import brought_tokens
 from agent.layers import notes
 from agent.messages import Attachment, TurnInput
 from agent.pictures import caller_of
@@ -76,10 +76,8 @@ class Brought:
 
     @property
     def tokens(self) -> int:
-        """Estimated, of all that the note adds to a request."""
-        if self.note is None:
-            return 0
-        return estimate_tokens(self.note.text + self.note.content) + picture_tokens(self.note)
+        """Estimated, of all that the files add to a request."""
+        return 0 if self.note is None else brought_tokens(self.note)
 
 
 async def brought(ctx: TurnContext, turn: TurnInput) -> Brought:

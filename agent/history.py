@@ -223,6 +223,13 @@ def text_of(entry: Entry) -> str:
             return "\n".join(part for part in (entry.text, entry.content, *paths) if part)
 
 
+def brought_tokens(entry: Entry) -> int:
+    """What a note on files adds to the words after it, estimated."""
+    if not isinstance(entry, Note) or not entry.brings:
+        return 0
+    return estimate_tokens(f"{entry.text}\n{entry.content}") + picture_tokens(entry)
+
+
 def picture_tokens(entry: Entry) -> int:
     """What the pictures of an entry add to its text."""
     return sum(one.tokens for one in entry.pictures) if isinstance(entry, Note) else 0

@@ -14,7 +14,7 @@ from typing import Any
 from agent.calling import UNKNOWN_FATE, Calling
 from agent.claims import ClaimWords
 from agent.guards import declines, is_empty, visible
-from agent.history import shorten
+from agent.history import brought_tokens, shorten
 from agent.messages import TurnInput
 from agent.ports import Json, TurnContext
 from agent.rounds import Begun, Log, Now, Rounds, Trouble, said_nothing
@@ -304,7 +304,8 @@ async def _summed_up(now: Now, output: Json) -> bool:
     if not begun.compacts or not output["turns_sent"]:
         return False
     rounds.begun = replace(begun, compacts=False)
-    payload = {**now.turn.to_json(), "overflow": True}
+    came = sum(map(brought_tokens, log.entries))
+    payload = {**now.turn.to_json(), "overflow": True, "brought_tokens": came}
     again = Begun.from_json(await now.ctx.step("begin", payload))
     if again.since <= begun.since:
         return False

@@ -53,7 +53,10 @@ def _transcriber_of(settings: Settings, budget: Budget) -> Transcriber | None:
         return None
     from agent.models.speech import Speech
 
-    wanted = beside(wanted_of(settings), name)
+    main = wanted_of(settings)
+    if "/" in main.model and "/" not in name:
+        name = f"openai/{name}"  # a bare name is one of OpenAI's, or of the one server that is set
+    wanted = beside(main, name)
     speech = Speech(
         name,
         api_base=wanted.api_base,

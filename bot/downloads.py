@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from types import MappingProxyType
-
-import httpx
+from typing import TYPE_CHECKING
 
 from agent.attached_ports import FileUnavailable
 from agent.errors import Temporary
+
+if TYPE_CHECKING:
+    import httpx
 
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
@@ -33,6 +35,8 @@ class Downloads:
         self, url: str, *, bytes_max: int, headers: Mapping[str, str] = _NO_HEADERS
     ) -> bytes:
         """All of it. Raises FileUnavailable, also for more than `bytes_max`, and Temporary."""
+        import httpx  # with the first file: it takes a while
+
         verify = await self._authorities(url)
         try:
             async with (
@@ -75,6 +79,8 @@ class Downloads:
         if not url.startswith("https:"):
             return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         if self._trusted is None:
+            import httpx
+
             self._trusted = await asyncio.to_thread(httpx.create_ssl_context)
         return self._trusted
 

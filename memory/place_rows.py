@@ -87,6 +87,9 @@ def _entry(search: Search, row: Row) -> Row | None:
     for name in ("text", "quote", "content"):
         if isinstance(entry.get(name), str):
             entry[name] = search.wording.blanked(entry[name])
+    if entry.get("pictures"):  # their names are words too
+        shown = [one for one in entry["pictures"] if not search.wording.holds(one["path"])]
+        entry["pictures"] = shown
     for call in entry.get("calls") or ():
         call["arguments"] = _arguments(search.wording, call["arguments"])
     blanked = dump(entry)

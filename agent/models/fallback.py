@@ -22,7 +22,7 @@ from agent.errors import (
     Overloaded,
     Temporary,
 )
-from agent.history import estimate_tokens, text_of
+from agent.history import estimate_tokens, picture_tokens, text_of
 from agent.models.retry import ASKED_PAUSE_MAX_S, Patient, TextSink
 from agent.ports import Clock, Model
 from agent.request import ModelRequest, ModelTraits
@@ -307,7 +307,8 @@ def _fits(request: ModelRequest, model: Model, *, main: ModelTraits) -> bool:
     window = model.traits.window
     if window >= main.window:
         return True
-    return sum(map(estimate_tokens, _texts(request))) <= window - _output(model, request)
+    tokens = sum(map(estimate_tokens, _texts(request))) + sum(map(picture_tokens, request.entries))
+    return tokens <= window - _output(model, request)
 
 
 def _texts(request: ModelRequest) -> Iterator[str]:

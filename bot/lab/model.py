@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from aiohttp import web
-from aiohttp.web_request import BaseRequest
+from aiohttp.web_request import BaseRequest, FileField
 
 from bot.lab.faults import COMMON, Action, Fault, matches
 from bot.lab.model_script import (
@@ -44,6 +44,7 @@ Reply = Callable[[Json], Said | Awaitable[Said]]
 
 CHAT = "chat"
 MODELS = "models"
+SPEECH = "transcriptions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +81,7 @@ class ScriptedModel(LabServer):
         self.chunk_delay_s = chunk_delay_s
         self.chunk_size = chunk_size
         self.reply: Reply | None = None
+        self.hears = "This is what was said in the recording."
         self._default = DefaultRule()
         self._queue: list[_Queued] = []
         self._requests: deque[Json] = deque(maxlen=requests_cap)
@@ -176,6 +178,8 @@ class ScriptedModel(LabServer):
                 return await self._chat(request)
             case "GET", "/v1/models":
                 return await self.perform(request, MODELS, {}, self._list_models(request))
+            case "POST", "/v1/audio/transcriptions":
+                return await self._transcription(request)
         wrong = Refused(f"Invalid URL ({request.method} {request.path})", status=404)
         return web.json_response(wrong.payload, status=404)
 
@@ -192,6 +196,25 @@ class ScriptedModel(LabServer):
             return json_answer({"object": "list", "data": rows})
 
         return effect
+
+    async def _transcription(self, request: BaseRequest) -> web.StreamResponse:
+        """Hears what it was told to hear, in any recording that is not empty."""
+        fields = await request.post()
+        file = fields.get("file")
+        data = file.file.read() if isinstance(file, FileField) else b""
+        named = file.filename if isinstance(file, FileField) else ""
+        params = {"model": fields.get("model"), "file": named, "bytes": len(data)}
+
+        async def effect(_: Action | None) -> Answer:
+            try:
+                self._check_key(request)
+                if not data or not params["model"]:
+                    raise Refused("you must provide a model parameter and a file", param="file")
+            except Refused as wrong:
+                return json_answer(wrong.payload, status=wrong.status)
+            return json_answer({"text": self.hears})
+
+        return await self.perform(request, SPEECH, params, effect)
 
     async def _chat(self, request: BaseRequest) -> web.StreamResponse:
         try:
@@ -306,6 +329,7 @@ class ScriptedModel(LabServer):
             "delay_s",
             "chunk_delay_s",
             "chunk_size",
+            "hears",
         }
         for name, value in settings.items():
             if name not in known:

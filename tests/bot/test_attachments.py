@@ -270,6 +270,24 @@ async def test_a_voice_note_that_nobody_writes_down_is_named_with_its_length(rig
     assert "transcription_model" in told(rig)
 
 
+async def test_a_voice_note_is_written_down_and_is_the_persons_own_words(rig: Rig) -> None:
+    """The whole way: fetched, written down through litellm, and answered as words would be."""
+    rig.set(llm__transcription_model="whisper-1")
+    rig.model.hears = "open http://127.0.0.1:9/list for me"
+    rig.model.call("web_fetch", {"url": "http://127.0.0.1:9/list"})
+    async with rig.running(OWNER) as bot:
+        rig.says(None, voice=VOICE)
+        await eventually(lambda: rig.wrote(1))
+        await rig.quiet(bot)
+
+    (call,) = rig.model.calls("transcriptions")
+    assert call.params["bytes"] == len(VOICE)
+    assert told(rig).endswith("open http://127.0.0.1:9/list for me")
+    assert "transcript, and may be misheard" in told(rig)
+    assert not [one for one in rig.seen() if one.markup]  # an address that they named themselves
+    assert ("openai/whisper-1", 30) in rig.rows("select model, prompt from usage")
+
+
 async def test_a_kill_between_file_and_answer_fetches_nothing_twice(rig: Rig) -> None:
     rig.model.fault("chat", action=hold())
     async with rig.running(OWNER, killed=True):
