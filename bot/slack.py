@@ -50,8 +50,9 @@ from bot.slack_intake import Intake
 from bot.slack_lookup import find_file, find_marked, metadata
 from bot.slack_message import ON_HOME, GroupPolicy, Reading
 from bot.slack_pace import EditPace
+from bot.slack_panes import Offer, Panes
 from bot.slack_people import Learn, SlackPeople
-from bot.slack_raw import Opened, Stored, is_direct
+from bot.slack_raw import Stored
 from bot.slack_reactions import slack_name
 from bot.slack_socket import Sockets
 from bot.slack_uploads import has_link, show, upload, why_refused, without_caption
@@ -84,17 +85,6 @@ TOKEN_TRIES = 3
 
 QUIET_S = 2.0
 """`run --once`: Slack says nothing of how much waits, so this long without news means none."""
-
-STATUS_EVERY_S = 60.0
-"""Slack shows an assistant's status for two minutes, or until a message comes."""
-
-THREADS_MAX = 2_000
-
-PROMPTS_MAX = 4
-"""Slack shows no more."""
-
-Offer = Callable[[str], Sequence[tuple[str, str]]]
-"""From a person's address to titles and texts."""
 
 _NO_MARKUP = frozenset(
     {"invalid_blocks", "invalid_arguments", "invalid_metadata_schema", "msg_too_long", "no_text"}
@@ -145,7 +135,6 @@ class SlackChannel:
         somebody is offered in the assistant's pane (nobody but those who are let in)."""
         self._options = options
         self._clock = clock
-        self._offer = offer
         self._pace = Pace(options.rates, clock=clock)
         self._edits = EditPace(options.edits_per_minute, clock=clock)
         self._web = SlackWeb(
@@ -160,7 +149,7 @@ class SlackChannel:
         self._people = SlackPeople(self._web, clock, learn=learn)
         self._us = ""
         self._our_name = ""
-        self._status_at: dict[str, float] = {}
+        self._panes = Panes(self._web, clock=clock, offer=offer)
         self._homes: Homes | None = None
         self._unreachable = Outage("slack.unreachable", clock)
         self._no_socket = Outage("slack.no_socket", clock)
@@ -255,25 +244,9 @@ class SlackChannel:
             self._people,
             self._web.client,
             clock=self._clock,
-            greet=self._greet,
+            panes=self._panes,
             homes=self._homes,
         )
-
-    async def _greet(self, thread: Opened) -> None:
-        """Offers texts in a thread that was just opened."""
-        texts = self._offer(thread.sender) if self._offer is not None else ()
-        if not texts:
-            return
-        prompts = [{"title": title, "message": text} for title, text in texts[:PROMPTS_MAX]]
-        try:
-            await self._web.call(
-                "assistant.threads.setSuggestedPrompts",
-                channel_id=thread.channel,
-                thread_ts=thread.thread,
-                prompts=prompts,
-            )
-        except SlackTrouble as error:
-            log.warning("slack.no_prompts", why=str(error))
 
     def _sockets(self, intake: Intake, *, patient: bool = True) -> Sockets:
         address = self._socket_address if patient else self._socket_address_now
@@ -379,7 +352,7 @@ class SlackChannel:
         except NoAnswer as error:
             why = str(error)
             return NotSent(reason=why) if error.surely_not else InDoubt(reason=why)
-        self._status_at.pop(address.key, None)
+        self._panes.posted(address)
         ts = heard.data.get("ts")
         if not isinstance(ts, str) or not ts:
             return InDoubt(reason="Slack's answer could not be read")
@@ -442,7 +415,7 @@ class SlackChannel:
         except NoAnswer as error:
             why = str(error)
             return NotSent(reason=why) if error.surely_not else InDoubt(reason=why)
-        self._status_at.pop(address.key, None)
+        self._panes.posted(address)
         return Sent(message_id=file.ref)  # Slack posts the message a moment later
 
     async def look_up_file(self, address: Address, ref: str, *, since_ms: int) -> LookedUp:
@@ -476,24 +449,11 @@ class SlackChannel:
 
     async def typing(self, address: Address) -> None:
         """A status in an assistant's thread. Elsewhere Slack lets nobody be seen typing."""
-        if address.thread_id is None or not is_direct(_channel(address)):
-            return
-        now = self._clock.monotonic()
-        if now - self._status_at.get(address.key, -STATUS_EVERY_S) < STATUS_EVERY_S:
-            return
-        self._status_at.pop(address.key, None)
-        if len(self._status_at) >= THREADS_MAX:
-            del self._status_at[next(iter(self._status_at))]
-        self._status_at[address.key] = now
-        try:
-            await self._web.call(
-                "assistant.threads.setStatus",
-                channel_id=_channel(address),
-                thread_ts=address.thread_id,
-                status="is thinking…",
-            )
-        except SlackTrouble as error:
-            log.debug("slack.no_status", why=str(error))
+        await self._panes.typing(address)
+
+    def doing(self, address: Address, line: str) -> None:
+        """What that status says (`bot.channel.ShowsWork`)."""
+        self._panes.doing(address, line)
 
     async def answered(self, pressed: Pressed, text: str) -> None:
         """Where the button is, to the person who pressed it (`bot.channel.AnswersPresses`). Slack

@@ -28,8 +28,9 @@ from bot.door import Door, Knock
 from bot.outage import Outage
 from bot.ports import StoredEvent
 from bot.slack_home import Homes
+from bot.slack_panes import Panes
 from bot.slack_people import SlackPeople
-from bot.slack_raw import Kind, Opened, Sketch, opened, sketch
+from bot.slack_raw import Kind, Sketch, opened, sketch
 
 log = structlog.get_logger()
 
@@ -40,11 +41,6 @@ _PASSED_ON = ("ssl_check", "url_verification")
 """What Bolt answers itself. Everything else ends with us."""
 
 Next = Callable[[], Awaitable[BoltResponse]]
-
-
-Greet = Callable[[Opened], Awaitable[None]]
-
-OPENED_MAX = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,18 +66,17 @@ class Intake:
         client: AsyncWebClient,
         *,
         clock: Clock,
-        greet: Greet | None = None,
+        panes: Panes | None = None,
         homes: Homes | None = None,
     ) -> None:
-        """`greet` is told of threads that were opened in the assistant's pane. Without `homes`,
-        nothing is done about those that are opened."""
+        """`panes` is told of threads that were opened in the assistant's pane, `homes` of homes
+        that were; without them, nothing is done about it."""
         self._channel = channel
         self._door = door
         self._people = people
         self._clock = clock
-        self._greet = greet
+        self._panes = panes
         self._homes = homes
-        self._opened: asyncio.Queue[Opened] = asyncio.Queue(OPENED_MAX)
         self._storage = Outage("slack.not_stored", clock)
         self._one_at_a_time = asyncio.Lock()
         self._waiting: asyncio.Queue[tuple[Sketch, StoredEvent]] = asyncio.Queue(WAITING_MAX)
@@ -115,13 +110,16 @@ class Intake:
         """Acts on what was stored, until cancelled; what is left then is taken up at the next
         start."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._greet_all())
+            if self._panes is not None:
+                group.create_task(self._panes.work(), name="slack panes")
             if self._homes is not None:
                 group.create_task(self._homes.work(), name="slack homes")
             while True:
                 found, event = await self._waiting.get()
                 await self._people.meet(found.team, found.sender, group)
                 await self._door.handle(self._channel, [event])
+                if found.kind is Kind.POST and self._panes is not None:
+                    self._panes.said(found.channel, found.thread, found.body.get("text"))
                 if found.kind is Kind.HOME and self._homes is not None:
                     self._homes.opened(_person(found), found.chat_id)
                 self._waiting.task_done()
@@ -129,12 +127,6 @@ class Intake:
     async def idle(self) -> None:
         """Returns once all that was stored has been acted on."""
         await self._waiting.join()
-
-    async def _greet_all(self) -> None:
-        while True:
-            thread = await self._opened.get()
-            if self._greet is not None:
-                await self._greet(thread)
 
     # --- inside --------------------------------------------------------------------------------
 
@@ -151,9 +143,8 @@ class Intake:
     async def _store(self, body: dict[str, Any]) -> None:
         """Returns once all is durable that has to be. Raises StorageError."""
         if (thread := opened(body)) is not None:
-            # Nothing is lost with a greeting: one too many at a time is left out.
-            if not self._opened.full():
-                self._opened.put_nowait(thread)
+            if self._panes is not None:
+                self._panes.opened(thread)
             return
         try:
             found = sketch(body)

@@ -24,6 +24,7 @@ METHODS: Mapping[str, tuple[str, ...]] = {
     "apps.connections.open": (),
     "assistant.threads.setStatus": ("assistant:write",),
     "assistant.threads.setSuggestedPrompts": ("assistant:write",),
+    "assistant.threads.setTitle": ("assistant:write",),
     "auth.test": (),
     "chat.postEphemeral": ("chat:write",),
     "chat.postMessage": ("chat:write",),
@@ -79,6 +80,7 @@ _AS_JSON = frozenset(
     {
         "assistant.threads.setStatus",
         "assistant.threads.setSuggestedPrompts",
+        "assistant.threads.setTitle",
         "chat.postEphemeral",
         "chat.postMessage",
         "chat.update",
