@@ -184,19 +184,20 @@ async def test_it_neither_sends_nor_makes_jobs(house: House) -> None:
     async def act(text: str) -> str:
         return "done"
 
-    for name in ("send_message", "schedule_job", "remind_me", "look"):
+    sending = {"send_message", "send_file", "react"}
+    for name in (*sorted(sending), "schedule_job", "remind_me", "look"):
         house.tools.append(FakeTool(name, act))
     script = model("Done.", "Done.", "Done.")
     async with house.opened(script):
         await a_run(house)
         await a_run(house, slot="10:00", makes_jobs=True)
-        await a_run(house, slot="11:00", tools=("look", "send_message"))
+        await a_run(house, slot="11:00", tools=("look", *sorted(sending)))
 
     offered = [{tool.name for tool in request.tools} for request in script.asked]
     assert {"look", "nothing_to_report"} <= offered[0]
-    assert not offered[0] & {"send_message", "schedule_job", "remind_me"}
+    assert not offered[0] & {*sending, "schedule_job", "remind_me"}
     assert {"schedule_job", "remind_me"} <= offered[1]
-    assert "send_message" not in offered[1]
+    assert not offered[1] & sending
     assert offered[2] == {"look"}
 
 
