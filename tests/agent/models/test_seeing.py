@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from base64 import b64encode
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from aiohttp import web
 
+from agent.errors import AssistantError
 from agent.models import wire
 from agent.models.choose import Vision, Wanted, beside, choose
+from agent.models.litellm import LiteLLM
 from agent.models.wire import UNSEEN, Dialect
 from agent.request import ModelRequest, ModelTraits
 from agent.transcript import Answered, Entry, Note, Picture, Said
+from tests.agent.files_kit import PNG
 
 A = Picture(path="a.png", media_type="image/png", width=10, height=10)
 B = Picture(path="b.png", media_type="image/png", width=10, height=10)
@@ -102,3 +108,52 @@ def test_that_the_main_model_sees_says_nothing_of_another_providers() -> None:
     assert beside(main, "openai/gpt-4.1").vision == "on"
     assert beside(main, "groq/llama").vision == "auto"
     assert beside(Wanted(model="openai/gpt-4o", vision="off"), "groq/llama").vision == "off"
+
+
+# --- through litellm -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["anthropic/claude-haiku-4-5", "gemini/gemini-2.5-flash"])
+async def test_each_provider_gets_the_picture_in_its_own_language(name: str) -> None:
+    content = b64encode(PNG).decode()
+    asked: list[Any] = []
+
+    async def refuse(request: web.Request) -> web.Response:
+        asked.append(await request.json())
+        return web.json_response({"error": {"type": "x", "message": "enough"}}, status=400)
+
+    request = ModelRequest(
+        system="s",
+        entries=(Note(text="One came.", pictures=(A,)), Said(text="what?")),
+        pictures={"a.png": f"data:image/png;base64,{content}"},
+    )
+    traits = ModelTraits(vision=True)
+    async with (
+        served(refuse) as address,
+        LiteLLM(name, api_base=address, api_key="key", traits=traits) as model,
+    ):
+        with pytest.raises(AssistantError):
+            await model.answer(request, on_text=lambda _: None)
+
+    (sent,) = asked
+    parts = sent["messages"][0]["content"] if "messages" in sent else sent["contents"][0]["parts"]
+    shown = [part.get("source") or part.get("inline_data") for part in parts]
+    (picture,) = [one for one in shown if one]
+    assert picture["data"] == content
+    assert (picture.get("media_type") or picture.get("mime_type")) == "image/png"
+
+
+@asynccontextmanager
+async def served(
+    answer: Callable[[web.Request], Awaitable[web.Response]],
+) -> AsyncIterator[str]:
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0][:2]
+    try:
+        yield f"http://{host}:{port}"
+    finally:
+        await runner.cleanup()
