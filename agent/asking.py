@@ -239,8 +239,8 @@ class Asking:
         It begins where the turn's `begin` said, also when a compaction moved its start meanwhile.
         """
         upto, since = question["upto"], question["since"]
-        history = await self._conversations.history(turn.conversation, upto=upto)
-        stored = [one for one in history.entries if one.id >= since]
+        entries = await self._conversations.entries(turn.conversation, upto=upto)
+        stored = [one for one in entries if one.id >= since]
         short = question["shortened_to"]
         runs = list(dict.fromkeys(one.run_id for one in stored))
         kept = runs[len(runs) - int(len(runs) * question["history_share"]) :]

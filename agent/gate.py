@@ -144,9 +144,9 @@ class Gate:
         return not knows(read, texts_of(wish.arguments), server=card.server, own=own)
 
     async def _history(self, caller: Caller, asked: Json) -> Sequence[Entry]:
-        stored = await self._conversations.history(caller.conversation, upto=asked["upto"])
+        stored = await self._conversations.entries(caller.conversation, upto=asked["upto"])
         since = asked["sent_from"] or 0
-        return [one.entry for one in stored.entries if one.id >= since]
+        return [one.entry for one in stored if one.id >= since]
 
 
 def _now(asked: Json, *, is_wary: bool = False) -> Sequence[Entry]:

@@ -387,6 +387,10 @@ class Conversations(Protocol):
     async def history(self, conversation: ConversationId, *, upto: int | None = None) -> History:
         """Entries that are sent, oldest first, up to id `upto` where one is given."""
 
+    async def entries(self, conversation: ConversationId, *, upto: int) -> Sequence[StoredEntry]:
+        """Those of `history` up to id `upto`, which was read before in this turn: for whoever
+        wants nothing else of it. What was read already may be given again."""
+
     async def note(self, conversation: ConversationId, text: str) -> None:
         """Keeps a note that the next turn tells the model."""
 

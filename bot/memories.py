@@ -182,7 +182,7 @@ def memories_of(
         facts=facts,
         facts_max=settings.recalled,
         parts=Parts(
-            about=AboutPeople(database, profiles),
+            about=AboutPeople(database),
             insight=noted,
             coming=coming,
             exchanges=earlier,

@@ -7,10 +7,9 @@ import sqlite3
 
 from agent.messages import PersonId, Role
 from agent.recalled import RecallWanted
-from agent.remembering import Profiles
 from agent.stored import Person
 from memory.database import Database
-from memory.profile import persona_prompt, profile_text
+from memory.profile import persona_prompt, profile_in, profile_text
 from memory.recall import About
 
 _PERSON = "select id, role, name, time_zone, language from people where id = ?"
@@ -19,16 +18,16 @@ _PERSON = "select id, role, name, time_zone, language from people where id = ?"
 class AboutPeople:
     """The part `about` of `memory.recall.Parts`. Nothing is kept between calls."""
 
-    def __init__(self, database: Database, profiles: Profiles) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._profiles = profiles
 
     async def __call__(self, wanted: RecallWanted) -> About:
         """Nothing for somebody unknown. Raises StorageError."""
-        person = await self._database.read(lambda c: _person(c, wanted.person_id))
+        person, profile = await self._database.read(
+            lambda c: (_person(c, wanted.person_id), profile_in(c, wanted.person_id))
+        )
         if person is None:
             return About()
-        profile = await self._profiles.get(person.id)
         return About(profile=profile_text(person, profile), persona_prompt=persona_prompt(profile))
 
 

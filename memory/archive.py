@@ -139,7 +139,6 @@ class SqliteArchive:
         terms = query_terms(query)
         if k <= 0 or not terms:
             return []
-        await self.index_new()
         # Where nothing is sent (0), nothing of the conversation is left out.
         without = (conversation or "", before) if before else ("", 0)
 
@@ -147,7 +146,12 @@ class SqliteArchive:
             kept = _rarest(connection, terms)
             return _candidates(connection, (expression(kept), person_id, place, *without))
 
-        found = await self._database.read(look)
+        found = await self._database.read(lambda c: None if _is_behind(c) else look(c))
+        if found is None:
+            await self.index_new()
+            found = await self._database.read(look)
+        if not found:
+            return []
         if len(found) > 1 and self._embedding is not None:
             found = await asyncio.to_thread(_ranked, found, query, self._embedding, k)
         best = found[:k]
@@ -169,9 +173,8 @@ class SqliteArchive:
         total = upto = 0
         async with self._indexing:
             while True:
-                new, upto, is_all = await self._database.read(partial(_unindexed, since=upto))
-                if new:
-                    total += await self._database.write(partial(_add, new=new))
+                added, upto, is_all = await self._database.write(partial(_take_in, since=upto))
+                total += added
                 if is_all:
                     return total
 
@@ -214,6 +217,18 @@ def _had_read_outside(connection: sqlite3.Connection, found: Sequence[_Found]) -
 
 
 # --- filling -------------------------------------------------------------------------------------
+
+
+def _is_behind(connection: sqlite3.Connection) -> bool:
+    """Whether something may have been said that is not in the index."""
+    new, _, is_all = _unindexed(connection, 0)
+    return bool(new) or not is_all
+
+
+def _take_in(connection: sqlite3.Connection, since: int) -> tuple[int, int, bool]:
+    """Adds what comes next, as `_unindexed` finds it; how many exchanges, and how far that goes."""
+    new, upto, is_all = _unindexed(connection, since)
+    return _add(connection, new), upto, is_all
 
 
 def _unindexed(connection: sqlite3.Connection, since: int) -> tuple[list[_New], int, bool]:

@@ -6,7 +6,7 @@ import json
 import secrets
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -139,6 +139,14 @@ class SqliteConversations:
             compaction=found.compaction,
             is_private=found.is_private,
         )
+
+    async def entries(self, conversation: ConversationId, *, upto: int) -> Sequence[StoredEntry]:
+        """Those of `history` up to id `upto`; where all of them were read before, nothing is read:
+        entries are never changed, and `reread` drops those that are erased."""
+        known = self._kept.get(conversation)
+        if known is None or not known.entries or known.entries[-1].id < upto:
+            return (await self.history(conversation, upto=upto)).entries
+        return tuple(entry for entry in known.entries if entry.id <= upto)
 
     async def note(self, conversation: ConversationId, text: str) -> None:
         """Keeps a note that the next turn tells the model."""

@@ -74,7 +74,7 @@ class SqliteProfiles:
 
     async def get(self, person_id: PersonId) -> Mapping[str, object]:
         """The whole profile."""
-        return await self._database.read(lambda c: _profile(c, person_id))
+        return await self._database.read(lambda c: profile_in(c, person_id))
 
     async def update(
         self,
@@ -104,7 +104,7 @@ class SqliteProfiles:
         )
 
         def work(connection: sqlite3.Connection) -> ProfileChange:
-            profile = _profile(connection, person_id)
+            profile = profile_in(connection, person_id)
             old = at(profile, parts)
             new = appended(old, wanted, name) if appends else wanted
             return _changed(connection, person_id, profile, replace(change, old=old, new=new))
@@ -128,7 +128,7 @@ class SqliteProfiles:
             change = None if row is None else _change(row)
             if change is None or change.undone_ms is not None:
                 return None
-            if not _stands(_profile(connection, person_id), change):
+            if not _stands(profile_in(connection, person_id), change):
                 raise ProfileWrong(
                     f"{change.path!r} was changed again after change {change.id}: take the later "
                     "change back first, or set it anew."
@@ -147,7 +147,7 @@ class SqliteProfiles:
             undone: list[ProfileChange] = []
             for change in changes:
                 with suppress(ProfileWrong):  # it does not fit beside what came later
-                    if _stands(_profile(connection, person_id), change):
+                    if _stands(profile_in(connection, person_id), change):
                         undone.append(_taken_back(connection, person_id, change, now_ms))
             return undone
 
@@ -243,7 +243,8 @@ def _reason(text: str) -> str:
     return storable(one_line(text, chars_max=REASON_CHARS_MAX))
 
 
-def _profile(connection: sqlite3.Connection, person_id: PersonId) -> dict[str, object]:
+def profile_in(connection: sqlite3.Connection, person_id: PersonId) -> dict[str, object]:
+    """The profile of a person, within the caller's transaction; empty where there is none."""
     row = connection.execute(_BODY, (person_id,)).fetchone()
     return {} if row is None else json.loads(row[0])
 
@@ -285,7 +286,7 @@ def _taken_back(
         reason=f"takes back change {change.id}",
         at_ms=now_ms,
     )
-    _changed(connection, person_id, _profile(connection, person_id), back)
+    _changed(connection, person_id, profile_in(connection, person_id), back)
     connection.execute(_UNDONE, (now_ms, person_id, change.id))
     return replace(change, undone_ms=now_ms)
 

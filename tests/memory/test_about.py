@@ -46,7 +46,7 @@ async def test_row_and_profile_are_told_together(
     await profiles.update(ANA, "preferences.units", "metric", reason="x")
     await profiles.update(ANA, "persona.system_prompt", "You are Iris.", reason="x")
 
-    about = await AboutPeople(database, profiles)(wanted())
+    about = await AboutPeople(database)(wanted())
 
     assert about == About(
         profile="Name: @ana\nRole: member\nPrefers units: metric", persona_prompt="You are Iris."
@@ -56,7 +56,7 @@ async def test_row_and_profile_are_told_together(
 async def test_of_somebody_unknown_nothing_is_told(
     database: Database, profiles: SqliteProfiles
 ) -> None:
-    assert await AboutPeople(database, profiles)(wanted(PersonId("nobody"))) == About()
+    assert await AboutPeople(database)(wanted(PersonId("nobody"))) == About()
 
 
 @pytest.mark.case("ME-07")
@@ -66,7 +66,7 @@ async def test_profile_and_documents_of_one_are_in_nothing_for_another_or_a_grou
     documents = SqliteDocuments(database, embedding=Embedding(enabled=False))
     recall = SqliteRecall(
         database,
-        parts=Parts(about=AboutPeople(database, profiles), chunks=documents.recalled),
+        parts=Parts(about=AboutPeople(database), chunks=documents.recalled),
     )
     await profiles.update(ANA, "preferences.canary", "CANARY", reason="x")
     await profiles.update(ANA, "persona.system_prompt", "CANARY", reason="x")

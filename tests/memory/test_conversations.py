@@ -162,6 +162,33 @@ async def test_history_ends_at_an_id_inclusively(
     assert (await conversations.history(conversation)).entries == whole
 
 
+async def test_entries_that_were_read_are_given_again_without_a_look(path: Path) -> None:
+    async with opened(path) as database:
+        conversations, journal = SqliteConversations(database), SqliteJournal(database)
+        conversation = await conversations.current(LANE)
+        for run_id in ("r1", "r2"):
+            await finish(journal, run_id, conversation)
+        whole = (await conversations.history(conversation)).entries
+        afresh = await SqliteConversations(database).entries(conversation, upto=whole[1].id)
+
+    again = await conversations.entries(conversation, upto=whole[1].id)
+
+    assert again == afresh == whole[:2]
+
+
+async def test_entries_that_were_erased_are_not_given_again(
+    database: Database, conversations: SqliteConversations, journal: SqliteJournal
+) -> None:
+    conversation = await conversations.current(LANE)
+    await finish(journal, "r1", conversation)
+    upto = (await conversations.history(conversation)).entries[-1].id
+    await database.write(lambda c: c.execute("delete from messages").rowcount)
+
+    conversations.reread()
+
+    assert await conversations.entries(conversation, upto=upto) == ()
+
+
 async def test_the_history_of_an_unknown_conversation_is_empty(
     conversations: SqliteConversations,
 ) -> None:
