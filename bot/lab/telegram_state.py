@@ -93,9 +93,9 @@ class Kept:
 
 
 def _file_of(message: Json) -> str | None:
-    """The id of what a message shows, a picture in its largest size."""
+    """The id of what a message shows, a picture in its largest size. Raw updates hold anything."""
     shown = message.get("document") or (message.get("photo") or [{}])[-1]
-    file_id = shown.get("file_id")
+    file_id = shown.get("file_id") if isinstance(shown, dict) else None
     return str(file_id) if file_id else None
 
 
