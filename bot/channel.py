@@ -183,6 +183,14 @@ class SettlesDoubt(Protocol):
 
 
 @runtime_checkable
+class Removes(Protocol):
+    """A channel that can take a message of ours away."""
+
+    async def remove(self, address: Address, message_id: str) -> EditOutcome:
+        """May be repeated without harm. Sent, MessageGone: it is not there any more."""
+
+
+@runtime_checkable
 class SendsFiles(Protocol):
     """A channel that can show a file. As `send`, its methods never raise for what the platform or
     the network does; the reason of a refusal is the end of a sentence for the person."""

@@ -26,6 +26,7 @@ from bot.channel import (
     MessagePart,
     NotSent,
     Refused,
+    Removes,
     SendsFiles,
     Sent,
     SettlesDoubt,
@@ -34,6 +35,7 @@ from bot.channel import (
 )
 from bot.outgoing import CopyGone, Outgoing
 from bot.ports import NewMessage, OutboxState, OutboxStore, OutPart, OutRow, PartState
+from bot.streamed import is_to_go, planned
 
 log = structlog.get_logger()
 
@@ -93,7 +95,7 @@ class Sending:
         return self._row.id
 
     async def plan(self) -> float | None:
-        """Splits the text once; a former process may have done so, or left a streamed first part.
+        """Splits the text once; a former process may have done so, or left streamed parts.
 
         The first part that needs a send is stored as SENDING in the same transaction, and sent;
         the answer is as that of `advance`.
@@ -103,15 +105,7 @@ class Sending:
             return None
         if self.parts and all(part.source for part in self.parts):
             return None
-        streamed = self.parts[0] if self.parts else None
-        wanted = self._channel.parts(self._row.text)
-        self.parts = [
-            OutPart(n=n, markup=part.markup, source=part.source) for n, part in enumerate(wanted)
-        ]
-        if streamed is not None and self.parts:
-            self.parts[0] = replace(
-                self.parts[0], state=streamed.state, message_id=streamed.message_id
-            )
+        self.parts = planned(self._channel.parts(self._row.text), self.parts)
         if self.parts and self.parts[0].state is PartState.READY and not self.parts[0].message_id:
             await self._ready()
             self.parts[0] = replace(self.parts[0], state=PartState.SENDING)
@@ -141,6 +135,8 @@ class Sending:
 
     async def advance(self, part: OutPart) -> float | None:
         """One try of one part. Seconds to wait before the next (0: back off), None: go on."""
+        if is_to_go(part):
+            return await self._remove(part)
         if part.message_id:
             return await self._edit(part)
         match part.state:
@@ -198,8 +194,8 @@ class Sending:
         """Ends a doubt by what was found; seconds to wait where that is not known yet."""
         match found:
             case Sent(message_id=message_id):
-                # The first message of a turn may stand there as a draft: an edit completes it.
-                is_draft = part.n == 0 and self._row.run_id is not None
+                # The messages of a turn may stand there as a draft: an edit completes each.
+                is_draft = self._row.run_id is not None
                 state = PartState.READY if is_draft else PartState.SENT
                 await self._mark(replace(part, message_id=message_id), state)
             case NotSent():
@@ -293,7 +289,7 @@ class Sending:
         return MessagePart(markup=part.markup, source=part.source, buttons=buttons)
 
     def _is_last(self, part: OutPart) -> bool:
-        return part.n == len(self.parts) - 1
+        return all(not other.source for other in self.parts[part.n + 1 :])
 
     async def _edit(self, part: OutPart) -> float | None:
         outcome: EditOutcome = await self._channel.edit(
@@ -314,6 +310,28 @@ class Sending:
                 await self._fail(reason)
             case other:
                 assert_never(other)
+        return None
+
+    async def _remove(self, part: OutPart) -> float | None:
+        """Takes a message away that was begun for words that the reply does not have in the end."""
+        channel = self._channel
+        outcome: EditOutcome = Refused(reason="it cannot be taken away there")
+        if isinstance(channel, Removes):
+            outcome = await channel.remove(self._address, part.message_id)
+        match outcome:
+            case NotSent(reason=reason, retry_after_s=after_s):
+                self.reason = reason
+                return after_s or 0.0
+            case InDoubt(reason=reason) if self.attempts < LOOKS_MAX:
+                self.reason = reason
+                return 0.0
+            case InDoubt(reason=reason) | Refused(reason=reason):
+                log.warning("outbox.left_behind", row=self._row.id, part=part.n, why=reason)
+            case Sent() | MessageGone():
+                pass
+            case other:
+                assert_never(other)
+        await self._mark(replace(part, message_id=""), PartState.SENT)
         return None
 
     async def _settle(self, part: OutPart, outcome: Delivery) -> float | None:

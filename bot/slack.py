@@ -377,6 +377,21 @@ class SlackChannel:
             return InDoubt(reason=str(error))
         return Sent(message_id=message_id)
 
+    async def remove(self, address: Address, message_id: str) -> EditOutcome:
+        """Takes a message of ours away (`bot.channel.Removes`)."""
+        try:
+            await self._web.call("chat.delete", channel=_channel(address), ts=message_id)
+        except Limited as error:
+            return NotSent(reason=str(error), retry_after_s=error.seconds)
+        except SaidNo as error:
+            if error.is_about_us:
+                return NotSent(reason=str(error), retry_after_s=ABOUT_US_S)
+            gone = error.error in {"message_not_found", "channel_not_found"}
+            return MessageGone() if gone else Refused(reason=str(error))
+        except NoAnswer as error:
+            return InDoubt(reason=str(error))
+        return Sent(message_id=message_id)
+
     async def look_up(self, address: Address, mark: str, *, since_ms: int) -> LookedUp:
         """Whether a message with this mark stands in the conversation."""
         channel, thread = _channel(address), address.thread_id

@@ -559,6 +559,23 @@ class TelegramChannel:
             return InDoubt(reason=_why(error))
         return Sent(message_id=message_id)
 
+    async def remove(self, address: Address, message_id: str) -> EditOutcome:
+        """Takes a message away (`bot.channel.Removes`); one of ours, for two days."""
+        try:
+            await self._raw("deleteMessage", chat_id=address.chat_id, message_id=int(message_id))
+        except RetryAfter as error:
+            seconds = _seconds(error.retry_after)
+            return NotSent(reason="Telegram asks for a pause", retry_after_s=seconds)
+        except ChatMigrated:
+            return MessageGone()
+        except (BadRequest, Forbidden, InvalidToken) as error:
+            return (
+                MessageGone() if "not found" in str(error).lower() else Refused(reason=_why(error))
+            )
+        except TelegramError as error:
+            return InDoubt(reason=_why(error))
+        return Sent(message_id=message_id)
+
     async def fetch(self, attachment: Attachment, *, bytes_max: int) -> bytes:
         """The whole file that came with a message (`bot.channel.FetchesFiles`)."""
         try:
