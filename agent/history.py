@@ -190,6 +190,15 @@ def sent_size(
     return messages, sum(count(text_of(entry)) + picture_tokens(entry) for entry in entries)
 
 
+def last_request(stored: Sequence[StoredEntry]) -> int:
+    """Tokens of the newest request with its answer, as the provider counted them, prompt and tools
+    with it; 0 if it did not say."""
+    for one in reversed(stored):
+        if isinstance(one.entry, Answered):
+            return one.entry.usage.prompt + one.entry.usage.completion
+    return 0
+
+
 def _turns(stored: Sequence[StoredEntry]) -> list[list[StoredEntry]]:
     turns: list[list[StoredEntry]] = []
     for entry in stored:

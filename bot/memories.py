@@ -11,7 +11,7 @@ from datetime import UTC, tzinfo
 from agent.aftermath import Ended, Work
 from agent.asking import Payment
 from agent.background import Background, BackgroundOptions
-from agent.history import since_compaction, text_of
+from agent.history import estimate_tokens, last_request, sent_size, since_compaction
 from agent.library import Library
 from agent.messages import ConversationId, PersonId, Role
 from agent.recalled import Coming, Exchange, RecallWanted
@@ -23,6 +23,7 @@ from agent.tools.note_files import Notes
 from agent.tools.tool import Tool
 from agent.tools.workspace import Workspace
 from bot.access import Access
+from bot.config_memory import HistorySettings
 from bot.memory import MemoryDesk, Remembered
 from bot.memory_erasing import ErasingDesk
 from bot.memory_office import MemoryOffice, OfficeOptions
@@ -61,9 +62,6 @@ from memory.summaries import Summaries
 from memory.undoing import SqliteTurnsDone
 
 EXCHANGES_RECALLED = 5
-
-SHORT_TOKENS_MAX = 4_000
-"""A smaller window than such a history would need is no model's that is in use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +102,9 @@ class Afterthoughts:
     insights: InsightMaker
     archive: SqliteArchive
     conversations: SqliteConversations
+    models: ModelPool
     with_insights: bool
-    messages_max: int
-    tokens_max: int
-    """From these sizes on a history is looked at closely."""
+    limits: HistorySettings
 
     def works(self) -> Sequence[Work]:
         """What follows from each turn, in this order."""
@@ -121,7 +118,7 @@ class Afterthoughts:
 
     async def _compact(self, ended: Ended) -> None:
         turn, conversation = ended.turn, ended.end.conversation
-        if turn.job is not None or await self._is_short(conversation):
+        if turn.job is not None or await self._is_short(turn.message.address.key, conversation):
             return
         await self.compactor.compact(
             CompactionWanted(
@@ -133,13 +130,16 @@ class Afterthoughts:
             )
         )
 
-    async def _is_short(self, conversation: ConversationId) -> bool:
-        """Whether what is sent is far from any limit: then nobody looks closer. A token has hardly
-        ever less than half a character."""
+    async def _is_short(self, lane: str, conversation: ConversationId) -> bool:
+        """Whether what is sent keeps within all limits: then nobody looks closer, which would read
+        all of it anew. What was read for the turn is known here."""
         history = await self.conversations.history(conversation)
         sent = since_compaction(history)[0].entries
-        chars = sum(len(text_of(one.entry)) for one in sent)
-        return len(sent) <= self.messages_max and 2 * chars <= self.tokens_max
+        messages, tokens = sent_size(sent, history.shortened_to, estimate_tokens)
+        if messages > self.limits.messages_max or tokens > self.limits.tokens_max:
+            return False
+        window = (await self.models.at(lane)).traits.window
+        return max(tokens, last_request(sent)) <= window * self.limits.window_share
 
     async def _note(self, ended: Ended) -> None:
         await self.insights.after(ended.turn, ended.end)
@@ -335,9 +335,9 @@ def afterthoughts_of(
         insights=InsightMaker(memories.insights, background, library.texts, place.clock),
         archive=memories.archive,
         conversations=conversations,
+        models=models,
         with_insights=settings.memory.insights,
-        messages_max=history.messages_max,
-        tokens_max=min(history.tokens_max, SHORT_TOKENS_MAX),
+        limits=history,
     )
 
 
