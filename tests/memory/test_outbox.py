@@ -5,7 +5,15 @@ from functools import partial
 import pytest
 
 from agent.messages import OutboxId, RunId
-from agent.stored import Button, ButtonRows, NewMessage, OutboxState, OutPart, PartState
+from agent.stored import (
+    Button,
+    ButtonRows,
+    NewMessage,
+    OutboxState,
+    OutFile,
+    OutPart,
+    PartState,
+)
 from memory.database import Database
 from memory.outbox import SqliteOutbox, close_reply
 from tests.memory.kit import LANE
@@ -261,3 +269,44 @@ async def test_what_was_sent_with_buttons_and_has_them_is_found_by_its_channel(
     assert [one.text for one in found] == ["a", "e"]
     assert await outbox.with_buttons("console", since_ms=row.created_ms + 1) == []
     assert [one.text for one in await outbox.with_buttons("console", since_ms=0, limit=1)] == ["e"]
+
+
+FILE = OutFile(digest="ab" * 32, name="plan.pdf", path="files/plan.pdf", size_bytes=9)
+
+
+async def test_a_file_stays_with_its_row_until_that_has_ended(outbox: SqliteOutbox) -> None:
+    first = await outbox.add(NewMessage(lane=LANE, text="Here", file=FILE))
+    await add(outbox)
+    await outbox.plan(first, [OutPart(n=0, source="Here", ref="F1")])
+
+    [row, _] = await outbox.open_rows()
+    before = await outbox.files()
+    await outbox.mark(first, OutPart(n=0, state=SENT, ref="F1"), end=OutboxState.SENT)
+    ended = await outbox.row(first)
+
+    assert (row.file, row.text, row.parts[0].ref) == (FILE, "Here", "F1")
+    assert before == [FILE]
+    assert await outbox.files() == []
+    assert ended is not None
+    assert (ended.file, ended.parts[0].ref) == (None, "F1")
+
+
+async def test_a_notice_is_added_once_with_the_end_that_it_tells_of(outbox: SqliteOutbox) -> None:
+    first = await outbox.add(NewMessage(lane=LANE, text="", file=FILE))
+    notice = NewMessage(lane=LANE, text="It could not be sent.")
+
+    while_open = await outbox.mark(first, notice=notice)
+    told = await outbox.mark(first, end=OutboxState.FAILED, notice=notice)
+    again = await outbox.mark(first, end=OutboxState.FAILED, notice=notice)
+
+    assert (while_open, again) == (None, None)
+    assert told is not None
+    row = await outbox.row(told)
+    assert row is not None
+    assert (row.text, row.state) == ("It could not be sent.", OutboxState.READY)
+    assert await outbox.counts() == {"failed": 1, "ready": 1}
+
+
+def test_a_file_has_no_buttons() -> None:
+    with pytest.raises(ValueError, match="neither keyboard nor buttons"):
+        NewMessage(lane=LANE, text="", file=FILE, keyboard=("x",))
