@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import sqlite3
 import time
-from contextlib import closing
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from agent.jobs import At
+from agent.messages import PersonId
+from agent.scheduled import Due, JobKind, NewJob, What
+from bot.clock import SystemClock
 from bot.lab.model_script import last_user_text
+from memory.database import Database
+from memory.jobs import SqliteJobs
 from tests.acceptance.rig import Card, Home, Model, Running, Telegram, until
 
 ANN, BOB = 7, 8
+NAME_CHARS = 40
 
 
 def started(home: Home) -> Running:
@@ -73,6 +82,16 @@ def asked_for(model: Model, words: str) -> list[dict[str, Any]]:
     return [r for r in model.ask("requests") if last_user_text(r["messages"]).startswith(words)]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A reminder, or instructions; once, at an aware moment that may be over."""
+
+    text: str
+    due: datetime
+    chat: int = ANN
+    kind: JobKind = JobKind.MESSAGE
+
+
 def due_in_the_past(home: Home) -> None:
     """Waits until all that is kept once is due; nothing runs meanwhile."""
     sql = "select max(next_ms) from jobs where kind = 'message'"
@@ -80,17 +99,25 @@ def due_in_the_past(home: Home) -> None:
     until(lambda: time.time() * 1000 > last_ms)
 
 
-def add_many(home: Home, many: int) -> None:
-    """Reminders that are due soon, all in one second."""
-    reminded(home, "thing 000", seconds=2)
-    copied = """
-        insert into jobs (name, person_id, agent, kind, what, runs_when, deliver_to, missed,
-            missed_within_s, quiet, urgent, set_by, nag_s, max_runs, expires_ms, enabled,
-            next_slot, next_ms, created_ms, updated_ms)
-        select 'thing ' || :name, person_id, agent, kind,
-            replace(what, 'thing 000', 'thing ' || :name), runs_when, deliver_to,
-            missed, missed_within_s, quiet, urgent, set_by, nag_s, max_runs, expires_ms,
-            enabled, next_slot, next_ms, created_ms, updated_ms
-        from jobs where id = (select min(id) from jobs where kind = 'message')"""
-    with closing(sqlite3.connect(home.database)) as connection, connection:
-        connection.executemany(copied, [{"name": f"{n:03d}"} for n in range(1, many)])
+def keep(home: Home, kept: Sequence[Kept]) -> None:
+    """Puts jobs of the owner's into the book of a bot that does not run: the command line takes
+    none whose time is over, and half a second for each."""
+
+    async def add() -> None:
+        async with Database.open(home.database, clock=SystemClock()) as database:
+            store = SqliteJobs(database)
+            for one in kept:
+                new = NewJob(
+                    name=one.text[:NAME_CHARS],
+                    person_id=PersonId(people[f"telegram:{one.chat}"]),
+                    kind=one.kind,
+                    what=What(text=one.text),
+                    when=At(moment=one.due, zone="UTC"),
+                    deliver_to=f"telegram:{one.chat}",
+                )
+                slot = f"{one.due:%Y-%m-%dT%H:%M:%S}"
+                due = Due(slot=slot, at_ms=int(one.due.timestamp() * 1000))
+                assert await store.add(new, due) is not None, one.text
+
+    people = dict(home.ask_database("select address, person_id from addresses"))
+    asyncio.run(add())

@@ -164,6 +164,7 @@ async def life(tmp_path: Path) -> AsyncIterator[Life]:
 # --- nothing to do --------------------------------------------------------------------------------
 
 
+@pytest.mark.case("CO-01")
 async def test_a_week_of_an_idle_bot_asks_no_model_and_fills_nothing(life: Life) -> None:
     life.set(trace__keep_days=3)
 

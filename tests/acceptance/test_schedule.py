@@ -1,0 +1,319 @@
+"""What happens by the clock under the real program: reminders, jobs, and what was missed, each told
+once (cases SC-07, SC-11, SC-17, CO-03; SPEC §11, §17)."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.acceptance.rig import Home, Model, Telegram, until
+from tests.acceptance.schedule_words import (
+    ANN,
+    BOB,
+    Kept,
+    asked_for,
+    card_that,
+    due_in_the_past,
+    jobs,
+    keep,
+    only_job,
+    ordered,
+    reminded,
+    run_to_its_end,
+    started,
+)
+from tests.acceptance.test_kills import settled
+from tests.acceptance.tool_words import calling, only_card, reads
+from tests.thorough import rounds
+
+OFF_CARD = "While I was off"
+
+
+# --- reminders -----------------------------------------------------------------------------------
+
+
+@pytest.mark.case("SC-07")
+def test_a_reminder_is_agreed_to_comes_once_and_is_answered_by_taps(
+    home: Home, telegram: Telegram, model: Model
+) -> None:
+    home.approve(ANN, BOB)
+    started(home)
+    telegram.says(ANN, "/remind in 5 seconds drink water")
+    asked = only_card(telegram, ANN)
+    telegram.press(ANN, asked, "Save", by=BOB)
+    telegram.press(ANN, asked, "Save")
+    telegram.press(ANN, asked, "Save")
+    saved = reads(telegram, ANN, "Saved as j")
+
+    due = card_that(telegram, "drink water", button="Done")
+    telegram.press(ANN, due, "in 10 min", by=BOB)
+    telegram.press(ANN, due, "in 10 min")
+    put_off = reads(telegram, ANN, "Again ")
+    telegram.press(ANN, due, "in 10 min")
+    telegram.press(ANN, due, "Done")
+    until(lambda: len(telegram.popped_up()) >= 7)
+
+    assert "Next: " in asked.text
+    assert saved.count("Saved as j") == 1
+    assert set(due.buttons) == {"Done", "in 10 min", "in 1 h", "tomorrow"}
+    assert "late" not in due.text
+    assert put_off.count("Again ") == 1
+    waiting = [job for job in jobs(home).values() if job["next"]]
+    assert len(waiting) == 1, "put off once"
+    assert [text for text in telegram.shown(ANN) if text.startswith("drink water")] == [put_off]
+    assert model.user_texts() == [], "no model reads a reminder"
+
+
+@pytest.mark.case("SC-11")
+def test_a_reminder_of_a_reminder_makes_none(home: Home, telegram: Telegram, model: Model) -> None:
+    home.approve(ANN)
+    keep(home, [Kept(text="remind me in 1 minute to drink water", due=datetime.now(UTC))])
+    home.start()
+
+    card_that(telegram, "remind me in 1 minute", button="Done")
+    until(lambda: settled(home))
+
+    assert len(telegram.shown(ANN)) == 1
+    assert jobs(home) == {}, "it is over, and made none"
+    assert model.user_texts() == []
+
+
+def test_done_ends_a_reminder_that_nags(home: Home, telegram: Telegram) -> None:
+    home.approve(ANN)
+    started(home)
+    done = home.run("schedule", "add", "in 2 seconds", "take the pill", "--nag", "10", "--yes")
+
+    due = card_that(telegram, "take the pill", button="Done")
+    telegram.press(ANN, due, "Done")
+    telegram.press(ANN, due, "Done")
+    shown = reads(telegram, ANN, "Done.")
+
+    assert done.returncode == 0, done.stderr
+    assert shown.count("Done.") == 1
+    assert not [job for job in jobs(home).values() if job["next"]]
+
+
+def test_what_came_due_while_nothing_ran_comes_once_and_in_order(
+    home: Home, telegram: Telegram
+) -> None:
+    home.approve(ANN)
+    now = datetime.now(UTC)
+    keep(home, [Kept(text=f"thing {n}", due=now - timedelta(seconds=30 - n)) for n in (2, 0, 1)])
+
+    home.start()
+    last = reads(telegram, ANN, "thing 2")
+    until(lambda: settled(home))
+
+    things = [text[:7] for text in telegram.shown(ANN) if text.startswith("thing")]
+    assert things == ["thing 0", "thing 1", "thing 2"]
+    assert "late" not in last
+
+
+def test_what_was_missed_is_told_late_on_a_card(home: Home, telegram: Telegram) -> None:
+    home.approve(ANN)
+    keep(home, [Kept(text="call Bob", due=datetime.now(UTC) - timedelta(hours=2))])
+
+    home.start()
+    card = reads(telegram, ANN, OFF_CARD)
+    told = reads(telegram, ANN, "late by 2 h")
+    until(lambda: settled(home))
+
+    assert "call Bob" in card
+    assert told.startswith("call Bob")
+    assert len(telegram.shown(ANN)) == 2
+
+
+# --- jobs that a model works on -------------------------------------------------------------------
+
+
+def test_instructions_go_alone_and_their_result_is_answered_to(
+    home: Home, telegram: Telegram, model: Model
+) -> None:
+    home.approve(ANN)
+    home.start()
+    telegram.says(ANN, "something else")
+    reads(telegram, ANN, "You said: something else")
+    key = ordered(home, "look for rain\n!say Rain at noon: shall I move the picnic?")
+    home.run("schedule", "run", key)
+    reads(telegram, ANN, "Rain at noon")
+    telegram.says(ANN, "do that")
+    reads(telegram, ANN, "You said: do that")
+
+    (asked,) = asked_for(model, "look for rain")
+    said = json.dumps(asked["messages"])
+    offered = {tool["function"]["name"] for tool in asked["tools"]}
+    assert "something else" not in said
+    assert "nothing_to_report" in offered
+    assert not offered & {"send_message", "schedule_job", "remind_me", "update_job", "run_job"}
+    assert "Rain at noon" in json.dumps(asked_for(model, "do that")[-1]["messages"])
+    assert [t for t in telegram.shown(ANN) if "Rain" in t] == [
+        "Rain at noon: shall I move the picnic?"
+    ]
+
+
+def test_a_job_of_the_assistant_is_asked_about(home: Home, telegram: Telegram) -> None:
+    home.approve(ANN)
+    home.start()
+    text = calling(
+        "schedule_job",
+        say="first",
+        name="rain",
+        when="every Monday at 18:00",
+        instructions="look for rain",
+    )
+    telegram.says(ANN, text)
+    card = only_card(telegram, ANN)
+    before = jobs(home)
+    telegram.press(ANN, card, "Allow once")
+    reads(telegram, ANN, "| first")
+
+    assert "look for rain" in card.text
+    assert before == {}
+    assert list(jobs(home)) == ["rain"]
+
+
+WRAPPED = (
+    "HEARTBEAT_OK",
+    "**HEARTBEAT_OK**",
+    "HEARTBEAT_OK\n\nNothing needs attention.",
+    "`HEARTBEAT_OK`",
+    "HEARTBEAT_OK.",
+    '"HEARTBEAT_OK"',
+    "<b>HEARTBEAT_OK</b>",
+    "heartbeat_ok",
+    "  HEARTBEAT_OK 👍",
+)
+
+
+@pytest.mark.case("SC-17", "CO-03")
+def test_a_model_with_nothing_to_say_is_not_heard_at_all(
+    home: Home, telegram: Telegram, model: Model
+) -> None:
+    home.env["HEARTHBOT_TELEGRAM__STREAMING"] = "true"
+    home.approve(ANN)
+    started(home)
+    key = ordered(home, "look around")
+    wrapped = WRAPPED[: rounds(3, len(WRAPPED))]
+    for number, words in enumerate(wrapped, start=1):
+        model.ask("say", text=words)
+        run_to_its_end(home, key, "silent", count=number)
+    for _ in range(5):
+        model.ask("call", name="nothing_to_report", arguments={})
+    run_to_its_end(home, key, "silent", count=len(wrapped) + 1)
+
+    assert telegram.shown(ANN) == []
+    assert telegram.received("sendChatAction") == 0
+    assert len(asked_for(model, "look around")) == len(wrapped) + 1
+
+
+def test_five_failures_in_a_row_stop_a_job_until_a_tap(
+    home: Home, telegram: Telegram, model: Model
+) -> None:
+    home.approve(ANN)
+    started(home)
+    key = ordered(home, "look around\n!fault 401 always")
+    for number in range(1, 6):
+        run_to_its_end(home, key, "failed", count=number)
+
+    card = card_that(telegram, "I stopped the job", button="Go on")
+    stopped = only_job(home)["state"]
+    telegram.press(ANN, card, "Go on")
+    telegram.press(ANN, card, "Go on")
+    reads(telegram, ANN, "It goes on.")
+
+    assert "failed 5 times" in str(stopped)
+    assert len(telegram.shown(ANN)) == 1, "one notice, and none for each failure"
+    assert only_job(home)["state"] == "on"
+
+
+# --- beside a running bot -------------------------------------------------------------------------
+
+
+def test_the_commands_act_beside_a_running_bot(home: Home, telegram: Telegram) -> None:
+    home.approve(ANN)
+    started(home)
+    reminded(home, "water the plants", seconds=3600)
+    key = str(only_job(home)["key"])
+
+    done = {
+        name: home.run("schedule", *arguments.split("|"))
+        for name, arguments in {
+            "show": "show|water|--json",
+            "pause": "pause|water|--json",
+            "resume": "resume|water|--json",
+            "edit": "edit|water|--text|water the tree|--yes|--json",
+            "run": f"run|{key}|--json",
+            "test": f"test|{key}|--json",
+            "simulate": "simulate|7d|--json",
+        }.items()
+    }
+    reads(telegram, ANN, "water the tree")
+    removed = home.run("schedule", "remove", key, "--yes", "--json")
+    gone = home.run("schedule", "show", key)
+    wrong = home.run("schedule", "edit", key)
+
+    for name, one in done.items():
+        assert one.returncode == 0, (name, one.stderr)
+        assert json.loads(one.stdout), name
+    assert removed.returncode == 0, removed.stderr
+    assert (gone.returncode, wrong.returncode) == (1, 2)
+    assert "Traceback" not in gone.stderr + wrong.stderr
+    assert jobs(home) == {}
+    assert home.run("run").returncode == 1, "one bot a home"
+
+
+def test_a_shipped_skill_is_a_job_as_long_as_it_is_enabled(home: Home) -> None:
+    home.approve(ANN)
+    enabled = home.run("skills", "enable", "morning-briefing", "--yes")
+    bot = started(home)
+    kept = jobs(home)
+    bot.end()
+    disabled = home.run("skills", "disable", "morning-briefing")
+    started(home)
+    left = jobs(home)
+
+    assert (enabled.returncode, disabled.returncode) == (0, 0)
+    assert "a day" in enabled.stdout
+    assert list(kept) == ["skill:morning-briefing"]
+    assert kept["skill:morning-briefing"]["next"]
+    assert not [job for job in left.values() if job["state"] == "on"]
+
+
+def test_a_pause_holds_jobs_and_resume_makes_up_for_them(home: Home, telegram: Telegram) -> None:
+    home.approve(ANN)
+    bot = home.start()
+    telegram.says(ANN, "/pause")
+    reads(telegram, ANN, "ause")
+    reminded(home, "thing", seconds=1)
+    due_in_the_past(home)
+    telegram.says(ANN, "/status")
+    reads(telegram, ANN, "Next by the clock")
+    held = [text for text in telegram.shown(ANN) if text.startswith("thing")]
+
+    telegram.says(ANN, "/resume")
+    until(lambda: "ause" not in telegram.shown(ANN)[-1])
+    bot.kill()
+    home.start()
+    card_that(telegram, "thing", button="Done")
+
+    assert held == []
+
+
+def test_quiet_hours_outlive_a_restart_and_a_test_tells_of_them(
+    home: Home, telegram: Telegram
+) -> None:
+    home.approve(ANN)
+    bot = home.start()
+    telegram.says(ANN, "/quiet 22:00-07:00")
+    reads(telegram, ANN, "Quiet hours: 22:00")
+    key = ordered(home, "look at the stars", when="every day at 23:00")
+    bot.kill()
+
+    home.start()
+    telegram.says(ANN, "/quiet")
+    reads(telegram, ANN, "ends them")
+    tested = json.loads(home.run("schedule", "test", key, "--json").stdout)
+
+    assert {one["fate"] for one in tested["next_runs"]} == {"held"}
