@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import structlog
 
@@ -40,6 +41,7 @@ from agent.transcript import (
     Entry,
     Note,
     Said,
+    ToolCall,
     ToolResult,
     entry_from_json,
     to_json,
@@ -308,16 +310,27 @@ def _redacted(entry: Entry, redact: Callable[[str], str]) -> Entry:
     """Without the secrets of the settings, whoever wrote them there."""
     match entry:
         case Answered():
-            calls = tuple(replace(call, arguments=redact(call.arguments)) for call in entry.calls)
-            return replace(entry, text=redact(entry.text), calls=calls)
+            calls = tuple(_with(call, arguments=redact(call.arguments)) for call in entry.calls)
+            return _with(entry, text=redact(entry.text), calls=calls)
         case ToolResult():
-            return replace(entry, content=redact(entry.content))
+            return _with(entry, content=redact(entry.content))
         case Said():
-            return replace(entry, text=redact(entry.text), quote=redact(entry.quote))
+            return _with(entry, text=redact(entry.text), quote=redact(entry.quote))
         case Note():
-            return replace(entry, text=redact(entry.text), content=redact(entry.content))
+            return _with(entry, text=redact(entry.text), content=redact(entry.content))
         case Context():
-            return replace(entry, text=redact(entry.text))
+            return _with(entry, text=redact(entry.text))
+
+
+P = TypeVar("P", ToolCall, Answered, ToolResult, Said, Note, Context)
+
+
+def _with(part: P, **texts: Any) -> P:
+    """The part itself where its texts are these already: a long history holds hundreds of them,
+    and hardly ever a secret."""
+    if all(getattr(part, name) == text for name, text in texts.items()):
+        return part
+    return replace(part, **texts)
 
 
 def _effort(model: Model, question: Json) -> dict[str, str]:

@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from agent.ports import History, StoredEntry
 from agent.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
@@ -370,6 +371,20 @@ def estimate_tokens(text: str) -> int:
     Greek 1 to 1.15, CJK, Thai and Hindi 0.8 to 1, emoji 0.4. The sum is by width in UTF-8;
     the share of digits and signs tells running text from machine text.
     """
+    return _estimated(text) if len(text) > KNOWN_CHARS_MAX else _known(text)
+
+
+KNOWN_TEXTS_MAX, KNOWN_CHARS_MAX = 4_096, 500
+"""Short texts whose tokens are kept: each of a conversation is weighed several times a turn, and in
+every turn. A long one is rare, and would take more room than it saves time."""
+
+
+@lru_cache(maxsize=KNOWN_TEXTS_MAX)
+def _known(text: str) -> int:
+    return _estimated(text)
+
+
+def _estimated(text: str) -> int:
     if text.isascii():
         return _ascii_tokens(text)
     whole = text.encode("utf-8", "replace")
