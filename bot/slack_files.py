@@ -17,6 +17,9 @@ from bot.slack_web import Limited, SaidNo, SlackTrouble, SlackWeb
 HOST = "Slack"
 FILES_ORIGIN = "https://files.slack.com"
 
+PICTURE_BYTES_MAX = 3_000_000
+"""Of a larger picture the copy of 1,024 pixels is fetched that Slack makes."""
+
 _GONE = frozenset({"file_deleted", "file_not_found"})
 
 
@@ -30,12 +33,12 @@ class SlackFiles:
         self._downloads = Downloads(host=HOST, silence_s=silence_s)
 
     async def fetch(self, attachment: Attachment, *, bytes_max: int) -> bytes:
-        """The whole file. Raises FileUnavailable, Temporary."""
+        """The whole file, of a large picture a smaller copy. Raises FileUnavailable, Temporary."""
         about = await self._about(attachment.ref)
-        size = about.get("size")
-        if isinstance(size, int) and size > bytes_max:
+        size, copy = about.get("size"), _copy_of(about)
+        if copy is None and isinstance(size, int) and size > bytes_max:
             raise too_large(bytes_max)
-        url = about.get("url_private_download") or about.get("url_private")
+        url = copy or about.get("url_private_download") or about.get("url_private")
         if about.get("is_external") is True or not isinstance(url, str) or not url:
             raise FileUnavailable("it lies with another service, and Slack has only a link to it")
         if not is_ours(url, self._base_url):
@@ -58,6 +61,16 @@ class SlackFiles:
         if not isinstance(about, dict):
             raise Temporary("Slack's answer could not be read")
         return about
+
+
+def _copy_of(about: dict[str, Any]) -> object:
+    """Where the smaller copy of a large picture lies, which Slack makes by itself: models take none
+    that is much larger. None: the file itself is to be fetched."""
+    size, kind = about.get("size"), about.get("mimetype")
+    is_picture = isinstance(kind, str) and kind.startswith("image/")
+    if not is_picture or not isinstance(size, int) or size <= PICTURE_BYTES_MAX:
+        return None
+    return about.get("thumb_1024") or None
 
 
 def is_ours(url: str, base_url: str) -> bool:

@@ -400,6 +400,27 @@ async def test_without_the_scope_slack_says_which_one_is_missing(slack: SlackRig
     assert "files:read" in told(slack)
 
 
+async def test_of_a_large_picture_the_smaller_copy_is_taken_that_slack_makes(
+    slack: SlackRig,
+) -> None:
+    small = slack.slack.base_url + "/files-pri/T0LAB-F1/small.png"
+    large = {
+        "id": "F0BIG",
+        "mimetype": "image/png",
+        "size": 9_000_000,
+        "url_private": f"{slack.slack.base_url}/none",
+        "thumb_1024": small,
+    }
+    slack.slack.fault("files.info", action=answer(200, {"ok": True, "file": large}), times=None)
+    async with slack.serving_slack(ANN) as bot:
+        slack.writes("look", files={"big.png": PNG})
+        await eventually(lambda: slack.replies())
+        await slack.quiet(bot)
+
+    (call,) = slack.slack.calls("file")
+    assert call.params["path"].endswith("/small.png")
+
+
 async def test_a_file_that_lies_elsewhere_gets_no_token(slack: SlackRig) -> None:
     elsewhere = {"id": "F1", "url_private": "https://files.slack.com.evil.example/x", "size": 3}
     slack.slack.fault("files.info", action=answer(200, {"ok": True, "file": elsewhere}), times=None)
