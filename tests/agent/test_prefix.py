@@ -1,0 +1,37 @@
+"""What tool schemas take of a prompt."""
+
+from __future__ import annotations
+
+import json
+
+from agent.models.counting import Encodings
+from agent.prefix import tools_part
+from agent.request import ToolSpec
+from agent.tools import schedule, system, web
+from agent.tools.tool import ToolCard
+
+SPECS = tuple(
+    made.card.spec()
+    for module in (schedule, system, web)
+    for made in vars(module).values()
+    if isinstance(getattr(made, "card", None), ToolCard)
+)
+
+
+async def test_schemas_are_estimated_as_they_are_sent() -> None:
+    encoding = await Encodings().load("o200k_base")
+    assert encoding is not None
+    sent = [[spec.name, spec.description, spec.parameters] for spec in SPECS]
+    counted = len(encoding.encode_ordinary(json.dumps(sent)))
+
+    estimated = tools_part(SPECS).tokens
+
+    assert len(SPECS) >= 8
+    assert abs(estimated - counted) < counted / 10
+
+
+def test_words_of_other_scripts_weigh_more() -> None:
+    one = ToolSpec(name="look", description="Looks at the train times.", parameters={})
+    other = ToolSpec(name="look", description="查看列车时刻表,然后告诉我。" * 2, parameters={})
+
+    assert tools_part([other]).tokens > 1.5 * tools_part([one]).tokens
