@@ -1,1 +1,0 @@
--- Kept for what is stored of attachments that come in.
