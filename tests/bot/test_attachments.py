@@ -333,7 +333,7 @@ async def test_a_picture_that_comes_while_a_tool_runs_is_seen_in_the_same_turn(
         rig.says("first")
         await slow_tool.running.wait()
         rig.says("and this", photo=PNG)
-        await eventually(lambda: rig.took(2))
+        await eventually(lambda: rig.took(2) and not rig.telegram.pending())
         slow_tool.go.set()
         await eventually(lambda: rig.wrote(1))
         await rig.quiet(bot)
