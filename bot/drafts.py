@@ -1,14 +1,15 @@
-"""What a person sees while a turn runs: typing, then one message that grows. Called by the outbox.
+"""What a person sees while a turn runs: typing, then a message that grows. Called by the outbox.
 
 A turn that is over soon costs nothing here: no task, no request. The message is the reply's own
-row, begun early, so that a crash finds it and the final edit completes it.
+row, begun early, so that a crash finds it and the final edit completes it. What outgrows it goes on
+in further messages, which are parts of the same row.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from dataclasses import replace
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
@@ -47,7 +48,18 @@ FIRST_LOOK_S = 0.2
 EVERY_S_MIN = 0.1
 """Between two edits, also where the settings ask for no pause at all."""
 
+MESSAGES_MAX = 8
+"""A reply that is longer than so many messages shows the rest when it is whole."""
+
 Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+
+
+@dataclass(slots=True)
+class _Message:
+    """One message that grows, and what it reads now."""
+
+    id: str
+    shown: MessagePart | None = None
 
 
 class Unseen:
@@ -85,8 +97,7 @@ class LiveDraft:
         self._shown = ""
         self._status_shown = False
         self._first_text_at: float | None = None
-        self._row: OutRow | None = None
-        self._message_id = ""
+        self._messages: list[_Message] = []
         self._blocked = False
         self._paused_until = 0.0
         self._closed = asyncio.Event()
@@ -135,7 +146,7 @@ class LiveDraft:
                 except StorageError as error:
                     log.warning("draft.storage", run=self._run_id, why=str(error))
                     return
-            elif not self._message_id and now - typed_at >= TYPING_EVERY_S:
+            elif not self._messages and now - typed_at >= TYPING_EVERY_S:
                 typed_at = now
                 await self._channel.typing(self._address)
             await self._pause()
@@ -150,7 +161,7 @@ class LiveDraft:
             or now < self._paused_until
         ):
             return False
-        if self._message_id:
+        if self._messages:
             return self._with_status() != self._shown
         started = self._first_text_at
         return (
@@ -167,7 +178,7 @@ class LiveDraft:
         if every_s is None:
             wait_s = TYPING_EVERY_S
         else:
-            wait_s = max(every_s, EVERY_S_MIN) if self._message_id else FIRST_LOOK_S
+            wait_s = max(every_s, EVERY_S_MIN) if self._messages else FIRST_LOOK_S
         try:
             async with asyncio.timeout(wait_s):
                 await self._closed.wait()
@@ -175,13 +186,27 @@ class LiveDraft:
             return
 
     async def _update(self, text: str, *, with_status: bool) -> None:
-        parts = self._channel.parts(self._clean(text))
-        if not parts:
-            return
-        done = await (self._edit(parts[0]) if self._message_id else self._first(parts[0]))
-        if done:
+        parts = self._parts(text, with_status=with_status)
+        for n, part in enumerate(parts[:MESSAGES_MAX]):
+            if n < len(self._messages):
+                done = await self._edit(self._messages[n], part)
+            elif self._messages:
+                done = await self._further(n, part)
+            else:
+                done = await self._first(part)
+            if not done:
+                return
+        if parts:
             self._shown = text
             self._status_shown = with_status
+
+    def _parts(self, text: str, *, with_status: bool) -> Sequence[MessagePart]:
+        """What the messages are to read. A status line alone begins no further one."""
+        parts = self._channel.parts(self._clean(text))
+        if not with_status or len(parts) <= max(1, len(self._messages)):
+            return parts
+        plain = self._channel.parts(self._clean(self._text))
+        return parts if len(parts) == len(plain) else plain
 
     async def _first(self, part: MessagePart) -> bool:
         """The first send is part 0 of the reply's row, stored before it goes out. Whether it is
@@ -191,17 +216,30 @@ class LiveDraft:
             await self._channel.ready(self._address)
             row = await self._store.open_draft(self._run_id, self._address.key)
             return await self._settle(row, row.parts[0], part)
-        if row.parts and row.parts[0].message_id:
-            self._message_id = row.parts[0].message_id
-            return await self._edit(part)
+        if row.parts and all(stored.message_id for stored in row.parts):
+            self._messages = [_Message(stored.message_id) for stored in row.parts]
+            return await self._edit(self._messages[0], part)
         # A former process began it and nobody knows what became of that: the reply settles it.
         self._blocked = True
         return False
 
+    async def _further(self, n: int, part: MessagePart) -> bool:
+        """As the first, for what finds no room any more in the messages before."""
+        row = await self._store.row_of_run(self._run_id)
+        if row is None:
+            self._blocked = True
+            return False
+        await self._channel.ready(self._address)
+        if self._closed.is_set():
+            return False  # the reply sends it, whole
+        stored = OutPart(n=n, state=PartState.SENDING)
+        await self._store.mark(row.id, stored)
+        return await self._settle(row, stored, part)
+
     async def _settle(self, row: OutRow, stored: OutPart, part: MessagePart) -> bool:
-        match await self._channel.send(self._address, replace(part, mark=row.mark(0))):
+        match await self._channel.send(self._address, replace(part, mark=row.mark(stored.n))):
             case Sent(message_id=message_id):
-                self._message_id = message_id
+                self._messages.append(_Message(message_id, shown=part))
                 stored = replace(stored, state=PartState.READY, message_id=message_id)
             case InDoubt():
                 self._blocked = True
@@ -212,9 +250,13 @@ class LiveDraft:
         await self._store.mark(row.id, stored)
         return not self._blocked
 
-    async def _edit(self, part: MessagePart) -> bool:
-        match await self._channel.edit(self._address, self._message_id, part):
+    async def _edit(self, message: _Message, part: MessagePart) -> bool:
+        """Whether the message reads so now."""
+        if message.shown == part:
+            return True
+        match await self._channel.edit(self._address, message.id, part):
             case Sent():
+                message.shown = part
                 return True
             case NotSent(retry_after_s=after_s):
                 self._paused_until = self._loop.time() + (after_s or 5.0)

@@ -520,3 +520,80 @@ async def test_a_row_of_a_channel_that_is_not_configured_waits(
 
     assert await state(store) is OutboxState.READY
     assert channel.arrived == []
+
+
+# --- several streamed messages -----------------------------------------------------------------
+
+
+class Removing(ScriptedChannel):
+    """Takes messages away, too."""
+
+    async def remove(self, address: Address, message_id: str) -> EditOutcome:
+        self.tries.append(f"remove {message_id}")
+        outcome = self.script.pop(0) if self.script else None
+        return outcome or Sent(message_id=message_id)
+
+
+BEGUN = (OutPart(n=0, message_id="77"), OutPart(n=1, message_id="78"))
+
+
+@pytest.mark.parametrize(
+    ("text", "script", "tries"),
+    [
+        ("x\n\ny", [], ["edit x", "edit y"]),
+        ("x\n\ny\n\nz", [], ["edit x", "edit y", "z"]),
+        ("x", [], ["edit x", "remove 78"]),
+        ("x", [Sent(message_id="77"), MessageGone()], ["edit x", "remove 78"]),
+        ("x", [Sent(message_id="77"), NO], ["edit x", "remove 78"]),
+        (
+            "x",
+            [Sent(message_id="77"), NotSent(reason="flood", retry_after_s=3), DOUBT],
+            ["edit x", *["remove 78"] * 3],
+        ),
+    ],
+)
+async def test_several_streamed_messages_become_the_reply_and_one_too_many_goes(
+    store: SqliteOutbox,
+    database: Database,
+    clock: StillClock,
+    text: str,
+    script: list[EditOutcome],
+    tries: list[str],
+) -> None:
+    channel = Removing()
+    channel.script = [*script]
+    for part in BEGUN:
+        await streamed(store, database, part, text)
+
+    async with Outbox(store, {channel.name: channel}, clock=clock, chance=lambda: 1.0) as outbox:
+        await outbox.start()
+        await outbox.idle()
+
+    assert channel.tries == tries
+    assert await state(store) is OutboxState.SENT
+
+
+async def test_where_nothing_can_be_taken_away_the_reply_is_whole_all_the_same(
+    run: Any, store: SqliteOutbox, database: Database, channel: ScriptedChannel
+) -> None:
+    for part in BEGUN:
+        await streamed(store, database, part, "x")
+
+    async with run() as outbox:
+        await outbox.idle()
+
+    assert channel.tries == ["edit x"]
+    assert await state(store) is OutboxState.SENT
+
+
+async def test_a_further_message_whose_fate_a_kill_left_open_comes_once_more_with_the_mark(
+    run: Any, store: SqliteOutbox, database: Database, channel: ScriptedChannel
+) -> None:
+    for part in (BEGUN[0], OutPart(n=1, state=PartState.SENDING)):
+        await streamed(store, database, part, "x\n\ny")
+
+    async with run() as outbox:
+        await outbox.idle()
+
+    assert channel.tries == ["edit x", "y" + REPEATED]
+    assert await state(store) is OutboxState.SENT

@@ -1,0 +1,145 @@
+"""A reply that outgrows one message while it is written: it goes on in further ones, which are all
+whole in the end, whatever happens in between."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from bot.lab.faults import drop, hold
+from bot.lab.telegram import refuse_markup
+from bot.outbox import REPEATED
+from tests.bot.kit import OWNER, Rig, SlowTool, eventually
+
+
+def plain(chars: int) -> str:
+    """So many characters of sentences that read the same with markup and without."""
+    sentences = (f"Sentence {n:03} of a long answer is here.\n\n" for n in range(chars // 38))
+    return "".join(sentences)[:chars].strip()
+
+
+SAID = plain(9_000)
+
+
+@pytest.fixture
+def growing(rig: Rig) -> None:
+    """A reply of three messages that takes some seconds: a first text is shown after one."""
+    rig.set(telegram__stream_every_s=0.1)
+    rig.model.chunk_size = 300
+    rig.model.chunk_delay_s = 0.08
+    rig.model.say(SAID)
+
+
+def stands_whole(rig: Rig, *, sends: int = 3) -> None:
+    """All of it is there, once, in order, and no message more than was sent."""
+    sources = [source for (source,) in rig.rows("select source from outbox_parts order by n")]
+    assert "".join(sources) == SAID
+    assert [text.split() for text in rig.texts()] == [source.split() for source in sources]
+    assert len(rig.telegram.sent(OWNER)) == sends
+    assert set(rig.parts()) == {"sent"}
+
+
+def grew(rig: Rig, count: int) -> bool:
+    """Whether so many messages stand there while the reply is still written."""
+    return len(rig.seen()) >= count and rig.outbox() == ["draft"]
+
+
+@pytest.mark.usefixtures("growing")
+async def test_what_finds_no_room_is_shown_in_a_further_message_at_once(rig: Rig) -> None:
+    async with rig.running(OWNER) as bot:
+        rig.says("all of it")
+        await eventually(partial(grew, rig, 2))
+        first = rig.texts()[0]
+        await eventually(partial(grew, rig, 3))
+        await eventually(lambda: rig.outbox() == ["sent"], timeout_s=60)
+        await rig.quiet(bot)
+
+    stands_whole(rig)
+    assert rig.texts()[0].startswith(first)
+
+
+@pytest.mark.usefixtures("growing")
+async def test_after_a_kill_all_messages_are_completed_and_none_stands_twice(rig: Rig) -> None:
+    known = "select count(*) from outbox_parts where message_id <> ''"
+    async with rig.running(OWNER, killed=True):
+        rig.says("all of it")
+        await eventually(lambda: grew(rig, 2) and rig.rows(known) == [(2,)])
+
+    rig.model.say(SAID)
+    async with rig.running() as bot:
+        await eventually(lambda: rig.outbox() == ["sent"], timeout_s=60)
+        await rig.quiet(bot)
+
+    stands_whole(rig)
+    assert rig.inbox() == ["replied"]
+
+
+@pytest.mark.usefixtures("growing")
+async def test_a_kill_while_a_further_message_is_sent_leads_to_one_marked_copy(rig: Rig) -> None:
+    async with rig.running(OWNER, killed=True):
+        rig.says("all of it")
+        await eventually(partial(rig.wrote, 1))
+        rig.telegram.fault("sendMessage", action=hold(after=True))
+        await eventually(partial(rig.wrote, 2))
+        assert rig.parts() == ["ready", "sending"]
+
+    rig.telegram.release()
+    rig.model.say(SAID)
+    async with rig.running(hurry=20) as bot:
+        await eventually(lambda: rig.outbox() == ["sent"], timeout_s=60)
+        await rig.quiet(bot)
+
+    marked = [text for text in rig.texts() if text.endswith(REPEATED.strip())]
+    assert len(marked) == 1
+    assert len(rig.telegram.sent(OWNER)) == 4
+    assert rig.texts()[-2:][0] == marked[0]
+
+
+@pytest.mark.usefixtures("growing")
+async def test_a_further_message_in_doubt_comes_once_more_with_the_mark(rig: Rig) -> None:
+    async with rig.running(OWNER, hurry=20) as bot:
+        rig.says("all of it")
+        await eventually(partial(rig.wrote, 1))
+        rig.telegram.fault("sendMessage", action=drop(after=True))
+        await eventually(lambda: rig.outbox() == ["sent"], timeout_s=60)
+        await rig.quiet(bot)
+
+    assert len([text for text in rig.texts() if text.endswith(REPEATED.strip())]) == 1
+    assert len(rig.telegram.sent(OWNER)) == 4
+
+
+@pytest.mark.usefixtures("growing")
+async def test_markup_that_is_refused_in_an_edit_goes_out_plain_and_once(rig: Rig) -> None:
+    async with rig.running(OWNER) as bot:
+        rig.says("all of it")
+        await eventually(partial(rig.wrote, 1))
+        rig.telegram.fault("editMessageText", action=refuse_markup(), times=None)
+        await eventually(lambda: rig.outbox() == ["sent"], timeout_s=60)
+        await rig.quiet(bot)
+
+    stands_whole(rig)
+    plain = [call for call in rig.telegram.calls("editMessageText") if call.status == 200]
+    assert plain
+    assert not [call for call in plain if "parse_mode" in call.params]
+
+
+async def test_a_status_line_begins_no_message_of_its_own(rig: Rig, slow_tool: SlowTool) -> None:
+    rig.set(telegram__stream_every_s=0.1)
+    rig.model.chunk_size = 500
+    rig.model.chunk_delay_s = 0.15
+    full = plain(4_065)
+    rig.model.call("wait_here", text=full)
+    rig.model.say("Done.")
+    async with rig.running(OWNER) as bot:
+        rig.says("find it")
+        await slow_tool.running.wait()
+        await eventually(lambda: rig.texts() and len(rig.texts()[0]) > 4_000)
+        before = len(rig.telegram.calls("editMessageText"))
+        await eventually(lambda: len(rig.telegram.calls("editMessageText")) >= before)
+        assert len(rig.seen()) == 1
+        slow_tool.go.set()
+        await eventually(lambda: rig.outbox() == ["sent"], timeout_s=60)
+        await rig.quiet(bot)
+
+    assert "working" not in "".join(rig.texts())
