@@ -14,6 +14,7 @@ from agent.background import Background, BackgroundOptions
 from agent.history import estimate_tokens, last_request, sent_size, since_compaction
 from agent.library import Library
 from agent.messages import ConversationId, PersonId, Role
+from agent.ports import History
 from agent.recalled import Coming, Exchange, RecallWanted
 from agent.remembering import CompactionWanted
 from agent.tools.household import Household
@@ -105,6 +106,7 @@ class Afterthoughts:
     models: ModelPool
     with_insights: bool
     limits: HistorySettings
+    now_ms: Callable[[], int]
 
     def works(self) -> Sequence[Work]:
         """What follows from each turn, in this order."""
@@ -131,15 +133,24 @@ class Afterthoughts:
         )
 
     async def _is_short(self, lane: str, conversation: ConversationId) -> bool:
-        """Whether what is sent keeps within all limits: then nobody looks closer, which would read
-        all of it anew. What was read for the turn is known here."""
+        """Whether nothing is to be summed up for certain: then nobody looks closer, which would
+        read all of it anew. What was read for the turn is known here."""
         history = await self.conversations.history(conversation)
         sent = since_compaction(history)[0].entries
         messages, tokens = sent_size(sent, history.shortened_to, estimate_tokens)
-        if messages > self.limits.messages_max or tokens > self.limits.tokens_max:
-            return False
         window = (await self.models.at(lane)).traits.window
-        return max(tokens, last_request(sent)) <= window * self.limits.window_share
+        if max(tokens, last_request(sent)) > window * self.limits.window_share:
+            return False
+        if self._is_just_summed_up(history):
+            return True
+        return messages <= self.limits.messages_max and tokens <= self.limits.tokens_max
+
+    def _is_just_summed_up(self, history: History) -> bool:
+        """So lately that only a window in danger makes it be done again."""
+        if history.compaction is None:
+            return False
+        passed_ms = self.now_ms() - history.compaction.made_ms
+        return 0 <= passed_ms < self.limits.compact_every_s * 1000
 
     async def _note(self, ended: Ended) -> None:
         await self.insights.after(ended.turn, ended.end)
@@ -338,6 +349,7 @@ def afterthoughts_of(
         models=models,
         with_insights=settings.memory.insights,
         limits=history,
+        now_ms=database.now_ms,
     )
 
 
