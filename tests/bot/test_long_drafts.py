@@ -26,8 +26,8 @@ SAID = plain(9_000)
 def growing(rig: Rig) -> None:
     """A reply of three messages that takes some seconds: a first text is shown after one."""
     rig.set(telegram__stream_every_s=0.1)
-    rig.model.chunk_size = 300
-    rig.model.chunk_delay_s = 0.08
+    rig.model.chunk_size = 150
+    rig.model.chunk_delay_s = 0.06
     rig.model.say(SAID)
 
 
