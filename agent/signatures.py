@@ -71,7 +71,7 @@ def signature_of(content: bytes) -> Signature:
         return Signature(kind=FileKind.DOCUMENT, media_type="application/pdf")
     if _is_plain(head):
         return _PLAIN
-    return _picture(content) or _recording(content) or _document(head)
+    return picture_of(content) or _recording(content) or _document(head)
 
 
 def _is_plain(head: bytes) -> bool:
@@ -115,7 +115,8 @@ def _recording(content: bytes) -> Signature | None:
 # --- pictures ------------------------------------------------------------------------------------
 
 
-def _picture(content: bytes) -> Signature | None:
+def picture_of(content: bytes) -> Signature | None:
+    """A picture of the kinds that chats show; None for all else."""
     if content.startswith(b"\xff\xd8\xff"):
         return _of_picture("image/jpeg", _jpeg_size(content))
     if content.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -143,6 +144,8 @@ def _unpacked(form: str, content: bytes, at: int) -> tuple[int, int]:
 
 _NO_SIZE = frozenset({0xC4, 0xC8, 0xCC})
 """Segments of a JPEG that are numbered like those with its size."""
+_ALONE = frozenset({0x01, *range(0xD0, 0xDA)})
+"""Marks in a JPEG without a length."""
 
 
 def _jpeg_size(content: bytes) -> tuple[int, int]:
@@ -150,8 +153,8 @@ def _jpeg_size(content: bytes) -> tuple[int, int]:
     at = 2
     while at + 9 <= len(content) and content[at] == 0xFF:
         marker = content[at + 1]
-        if marker == 0xFF:  # a filler
-            at += 1
+        if marker == 0xFF or marker in _ALONE:  # a filler, or a mark
+            at += 1 if marker == 0xFF else 2
             continue
         if 0xC0 <= marker <= 0xCF and marker not in _NO_SIZE:
             height, width = _unpacked(">HH", content, at + 5)

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agent.signatures import picture_of
 from bot.channel import FileOut, MessagePart
 from bot.markup import Part, telegram_parts
-from bot.pictures import picture_of
 
 CAPTION_UNITS_MAX = 1_024 - 24
 """Telegram's limit in UTF-16 units, less room for the mark of a second copy."""
@@ -32,7 +32,7 @@ def is_photo(file: FileOut) -> bool:
     if len(file.content) > PHOTO_BYTES_MAX:
         return False
     picture = picture_of(file.content)
-    if picture is None:
+    if picture is None or picture.shown == "gif" or not picture.width:
         return False
     longer, shorter = sorted((picture.width, picture.height), reverse=True)
     return longer + shorter <= PHOTO_SIDES_MAX and longer <= PHOTO_RATIO_MAX * shorter

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from agent.signatures import picture_of
 from bot.lab.entities import MarkupError, Parsed, parse_html, trimmed, units
 from bot.lab.telegram_state import (
     ApiError,
@@ -23,7 +24,6 @@ from bot.lab.telegram_state import (
     Updates,
     without_reply,
 )
-from bot.pictures import picture_of
 
 TEXT_UNITS_MAX = 4096
 CAPTION_UNITS_MAX = 1024
@@ -399,7 +399,7 @@ def _check_photo(data: bytes) -> None:
     if len(data) > PHOTO_BYTES_MAX:
         raise bad("file is too big for a photo")
     picture = picture_of(data)
-    if picture is None:
+    if picture is None or picture.shown == "gif" or not picture.width:
         raise bad("IMAGE_PROCESS_FAILED")
     sides = sorted((picture.width, picture.height))
     if sum(sides) > PHOTO_SIDES_MAX or sides[1] > PHOTO_RATIO_MAX * sides[0]:
