@@ -21,8 +21,9 @@ from agent.transcript import Entry, kind_of
 
 TOOLS = "tools"
 
-ENTRIES_CACHED_MAX = 512
-"""Entries whose digest is kept: those of a conversation come back in each of its requests."""
+ENTRIES_CACHED_MAX = 4_096
+"""Entries whose digest is kept: those of a conversation come back in each of its requests, and of
+a longer one than this none would be found."""
 
 SCHEMA_CHARS_A_TOKEN = 3.5
 """Of ASCII in tool schemas, as JSON: measured with o200k. They are full of signs, which here come
@@ -73,7 +74,7 @@ def part_of(name: str, text: str) -> Part:
 
 def tools_part(tools: Sequence[ToolSpec]) -> Part:
     """All tool schemas, which providers send before everything else."""
-    return _tools_part(tuple((tool.name, tool.description, _stable(tool)) for tool in tools))
+    return _tools_part(tuple(map(_Same, tools)))
 
 
 def entry_parts(entries: Iterable[Entry]) -> tuple[Part, ...]:
@@ -109,8 +110,25 @@ def _entry_part(entry: Entry) -> Part:
     return replace(part, tokens=part.tokens + picture_tokens(entry))
 
 
+class _Same:
+    """A tool by its identity: a schema is a mapping, which takes longer to compare than to weigh,
+    and the toolbox gives the same one in each turn."""
+
+    __slots__ = ("tool",)
+
+    def __init__(self, tool: ToolSpec) -> None:
+        self.tool = tool
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.tool is self.tool
+
+    def __hash__(self) -> int:
+        return id(self.tool)
+
+
 @lru_cache(maxsize=64)
-def _tools_part(tools: tuple[tuple[str, str, str], ...]) -> Part:
+def _tools_part(same: tuple[_Same, ...]) -> Part:
+    tools = [(one.tool.name, one.tool.description, _stable(one.tool)) for one in same]
     as_sent = ", ".join(
         f"[{json.dumps(name)}, {json.dumps(description, ensure_ascii=False)}, {parameters}]"
         for name, description, parameters in tools

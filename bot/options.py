@@ -6,6 +6,7 @@ Called by `bot.app`, so that the wiring reads as a list of objects.
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -151,9 +152,14 @@ def rates_of(telegram: TelegramSettings) -> Rates:
 
 
 def host_zone() -> str:
-    """The IANA name of this machine's zone; UTC where it has none."""
+    """The IANA name of this machine's zone; UTC where it has none. A change of it counts from the
+    next start on, as one of the settings does."""
+    return _host_zone(os.environ.get("TZ", "").lstrip(":"))
+
+
+@cache
+def _host_zone(name: str) -> str:
     link = Path("/etc/localtime")
-    name = os.environ.get("TZ", "").lstrip(":")
     candidates = [name] if name else []
     if link.is_symlink():
         candidates.append(str(link.resolve()).partition("zoneinfo/")[2])
