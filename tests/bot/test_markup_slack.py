@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bot.markup import SLACK_CHARS_MAX, slack_parts, utf16_length
+from bot.lab.model_script import prose
+from bot.markup import SLACK_CHARS_MAX, Part, slack_parts, telegram_parts, utf16_length
 from bot.markup_slack import EDGE, escaped
+from tests.thorough import rounds
+
+Cut = Callable[[str], Sequence[Part]]
 
 CODE = re.compile(r"<([^<>]*)>")
 LINK = re.compile(r"(?:https?://|mailto:)[^|<>\s]*(?:\|[^|<>\n]*)?")
@@ -171,3 +176,36 @@ def test_what_grows_when_it_is_written_for_slack_still_fits(text: str) -> None:
 @pytest.mark.parametrize("text", ["", " ", "\n\n", "\u200b", "\x01"])
 def test_a_blank_text_has_no_part(text: str) -> None:
     assert slack_parts(text) == ()
+
+
+def read(text: str, limit: int) -> str:
+    """The letters that a person reads, in order; addresses are behind them, not among them."""
+    markup = "".join(part.markup for part in slack_parts(text, limit=limit))
+    without_addresses = re.sub(r"<(?:https?|mailto):[^|>]*\|?", "", markup)
+    return "".join(char for char in without_addresses if char.isalpha())
+
+
+@given(WRITTEN)
+@settings(max_examples=rounds(60, 300))
+def test_no_letter_is_lost_or_moved_at_the_borders_of_parts(text: str) -> None:
+    assert read(text, 300) == read(text, 10**6)
+
+
+@given(WRITTEN, st.integers(0, 200))
+@settings(max_examples=rounds(60, 200))
+def test_a_streamed_beginning_of_a_reply_can_be_sent(text: str, end: int) -> None:
+    for part in slack_parts(text[:end]):
+        assert part.markup.strip()
+        assert len(part.markup) <= SLACK_CHARS_MAX
+        assert all(LINK.fullmatch(code) for code in CODE.findall(part.markup)), part.markup
+
+
+@pytest.mark.parametrize("cut", [slack_parts, telegram_parts])
+def test_a_message_that_is_full_stays_as_it_is_while_the_reply_grows(cut: Cut) -> None:
+    text, before = prose(9_000), list[str]()
+    for end in range(200, len(text), 200):
+        parts = [part.source for part in cut(text[:end])]
+        assert parts[: len(before) - 1] == before[:-1]
+        before = parts
+
+    assert len(before) > 2
