@@ -6,7 +6,7 @@ import signal
 import sys
 from types import FrameType
 
-from bot.lean import load_without, without_garbage_search
+from bot.lean import late_methods, load_without, without_garbage_search
 
 
 def main() -> None:
@@ -15,7 +15,7 @@ def main() -> None:
         # While the program still loads nothing is open, so a stop is a plain end. As the first
         # process of a container it would not even be heard without a handler.
         signal.signal(signal.SIGTERM, _leave)
-    with without_garbage_search():
+    with without_garbage_search(), late_methods():
         load_without("rich", "structlog")
         from bot.cli.main import app
 

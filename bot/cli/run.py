@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bot.cli.opening import WRONG_USAGE, Opened, exit_for, logged, opened, read_home
-from bot.lean import load_without, without_garbage_search
+from bot.lean import late_methods, load_without, without_garbage_search
 
 if TYPE_CHECKING:
     from bot.app import Bot
@@ -89,7 +89,7 @@ async def _run(home: Opened, *, once: bool) -> None:
     stopping = asyncio.Event()
     with _stopped_by_signals(stopping, drain_s=home.settings.turns.drain_s):
         async with AsyncExitStack() as stack:
-            with without_garbage_search():
+            with without_garbage_search(), late_methods():
                 bot = await stack.enter_async_context(_opened_bot(home))
             if once:
                 await bot.once(stopping)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import sys
 from collections.abc import Iterator
+from dataclasses import FrozenInstanceError, dataclass, replace
+from typing import Any
 
 import pytest
 
-from bot.lean import load_without, without_garbage_search
+from bot.lean import late_methods, load_without, without_garbage_search
 
 
 @pytest.fixture(autouse=True)
@@ -41,3 +44,41 @@ def test_a_library_that_is_left_out_can_be_loaded_later() -> None:
     load_without("this", "json")
 
     assert "this" not in sys.modules
+
+
+def point() -> Any:
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Point:
+        x: int
+        names: tuple[str, ...] = ()
+
+    return Point
+
+
+def test_classes_with_late_methods_are_as_all_others() -> None:
+    with late_methods():
+        late = point()
+    usual = point()
+
+    one, same, other = late(x=1), late(x=1), late(x=2, names=("a",))
+
+    assert one == same
+    assert one != other
+    assert len({one, same, other}) == 2
+    assert one != usual(x=1)
+    assert hash(one) == hash(usual(x=1))
+    assert repr(other) == repr(usual(x=2, names=("a",)))
+    assert replace(other, x=1, names=()) == one
+    with pytest.raises(FrozenInstanceError, match="cannot assign to field 'x'"):
+        one.x = 3
+    with pytest.raises(FrozenInstanceError, match="cannot delete field 'x'"):
+        del one.x
+
+
+def test_the_standard_library_is_as_it_was_afterwards() -> None:
+    before = dict(vars(dataclasses))
+
+    with pytest.raises(ValueError, match="broken"), late_methods():
+        raise ValueError("broken")
+
+    assert vars(dataclasses) == before
