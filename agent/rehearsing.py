@@ -20,7 +20,7 @@ from agent.inspecting import PromptView, Where, view_of_plan
 from agent.messages import RunId, TurnInput
 from agent.plan import Plan
 from agent.ports import Model, Models
-from agent.prefix import tools_part
+from agent.prefix import schema_tokens, tools_part
 from agent.request import ModelRequest
 from agent.scene import PromptKind
 from agent.spending import SpendingRefused, Verdict
@@ -114,13 +114,16 @@ class Rehearsing:
             return NO_MODEL
         plan = await self._plan(turn)
         view = view_of_plan(plan, former=None, answer_tokens_max=self._options.output_tokens_max)
+        tokens = view.tokens
+        if plan.tools:
+            tokens += schema_tokens(plan.tools) - tools_part(plan.tools).tokens
         return Rehearsal(
             system=self._options.redact(plan.prompt.system),
             user=self._options.redact(_user_text(view)),
             tools=view.tools,
-            tokens=view.tokens,
+            tokens=tokens,
             model=plan.model.name,
-            cost=await self._cost(turn, view),
+            cost=await self._cost(turn, tokens, has_tools=bool(plan.tools)),
         )
 
     async def ask(self, turn: TurnInput) -> Heard:
@@ -190,12 +193,12 @@ class Rehearsing:
         text, full = turn.message.text, job.full_context
         return await self._plans.plan(Occasion(turn=turn, kind=kind, task=text, full_context=full))
 
-    async def _cost(self, turn: TurnInput, view: PromptView) -> RunCost:
-        calls, output = CALLS_USUAL if view.tools else 1, OUTPUT_USUAL
+    async def _cost(self, turn: TurnInput, tokens: int, *, has_tools: bool) -> RunCost:
+        calls, output = CALLS_USUAL if has_tools else 1, OUTPUT_USUAL
         if turn.job is not None and turn.job.is_heartbeat:
             calls, output = 1, OUTPUT_OF_NOTHING
         # Each call reads what those before it have said: on average, half of all answers but one.
-        each = Usage(prompt=view.tokens + output * (calls - 1) // 2, completion=output)
+        each = Usage(prompt=tokens + output * (calls - 1) // 2, completion=output)
         dollars = await self._priced(turn.message.address.key, each)
         return RunCost(
             calls=calls,

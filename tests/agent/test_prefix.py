@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from agent.models.counting import Encodings
-from agent.prefix import tools_part
+from agent.prefix import schema_tokens, tools_part
 from agent.request import ToolSpec
 from agent.tools import schedule, system, web
 from agent.tools.tool import ToolCard
@@ -24,14 +24,15 @@ async def test_schemas_are_estimated_as_they_are_sent() -> None:
     sent = [[spec.name, spec.description, spec.parameters] for spec in SPECS]
     counted = len(encoding.encode_ordinary(json.dumps(sent)))
 
-    estimated = tools_part(SPECS).tokens
+    estimated = schema_tokens(SPECS)
 
     assert len(SPECS) >= 8
     assert abs(estimated - counted) < counted / 10
+    assert tools_part(SPECS).tokens > counted, "what is fitted is on the safe side"
 
 
 def test_words_of_other_scripts_weigh_more() -> None:
     one = ToolSpec(name="look", description="Looks at the train times.", parameters={})
     other = ToolSpec(name="look", description="查看列车时刻表,然后告诉我。" * 2, parameters={})
 
-    assert tools_part([other]).tokens > 1.5 * tools_part([one]).tokens
+    assert schema_tokens([other]) > 1.5 * schema_tokens([one])
