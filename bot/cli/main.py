@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from agent.version import VERSION
 from bot.cli import (
     access,
     chat,
@@ -23,37 +18,9 @@ from bot.cli import (
     skills,
     usage,
 )
+from bot.cli.root import new_app
 
-app = typer.Typer(
-    name="hearthbot",
-    help="A self-hosted personal assistant for Telegram, Slack and this terminal.",
-    no_args_is_help=False,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"hearthbot {VERSION}")
-        raise typer.Exit
-
-
-@app.callback(invoke_without_command=True)
-def root(
-    context: typer.Context,
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
-    ] = False,
-) -> None:
-    """Without a command: serve Telegram if a token is set, else chat in this terminal."""
-    if context.invoked_subcommand is None:
-        run.start()
-
-
-app.command("run")(run.run)
+app = new_app()
 app.command("chat")(chat.chat)
 app.command("init")(init.init)
 app.command("doctor")(doctor.doctor)
