@@ -295,6 +295,10 @@ class HomeSection:
     title: str = ""
 
 
+NEW_REMINDER = "form:reminder"
+"""The data of a button that opens a form, on a platform that has forms."""
+
+
 class TellsHome(Protocol):
     """What a person reads on the page that is theirs alone, where a platform has one."""
 

@@ -21,9 +21,10 @@ from agent.remembering import Facts, Whose
 from agent.scheduled import Job, JobKind, SetBy
 from agent.spending import Period, Scope, bounds, zone_for
 from agent.spent import Group, UsageSums, Wanted
+from agent.stored import Button
 from bot import schedule_words as words
 from bot.access import Policy
-from bot.channel import HomeLine, HomeSection
+from bot.channel import NEW_REMINDER, HomeLine, HomeSection
 from bot.memory_words import bare, day
 from bot.ports import Person
 from bot.usage import cost_words
@@ -47,6 +48,8 @@ NOTHING_NEXT = "Nothing so far. Write me `/hearth remind tomorrow at 5 call Bob`
 HOW_TO_MEMORY = (
     "`/hearth memory` shows all of it, `/hearth memory forget f12` (or everything) erases it."
 )
+
+NEW = Button(label="New reminder", data=NEW_REMINDER)
 
 _LAST = 2**62
 
@@ -136,7 +139,7 @@ class HomeView:
                 more = len(stopped) - STOPPED_SHOWN
                 still.append(HomeLine(text=f"… and {more} more: `/hearth jobs`"))
             sections.append(HomeSection(title="Standing still", lines=tuple(still)))
-        return sections
+        return [*sections, HomeSection(lines=(HomeLine(text="", buttons=(NEW,)),))]
 
     # --- what is known, and what it cost ------------------------------------------------------
 

@@ -44,6 +44,7 @@ from bot.outage import Outage, Trouble
 from bot.pace import Pace, Rates
 from bot.slack_blocks import Block, marked_blocks, plain_blocks, whisper
 from bot.slack_files import SlackFiles
+from bot.slack_forms import Forms
 from bot.slack_home import Homes
 from bot.slack_http import Events, serve_events
 from bot.slack_intake import Intake
@@ -246,6 +247,7 @@ class SlackChannel:
             clock=self._clock,
             panes=self._panes,
             homes=self._homes,
+            forms=Forms(self._web),
         )
 
     def _sockets(self, intake: Intake, *, patient: bool = True) -> Sockets:

@@ -27,6 +27,7 @@ from bot.channel import Channel
 from bot.door import Door, Knock
 from bot.outage import Outage
 from bot.ports import StoredEvent
+from bot.slack_forms import Forms, filled, form_wish
 from bot.slack_home import Homes
 from bot.slack_panes import Panes
 from bot.slack_people import SlackPeople
@@ -68,15 +69,18 @@ class Intake:
         clock: Clock,
         panes: Panes | None = None,
         homes: Homes | None = None,
+        forms: Forms | None = None,
     ) -> None:
         """`panes` is told of threads that were opened in the assistant's pane, `homes` of homes
-        that were; without them, nothing is done about it."""
+        that were, `forms` of those that somebody wants to fill in on their home; without them,
+        nothing is done about it."""
         self._channel = channel
         self._door = door
         self._people = people
         self._clock = clock
         self._panes = panes
         self._homes = homes
+        self._forms = forms
         self._storage = Outage("slack.not_stored", clock)
         self._one_at_a_time = asyncio.Lock()
         self._waiting: asyncio.Queue[tuple[Sketch, StoredEvent]] = asyncio.Queue(WAITING_MAX)
@@ -114,6 +118,8 @@ class Intake:
                 group.create_task(self._panes.work(), name="slack panes")
             if self._homes is not None:
                 group.create_task(self._homes.work(), name="slack homes")
+            if self._forms is not None:
+                group.create_task(self._forms.work(), name="slack forms")
             while True:
                 found, event = await self._waiting.get()
                 await self._people.meet(found.team, found.sender, group)
@@ -146,8 +152,16 @@ class Intake:
             if self._panes is not None:
                 self._panes.opened(thread)
             return
+        if (wish := form_wish(body)) is not None:
+            if (
+                self._forms is not None
+                and self._homes is not None
+                and self._homes.knows(wish.sender)
+            ):
+                self._forms.wished(wish)
+            return
         try:
-            found = sketch(body)
+            found = filled(body) or sketch(body)
         except ValueError as error:
             log.warning("slack.unreadable", why=str(error), type=str(body.get("type"))[:40])
             return

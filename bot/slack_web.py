@@ -42,6 +42,7 @@ METHODS: Mapping[str, tuple[str, ...]] = {
     "files.info": ("files:read",),
     "reactions.add": ("reactions:write",),
     "users.info": ("users:read",),
+    "views.open": (),
     "views.publish": (),
 }
 """Every method in use, with the scopes that it needs of the bot token."""
@@ -85,6 +86,7 @@ _AS_JSON = frozenset(
         "chat.postEphemeral",
         "chat.postMessage",
         "chat.update",
+        "views.open",
         "views.publish",
     }
 )

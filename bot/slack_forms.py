@@ -1,0 +1,167 @@
+"""A form in Slack: a reminder from a person's home. Called by the intake.
+
+A form is opened at once, for what allows it is good for three seconds, and nothing is lost with one
+that does not open. What is filled in becomes the command that says the same, so that it is read,
+shown and agreed to as if it had been written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from bot.channel import NEW_REMINDER
+from bot.slack_raw import HOME_CHANNEL, Json, Kind, Sketch, is_direct, needed_id, text_of
+from bot.slack_web import SlackTrouble, SlackWeb
+
+log = structlog.get_logger()
+
+WAITING_MAX = 50
+TEXT_CHARS_MAX = 1_000
+TIME_CHARS_MAX = 100
+
+REMINDER = "new_reminder"
+"""The name of the form."""
+
+_WHAT, _WHEN = "what", "when"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormWish:
+    """Somebody pressed the button of a form on their home; `sender` is their address."""
+
+    trigger: str
+    channel: str
+    sender: str
+
+
+class Forms:
+    """Opens forms, one after the other, in `work`."""
+
+    def __init__(self, web: SlackWeb) -> None:
+        self._web = web
+        self._wishes: asyncio.Queue[FormWish] = asyncio.Queue(WAITING_MAX)
+
+    def wished(self, wish: FormWish) -> None:
+        """Returns at once; one too many at a time is left out."""
+        if not self._wishes.full():
+            self._wishes.put_nowait(wish)
+
+    async def work(self) -> None:
+        """Until cancelled."""
+        while True:
+            wish = await self._wishes.get()
+            view = reminder_form(wish.channel)
+            try:
+                await self._web.call("views.open", trigger_id=wish.trigger, view=view)
+            except SlackTrouble as error:
+                log.warning("slack.no_form", why=str(error))
+
+
+def reminder_form(channel: str) -> dict[str, Any]:
+    """What to be reminded of, and when; `channel` is the person's direct message."""
+    return {
+        "type": "modal",
+        "callback_id": REMINDER,
+        HOME_CHANNEL: channel,
+        "title": _plain("New reminder"),
+        "submit": _plain("Show me"),
+        "close": _plain("Cancel"),
+        "blocks": [
+            _field(_WHAT, "What", "call Bob", chars_max=TEXT_CHARS_MAX),
+            _field(_WHEN, "When", "tomorrow at 5, or every weekday at 8", chars_max=TIME_CHARS_MAX),
+            {
+                "type": "context",
+                "elements": [_plain("In our chat I show how I read it, and you say yes there.")],
+            },
+        ],
+    }
+
+
+def form_wish(payload: Json) -> FormWish | None:
+    """Which form is wished for, if that is what a payload says. Never raises."""
+    view, actions = payload.get("view"), payload.get("actions")
+    if payload.get("type") != "block_actions" or not isinstance(view, dict):
+        return None
+    action = actions[0] if isinstance(actions, list) and actions else None
+    if not isinstance(action, dict) or action.get("value") != NEW_REMINDER:
+        return None
+    try:
+        return FormWish(
+            trigger=text_of(payload, "trigger_id"),
+            channel=_direct(view),
+            sender=f"slack:{needed_id(_part(payload, 'team'), 'id')}:{_user(payload)}",
+        )
+    except ValueError:
+        return None
+
+
+def filled(payload: Json) -> Sketch | None:
+    """A form of ours that was sent, as the command that it stands for. Raises ValueError for one
+    that claims to be ours and is not."""
+    view = payload.get("view")
+    if payload.get("type") != "view_submission" or not isinstance(view, dict):
+        return None
+    if view.get("callback_id") != REMINDER:
+        return None
+    values = _part(_part(view, "state"), "values")
+    what, when = (
+        " ".join(text_of(_part(_part(values, name), name), "value").split())
+        for name in (_WHAT, _WHEN)
+    )
+    channel, user, view_id = _direct(view), _user(payload), needed_id(view, "id")
+    return Sketch(
+        kind=Kind.COMMAND,
+        team=needed_id(_part(payload, "team"), "id"),
+        event_id=f"form:{view_id}",
+        channel=channel,
+        thread=None,
+        sender=user,
+        us="",
+        body={
+            "command": "/hearth",
+            "text": f"remind {when} {what}",
+            "user_id": user,
+            "channel_id": channel,
+            "trigger_id": view_id,
+        },
+    )
+
+
+def _direct(view: Json) -> str:
+    channel = needed_id(view, HOME_CHANNEL)
+    if not is_direct(channel):
+        raise ValueError("no direct message")
+    return channel
+
+
+def _user(payload: Json) -> str:
+    return needed_id(_part(payload, "user"), "id")
+
+
+def _part(holder: Json, name: str) -> Json:
+    value = holder.get(name)
+    if not isinstance(value, dict):
+        raise ValueError(f"no {name}")
+    return value
+
+
+def _plain(text: str) -> dict[str, Any]:
+    return {"type": "plain_text", "text": text, "emoji": True}
+
+
+def _field(name: str, label: str, hint: str, *, chars_max: int) -> dict[str, Any]:
+    return {
+        "type": "input",
+        "block_id": name,
+        "label": _plain(label),
+        "element": {
+            "type": "plain_text_input",
+            "action_id": name,
+            "max_length": chars_max,
+            "placeholder": _plain(hint),
+        },
+    }

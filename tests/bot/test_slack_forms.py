@@ -1,0 +1,174 @@
+"""A reminder from a form on a person's home: read, shown and agreed to as one that is written."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.channel import NEW_REMINDER
+from bot.lab.faults import drop
+from bot.slack_forms import REMINDER, FormWish, filled, form_wish, reminder_form
+from bot.slack_raw import Kind
+from tests.bot.kit import eventually
+from tests.bot.slack_kit import ANN, STRANGER, TEAM, Mode, SlackRig, slack_rigged
+
+DIRECT = f"D{ANN[1:]}"
+VALUES = {"what": {"what": "call Bob\nat home"}, "when": {"when": " tomorrow at 5 pm "}}
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[SlackRig]:
+    async with slack_rigged(tmp_path) as made:
+        yield made
+
+
+def button(rig: SlackRig, user: str = ANN) -> str | None:
+    """The action id of the button that opens the form on a home, if it is there."""
+    home = rig.slack.home(user) or {"blocks": []}
+    found = [e for b in home["blocks"] if b["type"] == "actions" for e in b["elements"]]
+    return next((one["action_id"] for one in found if one["value"] == NEW_REMINDER), None)
+
+
+async def opened(rig: SlackRig) -> str:
+    """The form is open before Ann; its id."""
+    rig.slack.open_home(user=ANN)
+    action_id = await eventually(lambda: button(rig))
+    rig.slack.press(action_id=action_id)
+    [view] = await eventually(rig.slack.views)
+    return str(view["id"])
+
+
+@pytest.mark.parametrize("mode", ["socket", "http"])
+async def test_a_form_becomes_the_card_that_asks(tmp_path: Path, mode: Mode) -> None:
+    async with slack_rigged(tmp_path, mode) as rig:
+        async with rig.serving_slack(ANN, hurry=50) as bot:
+            view = await opened(rig)
+            rig.slack.submit(view_id=view, values=VALUES)
+            await eventually(lambda: any("call Bob at home" in text for text in rig.read()))
+            await rig.quiet(bot)
+
+        assert rig.slack.views() == []
+        assert rig.model.requests == []
+        assert [post for post in rig.replies() if post.blocks]
+
+
+async def test_a_form_that_comes_twice_is_one_question(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN, hurry=50) as bot:
+        view = await opened(rig)
+        sent = rig.slack.submit(view_id=view, values=VALUES)
+        await eventually(lambda: rig.read())
+        rig.slack.redeliver(sent)
+        await rig.quiet(bot)
+
+    assert rig.rows("select count(*) from inbox where event_id like 'form:%'") == [(1,)]
+
+
+async def test_what_cannot_be_read_is_said_in_the_chat(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN, hurry=50) as bot:
+        view = await opened(rig)
+        rig.slack.submit(view_id=view, values=VALUES | {"when": {"when": "some day"}})
+        await eventually(lambda: rig.read())
+        await rig.quiet(bot)
+
+    assert not [post for post in rig.replies() if post.blocks]
+
+
+async def test_a_form_that_does_not_open_harms_nothing(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN, hurry=50) as bot:
+        rig.slack.fault("views.open", action=drop())
+        rig.slack.open_home(user=ANN)
+        action_id = await eventually(lambda: button(rig))
+        rig.slack.press(action_id=action_id)
+        rig.writes("still there?")
+        await rig.shows("You said: still there?")
+        rig.slack.press(action_id=action_id)
+        await eventually(rig.slack.views)
+        await rig.quiet(bot)
+
+
+async def test_a_stranger_has_no_form(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN, hurry=50) as bot:
+        rig.slack.open_home(user=STRANGER)
+        await eventually(lambda: rig.slack.home(STRANGER))
+        assert button(rig, STRANGER) is None
+        payload = pressed() | {"user": {"id": STRANGER}}
+        rig.slack._deliveries.deliver("interactive", payload)
+        await rig.quiet(bot)
+
+    assert rig.slack.views() == []
+    assert rig.slack.calls("views.open") == []
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def pressed() -> dict[str, Any]:
+    return {
+        "type": "block_actions",
+        "trigger_id": "1.2",
+        "team": {"id": TEAM},
+        "user": {"id": ANN},
+        "view": {"type": "home", "private_metadata": DIRECT},
+        "actions": [{"action_id": "press_1", "value": NEW_REMINDER}],
+    }
+
+
+def sent() -> dict[str, Any]:
+    values = {
+        "what": {"what": {"type": "plain_text_input", "value": "call Bob"}},
+        "when": {"when": {"type": "plain_text_input", "value": "at 5"}},
+    }
+    view = reminder_form(DIRECT) | {"id": "V1", "state": {"values": values}}
+    user, team = {"id": ANN}, {"id": TEAM}
+    return {"type": "view_submission", "team": team, "user": user, "view": view}
+
+
+def test_a_press_is_a_wish_with_its_place() -> None:
+    assert form_wish(pressed()) == FormWish(
+        trigger="1.2", channel=DIRECT, sender=f"slack:{TEAM}:{ANN}"
+    )
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"type": "shortcut"},
+        {"view": None},
+        {"view": {"type": "home", "private_metadata": "C1"}},
+        {"actions": []},
+        {"actions": [7]},
+        {"actions": [{"value": "job:1:done"}]},
+        {"user": 7},
+        {"team": {"id": 5}},
+    ],
+)
+def test_what_is_no_press_on_it_is_no_wish(odd: dict[str, Any]) -> None:
+    assert form_wish(pressed() | odd) is None
+
+
+def test_a_form_is_the_command_that_says_the_same() -> None:
+    found = filled(sent())
+
+    assert found is not None
+    assert (found.kind, found.event_id, found.chat_id) == (
+        Kind.COMMAND, "form:V1", f"{TEAM}.{DIRECT}",
+    )  # fmt: skip
+    assert found.body["text"] == "remind at 5 call Bob"
+
+
+def test_a_form_of_others_is_none_of_ours() -> None:
+    assert filled(sent() | {"type": "view_closed"}) is None
+    assert filled(sent() | {"view": {"callback_id": "else"}}) is None
+    assert filled(sent() | {"view": None}) is None
+
+
+@pytest.mark.parametrize("lost", ["id", "private_metadata", "state"])
+def test_a_form_that_claims_to_be_ours_and_is_not_is_refused(lost: str) -> None:
+    view = {name: value for name, value in sent()["view"].items() if name != lost}
+
+    assert view["callback_id"] == REMINDER
+    with pytest.raises(ValueError, match="no "):
+        filled(sent() | {"view": view})
