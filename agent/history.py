@@ -220,8 +220,12 @@ def text_of(entry: Entry) -> str:
     """All that an entry adds to a request, for counting."""
     match entry:
         case Said():
+            if not (entry.sender or entry.quote):
+                return entry.text
             return "\n".join(part for part in (entry.sender, entry.quote, entry.text) if part)
         case Answered():
+            if not entry.calls:
+                return entry.text
             calls = (f"{call.id} {call.name} {call.arguments}" for call in entry.calls)
             return "\n".join((entry.text, *calls))
         case ToolResult():

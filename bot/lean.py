@@ -76,7 +76,17 @@ def _made_late(
     def method(self: object, *values: object) -> Any:
         if not made:
             made.append(make(name, *how, **more))
+            _put(type(self), name, made[0], in_place_of=method)
         return made[0](self, *values)
 
     method.__name__ = name
     return method
+
+
+def _put(
+    kind: type, name: str, made: Callable[..., Any], *, in_place_of: Callable[..., Any]
+) -> None:
+    """From now on the method itself is called, wherever the class had the late one from."""
+    for owner in kind.__mro__:
+        if vars(owner).get(name) is in_place_of:
+            setattr(owner, name, made)

@@ -75,6 +75,18 @@ def test_classes_with_late_methods_are_as_all_others() -> None:
         del one.x
 
 
+def test_a_late_method_stands_in_its_class_once_it_was_called() -> None:
+    with late_methods():
+        late = point()
+    before = vars(late)["__hash__"]
+    heir = type("Heir", (late,), {})
+
+    hash(heir(x=1))
+
+    assert vars(late)["__hash__"] is not before
+    assert hash(late(x=1)) == hash(point()(x=1))
+
+
 def test_the_standard_library_is_as_it_was_afterwards() -> None:
     before = dict(vars(dataclasses))
 
