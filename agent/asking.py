@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -30,7 +29,7 @@ from agent.ports import (
     Traces,
     TurnContext,
 )
-from agent.prefix import Part, Prefix, compare, entry_parts, tools_part
+from agent.prefix import Part, Prefix, compare, entry_parts, schema_texts, tools_part
 from agent.request import ModelRequest
 from agent.spending import SpendingRefused, Verdict
 from agent.taint import fenced
@@ -287,7 +286,7 @@ class Asking:
         the estimate leaves that open."""
         room = model.traits.window - request.max_output_tokens
         texts = [request.system, *(text_of(entry) for entry in request.entries)]
-        texts += [json.dumps([tool.description, tool.parameters]) for tool in request.tools]
+        texts += schema_texts(request.tools)
         seen = sum(picture_tokens(entry) for entry in request.entries)
         if seen + sum(len(text) for text in texts) * TOKENS_PER_CHAR_MAX <= room:
             return

@@ -89,6 +89,11 @@ def schema_tokens(tools: Sequence[ToolSpec]) -> int:
     return math.ceil(len(ascii_text) / SCHEMA_CHARS_A_TOKEN) + others
 
 
+def schema_texts(tools: Sequence[ToolSpec]) -> tuple[str, ...]:
+    """The description and the schema of each tool as JSON, for whoever counts them."""
+    return _schema_texts(tuple(map(_Same, tools)))
+
+
 def entry_parts(entries: Iterable[Entry]) -> tuple[Part, ...]:
     """One part an entry."""
     return tuple(_entry_part(entry) for entry in entries)
@@ -142,6 +147,11 @@ class _Same:
 def _tools_part(same: tuple[_Same, ...]) -> Part:
     tools = [(one.tool.name, one.tool.description, _stable(one.tool)) for one in same]
     return part_of(TOOLS, json.dumps(tools))
+
+
+@lru_cache(maxsize=64)
+def _schema_texts(same: tuple[_Same, ...]) -> tuple[str, ...]:
+    return tuple(json.dumps([one.tool.description, one.tool.parameters]) for one in same)
 
 
 def _stable(tool: ToolSpec) -> str:
