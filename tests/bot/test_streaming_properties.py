@@ -1,0 +1,186 @@
+"""A reply that is streamed over trouble and kills stands whole in the end: no half, no double but
+the one that is marked, and nothing left behind but what nobody can know of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.messages import Address, OutboxId, RunId
+from bot.channel import (
+    Delivery,
+    EditOutcome,
+    Ignored,
+    InDoubt,
+    MessageGone,
+    MessagePart,
+    NotSent,
+    Sent,
+)
+from bot.drafts import LiveDraft
+from bot.outbox import REPEATED, Outbox
+from memory.database import Database
+from memory.outbox import SqliteOutbox
+from tests.memory.kit import StillClock
+from tests.thorough import rounds
+
+LANE = Address(channel="telegram", chat_id="5")
+PART_CHARS = 10
+
+WHOLE = "".join(chr(ord("a") + n % 26) for n in range(4 * PART_CHARS - 3))
+
+
+@dataclass(slots=True)
+class Platform:
+    """Messages of ten characters. `script` says what becomes of the next requests; then all goes
+    well."""
+
+    script: list[str]
+    name: str = "telegram"
+    doubts: int = 0
+    messages: dict[str, str] = field(default_factory=dict)
+    ids: Any = field(default_factory=count)
+
+    def _next(self) -> str:
+        return self.script.pop(0) if self.script else "done"
+
+    def stream_every(self, address: Address) -> float | None:
+        return 1.0
+
+    def understand(self, payload: str) -> Ignored:
+        return Ignored(reason="not asked")
+
+    def parts(self, text: str) -> Sequence[MessagePart]:
+        cuts = [text[at : at + PART_CHARS] for at in range(0, len(text), PART_CHARS)]
+        return [MessagePart(markup=one, source=one) for one in cuts]
+
+    async def ready(self, address: Address) -> None:
+        return
+
+    async def typing(self, address: Address) -> None:
+        return
+
+    async def send(self, address: Address, part: MessagePart) -> Delivery:
+        outcome = self._next()
+        if outcome == "not":
+            return NotSent(reason="script")
+        message_id = f"m{next(self.ids)}"
+        if outcome != "lost":
+            self.messages[message_id] = part.source
+        if outcome == "done":
+            return Sent(message_id=message_id)
+        self.doubts += 1
+        return InDoubt(reason="script")
+
+    async def edit(self, address: Address, message_id: str, part: MessagePart) -> EditOutcome:
+        outcome = self._next()
+        if message_id not in self.messages:
+            return MessageGone()
+        if outcome == "not":
+            return NotSent(reason="script", retry_after_s=1.0)
+        if outcome != "lost":
+            self.messages[message_id] = part.source
+        return Sent(message_id=message_id) if outcome == "done" else InDoubt(reason="script")
+
+    async def remove(self, address: Address, message_id: str) -> EditOutcome:
+        outcome = self._next()
+        if outcome == "not":
+            return NotSent(reason="script", retry_after_s=1.0)
+        if outcome != "lost":
+            gone = self.messages.pop(message_id, None) is None
+            if outcome == "done":
+                return MessageGone() if gone else Sent(message_id=message_id)
+        return InDoubt(reason="script")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """How much of the text was there at each look, before which of them the process died, what
+    became of the requests, and how much of it the reply has in the end."""
+
+    looks: tuple[int, ...]
+    deaths: frozenset[int]
+    script: tuple[str, ...]
+    end: int
+
+
+STORIES = st.builds(
+    Story,
+    looks=st.lists(st.integers(1, len(WHOLE)), min_size=1, max_size=6).map(
+        lambda looks: tuple(sorted(looks))
+    ),
+    deaths=st.frozensets(st.integers(0, 6), max_size=2),
+    script=st.lists(
+        st.sampled_from(["done", "done", "done", "not", "lost", "arrived"]), max_size=8
+    ).map(tuple),
+    end=st.integers(1, len(WHOLE)),
+)
+
+
+async def told(story: Story, folder: Path) -> Platform:
+    """The story, over the real store and the real outbox."""
+    clock, platform = StillClock(), Platform(list(story.script))
+    async with Database.open(folder / "hearthbot.db", clock=clock) as database:
+        store = SqliteOutbox(database)
+        draft = _draft(platform, store)
+        for number, chars in enumerate(story.looks):
+            if number in story.deaths:
+                draft.close()
+                draft = _draft(platform, store)
+            if not draft._blocked:
+                await draft._update(WHOLE[:chars], with_status=False)
+        draft.close()
+        await _reply(database, store, WHOLE[: story.end])
+        outbox = Outbox(store, {platform.name: platform}, clock=clock, chance=lambda: 1.0)
+        async with outbox, asyncio.timeout(10):
+            await outbox.start()
+            await outbox.idle()
+        row = await store.row(OutboxId(1))
+        assert row is not None
+        assert row.state in {"sent", "unknown"}
+    return platform
+
+
+def _draft(platform: Platform, store: SqliteOutbox) -> LiveDraft:
+    def spawn(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        raise AssertionError("looks are made by hand")
+
+    return LiveDraft(RunId("r1"), LANE, platform, store=store, spawn=spawn)
+
+
+async def _reply(database: Database, store: SqliteOutbox, text: str) -> None:
+    """The turn ends with this text."""
+    if await store.row_of_run(RunId("r1")) is None:
+        await store.open_draft(RunId("r1"), LANE.key)
+        await database.write(lambda c: c.execute("delete from outbox_parts").rowcount)
+    await database.write(
+        lambda c: c.execute("update outbox set text = ?, state = 'ready'", (text,)).rowcount
+    )
+
+
+@given(STORIES)
+@settings(deadline=None, max_examples=rounds(25, 400))
+def test_a_streamed_reply_stands_whole_in_the_end(story: Story) -> None:
+    with TemporaryDirectory() as folder:
+        platform = asyncio.run(told(story, Path(folder)))
+
+    wanted = [part.source for part in platform.parts(WHOLE[: story.end])]
+    seen = list(platform.messages.values())
+    if not platform.doubts:
+        assert seen == wanted
+        return
+    plain = [text.removesuffix(REPEATED) for text in seen]
+    strange = [text for text in seen if text.removesuffix(REPEATED) not in wanted]
+    repeated = [text for text in seen if text.endswith(REPEATED)]
+    assert len(strange) + len(repeated) <= 2 * platform.doubts
+    assert all(WHOLE.find(text) >= 0 for text in strange), "a beginning of what was written"
+    missing = [text for text in wanted if text not in plain]
+    assert len(missing) <= platform.doubts // 2, "twice in doubt is given up"
