@@ -514,6 +514,24 @@ async def test_a_streamed_beginning_in_doubt_is_found_and_completed(
     assert REPEATED.strip() not in reply.text
 
 
+async def test_a_long_reply_goes_on_in_further_posts_while_it_is_written_and_none_stands_twice(
+    rig: SlackRig,
+) -> None:
+    said = "\n\n".join(f"Paragraph {n:03} of a long answer is here." for n in range(220))
+    rig.set(slack__stream_every_s=0.1)
+    rig.model.chunk_size, rig.model.chunk_delay_s = 150, 0.06
+    rig.model.say(said)
+    async with rig.serving_slack(ANN, hurry=20) as bot:
+        rig.writes("all of it")
+        await eventually(lambda: rig.replies())
+        rig.slack.fault("chat.postMessage", action=drop(after=True))
+        await eventually(lambda: len(rig.replies()) == 2 and rig.outbox() == ["draft"])
+        await eventually(lambda: rig.outbox() == ["sent"], timeout_s=60)
+        await rig.quiet(bot)
+
+    assert "\n\n".join(text.strip() for text in rig.read()) == said
+
+
 async def test_where_the_look_up_is_not_allowed_a_second_copy_is_marked(rig: SlackRig) -> None:
     rig.slack.fault("chat.postMessage", action=drop(after=True))
     rig.slack.fault("conversations.history", action=refusal("channel_not_found"), times=None)
