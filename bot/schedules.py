@@ -235,6 +235,7 @@ class Schedules:
         self._around = around
         self._engine: LocalEngine | None = None
         self._group: asyncio.TaskGroup | None = None
+        self._ended_early: list[JobEnd] = []
         self.teller = Teller(
             around.calendar.tellings,
             self.jobs,
@@ -275,6 +276,9 @@ class Schedules:
         await self._around.skills.sync()
         async with asyncio.TaskGroup() as group, self.timetable:
             self._group = group
+            # The engine is at work since before `catch_up` looked: it has not seen all of these.
+            while self._ended_early:
+                self.ended(self._ended_early.pop(0))
             looking = group.create_task(self._look_on(), name="schedules")
             try:
                 yield
@@ -285,8 +289,10 @@ class Schedules:
     def ended(self, end: JobEnd) -> None:
         """The run of a job is over, and its end stored. What cannot be seen to now is at the next
         start."""
-        if self._group is not None:
-            self._group.create_task(self._see_to(end), name="job end")
+        if self._group is None:
+            self._ended_early.append(end)
+            return
+        self._group.create_task(self._see_to(end), name="job end")
 
     async def ensure_heartbeat(self) -> None:
         """Keeps the job of the heartbeat as the settings want it. Raises StorageError."""

@@ -17,6 +17,7 @@ from bot.model_names import configured
 from bot.parts import abilities_of, access_of, prompting_of, stores_of
 from bot.place import Workplace
 from bot.toolmaking import Doors
+from memory.usage import SqliteUsage
 
 
 @asynccontextmanager
@@ -39,7 +40,13 @@ async def open_jobs(
         calendar, shelf = abilities.calendar, abilities.shelf
         await calendar.chats.load()
         redact = Redactor((*secrets_of(settings, env), *models.keys())).clean
-        stage = Stage(prompting=prompting, shelf=shelf, pool=pool, redact=redact)
+        stage = Stage(
+            prompting=prompting,
+            shelf=shelf,
+            pool=pool,
+            redact=redact,
+            usage=SqliteUsage(database),
+        )
         skills = skill_jobs_of(place, calendar, shelf)
         desk = job_desk_of(place, calendar, stage, skills=skills)
         yield job_operations(desk)
