@@ -24,7 +24,8 @@ from bot.drafts import LiveDraft, Unseen
 from bot.outgoing import Outgoing
 from bot.ports import NewMessage, OutboxState, OutFile, OutRow
 from bot.revisions import Revisions, RevisionStore
-from bot.sending import REPEATED, Sending, Superseded, Way
+from bot.sending import Sending, Superseded, Way
+from bot.streamed import REPEATED
 
 __all__ = ["BACK_OFF_S", "REPEATED", "NewFile", "Outbox"]
 

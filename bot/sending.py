@@ -35,12 +35,9 @@ from bot.channel import (
 )
 from bot.outgoing import CopyGone, Outgoing
 from bot.ports import NewMessage, OutboxState, OutboxStore, OutPart, OutRow, PartState
-from bot.streamed import is_to_go, planned
+from bot.streamed import as_tried, is_to_go, planned
 
 log = structlog.get_logger()
-
-REPEATED = "\n\n(may be repeated)"
-"""Ends the second copy of a message whose first fate is unknown."""
 
 LOOKS_MAX = 6
 """Tries of a row after which a doubt is no longer looked up: some minutes."""
@@ -135,7 +132,7 @@ class Sending:
 
     async def advance(self, part: OutPart) -> float | None:
         """One try of one part. Seconds to wait before the next (0: back off), None: go on."""
-        if is_to_go(part):
+        if is_to_go(part) and not self._is_file(part):
             return await self._remove(part)
         if part.message_id:
             return await self._edit(part)
@@ -229,7 +226,7 @@ class Sending:
             mark=self._row.mark(part.n),
             keyboard=self._row.keyboard if self._is_last(part) else (),
         )
-        return await self._channel.send(self._address, _as_tried(message, part))
+        return await self._channel.send(self._address, as_tried(message, part))
 
     # --- files -----------------------------------------------------------------------------------
 
@@ -260,7 +257,7 @@ class Sending:
                 case other:
                     assert_never(other)
         part = await self._mark(part, state)
-        message = _as_tried(self._message(part), part)
+        message = as_tried(self._message(part), part)
         return await self._settle(part, await channel.send_file(self._address, file, message))
 
     async def _file(self) -> FileOut:
@@ -393,14 +390,3 @@ class Sending:
         for part in failed:
             self.parts[part.n] = part
         await self._keep(*failed, end=OutboxState.FAILED, notice=notice)
-
-
-def _as_tried(message: MessagePart, part: OutPart) -> MessagePart:
-    """The second copy says that it may be one."""
-    if part.state is not PartState.RESENDING:
-        return message
-    return replace(
-        message,
-        markup=(message.markup.rstrip() + REPEATED).lstrip(),
-        source=(message.source.rstrip() + REPEATED).lstrip(),
-    )

@@ -10,6 +10,9 @@ from dataclasses import replace
 from bot.channel import MessagePart
 from bot.ports import OutPart, PartState
 
+REPEATED = "\n\n(may be repeated)"
+"""Ends the second copy of a message whose first fate is unknown."""
+
 
 def planned(wanted: Sequence[MessagePart], stored: Sequence[OutPart]) -> list[OutPart]:
     """The parts, each with what became of its message so far; may be planned again.
@@ -29,6 +32,17 @@ def planned(wanted: Sequence[MessagePart], stored: Sequence[OutPart]) -> list[Ou
 def is_to_go(part: OutPart) -> bool:
     """Whether the message of this part is one too many."""
     return not part.source and bool(part.message_id)
+
+
+def as_tried(message: MessagePart, part: OutPart) -> MessagePart:
+    """The second copy says that it may be one."""
+    if part.state is not PartState.RESENDING:
+        return message
+    return replace(
+        message,
+        markup=(message.markup.rstrip() + REPEATED).lstrip(),
+        source=(message.source.rstrip() + REPEATED).lstrip(),
+    )
 
 
 def _with_fate(part: OutPart, before: OutPart | None) -> OutPart:
