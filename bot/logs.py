@@ -30,6 +30,8 @@ SECRET_CHARS_MIN = 6
 REDACTED = "[redacted]"
 LOG_FILE_BYTES_MAX = 5_000_000
 LOG_FILES_MAX = 3
+LOG_LOOK_CHARS = 65_536
+"""So much may be written between two looks at how large the file is."""
 NOISY_LOGGERS = ("httpx", "httpcore", "telegram", "aiohttp")
 """They log every request, addresses with tokens in them included, and are heard from WARNING on."""
 
@@ -242,6 +244,18 @@ class _StreamHandler(_CarefulHandler, logging.StreamHandler[TextIO]):
 
 
 class _FileHandler(_CarefulHandler, RotatingFileHandler):
+    """Looks at the file's size once in a while: the library does it, with four calls of the system,
+    before each line."""
+
+    _unseen_chars = LOG_LOOK_CHARS
+
+    def shouldRollover(self, record: logging.LogRecord) -> int:
+        self._unseen_chars += len(self.format(record))
+        if self._unseen_chars < LOG_LOOK_CHARS:
+            return 0
+        self._unseen_chars = 0
+        return int(super().shouldRollover(record))
+
     def _open(self) -> TextIOWrapper:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         descriptor = os.open(self.baseFilename, flags, 0o600)
