@@ -172,18 +172,23 @@ class Inbox:
 
 
 @asynccontextmanager
-async def polling(clock: FixedClock, inbox: Inbox) -> AsyncIterator[FakeTelegram]:
+async def channel_of(clock: FixedClock) -> AsyncIterator[tuple[FakeTelegram, TelegramChannel]]:
     """A channel that polls without a long wait, on a clock that a pause moves on."""
-    door: Door = inbox  # type: ignore[assignment]
     async with FakeTelegram(TOKEN) as fake:
         options = TelegramOptions(token=TOKEN, base_url=fake.base_url, poll_timeout_s=0)
         async with TelegramChannel(options, clock=clock) as channel:
-            task = asyncio.create_task(channel.poll(door))
-            try:
-                yield fake
-            finally:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+            yield fake, channel
+
+
+@asynccontextmanager
+async def polling(channel: TelegramChannel, inbox: Inbox) -> AsyncIterator[None]:
+    door: Door = inbox  # type: ignore[assignment]
+    task = asyncio.create_task(channel.poll(door))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 @pytest.fixture
@@ -197,7 +202,7 @@ async def test_polls_that_hear_nothing_for_two_minutes_are_made_anew_with_one_li
     logs: Logs,
 ) -> None:
     clock, inbox = FixedClock(), Inbox()
-    async with polling(clock, inbox) as telegram:
+    async with channel_of(clock) as (telegram, channel), polling(channel, inbox):
         silent = telegram.fault("getUpdates", action=hold(after=False), times=None)
         await eventually(lambda: clock.monotonic() >= 400.0)
         telegram.clear_faults()
@@ -210,3 +215,27 @@ async def test_polls_that_hear_nothing_for_two_minutes_are_made_anew_with_one_li
     assert 120 <= restarted["silent_s"] < 160
     assert silent.hits > 10
     assert told(logs, "telegram.trouble") == ["telegram.trouble", "telegram.trouble.over"]
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_connection_that_is_stuck_does_not_stop_the_polls_for_ever(logs: Logs) -> None:
+    clock, inbox = FixedClock(), Inbox()
+    async with channel_of(clock) as (telegram, channel):
+        telegram.fault("sendChatAction", action=hold(after=False))
+        stuck = asyncio.create_task(the_only_connection(channel, telegram))
+        await eventually(lambda: telegram.calls("sendChatAction"))
+        telegram.message(chat_id=OWNER, text="still there?")
+        async with polling(channel, inbox):
+            await eventually(lambda: inbox.came)
+        stuck.cancel()
+        await asyncio.gather(stuck, return_exceptions=True)
+
+    assert clock.monotonic() >= 120
+    assert "telegram.polling_restarted" in told(logs, "telegram.")
+
+
+async def the_only_connection(channel: TelegramChannel, telegram: FakeTelegram) -> None:
+    """Takes the one that polls have, and never gives it back."""
+    url = f"{telegram.base_url}/bot{TOKEN}/sendChatAction"
+    form = {"chat_id": str(OWNER), "action": "typing"}
+    await channel._polling._client.post(url, data=form, timeout=None)
