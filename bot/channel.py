@@ -298,6 +298,9 @@ class HomeSection:
 NEW_REMINDER = "form:reminder"
 """The data of a button that opens a form, on a platform that has forms."""
 
+EDIT_FACT = "form:fact:"
+"""How the data of one begins that is about a fact, whose key follows."""
+
 
 class TellsHome(Protocol):
     """What a person reads on the page that is theirs alone, where a platform has one."""

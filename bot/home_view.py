@@ -24,7 +24,7 @@ from agent.spent import Group, UsageSums, Wanted
 from agent.stored import Button
 from bot import schedule_words as words
 from bot.access import Policy
-from bot.channel import NEW_REMINDER, HomeLine, HomeSection
+from bot.channel import EDIT_FACT, NEW_REMINDER, HomeLine, HomeSection
 from bot.memory_words import bare, day
 from bot.ports import Person
 from bot.usage import cost_words
@@ -147,12 +147,17 @@ class HomeView:
         facts = await self._told.facts.list(Whose(person_id=person.id))
         zone = self._told.book.zone(person.id)
         many = "1 fact" if len(facts) == 1 else f"{len(facts):,} facts"
-        lines = [f"{many} about you{', the newest:' if facts else '.'}"]
-        lines += [
-            f"- {fact.key} “{bare(fact.text, chars_max=FACT_CHARS)}” ({day(fact.created_ms, zone)})"
+        shown = [
+            HomeLine(
+                text=f"- {fact.key} “{bare(fact.text, chars_max=FACT_CHARS)}” "
+                f"({day(fact.created_ms, zone)})",
+                buttons=(Button(label="Correct", data=f"{EDIT_FACT}{fact.key}"),),
+            )
             for fact in facts[:FACTS_SHOWN]
         ]
-        return _section("What I know of you", [*lines, "", HOW_TO_MEMORY])
+        first = HomeLine(text=f"{many} about you{', the newest:' if facts else '.'}")
+        lines = (first, *shown, HomeLine(text=HOW_TO_MEMORY))
+        return HomeSection(title="What I know of you", lines=lines)
 
     async def _spent(self, person: Person) -> HomeSection:
         await self._told.counted()

@@ -1,4 +1,5 @@
-"""A form in Slack: a reminder from a person's home. Called by the intake.
+"""Forms in Slack, from a person's home: a new reminder, another wording of a fact. Called by the
+intake.
 
 A form is opened at once, for what allows it is good for three seconds, and nothing is lost with one
 that does not open. What is filled in becomes the command that says the same, so that it is read,
@@ -8,12 +9,13 @@ shown and agreed to as if it had been written.
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass
 from typing import Any
 
 import structlog
 
-from bot.channel import NEW_REMINDER
+from bot.channel import EDIT_FACT, NEW_REMINDER
 from bot.slack_raw import HOME_CHANNEL, Json, Kind, Sketch, is_direct, needed_id, text_of
 from bot.slack_web import SlackTrouble, SlackWeb
 
@@ -23,19 +25,22 @@ WAITING_MAX = 50
 TEXT_CHARS_MAX = 1_000
 TIME_CHARS_MAX = 100
 
-REMINDER = "new_reminder"
-"""The name of the form."""
+REMINDER, FACT = "new_reminder", "edit_fact"
+"""The names of the forms."""
 
 _WHAT, _WHEN = "what", "when"
+_FACT_KEY = re.compile(r"f[0-9]{1,12}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormWish:
-    """Somebody pressed the button of a form on their home; `sender` is their address."""
+    """Somebody pressed the button of a form on their home; `sender` is their address. With a key
+    it is about that fact."""
 
     trigger: str
     channel: str
     sender: str
+    key: str = ""
 
 
 class Forms:
@@ -54,7 +59,7 @@ class Forms:
         """Until cancelled."""
         while True:
             wish = await self._wishes.get()
-            view = reminder_form(wish.channel)
+            view = fact_form(wish.channel, wish.key) if wish.key else reminder_form(wish.channel)
             try:
                 await self._web.call("views.open", trigger_id=wish.trigger, view=view)
             except SlackTrouble as error:
@@ -63,22 +68,21 @@ class Forms:
 
 def reminder_form(channel: str) -> dict[str, Any]:
     """What to be reminded of, and when; `channel` is the person's direct message."""
-    return {
-        "type": "modal",
-        "callback_id": REMINDER,
-        HOME_CHANNEL: channel,
-        "title": _plain("New reminder"),
-        "submit": _plain("Show me"),
-        "close": _plain("Cancel"),
-        "blocks": [
-            _field(_WHAT, "What", "call Bob", chars_max=TEXT_CHARS_MAX),
-            _field(_WHEN, "When", "tomorrow at 5, or every weekday at 8", chars_max=TIME_CHARS_MAX),
-            {
-                "type": "context",
-                "elements": [_plain("In our chat I show how I read it, and you say yes there.")],
-            },
-        ],
-    }
+    fields = [
+        _field(_WHAT, "What", "call Bob", chars_max=TEXT_CHARS_MAX),
+        _field(_WHEN, "When", "tomorrow at 5, or every weekday at 8", chars_max=TIME_CHARS_MAX),
+        _note("In our chat I show how I read it, and you say yes there."),
+    ]
+    return _form(REMINDER, channel, "New reminder", "Show me", fields)
+
+
+def fact_form(channel: str, key: str) -> dict[str, Any]:
+    """How a fact should read. Its key is the name of the field."""
+    fields = [
+        _field(key, f"How {key} should read", "I like tea, not coffee", chars_max=TEXT_CHARS_MAX),
+        _note("What comes of it I say in our chat."),
+    ]
+    return _form(FACT, channel, "Correct a fact", "Correct", fields)
 
 
 def form_wish(payload: Json) -> FormWish | None:
@@ -87,13 +91,16 @@ def form_wish(payload: Json) -> FormWish | None:
     if payload.get("type") != "block_actions" or not isinstance(view, dict):
         return None
     action = actions[0] if isinstance(actions, list) and actions else None
-    if not isinstance(action, dict) or action.get("value") != NEW_REMINDER:
+    value = text_of(action, "value") if isinstance(action, dict) else ""
+    key = value.removeprefix(EDIT_FACT) if value.startswith(EDIT_FACT) else ""
+    if value != NEW_REMINDER and not _FACT_KEY.fullmatch(key):
         return None
     try:
         return FormWish(
             trigger=text_of(payload, "trigger_id"),
             channel=_direct(view),
             sender=f"slack:{needed_id(_part(payload, 'team'), 'id')}:{_user(payload)}",
+            key=key,
         )
     except ValueError:
         return None
@@ -105,13 +112,15 @@ def filled(payload: Json) -> Sketch | None:
     view = payload.get("view")
     if payload.get("type") != "view_submission" or not isinstance(view, dict):
         return None
-    if view.get("callback_id") != REMINDER:
-        return None
-    values = _part(_part(view, "state"), "values")
-    what, when = (
-        " ".join(text_of(_part(_part(values, name), name), "value").split())
-        for name in (_WHAT, _WHEN)
-    )
+    values = _part(_part(view, "state"), "values") if _is_ours(view) else {}
+    match view.get("callback_id"):
+        case name if name == REMINDER:
+            text = f"remind {_given(values, _WHEN)} {_given(values, _WHAT)}"
+        case name if name == FACT:
+            key = next((str(name) for name in values if _FACT_KEY.fullmatch(str(name))), "")
+            text = f"memory edit {key} {_given(values, key)}"
+        case _:
+            return None
     channel, user, view_id = _direct(view), _user(payload), needed_id(view, "id")
     return Sketch(
         kind=Kind.COMMAND,
@@ -123,12 +132,21 @@ def filled(payload: Json) -> Sketch | None:
         us="",
         body={
             "command": "/hearth",
-            "text": f"remind {when} {what}",
+            "text": text,
             "user_id": user,
             "channel_id": channel,
             "trigger_id": view_id,
         },
     )
+
+
+def _is_ours(view: Json) -> bool:
+    return view.get("callback_id") in (REMINDER, FACT)
+
+
+def _given(values: Json, name: str) -> str:
+    """What stands in a field, on one line."""
+    return " ".join(text_of(_part(_part(values, name), name), "value").split())
 
 
 def _direct(view: Json) -> str:
@@ -151,6 +169,24 @@ def _part(holder: Json, name: str) -> Json:
 
 def _plain(text: str) -> dict[str, Any]:
     return {"type": "plain_text", "text": text, "emoji": True}
+
+
+def _form(
+    name: str, channel: str, title: str, submit: str, blocks: list[dict[str, Any]]
+) -> dict[str, Any]:
+    return {
+        "type": "modal",
+        "callback_id": name,
+        HOME_CHANNEL: channel,
+        "title": _plain(title),
+        "submit": _plain(submit),
+        "close": _plain("Cancel"),
+        "blocks": blocks,
+    }
+
+
+def _note(text: str) -> dict[str, Any]:
+    return {"type": "context", "elements": [_plain(text)]}
 
 
 def _field(name: str, label: str, hint: str, *, chars_max: int) -> dict[str, Any]:

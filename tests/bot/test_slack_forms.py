@@ -10,7 +10,7 @@ import pytest
 
 from bot.channel import NEW_REMINDER
 from bot.lab.faults import drop
-from bot.slack_forms import REMINDER, FormWish, filled, form_wish, reminder_form
+from bot.slack_forms import REMINDER, FormWish, fact_form, filled, form_wish, reminder_form
 from bot.slack_raw import Kind
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, STRANGER, TEAM, Mode, SlackRig, slack_rigged
@@ -25,11 +25,12 @@ async def rig(tmp_path: Path) -> AsyncIterator[SlackRig]:
         yield made
 
 
-def button(rig: SlackRig, user: str = ANN) -> str | None:
-    """The action id of the button that opens the form on a home, if it is there."""
+def button(rig: SlackRig, user: str = ANN, *, label: str = "New reminder") -> str | None:
+    """The action id of the button that opens a form on a home, if it is there."""
     home = rig.slack.home(user) or {"blocks": []}
     found = [e for b in home["blocks"] if b["type"] == "actions" for e in b["elements"]]
-    return next((one["action_id"] for one in found if one["value"] == NEW_REMINDER), None)
+    found += [b["accessory"] for b in home["blocks"] if "accessory" in b]
+    return next((one["action_id"] for one in found if one["text"]["text"] == label), None)
 
 
 async def opened(rig: SlackRig) -> str:
@@ -64,6 +65,28 @@ async def test_a_form_that_comes_twice_is_one_question(rig: SlackRig) -> None:
         await rig.quiet(bot)
 
     assert rig.rows("select count(*) from inbox where event_id like 'form:%'") == [(1,)]
+
+
+async def test_a_fact_is_corrected_by_a_form_and_the_home_shows_it_at_the_next_look(
+    rig: SlackRig,
+) -> None:
+    async with rig.serving_slack(ANN, hurry=50) as bot:
+        rig.slack.command(text="remember I like coffee", user=ANN)
+        await eventually(lambda: rig.read())
+        rig.slack.open_home(user=ANN)
+        action_id = await eventually(lambda: button(rig, label="Correct"))
+        rig.slack.press(action_id=action_id)
+        [view] = await eventually(rig.slack.views)
+        rig.slack.submit(view_id=view["id"], values={"f1": {"f1": "I like tea"}})
+        await eventually(lambda: len(rig.read()) == 2)
+        await rig.quiet(bot)
+        rig.slack.open_home(user=ANN)
+        await eventually(lambda: "I like tea" in str(rig.slack.home(ANN)))
+        await rig.quiet(bot)
+
+    assert "I like coffee" not in str(rig.slack.home(ANN))
+    assert "I like tea" in rig.read()[1]
+    assert rig.model.requests == []
 
 
 async def test_what_cannot_be_read_is_said_in_the_chat(rig: SlackRig) -> None:
@@ -157,6 +180,24 @@ def test_a_form_is_the_command_that_says_the_same() -> None:
         Kind.COMMAND, "form:V1", f"{TEAM}.{DIRECT}",
     )  # fmt: skip
     assert found.body["text"] == "remind at 5 call Bob"
+
+
+def test_a_press_on_a_fact_is_a_wish_about_it() -> None:
+    for value, key in (("form:fact:f12", "f12"), ("form:fact:", None), ("form:fact:x' or 1", None)):
+        wish = form_wish(pressed() | {"actions": [{"action_id": "press_1", "value": value}]})
+        assert (wish.key if wish else None) == key
+
+
+def test_a_form_about_a_fact_is_the_command_that_corrects_it() -> None:
+    values = {"f12": {"f12": {"type": "plain_text_input", "value": "I like\ntea"}}}
+    view = fact_form(DIRECT, "f12") | {"id": "V2", "state": {"values": values}}
+
+    found = filled(sent() | {"view": view})
+
+    assert found is not None
+    assert found.body["text"] == "memory edit f12 I like tea"
+    with pytest.raises(ValueError, match="no "):
+        filled(sent() | {"view": view | {"state": {"values": {"x": {}}}}})
 
 
 def test_a_form_of_others_is_none_of_ours() -> None:

@@ -101,20 +101,20 @@ def interaction(chance: random.Random) -> Json:
     view = {
         "id": "V1",
         "type": chance.choice(["modal", "home", "workflow_step"]),
-        "callback_id": chance.choice(["x", "new_reminder"]),
+        "callback_id": chance.choice(["x", "new_reminder", "edit_fact"]),
         "private_metadata": f"D{who[1:]}",
         "external_id": f"D{who[1:]}",
         "state": {
             "values": {
                 name: {name: {"type": "plain_text_input", "value": chance.choice([*TEXTS, "at 5"])}}
-                for name in ("what", "when")
+                for name in ("what", "when", "f1")
             }
         },
     }
     action = {
         "action_id": chance.choice(["x", "1", "b:1"]),
         "action_ts": f"{chance.randrange(10**9)}.1",
-        "value": chance.choice([*TEXTS, "a:1:yes", "job:1:done", "form:reminder"]),
+        "value": chance.choice([*TEXTS, "a:1:yes", "job:1:done", "form:reminder", "form:fact:f1"]),
         "type": chance.choice(["button", "static_select", "datepicker"]),
     }
     where: Json = {
