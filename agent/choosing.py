@@ -23,6 +23,7 @@ from agent.tools.selection import (
     exactly,
     select,
 )
+from agent.tools.tool import ToolCard
 from agent.tools.toolbox import Toolbox
 from agent.transcript import Answered
 
@@ -30,6 +31,9 @@ USED_TURNS = 3
 """Tools of so many turns come first where the set is chosen afresh (SPEC §6)."""
 
 CONVERSATIONS_KEPT_MAX = 1_000
+
+RANKED_AT_ONCE_MAX = 120
+"""So few tools are ranked in half a millisecond, less than the way to a thread and back takes."""
 
 NOTHING = "nothing_to_report"
 """Offered wherever nobody watches: the prompts there rely on it."""
@@ -93,7 +97,7 @@ class Choosing:
         ranks = self._ranking is not None and not situation.is_small_talk and bool(text.strip())
         if not ranks:
             return select(situation, None, options=self._options)
-        return await asyncio.to_thread(self._select, situation)
+        return await self._ranked(situation)
 
     def remember(self, turn: TurnInput, selection: Selection) -> None:
         """What was just offered."""
@@ -101,9 +105,16 @@ class Choosing:
             self._offered.clear()
         self._offered[turn.conversation] = selection.names
 
-    def _select(self, situation: Situation) -> Selection:
+    async def _ranked(self, situation: Situation) -> Selection:
         assert self._ranking is not None
         cards = [tool.card for tool in self._toolbox.tools()]
+        ranker = self._ranking.made(cards)
+        if ranker is None or len(cards) > RANKED_AT_ONCE_MAX:
+            return await asyncio.to_thread(self._select, situation, cards)
+        return select(situation, ranker, options=self._options)
+
+    def _select(self, situation: Situation, cards: Sequence[ToolCard]) -> Selection:
+        assert self._ranking is not None
         return select(situation, self._ranking.of(cards), options=self._options)
 
     async def _current(self, turn: TurnInput) -> Sequence[str]:

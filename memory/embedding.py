@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,10 @@ IDF_POWER = 0.8
 dozen texts nearly every token is rare by accident."""
 _MORE_MIN = 64
 """Texts that room is made for when one is added."""
+SINGLE_TEXTS_MAX = 64
+"""Up to so many are done one by one: a batch wakes threads, and knows no text again."""
+KNOWN_TEXTS_MAX, KNOWN_CHARS_MAX = 1_024, 1_000
+"""Texts whose tokens are kept: what is near to one message of a talk is mostly near to the next."""
 _AT_ONCE = 512
 """Texts that are worked on together: what lies between is several times as large as they are."""
 
@@ -44,17 +48,21 @@ _log = structlog.get_logger(__name__)
 
 
 class Table:
-    """A vector for each token. Safe to use from several threads: nothing in it changes."""
+    """A vector for each token. Safe to use from several threads; nobody changes what it gives."""
 
     def __init__(self, *, rows: Floats, tokenizer: Any) -> None:
         self.rows = rows
         self._tokenizer = tokenizer
+        self._known = lru_cache(maxsize=KNOWN_TEXTS_MAX)(self._encoded)
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """The token ids of each text."""
         lowered = [without_surrogates(text[:TEXT_CHARS_MAX].lower()) for text in texts]
-        if len(lowered) == 1:  # a batch wakes threads, which costs more than one text
-            return [self._tokenizer.encode(lowered[0], add_special_tokens=False).ids]
+        if len(lowered) <= SINGLE_TEXTS_MAX:
+            return [
+                self._known(text) if len(text) <= KNOWN_CHARS_MAX else self._encoded(text)
+                for text in lowered
+            ]
         return [
             one.ids
             for start in range(0, len(lowered), _AT_ONCE)
@@ -62,6 +70,10 @@ class Table:
                 lowered[start : start + _AT_ONCE], add_special_tokens=False
             )
         ]
+
+    def _encoded(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
 
 
 class Embedding:
