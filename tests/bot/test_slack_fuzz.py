@@ -176,7 +176,7 @@ def spoiled(chance: random.Random) -> Json:
         if chance.random() < 0.3:
             holder.pop(key)
         else:
-            holder[key] = chance.choice(ODD)
+            holder[key] = copy.deepcopy(chance.choice(ODD))
         if not whole:
             break
     return whole
