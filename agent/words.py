@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 _UNBORDERED = (
@@ -81,6 +82,19 @@ def words(folded: str) -> list[Word]:
 
     Chinese, Japanese, Korean, Thai and their like yield none: nobody can say where one ends.
     """
+    return list(_known(folded)) if len(folded) <= KNOWN_CHARS_MAX else _found(folded)
+
+
+KNOWN_TEXTS_MAX, KNOWN_CHARS_MAX = 64, 500
+"""Short texts whose words are kept: a message is looked through for a dozen reasons in one turn."""
+
+
+@lru_cache(maxsize=KNOWN_TEXTS_MAX)
+def _known(folded: str) -> tuple[Word, ...]:
+    return tuple(_found(folded))
+
+
+def _found(folded: str) -> list[Word]:
     if folded.isascii():
         found = _ASCII_WORD_RE.finditer(folded)
     else:

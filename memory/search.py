@@ -167,11 +167,10 @@ class Search:
         if k <= 0 or not self._places:
             return []
         scores = self._scored(query, count=max(k, CANDIDATES_MIN))
-        places = sorted(
-            scores.places(), key=lambda place: (-round(scores.total(place), 6), self._ids[place])
-        )
+        totals = {place: scores.total(place) for place in scores.places()}
+        places = sorted(totals, key=lambda place: (-round(totals[place], 6), self._ids[place]))
         return [
-            Ranked(id=self._ids[place], score=scores.total(place), cosine=scores.cosine(place))
+            Ranked(id=self._ids[place], score=totals[place], cosine=scores.cosine(place))
             for place in places[:k]
         ]
 
@@ -242,6 +241,8 @@ class _Scores:
 
     def total(self, place: int) -> float:
         """The whole score of one place."""
+        if not self.weights.neighbours:
+            return self._own(place)
         around = sum(self._own(beside) for beside in self._beside(place))
         return self._own(place) + self.weights.neighbours * around
 
