@@ -10,12 +10,12 @@ import asyncio
 import re
 import ssl
 import warnings
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 import httpx
 import structlog
@@ -606,12 +606,14 @@ class TelegramChannel:
 
     async def _marked_up(self, method: str, part: MessagePart, **where: Any) -> Any:
         try:
-            return await self._raw(method, text=part.markup, parse_mode=ParseMode.HTML, **where)
+            return await self._raw(
+                method, text=part.markup, parse_mode=ParseMode.HTML, **_NO_PREVIEW, **where
+            )
         except BadRequest as error:
             if any(words in str(error).lower() for words in NOT_OUR_MARKUP):
                 raise
             log.warning("telegram.markup_refused", why=_why(error))
-            return await self._raw(method, text=part.source, **where)
+            return await self._raw(method, text=part.source, **_NO_PREVIEW, **where)
 
     async def _raw(self, method: str, **arguments: Any) -> Any:
         """The library's request layer and errors, without making objects that nobody reads."""
@@ -808,6 +810,11 @@ def _request(read_timeout_s: float, *, connections: int, tls: ssl.SSLContext) ->
         pool_timeout=read_timeout_s,
         httpx_kwargs={"trust_env": True, "verify": tls},
     )
+
+
+_NO_PREVIEW: Final[Mapping[str, Any]] = {"link_preview_options": {"is_disabled": True}}
+"""Telegram opens no address of a text by itself: a model may have been led to write one that tells
+somebody something, and a preview needs no tap."""
 
 
 def _keyboard(part: MessagePart) -> dict[str, Any]:

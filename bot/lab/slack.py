@@ -108,8 +108,8 @@ class FakeSlack(PeopledSlack):
         names = (
             "add_user add_channel post bot_post edit delete react unreact invite leave open_home"
             " start_assistant change_context command press submit close_view stop_stream event"
-            " chat thread shown ephemeral sent direct home views status prompts title deliveries"
-            " delivery pending lost redeliver settled sockets refresh cut deliver_to"
+            " chat thread shown ephemeral sent previewed direct home views status prompts title"
+            " deliveries delivery pending lost redeliver settled sockets refresh cut deliver_to"
         )
         ours: dict[str, Callable[..., Any]] = {name: getattr(self, name) for name in names.split()}
         return super().controls() | ours | {"set": self._set}

@@ -24,6 +24,7 @@ SENT_KEPT = 200_000
 _TS = re.compile(r"\d+\.\d+")
 _EVENT_TYPE = re.compile(r"[A-Za-z0-9_.:-]{1,255}")
 _CHUNKS = frozenset({"markdown_text", "task_update", "plan_update", "blocks"})
+_UNFURLING = ("unfurl_links", "unfurl_media")
 _CONTENT = ("text", "blocks", "attachments", "markdown_text")
 
 
@@ -35,6 +36,7 @@ class Chat:
         self._rules = rules
         self._events = events
         self.sent: deque[Json] = deque(maxlen=SENT_KEPT)
+        self.previewed: deque[Json] = deque(maxlen=SENT_KEPT)
         self.methods: dict[str, Callable[[Params], Json]] = {
             "chat.postMessage": self._post_message,
             "chat.postEphemeral": self._post_ephemeral,
@@ -105,6 +107,8 @@ class Chat:
         if thread_ts is not None and p.flag("reply_broadcast"):
             content["subtype"] = "thread_broadcast"
         kept = self.post(conversation, content, thread_ts=thread_ts)
+        if not all(p.text(name).lower() in {"false", "0"} for name in _UNFURLING):
+            self.previewed.append({"channel": conversation.id, "text": content["text"]})
         answer: Json = {"channel": conversation.id, "ts": kept.ts, "message": self._shown(kept)}
         if truncated:
             warned = "message_truncated"

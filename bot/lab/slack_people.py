@@ -355,6 +355,12 @@ class PeopledSlack(LabServer):
         """The messages that the bot sent, in order, each as it was at first."""
         return [m for m in self._api.chat.sent if channel in {None, m["channel"]}]
 
+    def previewed(self) -> list[Json]:
+        """The posts of the bot, each as `channel` and `text`, in which Slack would have opened an
+        address by itself for a preview. It looks when a message is posted, not when one is edited,
+        and at none that one person alone sees."""
+        return list(self._api.chat.previewed)
+
     def direct(self, user: str = ANN) -> str:
         """The id of the direct message between this person and the bot."""
         return self._workspace.direct(user).id

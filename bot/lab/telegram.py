@@ -258,6 +258,11 @@ class FakeTelegram(LabServer):
         """The messages that the bot sent, in order, each as it was at first."""
         return [m for m in self._api.sent if chat_id in {None, m["chat"]["id"]}]
 
+    def previewed(self) -> list[Json]:
+        """The texts of the bot, each as `chat_id` and `text`, in which Telegram would have opened
+        an address by itself for a preview, if there was one."""
+        return list(self._api.previewed)
+
     def pending(self) -> list[int]:
         """The ids of the updates that are not yet confirmed."""
         return self._updates.pending()
@@ -289,6 +294,7 @@ class FakeTelegram(LabServer):
             "redeliver": self.redeliver,
             "chat": self.chat,
             "sent": self.sent,
+            "previewed": self.previewed,
             "pending": self.pending,
             "actions": self.actions,
             "answers": self.answers,

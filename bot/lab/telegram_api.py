@@ -124,6 +124,7 @@ class BotApi:
         self.answers: deque[Json] = deque(maxlen=1000)
         self.sent: deque[Json] = deque(maxlen=cap)
         self.actions: deque[tuple[int, str]] = deque(maxlen=1000)
+        self.previewed: deque[Json] = deque(maxlen=1000)
         self._limits = limits
         self._wall = wall
         self._commands: dict[str, list[Json]] = {}
@@ -156,7 +157,9 @@ class BotApi:
         content: Json = {"text": parsed.text}
         if parsed.entities:
             content["entities"] = list(parsed.entities)
-        return self._post(p, content)
+        message = self._post(p, content)
+        self._note_preview(p, message)
+        return message
 
     def _send_file(self, p: Params, kind: str) -> Json:
         upload = p.get(kind)
@@ -209,6 +212,7 @@ class BotApi:
         message.update(content, edit_date=int(self._wall()))
         kept.edits += 1
         kept.parse_mode = p.get("parse_mode")
+        self._note_preview(p, message)
         return dict(message)
 
     def _edit_markup(self, p: Params) -> Json:
@@ -317,6 +321,13 @@ class BotApi:
         shown = dict(message)
         self.sent.append(shown)
         return shown
+
+    def _note_preview(self, p: Params, message: Json) -> None:
+        """A text in which the real server looks for an address to open, with or without one."""
+        wanted = p.nested("link_preview_options", "link preview options")
+        is_off = isinstance(wanted, dict) and wanted.get("is_disabled") is True
+        if not (is_off or p.flag("disable_web_page_preview")):
+            self.previewed.append({"chat_id": message["chat"]["id"], "text": message["text"]})
 
     def _formatted(self, p: Params, name: str, entities: str) -> Parsed:
         text = p.text(name)

@@ -132,6 +132,12 @@ class Telegram(StandIn):
         """What was said to those who tapped, in order."""
         return [answer["text"] for answer in self.ask("answers")]
 
+    def close(self) -> None:
+        """Judges too: whatever went out, Telegram opened no address of it by itself."""
+        previewed = self.ask("previewed")
+        super().close()
+        assert previewed == []
+
 
 SLACK_TEAM, SLACK_BOT = "T0LAB", "U0LABBOT"
 
@@ -165,6 +171,12 @@ class Slack(StandIn):
     def press(self, channel: str, card: Card, label: str, *, by: str) -> None:
         """A person presses a button that they see."""
         self.ask("press", channel=channel, ts=card.place, action_id=card.buttons[label], user=by)
+
+    def close(self) -> None:
+        """Judges too: whatever went out, Slack opened no address of it by itself."""
+        previewed = self.ask("previewed")
+        super().close()
+        assert previewed == []
 
 
 class Model(StandIn):

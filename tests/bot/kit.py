@@ -246,13 +246,15 @@ def heard(request: dict[str, Any]) -> list[str]:
 
 
 def judge_markup(telegram: FakeTelegram) -> None:
-    """Every text that went out with markup is accepted by Telegram's own parser and fits."""
+    """Every text that went out with markup is accepted by Telegram's own parser and fits, and none
+    has an address opened for a preview."""
     for method in ("sendMessage", "editMessageText"):
         for call in telegram.calls(method):
             text = call.params["text"]
             if call.params.get("parse_mode") == "HTML":
                 text = telegram_text(text)
             assert 0 < len(text.encode("utf-16-le")) // 2 <= 4096
+    assert telegram.previewed() == []
 
 
 @asynccontextmanager

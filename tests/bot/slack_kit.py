@@ -144,7 +144,8 @@ async def slack_rigged(
 
 
 def judge_slack(slack: FakeSlack) -> None:
-    """Whatever went out fits, calls nobody, and has its answers in a thread in channels."""
+    """Whatever went out fits, calls nobody, has no address opened for a preview, and has its
+    answers in a thread in channels."""
     for method in ("chat.postMessage", "chat.update"):
         for call in slack.calls(method):
             text = call.params["text"]
@@ -152,3 +153,4 @@ def judge_slack(slack: FakeSlack) -> None:
             for code in ("<!", "<@", "<#"):
                 assert code not in text
             assert call.params["parse"] == "none"
+    assert slack.previewed() == []

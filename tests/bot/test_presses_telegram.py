@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -360,8 +361,30 @@ async def test_a_message_without_buttons_is_sent_and_edited_as_ever(
         await channel.edit(address, sent.message_id, MessagePart(markup="b", source="b"))
 
     [send], [edit] = telegram.calls("sendMessage"), telegram.calls("editMessageText")
-    assert set(send.params) == {"chat_id", "text", "parse_mode"}
-    assert set(edit.params) == {"chat_id", "message_id", "text", "parse_mode"}
+    same = {"chat_id", "text", "parse_mode", "link_preview_options"}
+    assert set(send.params) == same
+    assert set(edit.params) == {*same, "message_id"}
+
+
+@pytest.mark.parametrize("is_plain", [False, True])
+async def test_no_message_has_its_addresses_opened_by_telegram_itself(
+    telegram: FakeTelegram, is_plain: bool
+) -> None:
+    if is_plain:
+        telegram.fault("sendMessage", action=refuse_markup(), times=1)
+        telegram.fault("editMessageText", action=refuse_markup(), times=1)
+
+    async with channel_of(telegram) as channel:
+        address = Address.parse(LANE)
+        [part] = channel.parts("See http://evil.example/?d=SECRET")
+        sent = await channel.send(address, part)
+        assert isinstance(sent, Sent)
+        [later] = channel.parts("See [this](http://evil.example/?d=SECRET)")
+        await channel.edit(address, sent.message_id, later)
+        await channel.send(address, replace(part, buttons=ROWS))
+
+    assert telegram.previewed() == []
+    assert len(telegram.calls("sendMessage")) == 3 if is_plain else 2
 
 
 async def test_a_press_is_understood_wherever_its_message_stands(telegram: FakeTelegram) -> None:

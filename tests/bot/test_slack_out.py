@@ -66,6 +66,7 @@ async def test_a_message_goes_out_as_mrkdwn_with_its_mark_and_opens_no_links() -
         for name in ("unfurl_links", "unfurl_media", "link_names"):
             assert call.params[name] is False
         assert call.params["parse"] == "none"
+        assert fake.previewed() == []
 
 
 async def test_an_answer_stands_in_its_thread_and_an_edit_leaves_it_there() -> None:

@@ -131,6 +131,17 @@ async def test_a_deleted_parent_keeps_its_thread_below_a_tombstone() -> None:
         assert texts == ["This message was deleted.", "b", "c"]
 
 
+async def test_posts_in_which_slack_looks_for_a_preview_are_told_apart() -> None:
+    async with both() as (slack, web):
+        slack.add_channel(channel="C1", name="in")
+        for text, links, media in (("a", None, None), ("b", False, True), ("c", False, False)):
+            await web.chat_postMessage(
+                channel="C1", text=text, unfurl_links=links, unfurl_media=media
+            )
+
+        assert [post["text"] for post in slack.previewed()] == ["a", "b"]
+
+
 async def test_where_the_bot_may_not_write_it_is_told_why() -> None:
     async with both() as (slack, web):
         slack.add_channel(channel="C1", name="out", bot_inside=False)

@@ -12,6 +12,7 @@ from telegram import (
     BotCommand,
     InlineKeyboardButton,
     InlineKeyboardMarkup,
+    LinkPreviewOptions,
     ReactionTypeEmoji,
     ReplyParameters,
     Update,
@@ -458,6 +459,18 @@ async def test_flood_limits_are_the_documented_ones() -> None:
         with pytest.raises(RetryAfter):
             await bot.send_message(200, "x")
         assert len(tg.sent()) == 54
+
+
+async def test_texts_in_which_telegram_looks_for_a_preview_are_told_apart() -> None:
+    async with both() as (tg, bot):
+        off = LinkPreviewOptions(is_disabled=True)
+        open_one = await bot.send_message(1, "https://a.example")
+        closed = await bot.send_message(1, "https://b.example", link_preview_options=off)
+        await open_one.edit_text("https://c.example", link_preview_options=off)
+        await closed.edit_text("https://d.example")
+
+        texts = [seen["text"] for seen in tg.previewed()]
+        assert texts == ["https://a.example", "https://d.example"]
 
 
 async def test_the_log_is_bounded_and_tells_what_came_and_went() -> None:
