@@ -1,5 +1,5 @@
-"""One connection to an MCP server: opened, held and closed by one task. The only file that knows
-the SDK, which is loaded when the first server is needed (a third of a second, 35 MB).
+"""One connection to an MCP server: opened, held and closed by one task. Beside `wire` the only file
+that knows the SDK, which is loaded when the first server is needed (a third of a second, 35 MB).
 
 `Connection.run` is that task; calls come from anywhere. Whatever a server does ends here: as a
 ServerDown or ServerRefused of the call, and as a restart after a growing pause.
@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import structlog
 
 from agent.errors import AssistantError
-from agent.mcp.listing import mended
+from agent.mcp.program import program
 from agent.mcp.stderr import LastWords
 from agent.mcp.values import (
     BlobPart,
@@ -37,6 +37,7 @@ from agent.mcp.values import (
     TextPart,
     Timing,
 )
+from agent.mcp.wire import MESSAGE_BYTES_MAX, spoken_to, watched
 from agent.version import VERSION
 
 if TYPE_CHECKING:
@@ -46,9 +47,6 @@ if TYPE_CHECKING:
 
 PAGES_MAX = 50
 TOOLS_MAX = 500
-EVENT_BYTES_MAX = 64_000_000
-"""Of one event of a stream; an image of 20 MB is 27 MB of base64."""
-
 REASON_CHARS_MAX = 300
 SECRET_CHARS_MIN = 6
 CLOSED = -32000
@@ -57,8 +55,6 @@ SDK = "mcp"
 
 HERE = frozenset({"localhost", "127.0.0.1", "::1"})
 INHERITED = ("PATH", "HOME", "LANG")
-NOT_INHERITED = ("LOGNAME", "SHELL", "TERM", "USER")
-"""What the SDK would pass on beside those."""
 
 _log = structlog.get_logger(__name__)
 
@@ -87,6 +83,7 @@ class Connection:
         self._client: Client | None = None
         self._health = Health.IDLE
         self._trouble = ""
+        self._excess = ""
         self._retry_at = 0.0
         self._server = ""
         self._nudge = asyncio.Event()
@@ -166,8 +163,9 @@ class Connection:
         return ServerRefused(said or f"the server refused the call (code {error.code})")
 
     def _gone(self) -> ServerDown:
+        why = f" ({self._excess})" if self._excess else ""
         return ServerDown(
-            f"the connection to {self._options.name} broke during the call, and is made anew. "
+            f"the connection to {self._options.name} broke during the call{why}, and is made anew. "
             "Whether it took effect is unknown: check before trying again"
         )
 
@@ -221,6 +219,7 @@ class Connection:
         """Opens the connection and keeps its list fresh until it breaks; says why it did."""
         self._health = Health.STARTING
         self._lost = self._stale = False
+        self._excess = ""
         words = LastWords()
         try:
             # In a thread: the loop has other things to do meanwhile.
@@ -229,10 +228,10 @@ class Connection:
         except ServerDown as error:
             return str(error)
         except TimeoutError:
-            return _with_words("it did not answer in time", words)
+            return _with_words(self._excess or "it did not answer in time", words)
         except _trouble() as error:
-            return _with_words(_reason(error), words)
-        return _with_words("it ended the connection", words)
+            return _with_words(self._excess or _reason(error), words)
+        return _with_words(self._excess or "it ended the connection", words)
 
     async def _held_open(self, words: LastWords) -> None:
         async with AsyncExitStack() as stack:
@@ -293,7 +292,7 @@ class Connection:
 
         transport = await self._transport(stack, words)
         return Client(
-            _watched(transport, lambda: self._nudged(lost=True)),
+            watched(transport, lambda: self._nudged(lost=True)),
             message_handler=heard,
             client_info=Implementation(name="hearthbot", version=VERSION),
             read_timeout_seconds=self._options.timeout_s + self._timing.list_s,
@@ -306,24 +305,20 @@ class Connection:
         return await self._of_url(stack)
 
     async def _of_command(self, stack: AsyncExitStack, words: LastWords) -> Transport:
-        from mcp import StdioServerParameters, stdio_client
-
         env = {name: self._env[name] for name in INHERITED if name in self._env}
         env |= self._options.env
         found = which(self._options.command, path=env.get("PATH", os.defpath))
         if found is None:
             raise ServerDown(f"the command {_short(self._options.command)} was not found")
-        # `env` takes away what the SDK puts in beside; it becomes the command.
-        unset = [part for name in NOT_INHERITED if name not in env for part in ("-u", name)]
-        parameters = StdioServerParameters(
-            command="env",
-            args=[*unset, found, *self._options.args],
-            env=env,
-            cwd=self._folder,
-            encoding_error_handler="replace",
-        )
         errors = await stack.enter_async_context(words.listening())
-        return stdio_client(parameters, errlog=errors)
+        running = await stack.enter_async_context(
+            program((found, *self._options.args), env=env, folder=self._folder, errors=errors)
+        )
+        return spoken_to(running, self._exceeded)
+
+    def _exceeded(self, why: str) -> None:
+        self._excess = why
+        self._nudged(lost=True)
 
     async def _of_url(self, stack: AsyncExitStack) -> Transport:
         import httpx2
@@ -336,7 +331,7 @@ class Connection:
         )
         await stack.enter_async_context(http)
         return streamable_http_client(
-            self._options.url, http_client=http, max_sse_event_size=EVENT_BYTES_MAX
+            self._options.url, http_client=http, max_sse_event_size=MESSAGE_BYTES_MAX
         )
 
     async def _tools(self, client: Client) -> list[ServerTool]:
@@ -465,51 +460,3 @@ def _part(block: ContentBlock) -> Part:
             if isinstance(text, str):
                 return TextPart(text=text, uri=uri)
             return BlobPart(data=str(getattr(found, "blob", "")), mime=mime, uri=uri)
-
-
-@asynccontextmanager
-async def _watched(transport: Transport, ended: Callable[[], None]) -> AsyncIterator[Any]:
-    """The transport, with word of the moment at which the other side is gone: the SDK tells it
-    to calls alone."""
-    async with transport as (read, write):
-        yield _Watched(read, ended), write
-
-
-class _Watched:
-    """A read stream that says when it has ended, and mends lists of tools on their way."""
-
-    def __init__(self, inner: Any, ended: Callable[[], None]) -> None:
-        self._inner = inner
-        self._ended = ended
-
-    def __aiter__(self) -> _Watched:
-        return self
-
-    async def __anext__(self) -> Any:
-        has_ended = True
-        try:
-            item = await self._inner.__anext__()
-            has_ended = False
-            if lost := mended(getattr(getattr(item, "message", None), "result", None)):
-                _log.warning("mcp.unreadable_tools", count=lost)
-            return item
-        finally:
-            if has_ended:
-                self._ended()
-
-    async def receive(self) -> Any:
-        return await self._inner.receive()
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    async def __aenter__(self) -> _Watched:
-        await self._inner.__aenter__()
-        return self
-
-    async def __aexit__(self, *raised: Any) -> None:
-        await self._inner.__aexit__(*raised)
-
-    @property
-    def last_context(self) -> Any:
-        return getattr(self._inner, "last_context", None)

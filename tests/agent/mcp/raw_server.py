@@ -1,6 +1,7 @@
 """An MCP server without an SDK, of the protocol of 2025: it lists whatever ODD_TOOLS holds, raw,
 and answers each call with its arguments. RAW_RESULT is the result of a call, where it is set, and
-RAW_JUNK a line before each answer."""
+RAW_JUNK a line before each answer. RAW_NOISE are lines before the answer to a call, RAW_MEGABYTES
+is how long its text is, and with RAW_ENDLESS it is a line that never ends."""
 
 from __future__ import annotations
 
@@ -22,6 +23,14 @@ def result_of(method: str, params: dict[str, Any]) -> Any:
         case "tools/list":
             return {"tools": json.loads(Path(os.environ["ODD_TOOLS"]).read_text())}
         case "tools/call":
+            if "RAW_ENDLESS" in os.environ:
+                while True:
+                    sys.stdout.write("x" * 65_536)
+            for _ in range(int(os.environ.get("RAW_NOISE", "0"))):
+                sys.stdout.write("noise noise noise\n")
+            if "RAW_MEGABYTES" in os.environ:
+                text = "y" * (int(os.environ["RAW_MEGABYTES"]) * 1_000_000)
+                return {"content": [{"type": "text", "text": text}]}
             if "RAW_RESULT" in os.environ:
                 return json.loads(os.environ["RAW_RESULT"])
             said = json.dumps(params.get("arguments"))

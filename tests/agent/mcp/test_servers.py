@@ -577,3 +577,43 @@ async def test_what_is_no_message_is_passed_over_and_logged_nowhere(
 
     assert result.ok
     assert "private" not in caplog.text
+
+
+async def test_a_result_of_megabytes_arrives_and_is_cut(tmp_path: Path) -> None:
+    source = lists(tmp_path / "t.json", tool("x"))
+
+    async with running(tmp_path, raw(ODD_TOOLS=source, RAW_MEGABYTES="20")) as mcp:
+        result = await called(mcp, "raw__x")
+
+    assert result.ok
+    assert "20,000,0" in result.content
+    assert len(result.content) < 20_000
+
+
+@pytest.mark.parametrize("env", [{"RAW_MEGABYTES": "33"}, {"RAW_ENDLESS": "1"}])
+async def test_a_server_that_writes_a_line_without_measure_is_ended_and_started_anew(
+    tmp_path: Path, env: dict[str, str]
+) -> None:
+    source = lists(tmp_path / "t.json", tool("x"))
+
+    async with running(tmp_path, raw(ODD_TOOLS=source, **env)) as mcp:
+        result = await called(mcp, "raw__x")
+        await until(lambda: state(mcp, "raw").health.health is Health.DOWN)
+        trouble = state(mcp, "raw").health.trouble
+        await up(mcp, "raw")
+
+    assert not result.ok
+    assert "it sent a message of more than 32 MB" in result.content
+    assert "it sent a message of more than 32 MB" in trouble
+
+
+async def test_an_answer_is_found_behind_two_hundred_thousand_lines_of_noise(
+    tmp_path: Path,
+) -> None:
+    source = lists(tmp_path / "t.json", tool("x"))
+
+    async with running(tmp_path, raw(ODD_TOOLS=source, RAW_NOISE="200000")) as mcp:
+        result = await called(mcp, "raw__x", n=7)
+
+    assert result.ok
+    assert '"n": 7' in result.content
