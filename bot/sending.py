@@ -35,7 +35,7 @@ from bot.channel import (
 )
 from bot.outgoing import CopyGone, Outgoing
 from bot.ports import NewMessage, OutboxState, OutboxStore, OutPart, OutRow, PartState
-from bot.streamed import as_tried, is_to_go, planned
+from bot.streamed import as_tried, ending, is_to_go, planned
 
 log = structlog.get_logger()
 
@@ -215,10 +215,7 @@ class Sending:
 
     def end_state(self) -> OutboxState:
         """What the row is once all parts are done."""
-        states = {part.state for part in self.parts}
-        if PartState.FAILED in states:
-            return OutboxState.FAILED
-        return OutboxState.UNKNOWN if PartState.UNKNOWN in states else OutboxState.SENT
+        return ending(self.parts)
 
     async def _send(self, part: OutPart) -> Delivery:
         message = replace(
@@ -296,7 +293,7 @@ class Sending:
             case Sent():
                 await self._mark(part, PartState.SENT)
             case MessageGone():
-                await self._mark(replace(part, message_id=""), PartState.READY)
+                await self._anew(part)
             case NotSent(reason=reason, retry_after_s=after_s):
                 self.reason = reason
                 return after_s or 0.0
@@ -309,13 +306,17 @@ class Sending:
                 assert_never(other)
         return None
 
+    async def _anew(self, part: OutPart) -> None:
+        """Somebody deleted this message. It comes anew, and below it what stood below it."""
+        below = [one for one in self.parts[part.n + 1 :] if one.message_id and one.source]
+        for one in below:
+            if isinstance(await self._taken_away(one), Sent | MessageGone):
+                await self._mark(replace(one, message_id=""), PartState.READY)
+        await self._mark(replace(part, message_id=""), PartState.READY)
+
     async def _remove(self, part: OutPart) -> float | None:
         """Takes a message away that was begun for words that the reply does not have in the end."""
-        channel = self._channel
-        outcome: EditOutcome = Refused(reason="it cannot be taken away there")
-        if isinstance(channel, Removes):
-            outcome = await channel.remove(self._address, part.message_id)
-        match outcome:
+        match await self._taken_away(part):
             case NotSent(reason=reason, retry_after_s=after_s):
                 self.reason = reason
                 return after_s or 0.0
@@ -330,6 +331,11 @@ class Sending:
                 assert_never(other)
         await self._mark(replace(part, message_id=""), PartState.SENT)
         return None
+
+    async def _taken_away(self, part: OutPart) -> EditOutcome:
+        if not isinstance(self._channel, Removes):
+            return Refused(reason="it cannot be taken away there")
+        return await self._channel.remove(self._address, part.message_id)
 
     async def _settle(self, part: OutPart, outcome: Delivery) -> float | None:
         second = part.state is PartState.RESENDING

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bot.channel import MessagePart
-from bot.ports import OutPart, PartState
+from bot.ports import OutboxState, OutPart, PartState
 
 REPEATED = "\n\n(may be repeated)"
 """Ends the second copy of a message whose first fate is unknown."""
@@ -32,6 +32,14 @@ def planned(wanted: Sequence[MessagePart], stored: Sequence[OutPart]) -> list[Ou
 def is_to_go(part: OutPart) -> bool:
     """Whether the message of this part is one too many."""
     return not part.source and bool(part.message_id)
+
+
+def ending(parts: Sequence[OutPart]) -> OutboxState:
+    """What a row is whose parts are all done."""
+    states = {part.state for part in parts}
+    if PartState.FAILED in states:
+        return OutboxState.FAILED
+    return OutboxState.UNKNOWN if PartState.UNKNOWN in states else OutboxState.SENT
 
 
 def as_tried(message: MessagePart, part: OutPart) -> MessagePart:
