@@ -42,7 +42,7 @@ from agent.ports import (
 )
 from agent.rounds import INTERRUPTED, Begun, Log, Trouble, said_nothing
 from agent.subagents import ASKED_BY, PeopleDrafts, reported, unreadable
-from agent.taint import tainted_by
+from agent.taint import marked, tainted_by
 from agent.transcript import Answered, Context, Note, Said, ToolResult, Turn, Unpaired
 from agent.turns import BY_PERSON, TIME_LIMIT
 
@@ -335,12 +335,14 @@ class _Closing:
     def _end(
         self, status: RunStatus, inbox: InboxState, reply: str, *, owner_notice: str = ""
     ) -> TurnEnd:
-        begun = self.begun
+        begun, entries = self.begun, self.log.entries
+        read = bool(begun and begun.tainted)
+        kept = marked(entries, was_tainted=read, person_id=self.turn.person_id)
         return TurnEnd(
             status=status,
             inbox=inbox,
             conversation=ConversationId(self.turn.conversation),
-            turn=Turn(run_id=self.run_id, entries=tuple(self.log.entries)),
+            turn=Turn(run_id=self.run_id, entries=kept),
             reply_to=self.turn.message.address,
             reply=reply,
             notes_taken=tuple(number for number, _ in begun.notes) if begun else (),

@@ -17,7 +17,8 @@ from agent.ports import Json, TurnContext, waits_on
 from agent.rounds import Now, Rounds
 from agent.stored import Outcome
 from agent.subagents import waits_for
-from agent.taint import tainted_by
+from agent.taint import called_name, rests_on_memory, tainted_by
+from agent.told import WEIGHED
 from agent.tools.agents import SUBAGENT
 from agent.tools.tool import Effect
 from agent.tools.toolbox import Toolbox
@@ -181,20 +182,25 @@ class Calling:
 
     def _wish(self, now: Now, call: ToolCall, *, agreed: str = "") -> Json:
         begun = now.rounds.begun
-        tainted = begun.tainted or tainted_by(_read(now.log.entries), person_id=now.turn.person_id)
+        entries = now.log.entries
+        tainted = begun.tainted or tainted_by(_read(entries), person_id=now.turn.person_id)
+        remembered = begun.remembered or rests_on_memory(_read(entries))
+        weighed = remembered and called_name(call) in WEIGHED
         return {
             "turn": now.turn.to_json(),
             "call": {"id": call.id, "name": call.name, "arguments": call.arguments},
             "offered": list(begun.tools),
             "agreed": agreed,
             "tainted": tainted,
+            "was_tainted": bool(begun.tainted),
+            "remembered": remembered,
             "kind": begun.kind,
-            # What was read decides only where the turn is tainted; else nobody looks.
-            "entries": [to_json(entry) for entry in now.log.entries] if tainted else [],
+            # What was read and told decides only then; else nobody looks.
+            "entries": [to_json(entry) for entry in entries] if tainted or weighed else [],
             "upto": begun.upto,
             "sent_from": begun.sent_from,
             "result_chars": begun.result_chars,
-            "place": sum(isinstance(entry, Answered) for entry in now.log.entries),
+            "place": sum(isinstance(entry, Answered) for entry in entries),
         }
 
     async def _newer(self, ctx: TurnContext) -> list[Brought]:

@@ -16,6 +16,7 @@ from agent.ports import Clock, Drafts, Json, TurnContext
 from agent.scene import PromptKind
 from agent.subagents import Order
 from agent.tools.agents import Delegate, Delegated
+from agent.tools.discovery import TOOL_CALL
 from agent.tools.reach import Reach
 from agent.tools.tool import Caller, KeepWhole, Tool, ToolLimits, arguments_of, run_parsed
 from agent.tools.toolbox import Toolbox
@@ -99,7 +100,7 @@ class Doing:
         wish = Wish(tool=tool, call=call, arguments=parsed, caller=caller, place=arguments["place"])
         if _is_ordered(turn, call):
             return replace(wish, caller=replace(caller, agreed=True))
-        match await self._gate.judge(wish, arguments):
+        match await self._gate.judge(wish, arguments, self._toolbox.get):
             case Passed(caller=passed):
                 return Wish(tool=tool, call=call, arguments=parsed, caller=passed, place=wish.place)
             case Stopped(why=why):
@@ -117,14 +118,13 @@ class Doing:
     def _reached(
         self, call: ToolCall, caller: Caller, arguments: Json, *, is_ordered: bool
     ) -> Tool | None:
-        """The tool, if it was offered; by tool_call also any other that this run may have, and so
-        for what a job was made for: its person may have fewer rights by now."""
+        """The tool, if it was offered; where tool_call was, also any other that this run may have,
+        by whichever way: a model that names it outright means the same. So for what a job was made
+        for: its person may have fewer rights by now."""
         offered = arguments["offered"]
-        if is_ordered:
-            return self._reach.tool(call.name, caller)
-        if call.name in offered:
+        if call.name in offered and not is_ordered:
             return self._toolbox.get(call.name)
-        if call.name != arguments["call"]["name"] and arguments["call"]["name"] in offered:
+        if is_ordered or TOOL_CALL in offered:
             return self._reach.tool(call.name, caller)
         return None
 

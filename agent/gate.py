@@ -7,29 +7,43 @@ person agreed to is good for exactly one tool with exactly its arguments (SPEC Â
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
+from pydantic import BaseModel
+
 from agent.errors import AssistantError, StorageError
 from agent.messages import TurnInput
+from agent.news import day_of
 from agent.ports import Approvals, Conversations, Json
 from agent.stored import NewApproval, Outcome
-from agent.taint import has_seen, knows, texts_of
+from agent.taint import has_seen
 from agent.text import clean
+from agent.told import FETCH, HANDS_ON, WEIGHED, Replay, Told
 from agent.tools.arguments import schema_of
 from agent.tools.policy import (
     Allowed,
     AskFirst,
     NotAllowed,
     Policy,
+    asked_about,
     decide,
     digest_of,
     shown,
 )
 from agent.tools.tool import Caller, Needs, SaysNeeds, Tool
 from agent.transcript import Entry, Said, ToolCall, entry_from_json
+
+TOLD_MUCH = {
+    FETCH: "it follows more links of others than would tell nothing by which they are",
+    **dict.fromkeys(HANDS_ON, "it hands on more work than this turn may by itself"),
+}
+NEW_TO_IT = (
+    "what it asks for stands in nothing that you wrote just now, and what I remember of you is "
+    "part of this conversation"
+)
+ToolOf = Callable[[str], Tool | None]
 
 GONE = (
     "Not run: what was agreed to is not what is called now. Ask again with the arguments as they "
@@ -78,8 +92,9 @@ class Gate:
         self._approvals = approvals
         self._conversations = conversations
 
-    async def judge(self, wish: Wish, asked: Json) -> Passed | Stopped | Waits:
-        """`asked` are the arguments of the step: `agreed`, `entries`, `upto`, `sent_from`."""
+    async def judge(self, wish: Wish, asked: Json, tool_of: ToolOf) -> Passed | Stopped | Waits:
+        """`asked` are the arguments of the step: `agreed`, `entries`, `upto`, `sent_from`, and
+        whose words are in what is sent. `tool_of` knows the tools that were called before."""
         card, caller = wish.tool.card, wish.caller
         digest = digest_of(card.name, wish.call.arguments)
         if asked["agreed"]:
@@ -95,12 +110,16 @@ class Gate:
         except AssistantError as error:
             return Stopped(why=clean(f"{card.name}: {error}"))
         seen = await self._seen(wish, needs, asked)
-        if await self._tells_news(wish, asked):
-            needs = replace(needs, risk=f"it tells the server {card.server} what it did not know")
+        is_told = await self._tells_news(wish, asked, tool_of)
+        if is_told and caller.tainted and not (card.name == FETCH and not seen):
+            news = f"it tells the server {card.server} what it did not know"
+            needs = replace(needs, risk=TOLD_MUCH.get(card.name, news))
         always = await self._approvals.is_always(caller.person_id, caller.agent, card.name)
         verdict = decide(
             self._policy, card, needs, caller, seen=lambda target: target in seen, always=always
         )
+        if is_told and isinstance(verdict, Allowed):
+            verdict = asked_about(NEW_TO_IT, caller)
         match verdict:
             case Allowed():
                 return Passed(caller=caller)
@@ -133,15 +152,31 @@ class Gate:
         history = await self._history(caller, asked)
         return {needs.target} if has_seen(history, needs.target) else set()
 
-    async def _tells_news(self, wish: Wish, asked: Json) -> bool:
-        """Whether a server learns something by a call of which it says itself that it only reads:
-        something that neither a person wrote here nor the server told us."""
-        card = wish.tool.card
-        if not (card.hinted and wish.caller.tainted):
+    async def _tells_news(self, wish: Wish, asked: Json, tool_of: ToolOf) -> bool:
+        """Whether somebody learns by a call what nobody meant for them: a server by a tool that
+        only reads, as it says itself, or whoever keeps a page."""
+        card, caller = wish.tool.card, wish.caller
+        remembered = asked.get("remembered", False) and card.name in WEIGHED
+        counts = card.hinted or card.name in WEIGHED
+        if not (remembered or (counts and caller.tainted)):
             return False
-        read = [*await self._history(wish.caller, asked), *_now(asked)]
-        own = json.dumps(schema_of(card.arguments), ensure_ascii=False)
-        return not knows(read, texts_of(wish.arguments), server=card.server, own=own)
+        turn = TurnInput.from_json(asked["turn"])
+        told = Told(
+            history=await self._history(caller, asked),
+            turn=_now(asked),
+            was_tainted=asked.get("was_tainted", bool(caller.tainted)),
+            person_id=caller.person_id,
+            today=day_of(turn.message.sent_at_ms),
+            is_task=turn.task is not None,
+        )
+
+        def schema(name: str) -> Mapping[str, Any] | None:
+            tool = wish.tool if name == card.name else tool_of(name)
+            return schema_of(tool.card.arguments) if tool and tool.card.hinted else None
+
+        given = wish.arguments
+        plain = given.model_dump() if isinstance(given, BaseModel) else given
+        return not Replay(told, schema).passes(wish.call, plain)
 
     async def _history(self, caller: Caller, asked: Json) -> Sequence[Entry]:
         stored = await self._conversations.entries(caller.conversation, upto=asked["upto"])

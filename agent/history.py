@@ -291,7 +291,10 @@ PUT_AWAY = "What was in the files is not shown any more; they are kept where the
 
 def _put_away(note: Note, keep_chars: int) -> Note:
     content = "" if len(note.content) > keep_chars else note.content
-    return replace(note, text=f"{note.text} {PUT_AWAY}", content=content, pictures=())
+    # The answers after it stand, and may repeat what was in the files.
+    return replace(
+        note, text=f"{note.text} {PUT_AWAY}", content=content, pictures=(), untrusted=True
+    )
 
 
 EXCHANGES_KEPT = 2
@@ -336,7 +339,8 @@ def _shortened(result: ToolResult, names: dict[str, str], keep_chars: int) -> To
     marker = f"[{names.get(result.call_id, 'tool')}: truncated, was {size} chars]"
     if size <= max(keep_chars, len(marker)) or _SHORTENED.fullmatch(result.content):
         return result
-    return replace(result, content=marker, untrusted=False)
+    # Still untrusted: the answers after it stand, and may repeat what it said.
+    return replace(result, content=marker)
 
 
 def _exchange_start(entries: Sequence[Entry], count: int) -> int:

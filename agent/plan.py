@@ -13,7 +13,13 @@ from agent.ports import History, InUse, Json, StoredEntry
 from agent.prefix import Part, part_of
 from agent.prompt import Prompt
 from agent.request import PromptLayer, Stability, ToolSpec
-from agent.taint import OTHERS_FACTS, fenced, tainted_by
+from agent.taint import (
+    OTHERS_FACTS,
+    REMEMBERED_LAYERS,
+    fenced,
+    rests_on_memory,
+    tainted_by,
+)
 from agent.tools.selection import Selection, temperature
 from agent.transcript import Answered, Entry, Said
 
@@ -80,9 +86,23 @@ class Plan:
             return OTHERS_FACTS
         if message.is_group and self.gathered.scene.recalled.summary:
             return "what was said before in this group, summed up"
+        compaction = self.history.compaction
+        if "previous conversation" in names and compaction is not None and compaction.tainted:
+            return "a summary of what was read from outside"
         brought = Said(text="", quote=message.quote, forwarded=bool(message.forwarded))
         return tainted_by([*self.entries(), brought], person_id=turn.person_id) or (
             "a saved document" if "knowledge" in names else ""
+        )
+
+    @property
+    def remembered(self) -> bool:
+        """Whether what is remembered of the person is in what is sent, or may be: a subagent is
+        told of it by whoever gave it its task."""
+        names = {layer.name for layer in self.prompt.layers}
+        return (
+            bool(names & REMEMBERED_LAYERS)
+            or self.gathered.scene.turn.task is not None
+            or rests_on_memory(self.entries())
         )
 
 
@@ -132,6 +152,7 @@ def plan_as_json(plan: Plan) -> Json:
             {"tool": one.tool, "args": dict(one.args)} for one in plan.gathered.auto_invoke
         ],
         "tainted": plan.tainted,
+        "remembered": plan.remembered,
         # What a background task did is told in a turn that does nothing itself.
         "claims": bool(plan.tools) and plan.gathered.scene.turn.report is None,
         "layers": layers_as_json(plan),

@@ -292,7 +292,8 @@ class Archive(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """What was summed up last in a conversation: its history is sent from `sent_from` on."""
+    """What was summed up last in a conversation: its history is sent from `sent_from` on.
+    `tainted`: the summary may repeat text from outside."""
 
     id: int
     kind: Literal["truncate", "summarise", "digest"]
@@ -304,6 +305,7 @@ class Compaction:
     tokens_before: int
     tokens_after: int
     made_ms: int
+    tainted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

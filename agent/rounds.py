@@ -52,6 +52,7 @@ class Begun:
     model: str = ""
     answered_last: str = ""
     tainted: str = ""
+    remembered: bool = False
     cooler: float | None = None
     claims: bool = False
     result_chars: int = 0
@@ -78,6 +79,7 @@ class Begun:
             model=data.get("model", ""),
             answered_last=data.get("answered_last", ""),
             tainted=data.get("tainted", ""),
+            remembered=data.get("remembered", False),
             cooler=data.get("cooler"),
             claims=data.get("claims", False),
             result_chars=data.get("result_chars", 0),

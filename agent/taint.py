@@ -11,13 +11,19 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from agent.headings import (
+    ABOUT,
+    DAILY_NOTES,
     DOCUMENTS,
+    EARLIER,
+    KEEP_IN_MIND,
     MEMORIES,
+    PREVIOUS,
     UNTRUSTED_CLOSE,
     UNTRUSTED_OPEN,
+    UPCOMING,
+    USING_TOOLS,
     disarmed,
 )
 from agent.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
@@ -46,32 +52,89 @@ def tainted_by(entries: Iterable[Entry], *, person_id: str) -> str:
     """What untrusted text there is among the entries, in words for a person; empty for none.
 
     Results of tools that read the outside, files that came with a message, what was forwarded,
-    quoted text, and in a group what others said.
+    quoted text, answers that were given after any of it, and in a group what others said.
     """
+    return next((why for _, why in _untrusted(entries, person_id)), "")
+
+
+def taint_start(entries: Iterable[Entry], *, person_id: str) -> int | None:
+    """The place of the first entry that is untrusted text; None where none is."""
+    return next((place for place, _ in _untrusted(entries, person_id)), None)
+
+
+def marked(entries: Sequence[Entry], *, was_tainted: bool, person_id: str) -> tuple[Entry, ...]:
+    """The entries of a turn as they are kept: an answer that was given when untrusted text had been
+    read may repeat it, whatever becomes of that text (`was_tainted`: it was there before)."""
+    start = -1 if was_tainted else taint_start(entries, person_id=person_id)
+    if start is None:
+        return tuple(entries)
+    return tuple(
+        replace(entry, tainted=True) if isinstance(entry, Answered) and place > start else entry
+        for place, entry in enumerate(entries)
+    )
+
+
+def _untrusted(entries: Iterable[Entry], person_id: str) -> Iterator[tuple[int, str]]:
+    """Places and reasons, in order."""
     is_group = False
+    for place, entry in enumerate(entries):
+        is_group = is_group or (isinstance(entry, Said) and bool(entry.by))
+        if why := _why_untrusted(entry, person_id, is_group=is_group):
+            yield place, why
+
+
+def _why_untrusted(entry: Entry, person_id: str, *, is_group: bool) -> str:
+    match entry:
+        case ToolResult(untrusted=True):
+            return "text from outside (a page, a file or another tool's result)"
+        case Answered(tainted=True):
+            return "an answer that was given after text from outside"
+        case Said(forwarded=True):
+            return "forwarded text"
+        case Note() if entry.brings:
+            return "a file that came with a message"
+        case Note(untrusted=True):
+            return "what came with a message, or what a run that nobody watched had read"
+        case Said(quote=quote) if quote:
+            return "quoted text"
+        case Context(text=text) if DOCUMENTS in text:
+            return "a saved document"
+        case Said(by=by) if by and by != person_id:
+            return "what somebody else wrote in this chat"
+        case Context(text=text) if is_group and MEMORIES in text:
+            return OTHERS_FACTS
+        case _:
+            return ""
+
+
+REMEMBERED_LAYERS = frozenset(
+    {
+        *("long-term notes", "daily notes", "about the user", "memories", "earlier conversation"),
+        *("insights", "upcoming", "previous conversation"),
+    }
+)
+_REMEMBERED_HEADINGS = (
+    *(DAILY_NOTES, ABOUT, MEMORIES, EARLIER, KEEP_IN_MIND, USING_TOOLS, UPCOMING, PREVIOUS),
+)
+_REMEMBERING_TOOLS = frozenset(
+    {"search_memories", "list_facts", "search_conversations", "read_notes", "get_profile"}
+)
+
+
+def rests_on_memory(entries: Iterable[Entry]) -> bool:
+    """Whether what is remembered is among the entries. It is the person's own, but nobody can say
+    of each sentence who made it: what it tells to somebody new has to be known from elsewhere."""
     for entry in entries:
         match entry:
-            case ToolResult(untrusted=True):
-                return "text from outside (a page, a file or another tool's result)"
-            case Said(forwarded=True):
-                return "forwarded text"
-            case Note() if entry.brings:
-                return "a file that came with a message"
-            case Note(untrusted=True):
-                return "what a run that nobody watched had read"
-            case Said(quote=quote) if quote:
-                return "quoted text"
-            case Context(text=text) if DOCUMENTS in text:
-                return "a saved document"
-            case Said(by=by) if by and by != person_id:
-                return "what somebody else wrote in this chat"
-            case Said(by=by) if by:
-                is_group = True
-            case Context(text=text) if is_group and MEMORIES in text:
-                return OTHERS_FACTS
+            case Context(text=text) if any(one in text for one in _REMEMBERED_HEADINGS):
+                return True
+            case Answered(calls=calls) if any(
+                called_name(call) in _REMEMBERING_TOOLS for call in calls
+            ):
+                return True
             case _:
                 pass
-    return ""
+    return False
 
 
 LINKS_FROM = frozenset({"web_fetch", "web_search"})
@@ -89,15 +152,31 @@ def has_seen(entries: Sequence[Entry], target: str) -> bool:
     A longer one in which it is a part does not count: else a page that lists beginnings could have
     the rest filled in. What a model wrote never counts, by whichever way it came back.
     """
+    return has_said(entries, target) or bool(naming(entries, target))
+
+
+def has_said(entries: Sequence[Entry], target: str) -> bool:
+    """`has_seen`, by a person alone."""
+    said = (entry.text for entry in entries if isinstance(entry, Said) and is_own(entry))
+    return any(stands_in(target, text) for text in said)
+
+
+def naming(entries: Sequence[Entry], target: str) -> list[str]:
+    """The pages and hits that name it."""
+    return [page for page in pages_in(entries) if stands_in(target, page)]
+
+
+def stands_in(target: str, text: str) -> bool:
+    """Whether a URL or an address stands in a text, as a whole."""
     needle = _bare(target)
     if not needle:
         return False
-    whole = re.compile(rf"(?<![\w.@%/-]){re.escape(needle)}/?(?![\w%=&/?#+~-]|[.,:;@!][\w%])")
-    return any(whole.search(_plain(text)) for text in _read(entries))
+    whole = rf"(?<![\w.@%/-]){re.escape(needle)}/?(?![\w%=&/?#+~-]|[.,:;@!][\w%])"
+    return re.search(whole, _plain(text)) is not None
 
 
-def _read(entries: Sequence[Entry]) -> Iterator[str]:
-    """Texts that no model wrote, and nobody forwarded."""
+def pages_in(entries: Sequence[Entry]) -> Iterator[str]:
+    """What pages and searches told, in order."""
     names: dict[str, str] = {}
     for entry in entries:
         match entry:
@@ -105,57 +184,13 @@ def _read(entries: Sequence[Entry]) -> Iterator[str]:
                 names.update((call.id, called_name(call)) for call in entry.calls)
             case ToolResult(ok=True, untrusted=True) if names.get(entry.call_id) in LINKS_FROM:
                 yield entry.content
-            case Said() if _is_own(entry):
-                yield entry.text
             case _:
                 pass
 
 
-def _is_own(said: Said) -> bool:
+def is_own(said: Said) -> bool:
     """Whether a person wrote it here themselves."""
     return not said.forwarded and not said.by.startswith(NOBODY)
-
-
-NEWS_CHARS_MAX = 3
-"""What a call may hold in all that is known from nowhere: a number of rows, or `asc`."""
-
-
-def knows(entries: Sequence[Entry], texts: Iterable[str], *, server: str, own: str = "") -> bool:
-    """Whether all these texts stand in what persons wrote, or in what the server returned itself:
-    then it learns nothing by them that nobody meant for it. `own` are further words of its."""
-    names: dict[str, str] = {}
-    known = [own.casefold()]
-    for entry in entries:
-        match entry:
-            case Answered():
-                names.update((call.id, called_name(call)) for call in entry.calls)
-            case ToolResult() if names.get(entry.call_id, "").startswith(f"{server}__"):
-                known.append(entry.content.casefold())
-            case Said() if _is_own(entry):
-                known.append(entry.text.casefold())
-            case _:
-                pass
-    wanted = [text.strip().casefold() for text in texts]
-    news = (len(text) for text in wanted if not any(text in one for one in known))
-    return sum(news) <= NEWS_CHARS_MAX
-
-
-def texts_of(arguments: Any) -> Iterator[str]:
-    """All texts, numbers and names of fields in the arguments of a call."""
-    match arguments:
-        case str():
-            yield arguments
-        case dict():
-            for name, value in arguments.items():
-                yield str(name)
-                yield from texts_of(value)
-        case list() | tuple():
-            for value in arguments:
-                yield from texts_of(value)
-        case bool() | None:
-            pass
-        case _:
-            yield str(arguments)
 
 
 def called_name(call: ToolCall) -> str:

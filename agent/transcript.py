@@ -95,13 +95,15 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """One answer of the model. `finish` is stop, tool_calls, length or filter."""
+    """One answer of the model. `finish` is stop, tool_calls, length or filter. `tainted`: it was
+    given when untrusted text had been read, so it may repeat that (`agent.taint`)."""
 
     text: str
     calls: tuple[ToolCall, ...] = ()
     finish: str = "stop"
     model: str = ""
     usage: Usage = field(default_factory=Usage)
+    tainted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,4 +242,5 @@ def _answered_from_json(data: dict[str, Any]) -> Answered:
             completion=usage.get("completion", 0),
             cached=usage.get("cached", 0),
         ),
+        tainted=data.get("tainted", False),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Literal
 
@@ -21,6 +21,7 @@ from agent.messages import ConversationId
 from agent.ports import Models, StoredEntry
 from agent.remembering import Compaction, CompactionWanted
 from agent.spending import Charge, Purpose, Scope, zone_for
+from agent.taint import tainted_by
 from agent.text import clean
 from agent.transcript import Answered
 from memory.compactions import NEVER, NewCompaction, SqliteCompactions, Stretch
@@ -122,6 +123,7 @@ class SqliteCompactor:
             material = await self._compactions.unsummed(wanted.conversation, found.floor)
             summed = await self._summed(material, found, cut, wanted)
             row = await asyncio.to_thread(_row, found, cut, summed)
+            row = replace(row, tainted=_is_tainted(material, found.former, wanted))
             if row.tokens_after >= row.tokens_before:
                 return None  # a summary as long as what it stands for
             made = await self._compactions.add(wanted.conversation, row)
@@ -298,6 +300,14 @@ def _row(found: Stretch, cut: _Cut, summed: _Summed) -> NewCompaction:
         tokens_before=cut.tokens,
         tokens_after=tokens + estimate_tokens(summed.summary),
     )
+
+
+def _is_tainted(
+    material: Sequence[Dated], former: Compaction | None, wanted: CompactionWanted
+) -> bool:
+    """Whether a summary can repeat text from outside: it is shown answers, which may quote it."""
+    entries = (one.stored.entry for one in material)
+    return bool(former and former.tainted) or bool(tainted_by(entries, person_id=wanted.person_id))
 
 
 def _finished(summary: str, before: Sequence[Dated], tokens_max: int) -> str:

@@ -23,7 +23,8 @@ from memory.tombstones import generation
 
 _CONVERSATION = "select sent_from, shortened_to, is_private from conversations where id = ?"
 _LAST = """
-select id, kind, from_id, sent_from, summary, reason, messages, tokens_before, tokens_after, made_ms
+select id, kind, from_id, sent_from, summary, reason, messages, tokens_before, tokens_after,
+    made_ms, tainted
 from compactions where conversation_id = ? and undone_ms is null order by id desc limit 1
 """
 _NEWEST = """
@@ -38,10 +39,10 @@ select count(*) from (
 """
 _ADD = """
 insert into compactions (conversation_id, kind, from_id, sent_from, summary, reason, messages,
-    tokens_before, tokens_after, made_ms)
-select id, ?, ?, ?, ?, ?, ?, ?, ?, ? from conversations where id = ?
+    tokens_before, tokens_after, made_ms, tainted)
+select id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? from conversations where id = ?
 returning id, kind, from_id, sent_from, summary, reason, messages, tokens_before, tokens_after,
-    made_ms
+    made_ms, tainted
 """
 _UNDO = "update compactions set undone_ms = ? where id = ?"
 _MOVE_BACK = "update conversations set sent_from = ? where id = ? and sent_from >= ?"
@@ -92,7 +93,7 @@ class Stretch:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewCompaction:
     """What is to be stored, if `after` still is the newest one then, and nothing was forgotten
-    since `generation`: the summary may tell of it."""
+    since `generation`: the summary may tell of it. `tainted`: it may repeat text from outside."""
 
     after: Newest
     generation: int
@@ -104,6 +105,7 @@ class NewCompaction:
     messages: int
     tokens_before: int
     tokens_after: int
+    tainted: bool = False
 
 
 class SqliteCompactions:
@@ -126,7 +128,7 @@ class SqliteCompactions:
         values = (
             *(new.kind, new.from_id, new.sent_from, storable(new.summary), storable(new.reason)),
             *(new.messages, new.tokens_before, new.tokens_after, self._database.now_ms()),
-            conversation,
+            *(int(new.tainted), conversation),
         )
 
         def work(connection: sqlite3.Connection) -> Compaction | None:

@@ -25,7 +25,8 @@ insert into conversations (id, lane, created_ms, is_private) values (?, ?, ?, 1)
 _CLOSE = "update conversations set closed_ms = ? where lane = ? and closed_ms is null"
 _SENT = "select sent_from, shortened_to, is_private from conversations where id = ?"
 _COMPACTION = """
-select id, kind, from_id, sent_from, summary, reason, messages, tokens_before, tokens_after, made_ms
+select id, kind, from_id, sent_from, summary, reason, messages, tokens_before, tokens_after,
+    made_ms, tainted
 from compactions where conversation_id = ? and undone_ms is null order by id desc limit 1
 """
 _ENTRIES = """
@@ -260,7 +261,8 @@ def _keep_count(
 def compaction_of(row: tuple[Any, ...]) -> Compaction:
     """Of a row of `compactions`, in the order of its fields."""
     names = (field.name for field in fields(Compaction))
-    return Compaction(**dict(zip(names, row, strict=True)))
+    values = dict(zip(names, row, strict=True))
+    return Compaction(**{**values, "tainted": bool(values["tainted"])})
 
 
 def _counted_on(

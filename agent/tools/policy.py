@@ -234,6 +234,13 @@ def _usual(card: ToolCard, caller: Caller, action: Action | None) -> str:
     return ""
 
 
+def asked_about(reason: str, caller: Caller) -> AskFirst | NotAllowed:
+    """Asked about for this once, of whose turn it is, whatever the rules allow."""
+    if caller.role is Role.GUEST:
+        return NotAllowed(why="somebody has to agree to it first, and a guest cannot.")
+    return AskFirst(why=_sentence(reason), once_only=True)
+
+
 def _asked(
     card: ToolCard, needs: Needs, caller: Caller, reasons: list[str], *, once_only: bool
 ) -> AskFirst | NotAllowed:

@@ -24,7 +24,7 @@ from agent.messages import (
     TurnInput,
     forwarded_from,
 )
-from agent.taint import has_seen, knows, tainted_by
+from agent.taint import has_seen, is_own, tainted_by
 from agent.transcript import Note, Said, entry_from_json, to_json
 from tests.agent.house import FakeTool, House, model
 from tests.fakes import calls
@@ -112,11 +112,9 @@ def test_an_address_in_forwarded_words_was_not_said() -> None:
     assert has_seen([passed_on, own], URL)
 
 
-def test_what_forwarded_words_hold_is_not_known_to_a_server_by_the_person() -> None:
-    passed_on, own = Said(text="door code 4711-22", forwarded=True), Said(text="code 4711-22")
-
-    assert not knows([passed_on], ["4711-22"], server="evil")
-    assert knows([passed_on, own], ["4711-22"], server="evil")
+def test_forwarded_words_are_nobodys_own() -> None:
+    assert not is_own(Said(text="door code 4711-22", forwarded=True))
+    assert is_own(Said(text="code 4711-22"))
 
 
 # --- in a turn -----------------------------------------------------------------------------------

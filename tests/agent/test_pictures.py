@@ -67,7 +67,7 @@ def test_pictures_are_put_away_in_one_step_once_that_saves_enough() -> None:
     assert step == len(three) - 3
     sent = shorten_before(stored(*three), step)
     assert all(not one.pictures for one in sent if isinstance(one, Note))
-    assert sent[0] == Note(text=f"A picture came. {PUT_AWAY}")
+    assert sent[0] == Note(text=f"A picture came. {PUT_AWAY}", untrusted=True)
 
 
 def test_the_pictures_of_the_last_two_exchanges_stay() -> None:
@@ -85,9 +85,9 @@ def test_a_long_text_of_a_file_goes_the_same_way_and_twice_changes_nothing() -> 
 
     once = shorten(entries, 200)
 
-    assert once[0] == Note(text=f"A document came. {PUT_AWAY}")
+    assert once[0] == Note(text=f"A document came. {PUT_AWAY}", untrusted=True)
     assert shorten(once, 200) == once
-    assert tainted_by(once, person_id="p1") == ""
+    assert tainted_by(once, person_id="p1"), "the answer after it may repeat what it said"
 
 
 def test_what_the_model_has_not_answered_yet_stays() -> None:

@@ -1,0 +1,285 @@
+"""What a turn has told others so far, and whether one more call still goes without a question.
+
+The calls of the turn are gone through again in their order, each counted as it was then; so the
+answer is the same after a restart. Called by `agent.gate`; what each call costs says `agent.news`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from agent.news import (
+    Cost,
+    Known,
+    Place,
+    Shape,
+    Texts,
+    cost_of_address,
+    cost_of_call,
+    site_of,
+    words_of,
+)
+from agent.taint import called_name, has_said, is_own, pages_in, stands_in, taint_start
+from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
+
+BITS_MAX = 24.0
+"""What a turn may tell all others together that is known from nowhere: three letters, or a day and
+a number."""
+PICKS_MAX, ALL_PICKS_MAX = 3, 8
+"""Links of one site that are followed, or values of one server that are handed back to it, against
+their order; and those of all together."""
+SWITCH_BITS = 3.0
+"""Of calling another tool of a server than the one before."""
+TASKS_MAX = 3
+"""Subagents of a tainted turn: each is a turn of its own, that may tell as much."""
+FETCH = "web_fetch"
+HANDS_ON = frozenset({"subagent", "spawn"})
+WEIGHED = HANDS_ON | {FETCH}
+"""Tools of ours whose calls are counted also where only what is remembered was read."""
+
+SchemaOf = Callable[[str], Mapping[str, Any] | None]
+"""The schema of a server's reading tool by its name; None for any other tool."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What stands behind a call. `history` came before the turn and `turn` are its entries, the
+    last answer of which holds the call; `was_tainted` says that history is tainted. In a task
+    (`is_task`) what was said is a model's: only whole addresses in it count, which were looked at
+    when it was given."""
+
+    history: Sequence[Entry]
+    turn: Sequence[Entry]
+    was_tainted: bool
+    person_id: str
+    today: date
+    is_task: bool = False
+
+
+@dataclass(slots=True)
+class _Spent:
+    bits: float = 0.0
+    picks: dict[str, int] = field(default_factory=dict)
+    last: dict[str, Place] = field(default_factory=dict)
+
+    def takes(self, reader: str, cost: Cost) -> bool:
+        """Counts it, unless that is too much: then a person is asked, and it tells nothing."""
+        picks = self.picks.get(reader, 0) + cost.picks
+        too_many = cost.picks and (
+            picks > PICKS_MAX or sum(self.picks.values()) + cost.picks > ALL_PICKS_MAX
+        )
+        if self.bits + cost.bits > BITS_MAX or too_many:
+            return False
+        self.bits += cost.bits
+        self.picks[reader] = picks
+        if cost.last is not None:
+            self.last[reader] = cost.last
+        return True
+
+
+class Replay:
+    """The calls of a turn up to one of them."""
+
+    def __init__(self, told: Told, schema_of: SchemaOf) -> None:
+        self._told = told
+        self._schema_of = schema_of
+        self._spent = _Spent()
+        self._formers: dict[str, Any] = {}
+        self._tools: dict[str, str] = {}
+        self._tasks = 0
+
+    def passes(self, call: ToolCall, arguments: Any) -> bool:
+        """Whether this call, the `call` of the last answer, goes without a question."""
+        told = self._told
+        start = taint_start(told.turn, person_id=told.person_id)
+        starts = len(told.turn) if start is None else start
+        last = _last_answer(told.turn)
+        for place, entry in enumerate(told.turn[: last + 1]):
+            if not isinstance(entry, Answered):
+                continue
+            tainted = told.was_tainted or starts < place
+            for one in entry.calls:
+                if place == last and one.id == call.id:
+                    return self._counted(place, one, arguments, tainted=tainted)
+                self._counted(place, one, _arguments(one), tainted=tainted)
+        return self._counted(len(told.turn), call, arguments, tainted=told.was_tainted)
+
+    def _counted(self, place: int, call: ToolCall, arguments: Any, *, tainted: bool) -> bool:
+        name = called_name(call)
+        if name == FETCH:
+            return self._fetches(place, arguments, tainted=tainted)
+        if name in HANDS_ON:
+            return self._hands_on(place, arguments, tainted=tainted)
+        schema = self._schema_of(name)
+        if schema is None:
+            return True
+        server = name.partition("__")[0]
+        cost = Cost()
+        if tainted:
+            cost = cost_of_call(
+                arguments,
+                Shape.of(schema),
+                self._known(place, server),
+                former=self._formers.get(name, _former(self._told.history, name)),
+                last=self._spent.last.get(server),
+            )
+            if self._tools.get(server, name) != name:
+                cost += Cost(bits=SWITCH_BITS)
+        self._formers[name], self._tools[server] = arguments, name
+        return self._spent.takes(server, cost)
+
+    # --- pages -----------------------------------------------------------------------------------
+
+    def _hands_on(self, place: int, arguments: Any, *, tainted: bool) -> bool:
+        """A tainted task is as wary as its parent. In another the addresses count as said, so here
+        they are looked at as if they were asked for."""
+        if tainted:
+            self._tasks += 1
+            return self._tasks <= TASKS_MAX
+        found = dict.fromkeys(one for text in words_of(arguments) for one in addresses_in(text))
+        # Each of them is counted, also after one that is too much.
+        passed = [self._asks_for(place, one, tainted=False) for one in found]
+        return all(passed)
+
+    def _fetches(self, place: int, arguments: Any, *, tainted: bool) -> bool:
+        address, page = _address(arguments)
+        if page > 1 and self._has_it(place, address):
+            return True
+        return self._asks_for(place, address, tainted=tainted)
+
+    def _asks_for(self, place: int, address: str, *, tainted: bool) -> bool:
+        before = [*self._told.history, *self._told.turn[:place]]
+        if self._was_said(before, address):
+            return True
+        site = f"//{site_of(address)}"
+        if (link := _link(before, address)) is not None:
+            last = self._spent.last.get(site)
+            goes_on = last is not None and link == Place(last.among, last.number + 1)
+            return self._spent.takes(site, Cost(picks=0 if goes_on else 1, last=link))
+        if tainted:
+            return False
+        return self._spent.takes(site, cost_of_address(address, self._known(place, "")))
+
+    def _was_said(self, before: Sequence[Entry], address: str) -> bool:
+        if not self._told.is_task:
+            return has_said(before, address)
+        texts = (entry.text for entry in before if isinstance(entry, Said))
+        found = {_plain(one) for text in texts for one in addresses_in(text)}
+        return _plain(address) in found and has_said(before, address)
+
+    def _has_it(self, place: int, address: str) -> bool:
+        """Whether the text is at hand: a further part of it is not asked for again."""
+        fetched = [
+            call.id
+            for entry in self._told.turn[:place]
+            if isinstance(entry, Answered)
+            for call in entry.calls
+            if called_name(call) == FETCH and _address(_arguments(call))[0] == address
+        ]
+        return any(
+            isinstance(entry, ToolResult) and entry.ok and entry.call_id in fetched
+            for entry in self._told.turn[:place]
+        )
+
+    # --- what a server knows ---------------------------------------------------------------------
+
+    def _known(self, place: int, server: str) -> Known:
+        told = self._told
+        now = told.turn[:place]
+        sent, listed = _exchanged([*told.history, *now], server)
+        return Known(
+            own=Texts([] if told.is_task else _own(now)),
+            earlier=Texts([] if told.is_task else _own(told.history)),
+            sent=Texts(sent),
+            listed=Texts(listed),
+            today=told.today,
+        )
+
+
+def _own(entries: Sequence[Entry]) -> list[str]:
+    return [one.text for one in entries if isinstance(one, Said) and is_own(one)]
+
+
+def _exchanged(entries: Sequence[Entry], server: str) -> tuple[list[str], list[str]]:
+    """What a server was told by calls that were run, and what it answered."""
+    sent: list[str] = []
+    listed: list[str] = []
+    calls: dict[str, ToolCall] = {}
+    if not server:
+        return sent, listed
+    for entry in entries:
+        if isinstance(entry, Answered):
+            calls = {call.id: call for call in entry.calls}
+        elif isinstance(entry, ToolResult):
+            call = calls.get(entry.call_id)
+            if call is None or not called_name(call).startswith(f"{server}__"):
+                continue
+            listed.append(entry.content)
+            sent.extend(words_of(_arguments(call)) if entry.ok else ())
+    return sent, listed
+
+
+def _former(entries: Sequence[Entry], name: str) -> Any:
+    """The arguments of the last call of a tool."""
+    for entry in reversed(entries):
+        if isinstance(entry, Answered):
+            for call in reversed(entry.calls):
+                if called_name(call) == name:
+                    return _arguments(call)
+    return None
+
+
+def _arguments(call: ToolCall) -> Any:
+    """As the model wrote them; those within a tool_call."""
+    try:
+        read = json.loads(call.arguments or "{}", strict=False)
+        if call.name == "tool_call" and isinstance(read, dict):
+            read = read.get("arguments", {})
+            read = json.loads(read, strict=False) if isinstance(read, str) else read
+    except (ValueError, RecursionError):
+        return {"": call.arguments}
+    return read
+
+
+def _address(arguments: Any) -> tuple[str, int]:
+    """The address of a page, and which part of it."""
+    if not isinstance(arguments, dict):
+        return "", 1
+    url, page = arguments.get("url", ""), arguments.get("page", 1)
+    return str(url).strip(), page if isinstance(page, int) else 1
+
+
+_ADDRESS = re.compile(
+    r"https?://[^\s<>\"'`|]+|(?<![\w@./-])[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:[/?#][^\s<>\"'`|]*)?",
+    re.IGNORECASE,
+)
+
+
+def addresses_in(text: str) -> list[str]:
+    """What can be meant as the address of a page."""
+    return [match[0].rstrip(".,:;!?)]}") for match in _ADDRESS.finditer(text)]
+
+
+def _plain(address: str) -> str:
+    return re.sub(r"^https?://", "", address.strip(), flags=re.IGNORECASE).rstrip("/")
+
+
+def _link(entries: Sequence[Entry], address: str) -> Place | None:
+    """Which of the links of a page it is, where one names it."""
+    for number, page in enumerate(pages_in(entries)):
+        if stands_in(address, page):
+            links = list(dict.fromkeys(map(_plain, addresses_in(page))))
+            wanted = _plain(address)
+            # One that is not among the plain ones is followed by no other.
+            return Place(number, links.index(wanted) if wanted in links else -2)
+    return None
+
+
+def _last_answer(entries: Sequence[Entry]) -> int:
+    places = (n for n in reversed(range(len(entries))) if isinstance(entries[n], Answered))
+    return next(places, -1)
