@@ -125,12 +125,16 @@ class Toolbox:
         return ToolResult(call_id=call.id, content=CUT_OFF, ok=False)
 
     def unknown(self, call: ToolCall, offered: Sequence[str]) -> ToolResult:
-        """The result of a call of a tool that is not among those `offered`."""
+        """The result of a call of a tool that this run does not have; `offered` are those that it
+        was shown."""
         near = get_close_matches(call.name.lower(), offered, n=NEAREST_MAX, cutoff=0.5)
         advice = f" Nearest: {', '.join(near)}." if near else ""
         if not offered:
             advice = " No tools are available: answer in text."
-        content = f"There is no tool {call.name[:64]!r}; nothing was done.{advice}"
+        what = f"There is no tool {call.name[:64]!r}"
+        if self.get(call.name) is not None:
+            what = f"{call.name[:64]!r} may not be used in this run"
+        content = f"{what}; nothing was done.{advice}"
         return ToolResult(call_id=call.id, content=content, ok=False)
 
 

@@ -133,6 +133,7 @@ class House:
         self.clock = FixedClock()
         self.seen = KeptReplies()
         self.tools: list[Tool] = []
+        self.core: tuple[str, ...] = ()
         self.steps_max = 8
         self.limits = EngineLimits()
         self.options = PromptOptions()
@@ -278,7 +279,7 @@ class House:
                 toolbox,
                 reach,
                 SqliteTraces(self.database),
-                options=SelectionOptions(core=tuple(toolbox.names)),
+                options=SelectionOptions(core=self.core or tuple(toolbox.names)),
             ),
             OneModel(model),
             options=self.options,

@@ -80,6 +80,14 @@ def test_an_unknown_tool_is_answered_with_the_nearest(
     assert advice in result.content
 
 
+def test_a_tool_that_is_there_is_never_said_not_to_be(toolbox: Toolbox) -> None:
+    result = toolbox.unknown(call("read_file", {}), ["list_dir", "write_file"])
+
+    assert not result.ok
+    assert "'read_file' may not be used in this run; nothing was done." in result.content
+    assert "There is no tool" not in result.content
+
+
 def test_without_tools_the_model_is_asked_for_text(toolbox: Toolbox) -> None:
     assert "answer in text" in toolbox.unknown(call("read_file", {}), []).content
 
