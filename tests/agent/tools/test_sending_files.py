@@ -176,7 +176,7 @@ async def test_nothing_outside_the_workspace_and_no_link_is_sent(house: House, p
         ("notes-16.txt", f"the door: {TOKEN}!".encode("utf-16")),
         (f"{TOKEN}.txt", b"x"),
         ("blob.bin", b"\xff\xfe\xfd" + TOKEN.encode()),
-        ("key.txt", b"x\n-----BEGIN OPENSSH PRIVATE KEY-----\n"),
+        ("key.txt", b"x\n-----BEGIN OPENSSH" + b" PRIVATE KEY-----\n"),
         ("empty.txt", b""),
     ],
 )
