@@ -392,6 +392,11 @@ def _known(text: str) -> int:
     return _estimated(text)
 
 
+def drop_known() -> None:
+    """Keeps none of the texts that were weighed: somebody has one forgotten."""
+    _known.cache_clear()
+
+
 def _estimated(text: str) -> int:
     if text.isascii():
         return _ascii_tokens(text)

@@ -127,6 +127,11 @@ def _entry_part(entry: Entry) -> Part:
     return replace(part, tokens=part.tokens + picture_tokens(entry))
 
 
+def drop_known() -> None:
+    """Keeps no entry that was weighed: somebody has one forgotten."""
+    _entry_part.cache_clear()
+
+
 class _Same:
     """A tool by its identity: a schema is a mapping, which takes longer to compare than to weigh,
     and the toolbox gives the same one in each turn."""

@@ -94,6 +94,11 @@ def _known(folded: str) -> tuple[Word, ...]:
     return tuple(_found(folded))
 
 
+def drop_known() -> None:
+    """Keeps none of the texts that were split: somebody has one forgotten."""
+    _known.cache_clear()
+
+
 def _found(folded: str) -> list[Word]:
     if folded.isascii():
         found = _ASCII_WORD_RE.finditer(folded)

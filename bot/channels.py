@@ -158,6 +158,7 @@ def _telegram_of(wanted: TelegramSettings, clock: Clock) -> TelegramChannel | No
         stream_every_s=wanted.stream_every_s,
         stream_every_group_s=wanted.stream_every_group_s,
         poll_timeout_s=wanted.poll_timeout_s,
+        stall_s=wanted.stall_s,
         send_timeout_s=wanted.send_timeout_s,
         rates=rates_of(wanted),
         ack_reaction=wanted.ack_reaction,

@@ -166,6 +166,11 @@ class TelegramSettings(Section):
     poll_timeout_s: int = Field(
         default=30, ge=1, le=50, description="How long one poll waits for news, seconds."
     )
+    stall_s: float = Field(
+        default=120.0,
+        gt=0,
+        description="Seconds without an answer to a poll after which its connections are made anew.",
+    )
     send_timeout_s: float = Field(default=20.0, gt=0, description="Limit of one send, seconds.")
     ack_reaction: AckReaction = Field(
         default="",

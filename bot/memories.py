@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 
+from agent import history, prefix, words
 from agent.aftermath import Ended, Work
 from agent.asking import Payment
 from agent.background import Background, BackgroundOptions
@@ -214,6 +215,23 @@ def memories_of(
     )
 
 
+class _KnownTexts:
+    """Implements `memory.forgetting.Rebuilds`: what is kept of texts only to be quick."""
+
+    def __init__(self, embedding: Embedding) -> None:
+        self._drops = (
+            history.drop_known,
+            prefix.drop_known,
+            words.drop_known,
+            embedding.drop_known,
+        )
+
+    async def rebuild(self) -> None:
+        """Keeps nothing; it comes back with the next turn."""
+        for drop in self._drops:
+            drop()
+
+
 def rights_of(
     place: Workplace,
     database: Database,
@@ -239,7 +257,7 @@ def rights_of(
         conversations,
         premises=premises,
         clock=clock,
-        indexes=[memories.archive],
+        indexes=[memories.archive, _KnownTexts(memories.embedding)],
         revised=outbox.catch_up,
     )
     erasing = ErasingDesk(forgetting, outbox, clock=clock, root=home.path)

@@ -71,6 +71,10 @@ class Table:
             )
         ]
 
+    def drop_known(self) -> None:
+        """Keeps none of the texts that were taken apart."""
+        self._known.cache_clear()
+
     def _encoded(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
@@ -100,6 +104,11 @@ class Embedding:
                 self._table = self._loaded()
                 self._settled = True
             return self._table
+
+    def drop_known(self) -> None:
+        """Keeps none of the texts that were taken apart."""
+        if self._table is not None:
+            self._table.drop_known()
 
     def likeness(self, text: str, others: Sequence[str]) -> list[float] | None:
         """How much each of the others means the same: plain cosines, between -1 and 1.

@@ -30,6 +30,7 @@ from tests.thorough import rounds
 
 ANN = 7
 TRIP = ("The ferry is FX17.", "Cabin 4207 is ours.", "The dog is called Wombat.")
+MORE = tuple(f"Sheep number {n} jumped over the old stone wall, and so on." * 3 for n in range(3))
 LATER = ("Rain again today.", "The oven is warm.")
 MADE = "select kind, undone_ms is null from compactions order by id"
 
@@ -86,14 +87,18 @@ def test_without_a_model_to_sum_up_a_list_takes_its_place(
 
     asks(telegram, ANN, "Good morning!")
     first = sent(model)[-1]
+    nothing = asks(telegram, ANN, "/compact")
+    for text in MORE:
+        asks(telegram, ANN, text)
     told = asks(telegram, ANN, "/compact")
     asks(telegram, ANN, "Good evening!")
-    back = [asks(telegram, ANN, "/restore") for _ in range(3)]
+    back = [asks(telegram, ANN, "/restore") for _ in range(6)]
     asks(telegram, ANN, "Good night!")
     whole = sent(model)[-1]
 
     assert first.count(PREVIOUS) == 1
     assert "FX17" in block(first, PREVIOUS)
+    assert "nothing to gain" in nothing
     assert "without a model to sum it up" in told
     assert "ferry is FX17" in told
     assert "Nothing was summed up" in back[-1]

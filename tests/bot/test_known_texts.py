@@ -1,0 +1,22 @@
+"""What is kept in memory only to be quick goes when somebody has something forgotten."""
+
+from __future__ import annotations
+
+from agent import history, prefix, words
+from agent.transcript import Said
+from bot.memories import _KnownTexts
+from memory.embedding import Embedding
+
+WORDS = "The Gloopstone lies under the oak."
+
+
+async def test_no_text_is_kept_once_something_was_forgotten() -> None:
+    kept = (history._known, words._known, prefix._entry_part)
+    history.estimate_tokens(WORDS)
+    words.words(WORDS)
+    prefix.entry_parts([Said(text=WORDS)])
+    assert all(one.cache_info().currsize for one in kept)
+
+    await _KnownTexts(Embedding(enabled=False)).rebuild()
+
+    assert not any(one.cache_info().currsize for one in kept)
