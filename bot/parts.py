@@ -151,7 +151,7 @@ def abilities_of(
     servers: ForeignTools | None = None,
 ) -> Abilities:
     """What the assistant can do. Raises SettingsWrong."""
-    settings, workspace = place.settings, Workspace(place.home.workspace)
+    settings, workspace = place.settings, Workspace(place.home.workspace, home=place.home.path)
     shelf = SkillShelf(
         places_of(place.home, settings),
         stores.records,

@@ -16,6 +16,8 @@ from pathlib import Path
 from agent.errors import Permanent
 from agent.sandbox.bubblewrap import Confinement
 from agent.sandbox.placeholders import Placeholders
+from agent.tools.beside import ENTRIES_MAX as BESIDE_MAX
+from agent.tools.beside import FileId, TooMuchBeside, id_of, many_named
 from agent.tools.tool import Caller
 from agent.tools.workspace import (
     RESULTS,
@@ -98,7 +100,7 @@ def _confinement(
     results = root.joinpath(*RESULTS)
     own_results = results / results_folder(caller)
     fixed = [*_steering(root, caller), *(path.resolve() for path in around.fixed)]
-    covered = [*_closed(root, caller), *_secrets(root, caller), results]
+    covered = [*_closed(root, caller), *_secrets(around, root, caller), results]
     opened_fixed: list[Path] = []
     if not closed_to(caller, (_MEMORY,)):
         # Notes are part of prompts: a link put there by a program would be followed.
@@ -133,9 +135,12 @@ def _closed(root: Path, caller: Caller) -> Iterator[Path]:
             yield root / name
 
 
-def _secrets(root: Path, caller: Caller) -> list[Path]:
-    """Everything called `.env`, wherever it lies. Raises ConfinementRefused when there is too much
-    to look through, for what was not looked at is not covered."""
+def _secrets(around: Surroundings, root: Path, caller: Caller) -> list[Path]:
+    """Everything called `.env`, wherever it lies, and every second name of a file that is secret.
+    Raises ConfinementRefused when there is too much to look through, for what was not looked at is
+    not covered."""
+    beside = _beside(around, root)
+    numbers = {number for _, number in beside}
     found: list[Path] = []
     waiting, seen = [str(root)], 0
     while waiting:
@@ -148,6 +153,8 @@ def _secrets(root: Path, caller: Caller) -> list[Path]:
                             found.append(Path(entry.path))
                     elif entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
+                    elif entry.inode() in numbers and _is_any_of(entry, beside):
+                        found.append(Path(entry.path))
         except OSError:
             continue  # Gone meanwhile, or closed to us and so to the program.
         if seen > ENTRIES_MAX or len(found) > COVERED_MAX:
@@ -156,6 +163,23 @@ def _secrets(root: Path, caller: Caller) -> list[Path]:
                 ".env: it is too large to be shown to a program safely; move some elsewhere"
             )
     return found
+
+
+def _beside(around: Surroundings, root: Path) -> frozenset[FileId]:
+    try:
+        found = [many_named(secret.resolve(), root) for secret in around.secret]
+    except TooMuchBeside as error:
+        raise ConfinementRefused(
+            f"the home has more than {BESIDE_MAX:,} files beside the workspace: it is too large to "
+            "be kept from a program safely; move some elsewhere"
+        ) from error
+    return frozenset().union(*found)
+
+
+def _is_any_of(entry: os.DirEntry[str], files: frozenset[FileId]) -> bool:
+    """Numbers alone say little: each device has its own."""
+    status = entry.stat(follow_symlinks=False)
+    return stat.S_ISREG(status.st_mode) and id_of(status) in files
 
 
 def _may_hold_secrets(name: str, caller: Caller) -> bool:

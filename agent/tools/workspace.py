@@ -24,6 +24,7 @@ from urllib.parse import quote, unquote
 
 from agent.errors import Permanent, StorageFull, StorageReadOnly
 from agent.messages import Role
+from agent.tools.beside import TooMuchBeside, id_of, many_named
 from agent.tools.tool import Caller
 
 READ_BYTES_MAX = 5_000_000
@@ -84,8 +85,10 @@ class Workspace:
     Raises PathRefused with a sentence for the model, StorageFull and StorageReadOnly.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, home: Path | None = None) -> None:
+        """What lies in `home` beside the root is not read either by a hard link to it."""
         self._root = root.resolve()
+        self._home = None if home is None else home.resolve()
         self._named_roots = (self._root, Path(os.path.abspath(root)))  # noqa: PTH100 - keeps links
 
     def read(
@@ -111,7 +114,19 @@ class Workspace:
                 _check_kind(os.lstat(parts[-1], dir_fd=folder), path)
                 handle = os.open(parts[-1], _READ, dir_fd=folder)
             with os.fdopen(handle, "rb") as file:
+                self._check_names(os.fstat(file.fileno()), path)
                 return _read_file(file.fileno(), path, bytes_max)
+
+    def _check_names(self, status: os.stat_result, path: str) -> None:
+        """Hard links of a package store or of git are fine; one to our own database is not."""
+        if self._home is None or status.st_nlink == 1:
+            return
+        try:
+            is_beside = id_of(status) in many_named(self._home, self._root)
+        except TooMuchBeside:
+            is_beside = True
+        if is_beside:
+            raise PathRefused(f"{_shown(path)} is a second name of a file outside the workspace")
 
     def write(
         self, path: str, content: bytes, caller: Caller, *, bytes_max: int = WRITE_BYTES_MAX
