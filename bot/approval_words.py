@@ -68,7 +68,7 @@ IN_PRIVATE = "What is open is shown in a private chat: write `/approve` to me th
 USE = """\
 `/approve` shows what waits for you, and what is allowed for good
 `/approve CODE` shows one question
-`/approve CODE once` (or always, deny) answers it
+`/approve CODE once` (or deny, or always where that is offered) answers it
 `/approve revoke TOOL` takes back what was allowed for good"""
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -154,9 +154,10 @@ def overview(open_ones: Sequence[tuple[StoredApproval, str]], grants: Sequence[G
     blocks = []
     if open_ones:
         lines = [f"- `{one.id[:CODE_CHARS]}`: {line}" for one, line in open_ones]
-        code = open_ones[0][0].id[:CODE_CHARS]
+        first = open_ones[0][0]
+        code, others = first.id[:CODE_CHARS], "deny" if first.asked.once_only else "always, deny"
         blocks += ["\n".join(["Waiting for your answer:", "", *lines])]
-        blocks += [f"`/approve {code}` shows it, `/approve {code} once` (or always, deny) answers."]
+        blocks += [f"`/approve {code}` shows it, `/approve {code} once` (or {others}) answers."]
     if grants:
         lines = [f"- `{grant.tool}`: {plain(grant.tool)}{_agent(grant)}" for grant in grants]
         blocks += ["\n".join(["Allowed for good:", "", *lines])]
