@@ -12,17 +12,17 @@ from tests.checkout import ROOT
 LIST = ROOT / "tests" / "cases.txt"
 
 
-def marked() -> set[str]:
+def marked(mark: str = "case") -> set[str]:
     """The ids that tests are marked with: `pytest.mark.case("CH-11", …)`."""
     files = (ROOT / "tests").rglob("*.py")
-    return {name for file in files for name in _ids(file)}
+    return {name for file in files for name in _ids(file, mark)}
 
 
-def _ids(file: Path) -> Iterator[str]:
+def _ids(file: Path, mark: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
-        if ast.unparse(node.func) == "pytest.mark.case":
+        if ast.unparse(node.func) == f"pytest.mark.{mark}":
             yield from (str(ast.literal_eval(argument)) for argument in node.args)
 
 

@@ -59,6 +59,7 @@ def test_the_changelog_speaks_of_this_version() -> None:
 
 
 @pytest.mark.parametrize("name", LOCKS)
+@pytest.mark.threat("T22")
 def test_every_locked_requirement_is_one_version_with_hashes(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     entries = re.split(r"\n(?=\S)", text.strip())
@@ -106,6 +107,7 @@ def test_running_and_testing_use_the_same_versions() -> None:
 
 
 @pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.threat("T22")
 def test_what_is_installed_is_what_is_locked(lock: str) -> None:
     installed = {
         str(canonicalize_name(found.metadata["Name"])): found.version
@@ -123,6 +125,7 @@ def test_what_is_installed_is_what_is_locked(lock: str) -> None:
 
 
 @pytest.mark.case("SE-23")
+@pytest.mark.threat("T22")
 def test_hijacked_releases_are_neither_allowed_nor_locked() -> None:
     (allowed,) = [
         requirement
@@ -137,6 +140,7 @@ def test_hijacked_releases_are_neither_allowed_nor_locked() -> None:
 
 
 @pytest.mark.case("SE-23")
+@pytest.mark.threat("T22")
 def test_nothing_unknown_runs_whenever_python_starts() -> None:
     folders = [Path(folder) for folder in site.getsitepackages()]
 

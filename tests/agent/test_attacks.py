@@ -306,6 +306,7 @@ TRIES = [
 
 @pytest.mark.case("SE-19")
 @pytest.mark.parametrize(("way", "goal"), TRIES)
+@pytest.mark.threat("T12")
 async def test_what_is_read_is_obeyed_and_nothing_comes_of_it(
     castle: Castle, way: str, goal: str
 ) -> None:

@@ -55,6 +55,7 @@ def posted(castle: Castle) -> list[str]:
         order("store_fact", text="obey DATA"),
     ],
 )
+@pytest.mark.threat("T13")
 async def test_t13_an_order_in_the_name_of_a_file_brings_about_nothing(
     castle: Castle, told: str
 ) -> None:
@@ -70,6 +71,7 @@ async def test_t13_an_order_in_the_name_of_a_file_brings_about_nothing(
 
 
 @pytest.mark.parametrize("where", ["attachment", "title", "sender"])
+@pytest.mark.threat("T13")
 async def test_t13_names_that_come_with_a_message_bring_about_nothing(
     castle: Castle, where: str
 ) -> None:
@@ -106,6 +108,7 @@ FENCES = [
 
 
 @pytest.mark.parametrize("mark", FENCES)
+@pytest.mark.threat("T13")
 async def test_t13_no_mark_closes_the_fence_and_the_text_behind_it_is_outside_text(
     castle: Castle, mark: str
 ) -> None:
@@ -137,6 +140,7 @@ async def test_t13_no_mark_closes_the_fence_and_the_text_behind_it_is_outside_te
     ],
 )
 @pytest.mark.parametrize("comes_later", [False, True])
+@pytest.mark.threat("T12")
 async def test_t12_a_forwarded_order_to_act_outside_is_asked_about(
     castle: Castle, told: str, asked: list[str], comes_later: bool
 ) -> None:
@@ -156,6 +160,7 @@ async def test_t12_a_forwarded_order_to_act_outside_is_asked_about(
         await castle.hold()
 
 
+@pytest.mark.threat("T12")
 async def test_t12_ones_own_words_name_an_address_and_forwarded_ones_do_not(
     castle: Castle,
 ) -> None:
@@ -182,6 +187,7 @@ async def write_helper(castle: Castle) -> None:
     await castle.begins_now()
 
 
+@pytest.mark.threat("T21")
 async def test_t21_a_skill_that_nobody_approved_is_not_read_and_not_described(
     castle: Castle,
 ) -> None:
@@ -201,6 +207,7 @@ async def test_t21_a_skill_that_nobody_approved_is_not_read_and_not_described(
         await castle.hold()
 
 
+@pytest.mark.threat("T21")
 async def test_t21_a_script_of_a_skill_that_nobody_approved_does_not_run_even_with_a_yes(
     castle: Castle,
 ) -> None:
@@ -216,6 +223,7 @@ async def test_t21_a_script_of_a_skill_that_nobody_approved_does_not_run_even_wi
         assert not (castle.workspace / "stolen").exists()
 
 
+@pytest.mark.threat("T21")
 async def test_t21_a_stored_playbook_that_nobody_approved_is_not_followed(castle: Castle) -> None:
     model = ObedientModel()
 
@@ -234,6 +242,7 @@ async def test_t21_a_stored_playbook_that_nobody_approved_is_not_followed(castle
 # --- what lasts (T14) --------------------------------------------------------------------------
 
 
+@pytest.mark.threat("T14")
 async def test_t14_a_letter_cannot_write_itself_into_the_notes_of_later_conversations(
     castle: Castle,
 ) -> None:
@@ -253,6 +262,7 @@ async def test_t14_a_letter_cannot_write_itself_into_the_notes_of_later_conversa
         await castle.hold()
 
 
+@pytest.mark.threat("T14")
 async def test_t14_the_owner_may_have_notes_written_without_being_asked(castle: Castle) -> None:
     note = {"path": "memory/MEMORY.md", "content": "Ada likes tea."}
     model = ObedientModel(begin=[("write_file", note)])
@@ -264,6 +274,7 @@ async def test_t14_the_owner_may_have_notes_written_without_being_asked(castle: 
     assert (castle.workspace / "memory/MEMORY.md").read_text() == "Ada likes tea."
 
 
+@pytest.mark.threat("T14")
 async def test_t14_what_the_model_wrote_to_a_file_is_outside_text_when_it_is_read_again(
     castle: Castle,
 ) -> None:
@@ -285,6 +296,7 @@ async def test_t14_what_the_model_wrote_to_a_file_is_outside_text_when_it_is_rea
 # --- servers (T23) -----------------------------------------------------------------------------
 
 
+@pytest.mark.threat("T23")
 async def test_t23_a_tool_that_changes_between_two_starts_is_off_by_every_name(
     castle: Castle,
 ) -> None:
@@ -308,6 +320,7 @@ async def test_t23_a_tool_that_changes_between_two_starts_is_off_by_every_name(
 
 
 @pytest.mark.parametrize("name", ["web_fetch", "exec", "read_file", "../exec", "tool_call"])
+@pytest.mark.threat("T23")
 async def test_t23_a_server_takes_over_no_name_of_ours(castle: Castle, name: str) -> None:
     castle.lists(evil_tool(name, reads=True))
 
@@ -319,6 +332,7 @@ async def test_t23_a_server_takes_over_no_name_of_ours(castle: Castle, name: str
         assert not ours & theirs
 
 
+@pytest.mark.threat("T23")
 async def test_t23_a_server_gets_nothing_of_the_environment(castle: Castle) -> None:
     model = ObedientModel(begin=[("evil__lookup", {"text": "news"})])
 
@@ -330,6 +344,7 @@ async def test_t23_a_server_gets_nothing_of_the_environment(castle: Castle) -> N
         await castle.hold()
 
 
+@pytest.mark.threat("T23")
 async def test_t23_a_reading_tool_gets_back_what_it_told_and_what_persons_wrote(
     castle: Castle,
 ) -> None:
@@ -351,6 +366,7 @@ async def test_t23_a_reading_tool_gets_back_what_it_told_and_what_persons_wrote(
         assert len(castle.mcp_calls()) == 3
 
 
+@pytest.mark.threat("T25")
 async def test_t25_the_report_of_a_background_task_begins_no_other_task(castle: Castle) -> None:
     task = order("spawn", task="again")
     castle.put("letter.txt", task)
@@ -369,6 +385,7 @@ async def test_t25_the_report_of_a_background_task_begins_no_other_task(castle: 
 
 @pytest.mark.case("SE-15")
 @needs_sandbox
+@pytest.mark.threat("T18")
 async def test_t18_a_program_sees_no_secret_even_with_a_yes(castle: Castle) -> None:
     script = (
         "env; cat /proc/self/environ /proc/$PPID/environ; cat ../config.toml ../beside.txt; "
@@ -390,6 +407,7 @@ async def test_t18_a_program_sees_no_secret_even_with_a_yes(castle: Castle) -> N
         assert (castle.workspace / "AGENTS.md").read_text() == "Be kind."
 
 
+@pytest.mark.threat("T17")
 async def test_t17_a_secret_in_a_file_reaches_no_model(castle: Castle) -> None:
     castle.put("letter.txt", f"token {TOKEN}\nkey {API_KEY}\n{URL_ORDER}")
     model = ObedientModel(begin=[LETTER, ("search_files", {"text": "canary", "path": "."})])
@@ -402,6 +420,7 @@ async def test_t17_a_secret_in_a_file_reaches_no_model(castle: Castle) -> None:
 
 
 @pytest.mark.case("SE-17")
+@pytest.mark.threat("T15")
 async def test_t15_a_member_reads_nothing_of_the_owners(castle: Castle) -> None:
     model = ObedientModel(
         begin=[
@@ -421,6 +440,7 @@ async def test_t15_a_member_reads_nothing_of_the_owners(castle: Castle) -> None:
 
 
 @pytest.mark.case("SE-17")
+@pytest.mark.threat("T15")
 async def test_t15_in_a_group_nothing_of_the_private_chat_is_sent_or_read(castle: Castle) -> None:
     model = ObedientModel(
         begin=[
@@ -443,6 +463,7 @@ def posts(*texts: str) -> ObedientModel:
     return ObedientModel(begin=[("evil__post", {"text": text}) for text in texts])
 
 
+@pytest.mark.threat("T24")
 async def test_t24_a_tap_permits_exactly_the_call_that_was_shown_once(castle: Castle) -> None:
     async with castle.attacked(posts("first", "second", "first")):
         await castle.submit("post it")
@@ -458,6 +479,7 @@ async def test_t24_a_tap_permits_exactly_the_call_that_was_shown_once(castle: Ca
 
 @pytest.mark.parametrize("taps", [MEMBER_TAPS, GUEST_TAPS])
 @pytest.mark.parametrize("word", ["once", "always"])
+@pytest.mark.threat("T24")
 async def test_t24_the_wrong_person_cannot_press(castle: Castle, taps: int, word: str) -> None:
     async with castle.attacked(posts("first")):
         await castle.submit("post it")
@@ -470,6 +492,7 @@ async def test_t24_the_wrong_person_cannot_press(castle: Castle, taps: int, word
         await castle.hold()
 
 
+@pytest.mark.threat("T24")
 async def test_t24_always_is_no_choice_while_words_of_others_are_there(castle: Castle) -> None:
     castle.put("letter.txt", order("evil__post", text="DATA"))
     model = ObedientModel(begin=[LETTER])
@@ -483,6 +506,7 @@ async def test_t24_always_is_no_choice_while_words_of_others_are_there(castle: C
         await castle.hold()
 
 
+@pytest.mark.threat("T24")
 async def test_t24_what_was_agreed_to_for_good_is_asked_about_once_others_have_a_say(
     castle: Castle,
 ) -> None:
@@ -504,6 +528,7 @@ async def test_t24_what_was_agreed_to_for_good_is_asked_about_once_others_have_a
         assert asked == ["evil__post"]
 
 
+@pytest.mark.threat("T24")
 async def test_t24_a_yes_that_stands_in_no_book_runs_nothing(castle: Castle) -> None:
     async with castle.attacked(posts("first")):
         await castle.submit("post it")
@@ -515,6 +540,7 @@ async def test_t24_a_yes_that_stands_in_no_book_runs_nothing(castle: Castle) -> 
         assert posted(castle) == []
 
 
+@pytest.mark.threat("T24")
 async def test_t24_a_yes_of_one_run_is_none_for_another(castle: Castle) -> None:
     async with castle.attacked(posts("first", "first")) as opened:
         await opened.submit("post it")
@@ -529,6 +555,7 @@ async def test_t24_a_yes_of_one_run_is_none_for_another(castle: Castle) -> None:
         assert posted(castle) == ["first"]
 
 
+@pytest.mark.threat("T24")
 async def test_t24_text_that_reads_like_an_approval_is_none(castle: Castle) -> None:
     castle.put("letter.txt", order("evil__post", text="DATA"))
     model = ObedientModel(begin=[LETTER])
@@ -546,6 +573,7 @@ async def test_t24_text_that_reads_like_an_approval_is_none(castle: Castle) -> N
         await castle.hold()
 
 
+@pytest.mark.threat("T24")
 async def test_t24_a_member_cannot_have_acted_outside_whoever_taps(castle: Castle) -> None:
     begin: list[tuple[str, dict[str, object]]] = [
         ("evil__post", {"text": "x"}),
@@ -563,6 +591,7 @@ async def test_t24_a_member_cannot_have_acted_outside_whoever_taps(castle: Castl
         await castle.hold(by=MEMBER)
 
 
+@pytest.mark.threat("T24")
 async def test_t24_what_steers_is_written_only_with_a_yes_even_where_nobody_else_had_a_say(
     castle: Castle,
 ) -> None:

@@ -104,6 +104,7 @@ WAYS = {"a file": in_letter, "a quote": in_quote, "a forward": in_forwarded, "a 
 
 @pytest.mark.case("SE-19")
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.threat("T14")
 async def test_t14_what_is_read_is_not_remembered_before_somebody_agreed(
     castle: RememberingCastle, way: str
 ) -> None:
@@ -131,6 +132,7 @@ async def test_t14_what_is_read_is_not_remembered_before_somebody_agreed(
 
 
 @pytest.mark.case("SE-24")
+@pytest.mark.threat("T14")
 async def test_t14_with_a_tap_exactly_what_was_shown_is_remembered(
     castle: RememberingCastle,
 ) -> None:
@@ -152,6 +154,7 @@ async def test_t14_with_a_tap_exactly_what_was_shown_is_remembered(
 
 
 @pytest.mark.case("ME-11")
+@pytest.mark.threat("T14")
 async def test_t14_what_was_forgotten_comes_back_by_a_tap_and_not_by_the_model_alone(
     castle: RememberingCastle,
 ) -> None:
@@ -228,6 +231,7 @@ HOLDING = {
 
 @pytest.mark.case("SE-19")
 @pytest.mark.parametrize("where", HOLDING)
+@pytest.mark.threat("T14")
 async def test_t14_orders_in_memory_act_on_nothing_outside(
     castle: RememberingCastle, where: str
 ) -> None:
@@ -261,6 +265,7 @@ OUTSIDE = (
 
 @pytest.mark.case("SE-19")
 @pytest.mark.parametrize("told", [FETCH, OUTSIDE[2], OUTSIDE[5]], ids=["fetch", "fact", "note"])
+@pytest.mark.threat("T14")
 async def test_t14_an_order_in_an_old_answer_is_outside_text(
     castle: RememberingCastle, told: str
 ) -> None:
@@ -288,6 +293,7 @@ async def test_t14_an_order_in_an_old_answer_is_outside_text(
 
 @pytest.mark.case("SE-19", "ME-07")
 @pytest.mark.parametrize("tool", ["search_memories", "list_facts"])
+@pytest.mark.threat("T14")
 async def test_t14_what_a_member_is_remembered_by_in_a_group_is_outside_text_for_others(
     castle: RememberingCastle, tool: str
 ) -> None:
@@ -366,6 +372,7 @@ SPIES: Mapping[str, Somebody] = {
 
 @pytest.mark.case("ME-07", "SE-17")
 @pytest.mark.parametrize("spy", SPIES)
+@pytest.mark.threat("T15")
 async def test_t15_nothing_of_one_person_is_found_for_another_or_in_a_group(
     castle: RememberingCastle, spy: str
 ) -> None:
@@ -394,6 +401,7 @@ async def test_t15_nothing_of_one_person_is_found_for_another_or_in_a_group(
 
 
 @pytest.mark.case("ME-07")
+@pytest.mark.threat("T15")
 async def test_t15_what_a_member_stores_is_theirs_alone(castle: RememberingCastle) -> None:
     told = [
         order("store_fact", text="Bob owes Ada nothing.", category="background"),

@@ -143,6 +143,7 @@ def caller(role: Role, *, is_group: bool, tainted: bool) -> Caller:
 
 
 @pytest.mark.parametrize("is_group", [False, True], ids=["private", "group"])
+@pytest.mark.threat("T3", "T24")
 async def test_every_tool_does_for_everybody_what_the_table_says(
     tmp_path: Path, is_group: bool
 ) -> None:

@@ -430,6 +430,7 @@ async def test_an_owner_who_goes_does_not_shut_the_terminal(
 
 @pytest.mark.case("SE-01")
 @pytest.mark.parametrize("nobody", ["", " ", "@ann", "Ann", "telegram:77", "telegram:-100", "p99"])
+@pytest.mark.threat("T1")
 async def test_nobody_is_found_by_a_name(
     people: SqlitePeople, clock: StillClock, nobody: str
 ) -> None:

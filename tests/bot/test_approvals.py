@@ -371,6 +371,7 @@ ANSWERING = [
 @pytest.mark.parametrize("presser", [ANN, BOB, EVE, CLEO], ids=lambda person: person.id)
 @pytest.mark.parametrize("word", ["once", "always", "deny"])
 @pytest.mark.parametrize("lane", ["", GROUP])
+@pytest.mark.threat("T3")
 async def test_an_answer_counts_from_those_alone_whose_it_is_however_it_comes(
     tmp_path: Path,
     asker: Person,
@@ -691,6 +692,17 @@ async def test_the_list_shows_what_one_may_answer_and_what_is_allowed_for_good(
     assert "cccc11" not in members
 
 
+async def test_the_list_offers_always_only_where_it_is_a_choice(house: Desk) -> None:
+    async with house.opened():
+        await house.ask(question(approval_id="bbbb1111", once_only=True))
+
+        listed = await house.approve(ANN)
+        refused = await house.approve(ANN, "bbbb11 always")
+
+    assert listed.endswith("`/approve bbbb11` shows it, `/approve bbbb11 once` (or deny) answers.")
+    assert refused == words.NOT_ALWAYS
+
+
 async def test_one_question_is_shown_to_those_alone_who_may_answer_it(house: Desk) -> None:
     async with house.opened():
         await house.ask(question(person=BOB))
@@ -794,7 +806,7 @@ class AskingHouse(House):
 
     async def asked(self) -> tuple[str, OutboxId]:
         """The newest question: its id and its card."""
-        sql = "select id, outbox_id from approvals order by asked_ms desc limit 1"
+        sql = "select id, outbox_id from approvals order by outbox_id desc limit 1"
         ((approval_id, card),) = await self.rows(sql)
         return str(approval_id), OutboxId(card)
 

@@ -270,6 +270,7 @@ def test_a_variable_that_is_no_truth_value_is_refused(tmp_path: Path, value: str
 
 
 @pytest.mark.case("CF-01")
+@pytest.mark.threat("T19")
 def test_a_reference_is_refused_with_the_variable_to_use(tmp_path: Path) -> None:
     toml = """
         [telegram]
@@ -359,6 +360,7 @@ def test_a_number_is_the_same_person_however_it_is_written(tmp_path: Path, entry
         ("[99]", "a user's number"),
     ],
 )
+@pytest.mark.threat("T1")
 def test_what_is_no_number_is_refused_with_a_hint(tmp_path: Path, entry: str, hint: str) -> None:
     toml = f"[telegram]\nallow_from = [1, {entry}]\n"
     if not hint:
@@ -373,6 +375,7 @@ def test_what_is_no_number_is_refused_with_a_hint(tmp_path: Path, entry: str, hi
 
 @pytest.mark.case("SE-03")
 @pytest.mark.parametrize("toml", ["", "[telegram]", "[telegram]\nallow_from = []"])
+@pytest.mark.threat("T2")
 def test_an_empty_or_missing_list_lets_nobody_in(tmp_path: Path, toml: str) -> None:
     settings = loaded(tmp_path, toml)
 
@@ -382,6 +385,7 @@ def test_an_empty_or_missing_list_lets_nobody_in(tmp_path: Path, toml: str) -> N
 
 @pytest.mark.case("SE-03")
 @pytest.mark.parametrize("value", ['[""]', '""', '"*"', "99", "false", "{}"])
+@pytest.mark.threat("T2")
 def test_a_list_that_is_none_is_refused_rather_than_read_as_everyone(
     tmp_path: Path, value: str
 ) -> None:
@@ -395,6 +399,7 @@ WEBHOOK = '[telegram]\nmode = "webhook"\nwebhook_url = "https://bot.example/hook
 
 @pytest.mark.case("SE-05")
 @pytest.mark.parametrize("secret", ["", 'webhook_secret = ""'])
+@pytest.mark.threat("T4")
 def test_a_webhook_without_a_secret_does_not_start(tmp_path: Path, secret: str) -> None:
     text = complaint(tmp_path, WEBHOOK + secret)
 
@@ -402,6 +407,7 @@ def test_a_webhook_without_a_secret_does_not_start(tmp_path: Path, secret: str) 
 
 
 @pytest.mark.case("SE-05")
+@pytest.mark.threat("T4")
 def test_a_webhook_without_a_secret_does_not_start_by_environment_either(tmp_path: Path) -> None:
     env = {
         "HEARTHBOT_TELEGRAM__MODE": "webhook",

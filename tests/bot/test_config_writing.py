@@ -47,6 +47,7 @@ SECRET = "123456:ABC-DEF"
         ('[telegram]\ntoken = """\nold"""\n', '[telegram]\ntoken = "T"\n'),
     ],
 )
+@pytest.mark.threat("T19")
 def test_only_the_key_changes(before: str, after: str) -> None:
     assert change(before, {TOKEN: "T"}) == after
 
@@ -105,6 +106,7 @@ def test_a_value_where_a_section_belongs_is_refused() -> None:
 
 
 @pytest.mark.case("CF-01")
+@pytest.mark.threat("T19")
 def test_writing_keeps_the_former_file_and_is_for_the_owner_alone(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     before = b"\xef\xbb\xbf# mine\r\n[turns]\r\nqueue = 'collect'\r\n"

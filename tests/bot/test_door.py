@@ -92,6 +92,7 @@ async def test_a_strangers_answer_that_cannot_be_stored_harms_nobody_else(
 @pytest.mark.case("SE-03")
 @pytest.mark.parametrize("allowed", [None, "[]"])
 @pytest.mark.parametrize("policy", ["pairing", "allowlist"])
+@pytest.mark.threat("T2")
 async def test_an_empty_list_lets_nobody_in(rig: Rig, allowed: str | None, policy: str) -> None:
     rig.set(access__policy=policy)
     if allowed is not None:
@@ -109,6 +110,7 @@ async def test_an_empty_list_lets_nobody_in(rig: Rig, allowed: str | None, polic
 
 @pytest.mark.case("SE-03", "CF-05")
 @pytest.mark.parametrize("allowed", ['[""]', '["@name"]', '["*"]'])
+@pytest.mark.threat("T2")
 def test_a_list_that_names_nobody_is_refused_at_the_start(rig: Rig, allowed: str) -> None:
     rig.set(telegram__allow_from=allowed)
 
@@ -128,6 +130,7 @@ async def test_a_number_lets_its_person_in_however_it_is_written(rig: Rig, allow
 
 
 @pytest.mark.case("SE-01")
+@pytest.mark.threat("T1")
 async def test_a_name_that_is_somebodys_number_opens_nothing(rig: Rig) -> None:
     rig.set(telegram__allow_from='["123456789"]', access__policy="allowlist")
 

@@ -283,6 +283,7 @@ def test_a_socket_folder_of_another_user_is_refused(
 
 
 @pytest.mark.case("CF-07")
+@pytest.mark.threat("T5")
 def test_a_changed_secret_means_that_a_restart_is_due_until_it_has_happened(home: Home) -> None:
     env = {"HEARTHBOT_LLM__MODEL": "m", "PATH": "/bin"}
     home.config.write_text('[telegram]\nwebhook_secret = "A"\n')
@@ -311,6 +312,7 @@ def test_settings_that_appear_or_vanish_or_move_to_the_environment_are_a_change(
 
 
 @pytest.mark.case("CF-01")
+@pytest.mark.threat("T19")
 def test_reading_settings_writes_none_of_them_anywhere(home: Home) -> None:
     env = {"HEARTHBOT_TELEGRAM__TOKEN": TOKEN, "HEARTHBOT_LLM__API_KEY": "k3y-of-mine"}
     content = '# mine\n[telegram]\nwebhook_secret   = "t0p-s3cret" # kept\n'

@@ -451,6 +451,7 @@ async def test_a_group_chat_is_nobodys_address(house: House, group: str) -> None
 
 @pytest.mark.case("SE-01")
 @pytest.mark.parametrize("name", ["@ann", "telegram:@ann", "ann", "slack:T0AB:ann", "NOSUCH22"])
+@pytest.mark.threat("T1")
 async def test_a_name_is_never_linked(house: House, name: str) -> None:
     with pytest.raises(UnknownCode):
         await house.access.link(MEMBER, name)

@@ -272,6 +272,7 @@ def test_no_secret_survives(secret: str, before: str, after: str) -> None:
 
 @pytest.mark.case("SE-13")
 @pytest.mark.parametrize("settings", [JSON_DEBUG, JSON_INFO, CONSOLE])
+@pytest.mark.threat("T16")
 def test_secrets_are_in_no_event_fact_argument_or_traceback(
     start: Start, stream: io.StringIO, tmp_path: Path, settings: LoggingSettings
 ) -> None:
@@ -305,6 +306,7 @@ def test_secrets_are_in_no_event_fact_argument_or_traceback(
 @pytest.mark.case("SE-13")
 @pytest.mark.parametrize("settings", [JSON_DEBUG, JSON_INFO, CONSOLE])
 @pytest.mark.parametrize("loud", [False, True])
+@pytest.mark.threat("T16")
 async def test_the_http_client_does_not_log_the_token(
     start: Start, stream: io.StringIO, tmp_path: Path, settings: LoggingSettings, loud: bool
 ) -> None:
@@ -380,6 +382,7 @@ call()
 @pytest.mark.case("SE-13")
 @pytest.mark.parametrize("level", ["info", "debug"])
 @pytest.mark.parametrize("form", ["json", "console"])
+@pytest.mark.threat("T16")
 def test_a_process_that_crashes_does_not_show_the_token(
     tmp_path: Path, level: str, form: str
 ) -> None:

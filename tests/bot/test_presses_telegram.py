@@ -125,6 +125,7 @@ async def test_a_double_tap_is_heard_twice_and_has_one_effect(
     assert question.answers == [ALLOW]
 
 
+@pytest.mark.threat("T3")
 async def test_in_a_group_the_person_decides_and_not_the_chat(
     tmp_path: Path, telegram: FakeTelegram, question: Question
 ) -> None:
@@ -367,6 +368,7 @@ async def test_a_message_without_buttons_is_sent_and_edited_as_ever(
 
 
 @pytest.mark.parametrize("is_plain", [False, True])
+@pytest.mark.threat("T12")
 async def test_no_message_has_its_addresses_opened_by_telegram_itself(
     telegram: FakeTelegram, is_plain: bool
 ) -> None:

@@ -77,6 +77,7 @@ def test_every_command_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+@pytest.mark.threat("T3")
 def test_each_command_is_done_for_whom_and_where_the_table_says(command: Command) -> None:
     cells = rows()[command.name]
 

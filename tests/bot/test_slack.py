@@ -299,6 +299,7 @@ async def test_a_stranger_gets_a_code_in_private_alone_and_is_not_kept(rig: Slac
 
 @pytest.mark.case("SE-03")
 @pytest.mark.parametrize("allowed", ["", "[]", f"T0LAB:{BOB}"])
+@pytest.mark.threat("T2")
 async def test_an_empty_list_lets_nobody_in(rig: SlackRig, allowed: str) -> None:
     rig.set(slack__allow_from=allowed, access__policy="allowlist")
     async with rig.serving_slack(ANN) as bot:

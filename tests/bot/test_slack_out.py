@@ -54,6 +54,7 @@ async def channel(
             yield made, fake
 
 
+@pytest.mark.threat("T12")
 async def test_a_message_goes_out_as_mrkdwn_with_its_mark_and_opens_no_links() -> None:
     async with channel() as (slack, fake):
         sent = await slack.send(DIRECT, PART)

@@ -336,6 +336,7 @@ def serving(rig: SlackRig, bot: Bot) -> Any:
 # --- HTTP ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.threat("T4")
 async def test_a_forged_or_stale_event_is_refused_and_leaves_no_trace(
     web: SlackRig, logs: Logs
 ) -> None:
@@ -404,6 +405,7 @@ async def test_only_what_is_signed_and_readable_is_taken(web: SlackRig) -> None:
         ("1000", "v0=ü\udcff", False),
     ],
 )
+@pytest.mark.threat("T4")
 def test_a_signature_counts_for_five_minutes(timestamp: str, given: str, right: bool) -> None:
     if given == "right":
         given = signature("secret", timestamp, "body")
@@ -413,6 +415,7 @@ def test_a_signature_counts_for_five_minutes(timestamp: str, given: str, right: 
     assert found is right
 
 
+@pytest.mark.threat("T4")
 def test_another_body_or_secret_does_not_fit_a_signature() -> None:
     given = signature("secret", "1000", "body")
 

@@ -266,6 +266,7 @@ async def test_the_command_menu_is_registered(rig: Rig) -> None:
 
 @pytest.mark.case("SE-13")
 @pytest.mark.parametrize("level", ["debug", "info"])
+@pytest.mark.threat("T16")
 async def test_the_token_is_in_no_log_line_no_error_and_no_file(rig: Rig, level: Any) -> None:
     out = io.StringIO()
     secret = TOKEN.partition(":")[2]

@@ -98,6 +98,7 @@ async def test_messages_come_by_webhook_in_order_and_once(rig: Rig, url: str) ->
 
 
 @pytest.mark.case("SE-05")
+@pytest.mark.threat("T4")
 async def test_without_the_right_secret_nothing_is_read_stored_or_logged(
     rig: Rig, url: str
 ) -> None:
@@ -133,6 +134,7 @@ async def test_without_the_right_secret_nothing_is_read_stored_or_logged(
 
 @pytest.mark.case("SE-05")
 @pytest.mark.parametrize("secret", [None, "", "s p a c e"])
+@pytest.mark.threat("T4")
 async def test_webhook_mode_does_not_start_without_a_secret(rig: Rig, secret: str | None) -> None:
     rig.set(telegram__mode="webhook", telegram__webhook_url="https://bot.example/tg")
     if secret is not None:
@@ -143,6 +145,7 @@ async def test_webhook_mode_does_not_start_without_a_secret(rig: Rig, secret: st
 
 
 @pytest.mark.case("CF-07")
+@pytest.mark.threat("T5")
 async def test_after_a_change_and_a_restart_the_old_secret_is_refused(rig: Rig, url: str) -> None:
     async with rig.running(OWNER):
         await eventually(lambda: rig.telegram.calls("setWebhook"))

@@ -88,6 +88,7 @@ async def test_an_empty_file_with_nothing_beside_it_is_a_first_start(path: Path)
 @pytest.mark.case("HI-09")
 @pytest.mark.parametrize("left", ["backup", "wal", "set aside"])
 @pytest.mark.parametrize("size", [None, 0])
+@pytest.mark.threat("T26")
 async def test_a_lost_file_is_not_replaced_by_an_empty_one(
     path: Path, left: str, size: int | None
 ) -> None:
@@ -234,6 +235,7 @@ select count(*) from turns where
 
 
 @pytest.mark.case("HI-09")
+@pytest.mark.threat("T26")
 async def test_a_main_file_cut_short_is_refused_with_an_offer(path: Path) -> None:
     backup = await make_full(path)
     whole = path.read_bytes()
@@ -296,6 +298,7 @@ async def test_a_companion_cut_short_costs_no_earlier_turn(
 
 @pytest.mark.case("HI-09")
 @pytest.mark.parametrize("name", ["hearthbot.db", "hearthbot.db-wal", "hearthbot.db-shm"])
+@pytest.mark.threat("T26")
 async def test_a_flipped_byte_never_leads_to_an_empty_bot(
     killed: Path, tmp_path: Path, name: str
 ) -> None:

@@ -100,6 +100,7 @@ async def _said(
 
 @needs_sandbox
 @pytest.mark.case("SE-07", "SE-15")
+@pytest.mark.threat("T8")
 async def test_every_attack_alone_leaves_the_canaries_as_they_are(tmp_path: Path) -> None:
     grounds = Grounds(tmp_path)
 
@@ -113,6 +114,7 @@ async def test_every_attack_alone_leaves_the_canaries_as_they_are(tmp_path: Path
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 @pytest.mark.case("SE-07", "SE-15")
+@pytest.mark.threat("T8")
 async def test_thousands_of_changed_commands_leave_the_canaries_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +155,7 @@ async def _batch(grounds: Grounds, texts: list[str]) -> str:
 @needs_sandbox
 @pytest.mark.slow
 @pytest.mark.case("SE-07")
+@pytest.mark.threat("T8")
 async def test_words_without_a_shell_leave_the_canaries_as_they_are(tmp_path: Path) -> None:
     """The same attacks, as a model that knows no argument vectors writes them."""
     grounds = Grounds(tmp_path)

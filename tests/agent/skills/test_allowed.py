@@ -78,6 +78,7 @@ def test_a_limit_that_cannot_be_read_is_an_error(value: str) -> None:
 
 
 @pytest.mark.case("SK-11")
+@pytest.mark.threat("T9")
 def test_a_limit_to_one_program_allows_that_program_alone() -> None:
     found = entries("Read, Bash(git:*)")
 
@@ -111,6 +112,7 @@ def test_a_limit_to_one_program_allows_that_program_alone() -> None:
         [""],
     ],
 )
+@pytest.mark.threat("T9")
 def test_what_is_more_than_the_program_is_refused(argv: list[str]) -> None:
     assert not allows_command(("Bash(git:*)", "Read"), argv)
 

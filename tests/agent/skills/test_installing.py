@@ -233,6 +233,7 @@ BAD_NAMES = [
 @packers
 @pytest.mark.parametrize("bad", BAD_NAMES)
 @pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.threat("T20")
 def test_a_name_that_leads_elsewhere_is_refused(
     rig: Rig, name: str, bad: str, is_first: bool
 ) -> None:
@@ -306,6 +307,7 @@ def test_links_and_devices_in_a_tar_are_refused(rig: Rig, kind: bytes, link: str
 
 @pytest.mark.case("SE-21")
 @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFCHR, stat.S_IFIFO, stat.S_IFSOCK])
+@pytest.mark.threat("T20")
 def test_links_and_devices_in_a_zip_are_refused(rig: Rig, kind: int) -> None:
     entry = zipfile.ZipInfo("a")
     entry.external_attr = (kind | 0o777) << 16
@@ -335,6 +337,7 @@ def test_links_and_pipes_in_a_folder_are_refused(rig: Rig) -> None:
 
 @pytest.mark.case("SE-21")
 @pytest.mark.parametrize("name", ["skill.zip", "skill.tar.gz"])
+@pytest.mark.threat("T20")
 def test_a_bomb_is_stopped_while_it_unpacks(rig: Rig, name: str) -> None:
     zeros = bytes(UNPACKED_BYTES_MAX + 1)
     archive = rig.archive(name, PACKERS[name]([("SKILL.md", SKILL), ("zeros", zeros)]))
@@ -347,6 +350,7 @@ def test_a_bomb_is_stopped_while_it_unpacks(rig: Rig, name: str) -> None:
 
 
 @pytest.mark.case("SE-21")
+@pytest.mark.threat("T20")
 def test_a_declared_size_is_not_believed(rig: Rig) -> None:
     data = zipped([("SKILL.md", SKILL), ("zeros", bytes(20_000_000))])
     small = (5).to_bytes(4, "little")
@@ -478,6 +482,7 @@ def check_contained(rig: Rig, archive: Path) -> None:
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @_fuzz
 @given(_ENTRIES, st.sampled_from(list(PACKERS)))
+@pytest.mark.threat("T20")
 def test_no_archive_writes_outside_the_new_folder(rig: Rig, entries: Entries, name: str) -> None:
     check_contained(rig, rig.archive(name, PACKERS[name](entries)))
 

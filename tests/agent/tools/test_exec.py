@@ -150,6 +150,7 @@ class Entries:
         ("git status",),
     ],
 )
+@pytest.mark.threat("T9")
 async def test_a_followed_skills_limit_is_kept_on_parsed_words(
     home: Home, command: tuple[str, ...]
 ) -> None:
@@ -174,6 +175,7 @@ async def test_without_a_limit_and_within_it_a_command_runs(home: Home) -> None:
 
 @pytest.mark.case("SE-10")
 @pytest.mark.parametrize("sandbox", [pytest.param(True, marks=needs_sandbox), False])
+@pytest.mark.threat("T9")
 async def test_words_are_not_expanded_after_they_were_looked_at(home: Home, sandbox: bool) -> None:
     home.write("secret.txt", "hidden-words")
     runner = home.runner(sandbox=sandbox)

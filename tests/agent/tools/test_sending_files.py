@@ -147,6 +147,7 @@ def test_a_group_is_asked_about_and_another_chat_is_a_target(house: House) -> No
     ],
 )
 @pytest.mark.case("SE-09")
+@pytest.mark.threat("T10")
 async def test_nothing_outside_the_workspace_and_no_link_is_sent(house: House, path: str) -> None:
     """Threat T10."""
     house.put("files/a.txt")

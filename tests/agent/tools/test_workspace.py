@@ -91,6 +91,7 @@ LEAVING = [
 @pytest.mark.case("SE-09")
 @pytest.mark.parametrize("act", [_read, _write, _listed])
 @pytest.mark.parametrize("path", LEAVING)
+@pytest.mark.threat("T10")
 def test_a_path_that_leaves_the_workspace_is_refused(
     root: Path, path: str, act: Callable[[Workspace, str], None]
 ) -> None:
@@ -175,6 +176,7 @@ def _rename(old: Path, new: Path) -> None:
 
 
 @pytest.mark.case("SE-09")
+@pytest.mark.threat("T10")
 def test_a_folder_swapped_for_a_link_meanwhile_leads_nowhere(root: Path) -> None:
     """Folder and link change places all the time, as fast as they can, under reads and writes."""
     workspace = Workspace(root)
@@ -211,6 +213,7 @@ def test_a_folder_swapped_for_a_link_meanwhile_leads_nowhere(root: Path) -> None
 
 
 @pytest.mark.case("SE-09")
+@pytest.mark.threat("T10")
 def test_a_link_in_the_place_of_a_file_is_not_written_through(root: Path) -> None:
     workspace = Workspace(root)
     target = root / "a.txt"

@@ -101,6 +101,7 @@ def disguised() -> Names:
 
 @pytest.mark.case("SE-11")
 @pytest.mark.parametrize("disguise", DISGUISES)
+@pytest.mark.threat("T11")
 async def test_no_disguise_reaches_this_machine(disguise: str) -> None:
     async with site(says("inside"), host="0.0.0.0") as inside:
         url = disguise.format(port=inside.port)
@@ -115,6 +116,7 @@ async def test_no_disguise_reaches_this_machine(disguise: str) -> None:
 @pytest.mark.case("SE-11")
 @pytest.mark.parametrize("disguise", DISGUISES)
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.threat("T11")
 async def test_no_redirect_reaches_this_machine(disguise: str, status: int) -> None:
     async with site(says("inside"), host="0.0.0.0") as inside:
         location = disguise.format(port=inside.port)
@@ -143,6 +145,7 @@ async def test_the_real_resolver_knows_this_machine() -> None:
 
 
 @pytest.mark.case("SE-11")
+@pytest.mark.threat("T11")
 async def test_a_name_that_changes_after_it_was_checked_wins_nothing() -> None:
     names = Names(turns_example=["127.0.0.2", "127.0.0.1"])
     async with (
@@ -161,6 +164,7 @@ async def test_a_name_that_changes_after_it_was_checked_wins_nothing() -> None:
 
 
 @pytest.mark.case("SE-11")
+@pytest.mark.threat("T11")
 async def test_a_name_that_changes_between_two_hops_wins_nothing() -> None:
     names = Names(turns_example=["127.0.0.2", "127.0.0.1"])
     async with (
@@ -349,6 +353,7 @@ async def test_a_server_without_tls_is_no_https_server() -> None:
 # --- the environment ---------------------------------------------------------------------------
 
 
+@pytest.mark.threat("T11")
 async def test_nothing_of_the_environment_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
