@@ -61,7 +61,7 @@ def test_writing_to_such_a_name_leaves_the_settings_alone(home: Home) -> None:
     ("tool", "arguments"),
     [
         ("read_file", {"path": "notes.txt"}),
-        ("search_files", {"query": "canary"}),
+        ("search_files", {"text": "canary"}),
         ("edit_file", {"path": "notes.txt", "old": "token", "new": "x"}),
         ("append_file", {"path": "notes.txt", "content": "x"}),
     ],
