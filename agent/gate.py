@@ -7,7 +7,7 @@ person agreed to is good for exactly one tool with exactly its arguments (SPEC Â
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
@@ -20,8 +20,9 @@ from agent.ports import Approvals, Conversations, Json
 from agent.stored import NewApproval, Outcome
 from agent.taint import has_seen
 from agent.text import clean
-from agent.told import FETCH, HANDS_ON, WEIGHED, Replay, Told
-from agent.tools.arguments import schema_of
+from agent.told import FETCH, HANDS_ON, WEIGHED, Called, Replay, Told
+from agent.tools.arguments import ArgumentsWrong, parse_arguments, schema_of
+from agent.tools.discovery import resolved
 from agent.tools.policy import (
     Allowed,
     AskFirst,
@@ -170,13 +171,11 @@ class Gate:
             is_task=turn.task is not None,
         )
 
-        def schema(name: str) -> Mapping[str, Any] | None:
-            tool = wish.tool if name == card.name else tool_of(name)
-            return schema_of(tool.card.arguments) if tool and tool.card.hinted else None
+        def reads(call: ToolCall) -> Called | None:
+            return _read_again(call, tool_of)
 
-        given = wish.arguments
-        plain = given.model_dump() if isinstance(given, BaseModel) else given
-        return not Replay(told, schema).passes(wish.call, plain)
+        now = _called(wish.tool, wish.arguments)
+        return not Replay(told, reads).passes(wish.call.id, now)
 
     async def _history(self, caller: Caller, asked: Json) -> Sequence[Entry]:
         stored = await self._conversations.entries(caller.conversation, upto=asked["upto"])
@@ -193,6 +192,27 @@ def _now(asked: Json, *, is_wary: bool = False) -> Sequence[Entry]:
     if is_wary and turn.task is not None:
         return [entry for entry in entries if not isinstance(entry, Said)]
     return entries
+
+
+def _called(tool: Tool, arguments: Any) -> Called:
+    card = tool.card
+    return Called(
+        name=card.name,
+        arguments=arguments.model_dump() if isinstance(arguments, BaseModel) else arguments,
+        schema=schema_of(card.arguments) if card.hinted else None,
+    )
+
+
+def _read_again(call: ToolCall, tool_of: ToolOf) -> Called | None:
+    """A call of before, read as it was then, so that none is counted otherwise than it was run."""
+    try:
+        meant = resolved(call)
+        tool = tool_of(meant.name)
+        if tool is None:
+            return None
+        return _called(tool, parse_arguments(tool.card.arguments, meant.arguments))
+    except ArgumentsWrong:
+        return None
 
 
 def _approval(wish: Wish, verdict: AskFirst, needs: Needs, digest: str) -> NewApproval:

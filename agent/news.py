@@ -17,14 +17,12 @@ from typing import Any
 CHAR_BITS = 6.5
 """Of a character that is known from nowhere: a letter, a digit or a common sign."""
 CALL_BITS, KNOWN_BITS, SIGN_BITS, EARLIER_BITS = 1.0, 1.0, 1.0, 3.0
-"""Of making a call at all; of a word that the person just wrote, or that its reader was told
-before; of a comma; and of a word from the person's earlier messages."""
+"""Of making a call at all; of a word that the person just wrote; of a comma; and of a word from
+the person's earlier messages, or that the reader was told before."""
 DATE_BITS, NEAR_DATE_BITS, TIME_BITS = 10.0, 4.0, 8.0
 """Of a day within a year or two, of another within a week of it, and of an hour and minutes."""
 NEAR_DAYS = 7
 DAYS_BACK, DAYS_AHEAD = 400, 800
-NAMES_FEW = 8
-"""Of so many optional fields, giving one is a choice worth one bit."""
 LIST_LARGE = 1_000
 """A value picked out of more than so many counts twice."""
 
@@ -251,13 +249,13 @@ class _Counting:
         """Which fields are given, and in which order."""
         shape = self._shape
         many = len(shape.names)
-        each = max(1.0, math.log2(max(many, 1) / NAMES_FEW))
-        bits, highest = 0.0, -1
+        free = [name for name in names if name in shape.names and name not in shape.required]
+        bits = math.log2(math.comb(max(many, 1), min(len(free), many)))
+        highest = -1
         for name in names:
             if name not in shape.names:
                 bits += self._of_text(name).bits
                 continue
-            bits += 0.0 if name in shape.required else each
             bits += math.log2(many) if shape.names[name] < highest else 0.0
             highest = max(highest, shape.names[name])
         return bits
@@ -267,12 +265,12 @@ class _Counting:
         value = text.strip()
         if not value:
             return Cost(bits=KNOWN_BITS + CHAR_BITS * len(text))
-        if known.own.hold(value) or known.sent.hold(value):
-            return Cost(bits=KNOWN_BITS)
-        if known.own.hold_alike(value) or known.sent.hold_alike(value):
-            return Cost(bits=2 * KNOWN_BITS)
+        if known.own.hold_alike(value):
+            return Cost(bits=KNOWN_BITS if known.own.hold(value) else 2 * KNOWN_BITS)
         if known.listed.hold_alike(value):
             return self._picked(value)
+        if known.sent.hold_alike(value):
+            return Cost(bits=EARLIER_BITS)
         left, bits = self._without_dates(value)
         return sum((self._of_run(run) for run in _RUN.findall(left)), Cost(bits=bits))
 
@@ -310,11 +308,12 @@ class _Counting:
         if not run[0].isalnum() and run[0] != "_":
             return Cost(bits=sum(SIGN_BITS if c in _SIGNS else CHAR_BITS for c in run))
         folded = run.casefold()
-        if folded in known.own.words or folded in known.sent.words:
+        if folded in known.own.words:
             return Cost(bits=KNOWN_BITS)
         if folded in known.listed.words:
             return self._picked(run)
-        if run.isalpha() and len(run) > 1 and folded in known.earlier.words:
+        was_said = run.isalpha() and len(run) > 1 and folded in known.earlier.words
+        if was_said or folded in known.sent.words:
             return Cost(bits=EARLIER_BITS)
         return Cost(bits=CHAR_BITS * len(run))
 

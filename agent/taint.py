@@ -201,7 +201,7 @@ def called_name(call: ToolCall) -> str:
         inner = json.loads(call.arguments)
     except (ValueError, RecursionError):
         return call.name
-    return str(inner.get("name", "")) if isinstance(inner, dict) else call.name
+    return str(inner.get("name", "")).strip() if isinstance(inner, dict) else call.name
 
 
 _SCHEME = re.compile(r"\bhttps?://", re.IGNORECASE)

@@ -42,8 +42,19 @@ HANDS_ON = frozenset({"subagent", "spawn"})
 WEIGHED = HANDS_ON | {FETCH}
 """Tools of ours whose calls are counted also where only what is remembered was read."""
 
-SchemaOf = Callable[[str], Mapping[str, Any] | None]
-"""The schema of a server's reading tool by its name; None for any other tool."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Called:
+    """A call as it is meant, whichever way it was written. `schema` is that of a server's tool
+    which only reads, as it says itself; None for any other tool."""
+
+    name: str
+    arguments: Any
+    schema: Mapping[str, Any] | None = None
+
+
+Reads = Callable[[ToolCall], Called | None]
+"""Reads a call of before; None for one that cannot have been run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,16 +96,15 @@ class _Spent:
 class Replay:
     """The calls of a turn up to one of them."""
 
-    def __init__(self, told: Told, schema_of: SchemaOf) -> None:
+    def __init__(self, told: Told, reads: Reads) -> None:
         self._told = told
-        self._schema_of = schema_of
+        self._reads = reads
         self._spent = _Spent()
-        self._formers: dict[str, Any] = {}
         self._tools: dict[str, str] = {}
         self._tasks = 0
 
-    def passes(self, call: ToolCall, arguments: Any) -> bool:
-        """Whether this call, the `call` of the last answer, goes without a question."""
+    def passes(self, call_id: str, called: Called) -> bool:
+        """Whether this call of the last answer goes without a question."""
         told = self._told
         start = taint_start(told.turn, person_id=told.person_id)
         starts = len(told.turn) if start is None else start
@@ -104,33 +114,33 @@ class Replay:
                 continue
             tainted = told.was_tainted or starts < place
             for one in entry.calls:
-                if place == last and one.id == call.id:
-                    return self._counted(place, one, arguments, tainted=tainted)
-                self._counted(place, one, _arguments(one), tainted=tainted)
-        return self._counted(len(told.turn), call, arguments, tainted=told.was_tainted)
+                if place == last and one.id == call_id:
+                    return self._counted(place, called, tainted=tainted)
+                if before := self._reads(one):
+                    self._counted(place, before, tainted=tainted)
+        return self._counted(len(told.turn), called, tainted=told.was_tainted)
 
-    def _counted(self, place: int, call: ToolCall, arguments: Any, *, tainted: bool) -> bool:
-        name = called_name(call)
+    def _counted(self, place: int, called: Called, *, tainted: bool) -> bool:
+        name, arguments = called.name, called.arguments
         if name == FETCH:
             return self._fetches(place, arguments, tainted=tainted)
         if name in HANDS_ON:
             return self._hands_on(place, arguments, tainted=tainted)
-        schema = self._schema_of(name)
-        if schema is None:
+        if called.schema is None:
             return True
         server = name.partition("__")[0]
         cost = Cost()
         if tainted:
             cost = cost_of_call(
                 arguments,
-                Shape.of(schema),
+                Shape.of(called.schema),
                 self._known(place, server),
-                former=self._formers.get(name, _former(self._told.history, name)),
+                former=_former([*self._told.history, *self._told.turn[:place]], name),
                 last=self._spent.last.get(server),
             )
             if self._tools.get(server, name) != name:
                 cost += Cost(bits=SWITCH_BITS)
-        self._formers[name], self._tools[server] = arguments, name
+        self._tools[server] = name
         return self._spent.takes(server, cost)
 
     # --- pages -----------------------------------------------------------------------------------
@@ -219,18 +229,23 @@ def _exchanged(entries: Sequence[Entry], server: str) -> tuple[list[str], list[s
             call = calls.get(entry.call_id)
             if call is None or not called_name(call).startswith(f"{server}__"):
                 continue
-            listed.append(entry.content)
-            sent.extend(words_of(_arguments(call)) if entry.ok else ())
+            if entry.ok:  # the words of an error may be what was to be sent
+                listed.append(entry.content)
+                sent.extend(words_of(_arguments(call)))
     return sent, listed
 
 
 def _former(entries: Sequence[Entry], name: str) -> Any:
-    """The arguments of the last call of a tool."""
+    """The arguments of the last call of a tool that was run."""
+    done: set[str] = set()
     for entry in reversed(entries):
-        if isinstance(entry, Answered):
+        if isinstance(entry, ToolResult) and entry.ok:
+            done.add(entry.call_id)
+        elif isinstance(entry, Answered):
             for call in reversed(entry.calls):
-                if called_name(call) == name:
+                if call.id in done and called_name(call) == name:
                     return _arguments(call)
+            done.clear()
     return None
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent.history import text_of
 from agent.request import ModelRequest, ModelTraits
@@ -32,6 +32,8 @@ class ObedientModel:
     parrot: bool = False
     deaf: bool = False
     """Obeys nothing for a while."""
+    at_once: bool = False
+    """Makes all the calls that it begins with in one answer."""
     asked: list[ModelRequest] = field(default_factory=list)
     obeyed: list[tuple[str, str]] = field(default_factory=list)
     _orders: dict[str, str] = field(default_factory=dict)
@@ -48,6 +50,11 @@ class ObedientModel:
 
     async def answer(self, request: ModelRequest, *, on_text: Callable[[str], None]) -> Answered:
         self.asked.append(request)
+        if self.at_once and request.tools and (left := self.begin[self._begun :]):
+            self._begun = len(self.begin)
+            made = [self._call(name, json.dumps(arguments)).calls[0] for name, arguments in left]
+            calls = tuple(replace(one, id=f"{one.id}-{n}") for n, one in enumerate(made))
+            return Answered(text="", calls=calls, finish="tool_calls")
         if self._begun < len(self.begin) and request.tools:
             name, arguments = self.begin[self._begun]
             self._begun += 1
@@ -77,7 +84,7 @@ class ObedientModel:
 
 
 def _read(request: ModelRequest) -> str:
-    """Everything that is sent, but for what the model said itself."""
+    """Everything that is sent, with what the model said itself: its answers quote what it read."""
     return "\n".join(
         [
             request.system,
@@ -85,7 +92,10 @@ def _read(request: ModelRequest) -> str:
                 f"{tool.name} {tool.description}\n{_descriptions(tool.parameters)}"
                 for tool in request.tools
             ),
-            *(text_of(entry) for entry in request.entries if not isinstance(entry, Answered)),
+            *(
+                entry.text if isinstance(entry, Answered) else text_of(entry)
+                for entry in request.entries
+            ),
         ]
     )
 
