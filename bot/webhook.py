@@ -76,7 +76,7 @@ async def serve_webhook(telegram: TelegramChannel, door: Door, settings: Telegra
     try:
         host, _, port = settings.webhook_listen.rpartition(":")
         await web.TCPSite(runner, host.strip("[]"), int(port)).start()
-        await telegram.set_webhook(settings.webhook_url, secret=secret)
+        await telegram.updates.set_webhook(settings.webhook_url, secret=secret)
         log.info("webhook.listening", listen=settings.webhook_listen, updates=ALLOWED_UPDATES)
         await asyncio.Event().wait()
     finally:

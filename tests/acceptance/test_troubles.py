@@ -237,7 +237,14 @@ def test_a_prompt_that_is_missing_is_named(home: Home, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("broken", ["send", "get_updates", "understand"])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "telegram.TelegramChannel.send",
+        "telegram_web.TelegramWeb.get_updates",
+        "telegram.TelegramChannel.understand",
+    ],
+)
 def test_a_fault_of_its_own_is_one_sentence_and_the_log_has_the_rest(
     home: Home, telegram: Telegram, tmp_path: Path, broken: str
 ) -> None:
@@ -247,7 +254,7 @@ def test_a_fault_of_its_own_is_one_sentence_and_the_log_has_the_rest(
     (tmp_path / "fault" / "sitecustomize.py").write_text(
         "import bot.telegram\n"
         "def fault(*args, **kwargs): raise ZeroDivisionError('nobody foresaw this')\n"
-        f"bot.telegram.TelegramChannel.{broken} = fault\n"
+        f"bot.{broken} = fault\n"
     )
     sound = dict(home.env)
     home.env["PYTHONPATH"] = str(tmp_path / "fault")

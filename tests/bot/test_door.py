@@ -83,7 +83,9 @@ async def test_a_strangers_answer_that_cannot_be_stored_harms_nobody_else(
         monkeypatch.setattr(bot.access, "answer_stranger", full)
         rig.says("let me in", by=STRANGER)
         rig.says("hello")
-        await bot.channels.telegram.take(bot.door, await bot.channels.telegram.get_updates(None))
+        await bot.channels.telegram.take(
+            bot.door, await bot.channels.telegram.web.get_updates(None)
+        )
         await bot.settled()
 
     assert rig.inbox() == ["refused", "replied"]
@@ -166,7 +168,7 @@ async def test_a_message_of_somebody_who_was_shut_out_meanwhile_is_not_answered(
         assert bot.channels.telegram is not None
         await bot.channels.telegram.connect()
         rig.says("hello", by=MEMBER)
-        [update] = await bot.channels.telegram.get_updates(None)
+        [update] = await bot.channels.telegram.web.get_updates(None)
         await bot.door.store([bot.channels.telegram._knock(update)])
         await bot.access.deny(f"telegram:{MEMBER}")
 
@@ -405,7 +407,7 @@ async def test_what_was_stored_and_not_handled_is_handled_at_the_next_start(rig:
         await bot.channels.telegram.connect()
         rig.says("one")
         rig.says("/status")
-        updates = await bot.channels.telegram.get_updates(None)
+        updates = await bot.channels.telegram.web.get_updates(None)
         await bot.door.store([bot.channels.telegram._knock(update) for update in updates])
     assert rig.inbox() == ["received", "received"]
 

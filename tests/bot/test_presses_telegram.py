@@ -237,7 +237,7 @@ async def test_a_press_that_was_stored_and_not_acted_on_is_done_by_the_next_proc
     ):
         await bot.card(LANE)
         telegram.callback(chat_id=OWNER, message_id=card_in(telegram), data=ALLOW)
-        updates = await channel.get_updates(None)
+        updates = await channel.web.get_updates(None)
         await bot.door.store([channel._knock(update) for update in updates])
         assert question.calls == []
 

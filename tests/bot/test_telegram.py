@@ -21,8 +21,9 @@ from bot.lab.faults import Action, answer, bad_gateway, drop, garble, hold, rese
 from bot.lab.telegram import FakeTelegram, flood, refusal
 from bot.logs import set_up
 from bot.odd_json import DEPTH_MAX, read_json
-from bot.telegram import TelegramChannel, TelegramOptions, TelegramRefused
+from bot.telegram import TelegramChannel, TelegramOptions
 from bot.telegram_raw import Sketch, from_payload, last_id, to_payload
+from bot.telegram_web import TelegramRefused
 from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, TOKEN, US, Rig, eventually, rigged
 
 Logs = list[Any]
@@ -89,7 +90,7 @@ async def test_one_poll_that_gets_no_answer_is_just_asked_again(rig: Rig, logs: 
     rig.set(telegram__poll_timeout_s=1)
     rig.telegram.fault("getUpdates", action=hold(after=False))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bot.telegram.POLL_SLACK_S", 0.2)
+        patch.setattr("bot.telegram_web.POLL_SLACK_S", 0.2)
         async with rig.running(OWNER) as bot:
             rig.says("hello")
             await rig.reads("You said: hello")
@@ -116,7 +117,7 @@ async def test_working_off_says_in_plain_words_when_a_webhook_has_the_messages(r
     async with rig.opened() as bot:
         telegram = bot.channels.telegram
         assert telegram is not None
-        await telegram.set_webhook("http://127.0.0.1:9/x", secret="s")
+        await telegram.updates.set_webhook("http://127.0.0.1:9/x", secret="s")
 
         with pytest.raises(Temporary, match="another copy of this bot, or to the webhook"):
             await telegram.fetch_waiting(bot.door)
@@ -125,7 +126,7 @@ async def test_working_off_says_in_plain_words_when_a_webhook_has_the_messages(r
 async def test_a_webhook_that_is_set_gives_way_and_nothing_that_waits_is_dropped(rig: Rig) -> None:
     async with rig.running(OWNER, hurry=100) as bot:
         await eventually(lambda: rig.telegram.polling)
-        await bot.channels.telegram.set_webhook("http://127.0.0.1:9/x", secret="s")  # type: ignore[union-attr]
+        await bot.channels.telegram.updates.set_webhook("http://127.0.0.1:9/x", secret="s")  # type: ignore[union-attr]
         rig.says("hello")
         await rig.reads("You said: hello")
         await rig.quiet(bot)
@@ -371,7 +372,7 @@ async def test_a_groups_message_that_was_stored_before_a_kill_is_still_for_us(ri
         assert bot.channels.telegram is not None
         await bot.channels.telegram.connect()
         rig.says(f"@{US} are you there?", chat=GROUP)
-        [update] = await bot.channels.telegram.get_updates(None)
+        [update] = await bot.channels.telegram.web.get_updates(None)
         await bot.door.store([bot.channels.telegram._knock(update)])
 
     async with rig.running() as bot:

@@ -194,7 +194,7 @@ async def polling(channel: TelegramChannel, inbox: Inbox) -> AsyncIterator[None]
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A poll that is not answered counts as lost at once."""
-    monkeypatch.setattr("bot.telegram.POLL_SLACK_S", 0.03)
+    monkeypatch.setattr("bot.telegram_web.POLL_SLACK_S", 0.03)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -238,4 +238,4 @@ async def the_only_connection(channel: TelegramChannel, telegram: FakeTelegram) 
     """Takes the one that polls have, and never gives it back."""
     url = f"{telegram.base_url}/bot{TOKEN}/sendChatAction"
     form = {"chat_id": str(OWNER), "action": "typing"}
-    await channel._polling._client.post(url, data=form, timeout=None)
+    await channel.web._polling._client.post(url, data=form, timeout=None)

@@ -17,7 +17,7 @@ from bot.door import Door
 from bot.lab.faults import answer, bad_gateway
 from bot.lab.telegram import refusal
 from bot.logs import set_up
-from bot.telegram import TelegramRefused
+from bot.telegram_web import TelegramRefused
 from bot.webhook import BODY_BYTES_MAX, SECRET_HEADER
 from tests.bot.kit import OWNER, Rig, eventually
 

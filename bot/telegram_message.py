@@ -1,0 +1,230 @@
+"""A stored update of Telegram as a message: what was said, where, and whether it is for us.
+
+Called by `bot.telegram`. An update comes from outside, and what the library raises for an odd one
+is not documented; whatever it is ends as a ValueError.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import telegram
+
+from agent.messages import (
+    QUOTE_CHARS_MAX,
+    SOMEBODY_ELSE,
+    Address,
+    Attachment,
+    IncomingMessage,
+    forwarded_from,
+)
+from bot.channel import AlbumPart, Ignored, Pressed, Understood
+from bot.telegram_raw import from_payload, is_id, topic
+
+NAME = "telegram"
+"""The channel, as addresses name it."""
+
+GroupPolicy = Literal["mention", "all", "off"]
+
+_COMMAND = re.compile(r"/[A-Za-z0-9_]+(?:@([A-Za-z0-9_]+))?(?!\S)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Who we are to those who write, and which of a group's messages are for us."""
+
+    bot: telegram.Bot
+    policy: GroupPolicy
+    bot_id: int
+    username: str
+    """Ours, without the @. Empty before Telegram was asked: then the one stored with an update."""
+
+    def understand(self, payload: str) -> Understood:
+        """A stored update as a message. Raises ValueError when it cannot be read.
+
+        Each error named here was seen in the fuzz test.
+        """
+        try:
+            raw, username = from_payload(payload)
+            update = telegram.Update.de_json(raw, self.bot)
+            if update.callback_query is not None:
+                return self._press(update.callback_query)
+            message = update.message or update.edited_message
+            if message is None:
+                return Ignored(reason="not a message")
+            edited = update.message is None
+            return self._message(message, edited=edited, us=self.username or username)
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            OSError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ) as error:
+            raise ValueError(type(error).__name__) from error
+
+    def _message(self, message: telegram.Message, *, edited: bool, us: str) -> Understood:
+        sender = message.from_user
+        if sender is None or sender.is_bot:
+            return Ignored(reason="not from a person")
+        text = _text(message.text or message.caption)
+        attachments = _attachments(message)
+        if not text and not attachments:
+            return Ignored(reason="nothing to read in it")
+        is_group = message.chat.type != "private"
+        mentions = self._mentions(message, us)
+        forwarded = _forwarded(message)
+        reason = self._not_for_us(mentions, "" if forwarded else text, us) if is_group else ""
+        album = _text(message.media_group_id)
+        if reason and not (album and self.policy == "mention"):
+            return Ignored(reason=reason)
+        read = IncomingMessage(
+            address=Address(
+                channel=NAME,
+                chat_id=_id(message.chat.id),
+                thread_id=topic(message.is_topic_message, message.message_thread_id),
+            ),
+            message_id=_id(message.message_id),
+            sender_id=_id(sender.id),
+            sender_name=_text(sender.full_name),
+            text=text,
+            attachments=attachments,
+            quote=_quote(message),
+            sent_at_ms=int(message.date.timestamp() * 1000),
+            is_group=is_group,
+            mentions_bot=mentions,
+            edited=edited,
+            chat_title=_text(message.chat.title),
+            forwarded=forwarded,
+        )
+        return AlbumPart(message=read, album=album, addressed=not reason) if album else read
+
+    def _press(self, query: telegram.CallbackQuery) -> Understood:
+        message = query.message
+        if query.from_user.is_bot or message is None or query.data is None:
+            return Ignored(reason="not a button of ours")
+        if message.chat.type != "private" and self.policy == "off":
+            return Ignored(reason="groups are off")
+        # A message that is old comes without anything but its place.
+        whole = message if isinstance(message, telegram.Message) else None
+        return Pressed(
+            address=Address(
+                channel=NAME,
+                chat_id=_id(message.chat.id),
+                thread_id=topic(whole.is_topic_message, whole.message_thread_id) if whole else None,
+            ),
+            message_id=_id(message.message_id),
+            sender=f"{NAME}:{_id(query.from_user.id)}",
+            data=_text(query.data),
+            press_id=_text(query.id),
+        )
+
+    def _not_for_us(self, mentions: bool, text: str, us: str) -> str:
+        """Why a group's message is left alone; empty when it is for us."""
+        command = _COMMAND.match(text)
+        if command is not None and command[1] and command[1].lower() != us.lower():
+            return "for another bot"
+        match self.policy:
+            case "off":
+                return "groups are off"
+            case "all":
+                return ""
+            case "mention":
+                return "" if mentions or command is not None else "not addressed"
+
+    def _mentions(self, message: telegram.Message, us: str) -> bool:
+        """Whether the bot is meant: by @name, by a link to it, by a command, or by a reply."""
+        reply = message.reply_to_message
+        replied_to = reply.from_user if reply is not None and not _is_topic_start(reply) else None
+        if replied_to is not None and replied_to.id == self.bot_id:
+            return True
+        ours = f"@{us}".lower()
+        entities = {**message.parse_entities(), **message.parse_caption_entities()}
+        for entity, words in entities.items():
+            if entity.type == "text_mention" and entity.user and entity.user.id == self.bot_id:
+                return True
+            if entity.type == "mention" and words.lower() == ours:
+                return True
+            if entity.type == "bot_command" and words.lower().endswith(ours):
+                return True
+        return False
+
+
+def _is_topic_start(reply: telegram.Message) -> bool:
+    """In a topic every message "replies" to the service message that opened the topic."""
+    return reply.forum_topic_created is not None
+
+
+def _text(value: object) -> str:
+    """The library takes whatever stands in the update; the core is promised text."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half a character: nobody could store or send it
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return value
+
+
+def _id(value: object) -> str:
+    if not is_id(value):
+        raise TypeError("not an id")
+    return str(value)
+
+
+def _quote(message: telegram.Message) -> str:
+    if message.quote is not None:
+        return _text(message.quote.text)[:QUOTE_CHARS_MAX]
+    reply = message.reply_to_message
+    if reply is None or _is_topic_start(reply):
+        return ""
+    return _text(reply.text or reply.caption)[:QUOTE_CHARS_MAX]
+
+
+def _forwarded(message: telegram.Message) -> str:
+    """From whom a message was forwarded; empty when it was not."""
+    match message.forward_origin:
+        case None:
+            return ""
+        case telegram.MessageOriginUser(sender_user=user):
+            return forwarded_from(_text(user.full_name))
+        case telegram.MessageOriginHiddenUser(sender_user_name=name):
+            return forwarded_from(_text(name))
+        case telegram.MessageOriginChat(sender_chat=chat):
+            return forwarded_from(_text(chat.effective_name))
+        case telegram.MessageOriginChannel(chat=chat):
+            return forwarded_from(_text(chat.effective_name))
+        case _:  # a kind that the library does not know yet
+            return SOMEBODY_ELSE
+
+
+def _attachments(message: telegram.Message) -> tuple[Attachment, ...]:
+    found = [_attachment("photo", message.photo[-1])] if message.photo else []
+    for kind in ("document", "voice", "audio", "video", "video_note", "animation", "sticker"):
+        item = getattr(message, kind)
+        if item is not None:
+            found.append(_attachment(kind, item))
+    return tuple(found)
+
+
+def _attachment(kind: str, item: Any) -> Attachment:
+    return Attachment(
+        kind=kind,
+        ref=_text(item.file_id),
+        name=_text(getattr(item, "file_name", None)),
+        size_bytes=int(item.file_size or 0),
+        seconds=_whole_seconds(getattr(item, "duration", None)),
+    )
+
+
+def _whole_seconds(duration: Any) -> int:
+    """The library gives seconds as a number, or as a time span in later versions."""
+    if duration is None:
+        return 0
+    return int(duration.total_seconds() if hasattr(duration, "total_seconds") else duration)

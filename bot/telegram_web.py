@@ -1,0 +1,204 @@
+"""Telegram's Bot API by python-telegram-bot: calls, each within a limit, and what their failures
+mean. Called by `bot.telegram` and its neighbours.
+
+Calls are raw, by the method's name: the library's request layer and errors, without making objects
+that nobody reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import warnings
+from http import HTTPStatus
+from typing import Any
+
+import httpx
+import structlog
+import telegram
+from telegram.error import BadRequest, NetworkError, RetryAfter, TelegramError, TimedOut
+from telegram.request import HTTPXRequest
+from telegram.warnings import PTBUserWarning
+
+from agent.errors import SettingsWrong
+from bot.channel import NotSent
+from bot.odd_json import read_json
+from bot.outage import Outage
+from bot.telegram_raw import ALLOWED_UPDATES
+
+log = structlog.get_logger()
+
+POLL_SLACK_S = 5.0
+"""What the answer to a long poll may be late before the connection counts as dead. With the
+poll's own 30 s this is well inside the watchdog's 120 s (SPEC §3)."""
+
+CALL_LIMITS = 3
+"""A call may take so many times `timeout_s` in all: the library's limit is one of silence."""
+
+
+class TelegramRefused(SettingsWrong):
+    """Telegram does not accept the token."""
+
+
+class TelegramWeb:
+    """The Bot API for one bot. Times in seconds."""
+
+    def __init__(self, token: str, *, base_url: str, timeout_s: float, poll_s: int) -> None:
+        """`poll_s`: what a long poll waits for news."""
+        self._timeout_s = timeout_s
+        self._poll_s = poll_s
+        tls = _tls(base_url)
+        self._polling = _request(poll_s + POLL_SLACK_S, connections=1, tls=tls)
+        self.bot = telegram.Bot(
+            token,
+            base_url=f"{base_url}/bot",
+            base_file_url=f"{base_url}/file/bot",
+            request=_request(timeout_s, connections=64, tls=tls),
+            get_updates_request=self._polling,
+        )
+        # The library would have every raw call made by its named method; the raw one is the point.
+        warnings.filterwarnings("ignore", message="Please use 'Bot.", category=PTBUserWarning)
+        # Times come as numbers or as spans (`seconds`); which of them it is need not be told.
+        warnings.filterwarnings("ignore", message=".*datetime.timedelta", category=PTBUserWarning)
+
+    async def open(self) -> None:
+        """Makes its connections ready; asks nothing yet."""
+        for request in self.bot._request:  # Bot.initialize also calls getMe, which may fail
+            await request.initialize()
+
+    async def close(self) -> None:
+        """Gives its connections up."""
+        for request in self.bot._request:
+            await request.shutdown()
+
+    @property
+    def call_s(self) -> float:
+        """What a usual call may take in all."""
+        return CALL_LIMITS * self._timeout_s
+
+    async def call(self, method: str, **arguments: Any) -> Any:
+        """The result as it came. Raises TelegramError."""
+        return await self.call_within(self.call_s, method, arguments)
+
+    async def call_within(self, limit_s: float, method: str, arguments: dict[str, Any]) -> Any:
+        """A call that may take longer than others. Raises TelegramError."""
+        try:
+            async with asyncio.timeout(limit_s):
+                return await self.bot.do_api_request(method, api_kwargs=arguments)
+        except TimeoutError as error:
+            raise TimedOut from error
+
+    async def get_updates(self, offset: int | None, *, timeout_s: int | None = None) -> list[Any]:
+        """One long poll of `poll_s`, unless another time is given.
+
+        Raises TelegramError, or TimeoutError when nothing at all was heard.
+        """
+        timeout_s = self._poll_s if timeout_s is None else timeout_s
+        arguments: dict[str, Any] = {"timeout": timeout_s, "allowed_updates": list(ALLOWED_UPDATES)}
+        if offset is not None:
+            arguments["offset"] = offset
+        async with asyncio.timeout(timeout_s + 2 * POLL_SLACK_S):
+            updates = await self.bot.do_api_request(
+                "getUpdates", api_kwargs=arguments, read_timeout=timeout_s + POLL_SLACK_S
+            )
+        if not isinstance(updates, list):
+            raise NetworkError(f"getUpdates answered with {type(updates).__name__}, not a list")
+        return updates
+
+    async def renew_polling(self) -> None:
+        """Gives the connections of the polls up, and has the next one make its own."""
+        try:
+            async with asyncio.timeout(POLL_SLACK_S):
+                await self._polling.shutdown()
+        except TimeoutError:
+            log.debug("telegram.connection_left")
+        await self._polling.initialize()
+
+
+class ServerFailed(NetworkError):
+    """An HTTP status of 500 and above. The library would make it a text, and log the page."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"Telegram answered with HTTP status {status}")
+        self.status = status
+
+
+class _Request(HTTPXRequest):
+    """The library's HTTP client, with the status of a failing server kept, and careful reading."""
+
+    @staticmethod
+    def parse_json_payload(payload: bytes) -> dict[str, Any]:
+        """The library's own would log what it cannot read, people's messages included."""
+        try:
+            answer = read_json(payload.decode("utf-8", "replace"))
+        except ValueError:
+            raise TelegramError("the answer could not be read") from None
+        if not isinstance(answer, dict):
+            raise TelegramError("the answer is not an object")
+        if not isinstance(answer.get("parameters"), dict):
+            answer.pop("parameters", None)
+        return {"result": None, **answer, "description": str(answer.get("description") or "")}
+
+    async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
+        status, payload = await super().do_request(*args, **kwargs)
+        if status >= 500:
+            raise ServerFailed(status)
+        if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:  # the library would call it a failure
+            raise BadRequest("Request Entity Too Large")
+        return status, payload
+
+
+def _tls(url: str) -> ssl.SSLContext:
+    """One for both clients, as reading the certificates takes a while; without TLS, none are."""
+    if url.startswith("http:"):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return httpx.create_ssl_context()
+
+
+def _request(read_timeout_s: float, *, connections: int, tls: ssl.SSLContext) -> HTTPXRequest:
+    return _Request(
+        connection_pool_size=connections,
+        read_timeout=read_timeout_s,
+        write_timeout=read_timeout_s,
+        connect_timeout=10.0,
+        pool_timeout=read_timeout_s,
+        httpx_kwargs={"trust_env": True, "verify": tls},
+    )
+
+
+async def wait(outage: Outage, error: Exception, **facts: str) -> None:
+    """Waits out a trouble, for as long as Telegram wishes where it says so."""
+    wished_s = seconds(error.retry_after) if isinstance(error, RetryAfter) else None
+    await outage.wait(why(error), wished_s=wished_s, facts=facts)
+
+
+def pause_wanted(error: RetryAfter) -> NotSent:
+    """What a post comes to that Telegram puts off."""
+    return NotSent(reason="Telegram asks for a pause", retry_after_s=seconds(error.retry_after))
+
+
+def seconds(retry_after: Any) -> float:
+    """The library gives them as a number, or as a time span in later versions."""
+    return float(
+        retry_after.total_seconds() if hasattr(retry_after, "total_seconds") else retry_after
+    )
+
+
+def surely_not_sent(error: NetworkError) -> bool:
+    """Whether Telegram cannot have taken the request: no connection was made, or it answered
+    that it failed. A gateway's 502 or 504 says nothing about what stands behind it."""
+    if isinstance(error, ServerFailed):
+        return error.status in {500, 503}
+    cause = error.__cause__
+    return isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+
+
+def is_unconnected(error: Exception) -> bool:
+    """Whether there is no way to Telegram at all: no connection that could be made anew."""
+    return isinstance(error.__cause__, httpx.ConnectError | httpx.ConnectTimeout)
+
+
+def why(error: Exception) -> str:
+    """One line without the request's URL, which holds the token."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__
