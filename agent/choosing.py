@@ -27,9 +27,6 @@ from agent.tools.tool import ToolCard
 from agent.tools.toolbox import Toolbox
 from agent.transcript import Answered
 
-USED_TURNS = 3
-"""Tools of so many turns come first where the set is chosen afresh (SPEC §6)."""
-
 CONVERSATIONS_KEPT_MAX = 1_000
 
 RANKED_AT_ONCE_MAX = 120
@@ -84,7 +81,7 @@ class Choosing:
             is_small_talk=gathered.thinking.is_small_talk,
             current=await self._current(turn),
             is_step=is_step,
-            used=tuple(_used(history)),
+            used=tuple(_used(history, turns=self._options.used_turns)),
             groups=self._routes.routes().match(text).groups if self._routes else (),
             required=(
                 *((NOTHING,) if unattended else ()),
@@ -133,9 +130,9 @@ def _given(turn: TurnInput) -> tuple[str, ...] | None:
     return None if turn.job is None else turn.job.tools
 
 
-def _used(history: History) -> Iterable[str]:
+def _used(history: History, *, turns: int) -> Iterable[str]:
     """The tools that the newest turns called, the most recent first."""
-    runs = list(dict.fromkeys(one.run_id for one in reversed(history.entries)))[:USED_TURNS]
+    runs = list(dict.fromkeys(one.run_id for one in reversed(history.entries)))[:turns]
     for stored in reversed(history.entries):
         if stored.run_id not in runs:
             return

@@ -58,6 +58,31 @@ class ToolsSettings(Section):
         default=True,
         description="Find tools by meaning too, not by words alone (100 MB of memory once used).",
     )
+    offered_max: int = Field(
+        default=25, ge=1, description="Tools that a request offers; those of playbooks come on top."
+    )
+    offered_best: int = Field(
+        default=5, ge=0, description="Best fits to the message that are offered however good."
+    )
+    offered_fitting: int = Field(
+        default=15, ge=0, description="Best fits that are offered where they are close enough."
+    )
+    offered_cosine: float = Field(
+        default=0.2,
+        ge=0,
+        le=1,
+        description="Close enough by meaning, 0 to 1; measured for the embedder that comes along.",
+    )
+    offered_used: int = Field(
+        default=8, ge=0, description="Tools used lately that stay when they are chosen afresh."
+    )
+    offered_turns: int = Field(default=3, ge=0, description="What lately means there, in turns.")
+    sure_cosine: float = Field(
+        default=0.6,
+        ge=0,
+        le=1,
+        description="Where a tool fits better than this, the temperature is at most 0.3.",
+    )
     rules: Annotated[tuple[ToolRuleSettings, ...], Field(strict=False)] = Field(
         default=(), description="Rules for tool calls. In the environment: JSON."
     )
@@ -74,6 +99,12 @@ class ExecSettings(Section):
     )
     readable: Names = Field(
         default=(), description="More folders of this machine that programs may read."
+    )
+    timeout_s: float = Field(default=60.0, gt=0, description="Limit of one program, seconds.")
+    output_chars: int = Field(
+        default=10_000,
+        ge=500,
+        description="Characters of its output that the model reads, beginning and end.",
     )
     memory_mb: int = Field(default=4_096, ge=64, description="Memory of one program, MB.")
     file_mb: int = Field(default=256, ge=1, description="Largest file it may write, MB.")
@@ -152,6 +183,12 @@ class McpServerSettings(Section):
     )
     timeout_s: float = Field(
         default=60.0, gt=0, description="Limit of one call, seconds.", examples=[60.0]
+    )
+    refresh_minutes: float = Field(
+        default=10.0,
+        gt=0,
+        description="How often its list of tools is read again, minutes.",
+        examples=[10.0],
     )
     start: Literal["lazy", "eager"] = Field(
         default="lazy",

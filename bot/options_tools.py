@@ -12,6 +12,7 @@ from agent.sandbox.running import Limits
 from agent.spending import Limit, Period, Scope, Unit
 from agent.tools.exec import ExecOptions
 from agent.tools.policy import Action, Policy, PolicyRule
+from agent.tools.selection import SelectionOptions
 from agent.tools.tool import Effect, Trust
 from agent.web.addresses import AllowedHosts, allowed_hosts
 from agent.web.search import SearchOptions
@@ -38,6 +39,20 @@ def policy_of(settings: Settings) -> Policy:
     )
 
 
+def selection_options_of(settings: Settings) -> SelectionOptions:
+    """How many tools a request offers."""
+    tools = settings.tools
+    return SelectionOptions(
+        tools_max=tools.offered_max,
+        best_always=tools.offered_best,
+        best_max=tools.offered_fitting,
+        cosine_min=tools.offered_cosine,
+        used_max=tools.offered_used,
+        used_turns=tools.offered_turns,
+        cosine_sure=tools.sure_cosine,
+    )
+
+
 def file_bytes_max_of(settings: Settings) -> int:
     """Of a file that the assistant sends."""
     return settings.tools.send_file_mb * MB
@@ -49,7 +64,12 @@ def exec_options_of(settings: Settings) -> ExecOptions:
     return ExecOptions(
         sandbox=program.sandbox,
         readable=tuple(Path(folder).expanduser() for folder in program.readable),
-        limits=Limits(memory_bytes=program.memory_mb * MB, file_bytes=program.file_mb * MB),
+        output_chars_max=program.output_chars,
+        limits=Limits(
+            timeout_s=program.timeout_s,
+            memory_bytes=program.memory_mb * MB,
+            file_bytes=program.file_mb * MB,
+        ),
     )
 
 
@@ -85,6 +105,7 @@ def _server(name: str, server: McpServerSettings) -> ServerOptions:
         outside=server.outside,
         trust=Trust(server.trust),
         timeout_s=server.timeout_s,
+        refresh_s=server.refresh_minutes * 60,
         start=Start(server.start),
     )
 

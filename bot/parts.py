@@ -39,7 +39,7 @@ from bot.options import (
     rules_of,
     subagent_limits_of,
 )
-from bot.options_tools import policy_of
+from bot.options_tools import policy_of, selection_options_of
 from bot.place import Workplace
 from bot.prompts import Prompts
 from bot.schedules import Calendar, ShelfSkills
@@ -253,6 +253,7 @@ def prompting_of(
             stores.traces,
             ranking=tools.ranking,
             routes=abilities.routes,
+            options=selection_options_of(settings),
         ),
         models,
         options=prompt_options_of(settings),

@@ -253,7 +253,7 @@ class Connection:
 
     async def _kept_fresh(self, client: Client) -> None:
         loop = asyncio.get_running_loop()
-        due = loop.time() + self._timing.refresh_s
+        due = loop.time() + self._options.refresh_s
         while not (self._closing or self._lost):
             await self._nudged_within(due - loop.time())
             if self._closing or self._lost or not (self._stale or loop.time() >= due):
@@ -262,7 +262,7 @@ class Connection:
             async with asyncio.timeout(self._timing.list_s):
                 tools = await self._tools(client)
             await self._listed(tools)
-            due = loop.time() + self._timing.refresh_s
+            due = loop.time() + self._options.refresh_s
 
     async def _nudged_within(self, seconds: float | None) -> None:
         if seconds is not None and seconds <= 0:

@@ -11,6 +11,7 @@ from agent.errors import Permanent, Temporary
 from agent.tools.tool import Trust
 
 CALL_S = 60.0
+REFRESH_S = 600.0
 
 
 class Start(StrEnum):
@@ -26,7 +27,8 @@ class ServerOptions:
 
     `tools`: globs of what is offered, empty for all. `read_only` and `outside` are globs by which
     the owner corrects what the server says of its tools; `outside` wins. `env` and `headers` may
-    hold secrets. All globs are matched with the names as the server gives them.
+    hold secrets. All globs are matched with the names as the server gives them. The list of tools
+    is read again after `refresh_s`.
     """
 
     name: str
@@ -41,6 +43,7 @@ class ServerOptions:
     outside: tuple[str, ...] = ()
     trust: Trust = Trust.UNTRUSTED
     timeout_s: float = CALL_S
+    refresh_s: float = REFRESH_S
     start: Start = Start.LAZY
 
 
@@ -51,7 +54,6 @@ class Timing:
 
     connect_s: float = 60.0
     list_s: float = 20.0
-    refresh_s: float = 600.0
     backoff_s: float = 10.0
     backoff_doublings: int = 5
     steady_s: float = 60.0

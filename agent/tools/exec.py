@@ -31,7 +31,6 @@ from agent.tools.tool import Caller, Effect, KeepWhole, Needs, ToolCard, Trust
 from agent.tools.workspace import Workspace
 
 OUTPUT_CHARS_MAX = 10_000
-TIMEOUT_S = 60.0
 ENDING_S = 15.0
 """Beyond a program's own time: for what is looked up before it and ended behind it."""
 WORDS_MAX = 500
@@ -53,21 +52,24 @@ class CommandLimits(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecOptions:
     """What the owner set. `readable` are further folders that confined programs may read;
-    `sandbox` False takes even an existing sandbox out of use."""
+    `sandbox` False takes even an existing sandbox out of use; `output_chars_max` is what the model
+    reads of what one program writes."""
 
     sandbox: bool = True
     readable: tuple[Path, ...] = ()
+    output_chars_max: int = OUTPUT_CHARS_MAX
     limits: Limits = field(default_factory=Limits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """One program to run for somebody. `given` are variables for this process alone, `readable`
-    more folders that it may read, and `instead` shows one file in the place of another."""
+    more folders that it may read, and `instead` shows one file in the place of another. It gets as
+    long as any program may run, unless `timeout_s` is less."""
 
     command: Sequence[str]
     folder: Path
-    timeout_s: float = TIMEOUT_S
+    timeout_s: float | None = None
     stdin: str | None = None
     given: Mapping[str, str] = field(default_factory=dict)
     readable: tuple[Path, ...] = ()
@@ -110,6 +112,11 @@ class Runner:
         return self._bubblewrap.works()
 
     @property
+    def card_timeout_s(self) -> float:
+        """As long as a call may take: the program, and what is done before and after it."""
+        return self._options.limits.timeout_s + ENDING_S
+
+    @property
     def why_open(self) -> str:
         """Why there is no sandbox, for `doctor` and `/status`; empty when there is one."""
         return self._bubblewrap.why_not
@@ -124,7 +131,7 @@ class Runner:
         return Needs(asks=NO_SANDBOX, once_only=True, shows=shows)
 
     async def run(self, order: Order, caller: Caller) -> str:
-        """What the program wrote, with its exit code, in at most OUTPUT_CHARS_MAX characters.
+        """What the program wrote, with its exit code, in at most `output_chars_max` characters.
 
         That it had to be ended stands there too: an error would be our own words, and what a
         program wrote until then is not. Raises ProgramNotRun, ProgramRefused, ConfinementRefused.
@@ -132,7 +139,7 @@ class Runner:
         if caller.role is not Role.OWNER:
             raise ProgramNotRun("only the owner may have programs run")
         most = self._options.limits
-        limits = replace(most, timeout_s=min(order.timeout_s, most.timeout_s))
+        limits = replace(most, timeout_s=min(order.timeout_s or most.timeout_s, most.timeout_s))
         if await asyncio.to_thread(self.is_confined):
             ran = await self._confined(order, caller, limits)
         else:
@@ -180,8 +187,8 @@ class Runner:
 
     async def _fitted(self, text: str, caller: Caller) -> str:
         """Cut in the middle, with a pointer to the whole where it is kept."""
-        cleaned = clean(text)
-        if len(cleaned) <= OUTPUT_CHARS_MAX:
+        cleaned, chars_max = clean(text), self._options.output_chars_max
+        if len(cleaned) <= chars_max:
             return cleaned
         pointer = "the rest was not kept"
         if self._keep is not None:
@@ -192,7 +199,7 @@ class Runner:
             else:
                 share = "all of it" if kept.whole else "its beginning"
                 pointer = f"read_file has {share} in {kept.path}"
-        return cut_middle(cleaned, chars_max=OUTPUT_CHARS_MAX, pointer=pointer)
+        return cut_middle(cleaned, chars_max=chars_max, pointer=pointer)
 
 
 class _InThread:
@@ -232,7 +239,7 @@ class ExecArguments(Arguments):
         min_length=1, max_length=WORDS_MAX, description='e.g. ["wc", "-l", "notes.txt"]'
     )
     cwd: str = Field(default="", description="folder in the workspace")
-    timeout_s: float = Field(default=TIMEOUT_S, gt=0, le=TIMEOUT_S)
+    timeout_s: float | None = Field(default=None, gt=0, description="if it is to end sooner")
     stdin: str | None = None
 
 
@@ -248,11 +255,11 @@ class Exec:
         effect=Effect.OUTSIDE,
         redo="once",
         trust=Trust.UNTRUSTED,
-        timeout_s=TIMEOUT_S + ENDING_S,
         status="runs a program",
     )
 
     def __init__(self, runner: Runner, limits: CommandLimits | None = None) -> None:
+        self.card = replace(Exec.card, timeout_s=runner.card_timeout_s)
         self._runner = runner
         self._limits = limits
 

@@ -12,7 +12,7 @@ import re
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import Field
@@ -24,7 +24,7 @@ from agent.skills.shelf import SkillShelf
 from agent.skills.skill import Shelf, Skill, SkillState
 from agent.skills.workshop import SkillRefused
 from agent.tools.arguments import Arguments
-from agent.tools.exec import ENDING_S, TIMEOUT_S, WORDS_MAX, Order, Runner, shown_command
+from agent.tools.exec import WORDS_MAX, Order, Runner, shown_command
 from agent.tools.tool import Caller, Effect, Needs, ToolCard, Trust
 
 BASE_DIR = "{baseDir}"
@@ -88,11 +88,13 @@ class RunSkill:
             effect=Effect.OUTSIDE,
             redo="once",
             trust=Trust.UNTRUSTED,
-            timeout_s=TIMEOUT_S + ENDING_S,
             status="runs a script",
         ),
         init=False,
     )
+
+    def __post_init__(self) -> None:
+        self.card = replace(self.card, timeout_s=self.runner.card_timeout_s)
 
     def needs(self, arguments: RunSkillArguments, caller: Caller) -> Needs:
         """As exec's, and shows the script with its arguments."""

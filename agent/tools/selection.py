@@ -30,8 +30,9 @@ class SelectionOptions:
     """How much is offered. `cosine_min` belongs to the embedder: of pairs of a message and a tool
     that have nothing to do with each other, at most one in twenty reaches it (measured on three
     collections, our own among them). `words_min` is its counterpart where there are no
-    embeddings: the share of the best score. Above `cosine_sure` the temperature is at
-    most `temperature_sure`."""
+    embeddings: the share of the best score. When all is chosen afresh, `used_max` tools of the last
+    `used_turns` turns come first. Above `cosine_sure` the temperature is at most
+    `temperature_sure`."""
 
     tools_max: int = 25
     best_always: int = 5
@@ -39,6 +40,7 @@ class SelectionOptions:
     cosine_min: float = 0.2
     words_min: float = 0.3
     used_max: int = 8
+    used_turns: int = 3
     cosine_sure: float = 0.6
     temperature_sure: float = 0.3
     core: tuple[str, ...] = CORE
@@ -97,13 +99,15 @@ class Selection:
     """What is offered, in order: what was there keeps its place, what is new comes behind.
 
     `left_out` were wanted, and reach the model through tool_search alone, for want of room.
-    `unknown` are required tools that do not exist. `cosine_best` is 0 without embeddings.
+    `unknown` are required tools that do not exist. `cosine_best` is 0 without embeddings; `is_sure`
+    says that it is so high that there is little to choose.
     """
 
     picked: tuple[Picked, ...] = ()
     left_out: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     cosine_best: float = 0.0
+    is_sure: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -139,6 +143,7 @@ def select(
         left_out=tuple(name for name in wanted if name not in reasons),
         unknown=_unknown(situation, places),
         cosine_best=ranking.cosine_best,
+        is_sure=ranking.cosine_best > options.cosine_sure,
     )
 
 
@@ -163,7 +168,7 @@ def temperature(
 
     None is the provider's own.
     """
-    if selection.cosine_best <= options.cosine_sure:
+    if not selection.is_sure:
         return configured
     if configured is None:
         return options.temperature_sure

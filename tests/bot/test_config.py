@@ -15,10 +15,13 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from agent.errors import SettingsWrong
 from agent.skills.patterns import Pattern
+from agent.tools.exec import ExecOptions
+from agent.tools.selection import SelectionOptions
 from bot.config import KEYS, KEYS_BY_NAME, Settings
 from bot.config_example import EXAMPLE_NAMES, example_toml
 from bot.config_reading import holds_secret, load
 from bot.config_tree import ANY_NAME, tables_of
+from bot.options_tools import exec_options_of, selection_options_of, servers_of
 
 TOKEN = "123456:SECRETSECRET"
 EXAMPLE = Path(__file__).parents[2] / "config.example.toml"
@@ -894,6 +897,45 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     assert settings.prompt.force_include == ()
     assert settings.skills.user_dir == ""
     assert settings.trace.keep_days == 30
+
+
+def test_the_numbers_of_tools_are_those_of_the_contract_and_reach_what_they_are_for(
+    tmp_path: Path,
+) -> None:
+    toml = """
+[tools]
+offered_max = 30
+offered_best = 6
+offered_fitting = 16
+offered_cosine = 0.4
+offered_used = 9
+offered_turns = 4
+sure_cosine = 0.7
+[exec]
+timeout_s = 90
+output_chars = 5000
+[mcp.notes]
+command = "x"
+refresh_minutes = 2
+"""
+
+    plain, changed = Settings(), loaded(tmp_path, toml)
+
+    assert selection_options_of(plain) == SelectionOptions()
+    assert exec_options_of(plain) == ExecOptions(limits=exec_options_of(plain).limits)
+    assert exec_options_of(plain).limits.timeout_s == 60
+    assert selection_options_of(changed) == SelectionOptions(
+        tools_max=30,
+        best_always=6,
+        best_max=16,
+        cosine_min=0.4,
+        used_max=9,
+        used_turns=4,
+        cosine_sure=0.7,
+    )
+    assert exec_options_of(changed).limits.timeout_s == 90
+    assert exec_options_of(changed).output_chars_max == 5_000
+    assert [server.refresh_s for server in servers_of(changed)] == [120]
 
 
 @pytest.mark.parametrize("client", ["auto", "litellm", "direct"])

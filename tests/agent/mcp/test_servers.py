@@ -498,9 +498,9 @@ async def test_the_list_is_read_again_from_time_to_time(tmp_path: Path) -> None:
     source = tmp_path / "t.json"
     lists(source, tool("mail"), tool("log"))
 
-    async with running(
-        tmp_path, odd(ODD_TOOLS=str(source)), timing=replace(QUICK, refresh_s=0.2)
-    ) as mcp:
+    options = replace(odd(ODD_TOOLS=str(source)), refresh_s=0.2)
+
+    async with running(tmp_path, options) as mcp:
         version, mail = mcp.version, found(mcp, "odd__mail")
         await asyncio.sleep(0.5)
         assert mcp.version == version, "nothing has changed"

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.sandbox.environment import EnvironmentWrong, given_variables
-from agent.sandbox.running import ProgramRefused
+from agent.sandbox.running import Limits, ProgramRefused
 from agent.tools.confinement import ConfinementRefused
 from agent.tools.exec import (
     OUTPUT_CHARS_MAX,
@@ -443,6 +443,15 @@ async def test_no_other_folder_is_taken(home: Home, cwd: str) -> None:
 # --- what it says ------------------------------------------------------------------------------
 
 
+async def test_so_much_is_read_as_the_owner_set(home: Home) -> None:
+    runner = home.runner(options=ExecOptions(sandbox=False, output_chars_max=600))
+
+    said = await ran(runner, "seq", "1", "20000")
+
+    assert 500 < len(said) <= 600
+    assert said.endswith("\n20000")
+
+
 async def test_long_output_is_cut_and_the_whole_is_kept(home: Home) -> None:
     keep = KeptResults(Workspace(home.workspace))
     runner = home.runner(sandbox=False, keep=keep)
@@ -553,9 +562,16 @@ def test_a_skills_variables_are_plain_names_that_change_no_loading() -> None:
         given_variables({"A": "x\0y"})
 
 
-def test_the_time_asked_for_has_a_bound() -> None:
-    assert ExecArguments(command=("true",)).timeout_s == 60
-    for wrong in (0, -1, 61, float("nan")):
+async def test_the_time_asked_for_has_the_owners_bound(home: Home) -> None:
+    options = ExecOptions(sandbox=False, limits=Limits(timeout_s=0.2))
+    runner = home.runner(options=options)
+
+    said = await ran(runner, "sleep", "60", timeout_s=50)
+
+    assert "did not end within 0.2 s" in said
+    assert Exec(runner).card.timeout_s == 15.2
+    assert ExecArguments(command=("true",)).timeout_s is None
+    for wrong in (0, -1, float("nan")):
         with pytest.raises(ValueError):
             ExecArguments(command=("true",), timeout_s=wrong)
 
