@@ -213,8 +213,9 @@ def cost_of_call(
     arguments: Any, shape: Shape, known: Known, *, former: Any = None, last: Place | None = None
 ) -> Cost:
     """Of the arguments of a call. `former` are those of the call before it to the same tool: what
-    is the same again tells nothing. `last` is where the last value that was picked stands."""
+    stays the same tells nothing, unless all does. `last` is where the last value that was picked stands."""
     parts, before = parts_of(arguments), parts_of(former)
+    before = {} if parts == before else before
     counted = _Counting(shape, known, last)
     total = Cost(bits=CALL_BITS)
     for path, value in parts.items():
@@ -365,7 +366,7 @@ def site_of(address: str) -> str:
 def cost_of_address(address: str, known: Known) -> Cost:
     """Of asking for a page whose address no person wrote and no page named: the name of its site is
     free, all that stands before and behind it is told to whoever keeps it."""
-    match = _ADDRESS.match(address.strip())
+    match = _ADDRESS.fullmatch(address.strip())
     if match is None or _NUMBERED.fullmatch(match["host"]):
         return Cost(bits=CHAR_BITS * len(address))
     before = match["host"].casefold().removesuffix(site_of(address))

