@@ -213,7 +213,7 @@ def cost_of_call(
     arguments: Any, shape: Shape, known: Known, *, former: Any = None, last: Place | None = None
 ) -> Cost:
     """Of the arguments of a call. `former` are those of the call before it to the same tool: what
-    stays the same tells nothing, unless all does. `last` is where the last value that was picked stands."""
+    stays the same tells nothing, unless all does. `last` is where the last picked value stands."""
     parts, before = parts_of(arguments), parts_of(former)
     before = {} if parts == before else before
     counted = _Counting(shape, known, last)

@@ -109,7 +109,7 @@ def test_a_call_like_the_one_before_it_tells_only_what_is_new() -> None:
 def test_a_call_that_nobody_agreed_to_tells_nothing_and_makes_nothing_known() -> None:
     secret = call({"text": "canary-user-md"}, "c1")
     refused = ToolResult(call_id="c1", content="Not run: canary-user-md", ok=False)
-    before = [Answered(text="", calls=(secret,)), refused]
+    before: list[Entry] = [Answered(text="", calls=(secret,)), refused]
 
     assert not passes(before, call({"text": "canary-user-md"}, "c2"))
     assert passes(before, call({"text": "abc"}, "c2"))
