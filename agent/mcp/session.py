@@ -324,8 +324,11 @@ class Connection:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
+        from agent.mcp.bodies import BoundedBodies
+
         http = httpx2.AsyncClient(
-            headers=dict(self._options.headers),
+            headers={"Accept-Encoding": "identity", **self._options.headers},
+            event_hooks={"response": [BoundedBodies(bytes_max=MESSAGE_BYTES_MAX)]},
             timeout=httpx2.Timeout(30.0, read=300.0),
             trust_env=urlsplit(self._options.url).hostname not in HERE,
         )

@@ -168,3 +168,63 @@ async def test_a_server_that_never_answers_is_given_up_in_time(tmp_path: Path) -
     timing = replace(QUICK, connect_s=0.5)
     async with answering(port, waits), running(tmp_path, at(port), timing=timing) as mcp:
         assert state(mcp).health.trouble == "it did not answer in time"
+
+
+@asynccontextmanager
+async def in_whole_bodies(port: int, megabytes: int, *, packed: str = "") -> AsyncIterator[None]:
+    """A server that answers each request with one JSON body, of which that of a call is so long."""
+
+    def result_of(method: str) -> object:
+        match method:
+            case "initialize":
+                about = {"name": "whole", "version": "0"}
+                return {
+                    "protocolVersion": "2025-06-18",
+                    "capabilities": {"tools": {}},
+                    "serverInfo": about,
+                }
+            case "tools/list":
+                return {"tools": [tool("x")]}
+            case _:
+                text = "y" * (megabytes * 1_000_000)
+                return {"content": [{"type": "text", "text": text}]}
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        if request.method != "POST":
+            return web.Response(status=405)
+        asked = await request.json()
+        if "id" not in asked:
+            return web.Response(status=202)
+        said = {"jsonrpc": "2.0", "id": asked["id"], "result": result_of(asked["method"])}
+        answer = web.json_response(said)
+        if packed and asked["method"] == "tools/call":
+            answer.enable_compression(web.ContentCoding(packed))
+        return answer
+
+    async with answering(port, handler):
+        yield
+
+
+async def test_a_body_of_megabytes_arrives_and_one_without_measure_fails_the_call(
+    tmp_path: Path,
+) -> None:
+    port = free_port()
+
+    async with in_whole_bodies(port, 1), running(tmp_path, at(port)) as mcp:
+        fits = await called(mcp, "odd__x")
+    async with in_whole_bodies(port, 33), running(tmp_path, at(port)) as mcp:
+        refused = await called(mcp, "odd__x")
+
+    assert fits.ok
+    assert not refused.ok
+    assert "it sent a message of more than 32 MB" in refused.content
+
+
+async def test_a_body_that_unpacks_to_anything_is_not_read(tmp_path: Path) -> None:
+    port = free_port()
+
+    async with in_whole_bodies(port, 40, packed="gzip"), running(tmp_path, at(port)) as mcp:
+        told = await called(mcp, "odd__x")
+
+    assert not told.ok
+    assert "it sent a packed message" in told.content
