@@ -363,7 +363,7 @@ def test_killed_soon_after_the_tap_it_ran_once_or_nobody_says_that_it_did(
     running_bot = home.start()
     until(running_bot.serving)
     fates = []
-    kills = rounds(6, 12)
+    kills = rounds(4, 12)
     for number in range(kills):
         name = f"m-{number:02d}"
         telegram.says(ANN, running(leaves_a_mark(name), say=name))
@@ -432,7 +432,7 @@ def test_killed_after_the_run_the_reply_still_comes_and_nothing_runs_again(
 
 
 OWNERS = range(1, 6)
-ROUNDS = rounds(8, 20)
+ROUNDS = rounds(5, 20)
 TAPS_MAX = 3
 UNANSWERED = """
 select turns.run_id, turns.status, turns.waits_for, approvals.state from turns

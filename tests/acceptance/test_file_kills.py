@@ -39,7 +39,7 @@ def test_each_file_arrives_once_whatever_is_killed(
 ) -> None:
     home.approve(OWNER, role="owner")
     workspace = home.path / "workspace"
-    kills = rounds(4, 12)
+    kills = rounds(3, 12)
 
     running = home.start()
     for number in range(kills):

@@ -19,7 +19,7 @@ from tests.thorough import rounds
 MARK = "(may be repeated)"
 OWNERS = range(1, 5)
 PEOPLE = range(1, 21)
-KILLS = rounds(8, 20)
+KILLS = rounds(5, 20)
 EACH = KILLS // 2
 """Messages of each person, ten of all of them between two kills."""
 
@@ -174,7 +174,7 @@ def test_a_streamed_reply_stands_once_whatever_is_killed(
     running = home.start()
     until(lambda: not telegram.ask("pending"))
     methods = ("editMessageText", "sendMessage", "editMessageText", "chat") * 3
-    for method in methods[: rounds(6, 12)]:
+    for method in methods[: rounds(4, 12)]:
         wait_for_next(model if method == "chat" else telegram, method, home)
         if method != "sendMessage":
             time.sleep(chance.uniform(0.0, 0.5))

@@ -171,7 +171,7 @@ def test_many_starts_and_stops_leave_nothing_behind(
     if not online:
         home.env["HEARTHBOT_TELEGRAM__BASE_URL"] = "http://127.0.0.1:9"
     slowest_s = 0.0
-    for _ in range(rounds(8, 30) if online else rounds(4, 10)):
+    for _ in range(rounds(5, 30) if online else rounds(3, 10)):
         running = home.start()
         until(partial(says, running, "telegram.connected" if online else "telegram.unreachable"))
         slowest_s = max(slowest_s, ended_calmly(running, signal.SIGTERM))

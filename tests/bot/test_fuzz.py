@@ -18,7 +18,7 @@ from bot.lab.faults import answer
 from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, US, Rig, eventually
 from tests.thorough import rounds
 
-UPDATES = int(os.environ.get("FUZZ_UPDATES", str(rounds(1_500, 5_000))))
+UPDATES = int(os.environ.get("FUZZ_UPDATES", str(rounds(800, 5_000))))
 SEED = int(os.environ.get("FUZZ_SEED", "20260801"))
 BATCH = 100
 FED_S = 110 + UPDATES / 20

@@ -21,7 +21,7 @@ from bot.lab.slack_http import signature
 from tests.bot.slack_kit import ANN, BOB, CHANNEL, STRANGER, TEAM, US, Mode, SlackRig, slack_rigged
 from tests.thorough import rounds
 
-PAYLOADS = int(os.environ.get("FUZZ_PAYLOADS", str(rounds(900, 3_000))))
+PAYLOADS = int(os.environ.get("FUZZ_PAYLOADS", str(rounds(500, 3_000))))
 SEED = int(os.environ.get("FUZZ_SEED", "20261128"))
 BATCH = 150
 

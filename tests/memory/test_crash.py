@@ -17,7 +17,7 @@ from tests.memory.crash_child import ENTRIES_IN_A_TURN
 from tests.memory.kit import opened
 from tests.thorough import rounds
 
-KILLS = rounds(10, 30)
+KILLS = rounds(6, 30)
 
 TURNS = """
 select turns.run_id, turns.status, inbox.state,

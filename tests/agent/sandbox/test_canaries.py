@@ -17,8 +17,8 @@ from tests.agent.sandbox.given import Home, needs_sandbox, ran
 from tests.agent.sandbox.mutations import ALL, ALONG, Places, command, filled
 from tests.thorough import rounds
 
-COMMANDS = rounds(600, 5_000)
-SINGLY = rounds(120, 1_000)
+COMMANDS = rounds(400, 5_000)
+SINGLY = rounds(80, 1_000)
 BATCH = 20
 SECRETS = ("canary-beside", "canary-config", "canary-soul", "canary-other", "sk-test1", "t-test2")
 """Content of files outside or covered, and what stands in the environment of the bot. The keys
