@@ -1,7 +1,8 @@
 """A stretch of a conversation as it is summed up: what stands in it, and how it is shown in lines.
 
 What came from outside (tool results, forwarded and quoted text) is named and never repeated: a
-summary stands in later prompts as if it were known. Used by `memory.compaction`.
+summary stands in later prompts as if it were known. The assistant's answers may quote it, so a
+summary of those is marked (`memory.compaction`, which uses this).
 """
 
 from __future__ import annotations
