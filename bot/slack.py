@@ -7,15 +7,13 @@ acknowledged (`bot.slack_intake`); whether a reply arrived is looked up by the m
 from __future__ import annotations
 
 import asyncio
-from asyncio import FIRST_COMPLETED
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self
 
 import structlog
 
-from agent.errors import SettingsWrong, Temporary
 from agent.messages import Address, Attachment
 from agent.ports import Clock
 from bot.channel import (
@@ -28,7 +26,6 @@ from bot.channel import (
     MessagePart,
     NotSent,
     Pressed,
-    Reacted,
     Reaction,
     Refused,
     Sent,
@@ -39,62 +36,39 @@ from bot.channel import (
 )
 from bot.door import Door
 from bot.markup import slack_parts
-from bot.markup_slack import escaped
 from bot.outage import Outage, Trouble
 from bot.pace import Pace, Rates
-from bot.slack_blocks import Block, marked_blocks, plain_blocks, whisper
 from bot.slack_files import SlackFiles
 from bot.slack_forms import Forms
 from bot.slack_home import Homes
 from bot.slack_http import Events, serve_events
 from bot.slack_intake import Intake
-from bot.slack_lookup import find_file, find_marked, metadata
+from bot.slack_lookup import find_file, find_marked
 from bot.slack_message import ON_HOME, GroupPolicy, Reading
+from bot.slack_once import read_once
 from bot.slack_pace import EditPace
 from bot.slack_panes import Offer, Panes
 from bot.slack_people import Learn, SlackPeople
-from bot.slack_raw import Stored
-from bot.slack_reactions import slack_name
-from bot.slack_socket import Sockets
-from bot.slack_uploads import has_link, show, upload, why_refused, without_caption
-from bot.slack_web import (
-    APP_SCOPES,
-    BAD_TOKEN,
-    BOT_SCOPES,
-    CALL_LIMITS,
-    Heard,
-    Limited,
-    NoAnswer,
-    SaidNo,
-    SlackTrouble,
-    SlackWeb,
+from bot.slack_posting import (
+    ABOUT_US_S,
+    channel_of,
+    file_refused,
+    looked_up,
+    posted_text,
+    put_reaction,
+    refused,
+    whispered,
 )
+from bot.slack_raw import Stored
+from bot.slack_socket import OpenAddress, Sockets
+from bot.slack_tokens import SlackTokens, Us
+from bot.slack_uploads import has_link, show, upload, without_caption
+from bot.slack_web import CALL_LIMITS, Limited, NoAnswer, SaidNo, SlackTrouble, SlackWeb
 
 log = structlog.get_logger()
 
-T = TypeVar("T")
-
 TEXT_CHARS_MAX = 4_000 - 40
 """Slack's limit of an edit, less room for the mark of a second copy."""
-
-ABOUT_US_S = 20.0
-"""Between tries while the token or its scopes are not accepted: the owner can mend that, and then
-nothing is lost."""
-
-TOKEN_TRIES = 3
-"""A token that is refused so often in a row is wrong. Once may be Slack's own trouble."""
-
-QUIET_S = 2.0
-"""`run --once`: Slack says nothing of how much waits, so this long without news means none."""
-
-_NO_MARKUP = frozenset(
-    {"invalid_blocks", "invalid_arguments", "invalid_metadata_schema", "msg_too_long", "no_text"}
-)
-"""Refusals after which the same text may still go out plain, without anything beside it."""
-
-
-class SlackRefused(SettingsWrong):
-    """Slack does not accept a token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,12 +122,10 @@ class SlackChannel:
             silence_s=options.send_timeout_s,
         )
         self._people = SlackPeople(self._web, clock, learn=learn)
-        self._us = ""
-        self._our_name = ""
+        self._us = Us()
+        self._tokens = SlackTokens(self._web, options.app_token, clock=clock)
         self._panes = Panes(self._web, clock=clock, offer=offer)
         self._homes: Homes | None = None
-        self._unreachable = Outage("slack.unreachable", clock)
-        self._no_socket = Outage("slack.no_socket", clock)
         self._disconnected = Outage("slack.disconnected", clock)
 
     async def __aenter__(self) -> Self:
@@ -171,8 +143,7 @@ class SlackChannel:
     @property
     def trouble(self) -> Trouble | None:
         """What keeps messages from coming in just now (`bot.channel.TellsTrouble`)."""
-        outages = (self._unreachable, self._no_socket, self._disconnected)
-        return next((one.trouble for one in outages if one.trouble is not None), None)
+        return self._tokens.trouble or self._disconnected.trouble
 
     # --- coming in -------------------------------------------------------------------------------
 
@@ -195,7 +166,7 @@ class SlackChannel:
                 )
                 await serve_events(events, self._options.listen)
             else:
-                await self._sockets(intake).run()
+                await self._sockets(intake, self._tokens.socket_address).run()
 
     async def fetch_waiting(self, door: Door) -> None:
         """Takes in what Slack brings within a moment; for `run --once`. By HTTP nothing is asked
@@ -203,38 +174,17 @@ class SlackChannel:
 
         Raises SlackRefused; Temporary when Slack cannot be asked now.
         """
-        await self._who_are_we()
+        self._us = await self._tokens.who_we_are_now()
         if self._options.over_http:
             return
         intake = self._intake(door)
-        sockets = self._sockets(intake, patient=False)
-        working = asyncio.create_task(intake.work())
-        reading = asyncio.create_task(sockets.run())
-        try:
-            await self._until_quiet(sockets, reading)
-            await intake.idle()
-        finally:
-            for task in (reading, working):
-                task.cancel()
-            await asyncio.gather(reading, working, return_exceptions=True)
-
-    async def _until_quiet(self, sockets: Sockets, reading: asyncio.Task[None]) -> None:
-        greeted = asyncio.create_task(sockets.greeted.wait())
+        sockets = self._sockets(intake, self._tokens.socket_address_now)
         limit_s = self._options.send_timeout_s
-        await asyncio.wait({greeted, reading}, timeout=limit_s, return_when=FIRST_COMPLETED)
-        greeted.cancel()
-        if not sockets.greeted.is_set() and not reading.done():
-            raise Temporary("Slack opened no socket within the time that a send may take.")
-        while not reading.done():
-            if self._clock.monotonic() - sockets.heard_at >= QUIET_S:
-                return
-            await self._clock.sleep(QUIET_S / 8)
-        await _alone(reading)
+        await read_once(intake, sockets, clock=self._clock, greeted_s=limit_s)
 
     async def connect(self) -> None:
         """Asks who we are and what we may do, as long as it takes. Raises SlackRefused."""
-        found = await self._patiently(self._unreachable, "auth.test", _FIX_BOT)
-        self._know_us(found)
+        self._us = await self._tokens.who_we_are()
 
     def _intake(self, door: Door) -> Intake:
         if self._homes is None and self.tells_home is not None:
@@ -250,74 +200,17 @@ class SlackChannel:
             forms=Forms(self._web),
         )
 
-    def _sockets(self, intake: Intake, *, patient: bool = True) -> Sockets:
-        address = self._socket_address if patient else self._socket_address_now
+    def _sockets(self, intake: Intake, address: OpenAddress) -> Sockets:
         return Sockets(
             address, self._web.session, intake.receive, outage=self._disconnected, clock=self._clock
         )
-
-    async def _socket_address(self) -> str:
-        found = await self._patiently(
-            self._no_socket, "apps.connections.open", _FIX_APP, token=self._options.app_token
-        )
-        return str(found.data.get("url") or "")
-
-    async def _socket_address_now(self) -> str:
-        found = await self._at_once(
-            "apps.connections.open", _FIX_APP, token=self._options.app_token
-        )
-        return str(found.data.get("url") or "")
-
-    async def _who_are_we(self) -> None:
-        self._know_us(await self._at_once("auth.test", _FIX_BOT))
-
-    async def _at_once(self, method: str, fix: str, **token: str) -> Heard:
-        try:
-            return await self._web.call(method, **token)
-        except SaidNo as error:
-            raise SlackRefused(f"{error}. {fix}") from error
-        except SlackTrouble as error:
-            raise Temporary(f"Slack cannot be asked now: {error}") from error
-
-    async def _patiently(self, outage: Outage, method: str, fix: str, **token: str) -> Heard:
-        """Until Slack answers. A refusal that goes on raises SlackRefused."""
-        refused = 0
-        while True:
-            try:
-                found = await self._web.call(method, **token)
-            except Limited as error:
-                await outage.wait(str(error), at_least_s=error.seconds)
-            except SaidNo as error:
-                refused += error.is_about_us
-                if refused >= TOKEN_TRIES:
-                    raise SlackRefused(f"{error}. {fix}") from error
-                await outage.wait(str(error))
-            except SlackTrouble as error:
-                await outage.wait(str(error))
-            else:
-                outage.over()
-                return found
-
-    def _know_us(self, found: Heard) -> None:
-        self._us = str(found.data.get("user_id") or "")
-        self._our_name = str(found.data.get("user") or "")
-        log.info("slack.known", bot=self._our_name, team=str(found.data.get("team") or ""))
-        granted = {scope.strip() for scope in found.headers.get("x-oauth-scopes", "").split(",")}
-        missing = sorted(BOT_SCOPES - granted) if any(granted) else []
-        if missing:
-            log.error(
-                "slack.missing_scopes",
-                scopes=missing,
-                fix="add them in your Slack app under OAuth & Permissions, Bot Token Scopes (or "
-                "paste slack-manifest.yaml anew), and reinstall the app",
-            )
 
     def understand(self, payload: str) -> Understood:
         """A stored event as a message. Raises ValueError when it cannot be read."""
         reading = Reading(
             policy=self._options.group_policy,
-            us=self._us,
-            our_name=self._our_name,
+            us=self._us.user_id,
+            our_name=self._us.name,
             name_of=lambda team, user: self._people.profile(team, user).name,
         )
         return reading.understand(Stored.of(payload))
@@ -341,16 +234,16 @@ class SlackChannel:
 
     async def send(self, address: Address, part: MessagePart) -> Delivery:
         """One new message, in the thread of the address; plain where Slack wants it so."""
-        where = {"channel": _channel(address)}
+        where = {"channel": channel_of(address)}
         if address.thread_id is not None:
             where["thread_ts"] = address.thread_id
         try:
-            heard = await self._said("chat.postMessage", part, where)
+            heard = await posted_text(self._web, "chat.postMessage", part, where)
         except Limited as error:
             self._pace.pause(address.chat_id, error.seconds)
             return NotSent(reason=str(error), retry_after_s=error.seconds)
         except SaidNo as error:
-            return _refused(error)
+            return refused(error)
         except NoAnswer as error:
             why = str(error)
             return NotSent(reason=why) if error.surely_not else InDoubt(reason=why)
@@ -365,16 +258,16 @@ class SlackChannel:
         later_s = await self._edits.turn(f"{address.chat_id}:{message_id}")
         if later_s is not None:
             return NotSent(reason="the workspace's limit of edits", retry_after_s=later_s)
-        where = {"channel": _channel(address), "ts": message_id}
+        where = {"channel": channel_of(address), "ts": message_id}
         try:
-            await self._said("chat.update", part, where)
+            await posted_text(self._web, "chat.update", part, where)
         except Limited as error:
             self._edits.pause(error.seconds)
             return NotSent(reason=str(error), retry_after_s=error.seconds)
         except SaidNo as error:
             # Whatever else is wrong with this message, a new one may do; if that is refused too,
             # the row ends there.
-            return _refused(error) if error.is_about_us else MessageGone()
+            return refused(error) if error.is_about_us else MessageGone()
         except NoAnswer as error:
             return InDoubt(reason=str(error))
         return Sent(message_id=message_id)
@@ -382,7 +275,7 @@ class SlackChannel:
     async def remove(self, address: Address, message_id: str) -> EditOutcome:
         """Takes a message of ours away (`bot.channel.Removes`)."""
         try:
-            await self._web.call("chat.delete", channel=_channel(address), ts=message_id)
+            await self._web.call("chat.delete", channel=channel_of(address), ts=message_id)
         except Limited as error:
             return NotSent(reason=str(error), retry_after_s=error.seconds)
         except SaidNo as error:
@@ -396,8 +289,8 @@ class SlackChannel:
 
     async def look_up(self, address: Address, mark: str, *, since_ms: int) -> LookedUp:
         """Whether a message with this mark stands in the conversation."""
-        channel, thread = _channel(address), address.thread_id
-        return await _looked_up(
+        channel, thread = channel_of(address), address.thread_id
+        return await looked_up(
             find_marked(self._web, channel=channel, thread=thread, mark=mark, since_ms=since_ms)
         )
 
@@ -416,19 +309,21 @@ class SlackChannel:
         except Limited as error:
             return NotSent(reason=str(error), retry_after_s=error.seconds)
         except SaidNo as error:
-            return _file_refused(error)
+            return file_refused(error)
         except SlackTrouble as error:
             return NotSent(reason=str(error))
 
     async def send_file(self, address: Address, file: FileOut, part: MessagePart) -> Delivery:
         """Shows the uploaded file, in the thread of the address."""
         try:
-            await show(self._web, file, part.markup.strip(), channel=_channel(address), to=address)
+            await show(
+                self._web, file, part.markup.strip(), channel=channel_of(address), to=address
+            )
         except Limited as error:
             self._pace.pause(address.chat_id, error.seconds)
             return NotSent(reason=str(error), retry_after_s=error.seconds)
         except SaidNo as error:
-            return _file_refused(error)
+            return file_refused(error)
         except NoAnswer as error:
             why = str(error)
             return NotSent(reason=why) if error.surely_not else InDoubt(reason=why)
@@ -437,28 +332,14 @@ class SlackChannel:
 
     async def look_up_file(self, address: Address, ref: str, *, since_ms: int) -> LookedUp:
         """Whether a message shows this file."""
-        channel, thread = _channel(address), address.thread_id
-        return await _looked_up(
+        channel, thread = channel_of(address), address.thread_id
+        return await looked_up(
             find_file(self._web, channel=channel, thread=thread, file_id=ref, since_ms=since_ms)
         )
 
     async def react(self, address: Address, message_id: str, emoji: str) -> Reaction:
         """An emoji by Slack's name of it."""
-        name = slack_name(emoji)
-        if not name:
-            return Refused(reason=f"Slack has no emoji {emoji!r}; name one as :thumbsup:")
-        try:
-            await self._web.call(
-                "reactions.add", channel=_channel(address), timestamp=message_id, name=name
-            )
-        except Limited as error:
-            return NotSent(reason=str(error), retry_after_s=error.seconds)
-        except SaidNo as error:
-            if error.error != "already_reacted":
-                return Refused(reason=f"Slack does not take this reaction ({error})")
-        except SlackTrouble as error:
-            return NotSent(reason=str(error))
-        return Reacted(shown=f":{name}:")
+        return await put_reaction(self._web, address, message_id, emoji)
 
     async def fetch(self, attachment: Attachment, *, bytes_max: int) -> bytes:
         """The whole file that came with a message (`bot.channel.FetchesFiles`)."""
@@ -481,93 +362,8 @@ class SlackChannel:
             return
         if not text.strip():
             return
-        where = {
-            "channel": _channel(pressed.address),
-            "user": pressed.sender.rpartition(":")[2],
-        }
-        if pressed.address.thread_id is not None:
-            where["thread_ts"] = pressed.address.thread_id
+        user = pressed.sender.rpartition(":")[2]
         try:
-            await self._web.call("chat.postEphemeral", text=whisper(text), **_UNREAD, **where)
+            await whispered(self._web, pressed.address, user, text)
         except SlackTrouble as error:
             log.debug("slack.press_unanswered", why=str(error))
-
-    async def _said(self, method: str, part: MessagePart, where: dict[str, str]) -> Heard:
-        """Links are not opened by Slack for a preview: a model may have been led to write one that
-        tells somebody something. Names are not looked for: nobody is called by what it writes."""
-        shared: dict[str, Any] = {**_UNREAD}
-        if method == "chat.postMessage":
-            shared |= {"unfurl_links": False, "unfurl_media": False}
-        marked: dict[str, Any] = {"metadata": metadata(part.mark)} if part.mark else {}
-        buttons = _blocks(part, marked_blocks)
-        try:
-            return await self._web.call(
-                method, text=part.markup, **where, **shared, **marked, **buttons
-            )
-        except SaidNo as error:
-            if error.error not in _NO_MARKUP:
-                raise
-            log.warning("slack.markup_refused", why=str(error))
-        plain = escaped(part.source.strip())
-        if method == "chat.postMessage":
-            shared |= {"mrkdwn": False}
-        buttons = _blocks(part, plain_blocks)
-        return await self._web.call(method, text=plain, **where, **shared, **buttons)
-
-
-_UNREAD: dict[str, Any] = {"parse": "none", "link_names": False}
-"""A text in which Slack looks for nothing."""
-
-
-_FIX_BOT = (
-    "Copy the bot token (xoxb-…) from OAuth & Permissions of your Slack app into slack.bot_token, "
-    "or HEARTHBOT_SLACK__BOT_TOKEN. What was stored is not lost."
-)
-_FIX_APP = (
-    "Make an app-level token (xapp-…) with the scope "
-    f"{APP_SCOPES[0]} under Basic Information of your Slack app, and put it into slack.app_token, "
-    "or HEARTHBOT_SLACK__APP_TOKEN. What was stored is not lost."
-)
-
-
-def _blocks(part: MessagePart, shown: Callable[[MessagePart], list[Block]]) -> dict[str, Any]:
-    """Only a message with buttons has blocks, and only an edit that takes them away says so: for
-    any other the text alone is shown."""
-    if any(part.buttons):
-        return {"blocks": shown(part)}
-    return {"blocks": []} if part.loses_buttons else {}
-
-
-def _channel(address: Address) -> str:
-    return address.chat_id.partition(".")[2]
-
-
-def _refused(error: SaidNo) -> NotSent | Refused:
-    if error.is_about_us:
-        return NotSent(reason=str(error), retry_after_s=ABOUT_US_S)
-    return Refused(reason=str(error))
-
-
-def _file_refused(error: SaidNo) -> NotSent | Refused:
-    """A scope that is missing holds up the file alone, not what comes after it."""
-    if error.error in BAD_TOKEN:
-        return NotSent(reason=str(error), retry_after_s=ABOUT_US_S)
-    return Refused(reason=why_refused(error))
-
-
-async def _looked_up(search: Awaitable[str | None]) -> LookedUp:
-    try:
-        found = await search
-    except SaidNo as error:
-        return InDoubt(reason=str(error)) if error.is_about_us else Refused(reason=str(error))
-    except SlackTrouble as error:
-        return InDoubt(reason=str(error))
-    return NotSent(reason="it is not there") if found is None else Sent(message_id=found)
-
-
-async def _alone(task: Awaitable[T]) -> T:
-    """The one error of a task group, as itself."""
-    try:
-        return await task
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from errors

@@ -16,6 +16,7 @@ import structlog
 
 from agent.messages import Address
 from agent.ports import Clock
+from bot.slack_posting import channel_of
 from bot.slack_raw import Opened, is_direct
 from bot.slack_web import SlackTrouble, SlackWeb
 
@@ -107,7 +108,7 @@ class Panes:
     async def typing(self, address: Address) -> None:
         """An answer is being made here, as is said every few seconds. Slack lets nobody be seen
         typing, but in a thread of a direct message it shows a status."""
-        if address.thread_id is None or not is_direct(_channel(address)):
+        if address.thread_id is None or not is_direct(channel_of(address)):
             return
         now = self._clock.monotonic()
         known = self._statuses.pop(address.key, None) or _Status(address, now)
@@ -196,7 +197,7 @@ class Panes:
     async def _set(self, address: Address, status: str) -> None:
         await self._call(
             "assistant.threads.setStatus",
-            channel_id=_channel(address),
+            channel_id=channel_of(address),
             thread_ts=address.thread_id,
             status=status,
         )
@@ -216,7 +217,3 @@ def title_of(text: object) -> str:
     if len(words) <= TITLE_CHARS_MAX:
         return words
     return f"{words[: TITLE_CHARS_MAX - 1].rsplit(' ', 1)[0]}…"
-
-
-def _channel(address: Address) -> str:
-    return address.chat_id.partition(".")[2]

@@ -15,7 +15,8 @@ from bot.clock import SystemClock
 from bot.lab.faults import answer, bad_gateway, drop, hold, reset
 from bot.lab.slack import APP_TOKEN, TOKEN, FakeSlack, flood, refusal
 from bot.pace import Rates
-from bot.slack import ABOUT_US_S, SlackChannel, SlackOptions
+from bot.slack import SlackChannel, SlackOptions
+from bot.slack_posting import ABOUT_US_S
 from bot.slack_reactions import slack_name
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, slack_rigged

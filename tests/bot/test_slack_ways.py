@@ -23,8 +23,8 @@ from bot.lab.slack import SIGNING_SECRET, flood, refusal
 from bot.lab.slack_delivery import forged, stale
 from bot.lab.slack_http import signature
 from bot.ports import StoredEvent
-from bot.slack import SlackRefused
 from bot.slack_http import BODY_BYTES_MAX, FRESH_S, is_signed, read_body
+from bot.slack_tokens import SlackRefused
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, CHANNEL, US, Mode, SlackRig, slack_rigged
 
