@@ -125,6 +125,12 @@ class WebSettings(Section):
         default="", description="Address of the search service; needed for searxng."
     )
     search_key: SecretStr = Field(default=SecretStr(""), description="Its key.")
+    page_chars: int = Field(
+        default=15_000,
+        ge=3_000,
+        le=200_000,
+        description="Characters of a fetched page that are shown at once; the rest by page number.",
+    )
 
 
 # --- MCP -----------------------------------------------------------------------------------------

@@ -167,7 +167,7 @@ def _web(place: Workplace) -> Sequence[Tool]:
         search = None if options is None else search_service(options, client)
     except (ValueError, AssistantError) as error:
         raise SettingsWrong(f"[web] cannot be used: {error}") from error
-    return web_tools(client, search, place.clock)
+    return web_tools(client, search, place.clock, page_chars=settings.web.page_chars)
 
 
 def _message_tools(place: Workplace, of: Materials) -> Sequence[Tool]:

@@ -22,8 +22,10 @@ from agent.web.client import Fetched, OtherKind, WebClient, WebRequest
 from agent.web.reading import PageReader
 from agent.web.search import Found, SearchService
 
-PAGE_CHARS = 13_700
-"""Of a page's text; with what stands around it a result stays within 15,000 (SPEC §6)."""
+PAGE_CHARS_MAX = 15_000
+"""Of a page with all that stands around its text (SPEC §6)."""
+AROUND_CHARS = 1_300
+"""Title, addresses and page numbers take at most so many of them."""
 TEXT_CHARS_MAX = 700_000
 """Of a whole text, fifty pages of it."""
 URL_SHOWN_CHARS = 400
@@ -48,9 +50,16 @@ _TEXT_TYPES = (
 )
 
 
-def web_tools(client: WebClient, search: SearchService | None, clock: Clock) -> tuple[Tool, ...]:
-    """All tools of this group; without a search service, reading pages alone."""
-    fetch = WebFetch(client, clock)
+def web_tools(
+    client: WebClient,
+    search: SearchService | None,
+    clock: Clock,
+    *,
+    page_chars: int = PAGE_CHARS_MAX,
+) -> tuple[Tool, ...]:
+    """All tools of this group; without a search service, reading pages alone. `page_chars` bounds
+    one page that is shown."""
+    fetch = WebFetch(client, clock, page_chars=page_chars)
     return (fetch,) if search is None else (fetch, WebSearch(search))
 
 
@@ -100,8 +109,11 @@ class WebFetch:
         status="reading a web page",
     )
 
-    def __init__(self, client: WebClient, clock: Clock) -> None:
+    def __init__(
+        self, client: WebClient, clock: Clock, *, page_chars: int = PAGE_CHARS_MAX
+    ) -> None:
         self._client = client
+        self._text_chars = page_chars - AROUND_CHARS
         self._kept = KeptPages(clock)
         self._reader = PageReader()
 
@@ -119,7 +131,7 @@ class WebFetch:
         if page is None:
             page = await self._read(url)
             self._kept.keep(caller.person_id, url, page)
-        return _shown(page, url, arguments.page)
+        return _shown(page, url, arguments.page, text_chars=self._text_chars)
 
     async def _read(self, url: WebUrl) -> WebPage:
         try:
@@ -217,7 +229,7 @@ def _failure(answer: Fetched) -> AssistantError:
 # --- parts of a text ---------------------------------------------------------------------------
 
 
-def parts_of(text: str, *, chars_max: int = PAGE_CHARS) -> list[str]:
+def parts_of(text: str, *, chars_max: int = PAGE_CHARS_MAX - AROUND_CHARS) -> list[str]:
     """A text in parts that join to itself, each within the limit. It is cut between paragraphs
     where one ends in the last third of a part, else between lines, words, or anywhere."""
     parts: list[str] = []
@@ -238,8 +250,8 @@ def _cut(text: str, start: int, end: int) -> int:
     return end
 
 
-def _shown(page: WebPage, asked: WebUrl, number: int) -> str:
-    parts = parts_of(page.text)
+def _shown(page: WebPage, asked: WebUrl, number: int, *, text_chars: int) -> str:
+    parts = parts_of(page.text, chars_max=text_chars)
     if number > len(parts):
         raise NoSuchPage(
             f"This text has {len(parts)} {'page' if len(parts) == 1 else 'pages'}; there is no "

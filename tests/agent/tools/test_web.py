@@ -17,10 +17,11 @@ from agent.taint import fenced, has_seen
 from agent.tools.arguments import schema_of
 from agent.tools.tool import Effect, SaysNeeds, Trust
 from agent.tools.web import (
+    AROUND_CHARS,
     KEPT_CHARS_MAX,
     KEPT_PER_PERSON,
     KEPT_S,
-    PAGE_CHARS,
+    PAGE_CHARS_MAX,
     TEXT_CHARS_MAX,
     KeptPages,
     WebFetch,
@@ -40,6 +41,8 @@ from tests.agent.web.sites import client, says, sends_to, site, wired, writes
 PAGE = """<html><head><title>Harbour</title><meta name="date" content="2026-03-04"></head><body>
 <nav><a href="/">Home</a></nav><main><h1>Harbour railway</h1>
 <p>See <a href="/study">the study</a>.</p></main></body></html>"""
+
+TEXT_CHARS = PAGE_CHARS_MAX - AROUND_CHARS
 
 
 class HandClock(StillClock):
@@ -215,7 +218,7 @@ async def test_of_a_huge_text_the_beginning_is_read_and_its_last_part_says_so() 
         pages = int(first.content.split("Page 1 of ")[1].split("\n")[0])
         last = await fetched(tool, log.url, page=pages)
 
-    assert pages <= TEXT_CHARS_MAX // PAGE_CHARS * 3 // 2 + 1
+    assert pages <= TEXT_CHARS_MAX // TEXT_CHARS * 3 // 2 + 1
     assert last.content.endswith("[The end of this very long page was not read.]")
     assert len(log.hits) == 1
 
@@ -302,11 +305,11 @@ def test_the_parts_of_a_text_join_to_it_and_each_fits(text: str, chars_max: int)
 
 
 def test_a_text_is_cut_between_paragraphs_where_it_can_be() -> None:
-    text = f"{'a' * (PAGE_CHARS - 100)}\n\n{'b ' * 200}"
+    text = f"{'a' * (TEXT_CHARS - 100)}\n\n{'b ' * 200}"
 
     parts = parts_of(text)
 
-    assert parts == [f"{'a' * (PAGE_CHARS - 100)}\n\n", "b " * 200]
+    assert parts == [f"{'a' * (TEXT_CHARS - 100)}\n\n", "b " * 200]
 
 
 # --- what a page may not do --------------------------------------------------------------------
@@ -494,3 +497,13 @@ def test_without_a_service_there_is_no_search() -> None:
     tools = web_tools(client(), None, StillClock())
 
     assert [tool.card.name for tool in tools] == ["web_fetch"]
+
+
+@pytest.mark.parametrize("page_chars", [3_000, 15_000])
+async def test_a_page_with_all_around_it_keeps_to_the_setting(page_chars: int) -> None:
+    async with site(says("word " * 9_000, kind="text/plain")) as paper:
+        tools = web_tools(client(paper.place), None, StillClock(), page_chars=page_chars)
+        result = await run_tool(tools[0], call("web_fetch", {"url": f"{paper.url}/x"}), OWNER)
+
+    assert result.ok
+    assert page_chars - 1_400 <= len(result.content) <= page_chars
