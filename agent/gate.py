@@ -6,6 +6,7 @@ person agreed to is good for exactly one tool with exactly its arguments (SPEC Â
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +35,7 @@ from agent.tools.policy import (
     shown,
 )
 from agent.tools.tool import Caller, Needs, SaysNeeds, Tool
-from agent.transcript import Entry, Said, ToolCall, entry_from_json
+from agent.transcript import Answered, Entry, Said, ToolCall, entry_from_json
 
 TOLD_MUCH = {
     FETCH: "it follows more links of others than would tell nothing by which they are",
@@ -171,11 +172,11 @@ class Gate:
             is_task=turn.task is not None,
         )
 
-        def reads(call: ToolCall) -> Called | None:
-            return _read_again(call, tool_of)
-
-        now = _called(wish.tool, wish.arguments)
-        return not Replay(told, reads).passes(wish.call.id, now)
+        calls = (call for one in told.turn if isinstance(one, Answered) for call in one.calls)
+        before = {call: _read_again(call, tool_of) for call in calls}
+        replay, now = Replay(told, before.get), _called(wish.tool, wish.arguments)
+        # A long turn of a long conversation takes a tenth of a second.
+        return not await asyncio.to_thread(replay.passes, wish.call.id, now)
 
     async def _history(self, caller: Caller, asked: Json) -> Sequence[Entry]:
         stored = await self._conversations.entries(caller.conversation, upto=asked["upto"])
