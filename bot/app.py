@@ -25,11 +25,12 @@ from agent.tools.exec import Runner
 from agent.turns import LocalEngine
 from agent.version import VERSION
 from bot.access import Access
-from bot.assembly import Assembly, opened_database, pool_of
+from bot.assembly import Assembly, opened_database
 from bot.channels import Channels
 from bot.config import Settings
 from bot.control import ControlServer, Operation
 from bot.door import Door
+from bot.entrance import Entrance, opened_entrance
 from bot.home import Home, HomeLock, settings_changed
 from bot.jobs import JobDesk, job_operations
 from bot.mcp import McpDesk, mcp_operations
@@ -55,6 +56,7 @@ from bot.schedules import Schedules
 from bot.sessions import SessionDesk, session_operations
 from bot.skills import SkillDesk, skill_operations
 from bot.status import BotStatus
+from bot.thinking import pool_of
 from bot.toolmaking import Doors, opened_servers
 from bot.usage import UsageDesk, usage_operations
 from memory.database import Database
@@ -226,17 +228,19 @@ async def open_bot(
         await whole.open_doors_out()
         await whole.make_minds()
         await whole.make_engine()
-        door = await whole.open_door_in(changed=lambda: settings_changed(home, digest, env))
-        bot = _bot_of(place, whole, door)
+        entrance = await opened_entrance(
+            stack, place, whole, changed=lambda: settings_changed(home, digest, env)
+        )
+        bot = _bot_of(place, whole, entrance)
         choice = whole.choice
         log.info("bot.started", version=VERSION, model=choice.model, why=choice.why)
-        await whole.start()
-        await door.resume(whole.channels.by_name)
+        await whole.start(entrance.rights)
+        await entrance.door.resume(whole.channels.by_name)
         await stack.enter_async_context(ControlServer(home.socket, bot.operations()))
         yield bot
 
 
-def _bot_of(place: Workplace, whole: Assembly, door: Door) -> Bot:
+def _bot_of(place: Workplace, whole: Assembly, entrance: Entrance) -> Bot:
     return Bot(
         home=place.home,
         settings=place.settings,
@@ -246,20 +250,20 @@ def _bot_of(place: Workplace, whole: Assembly, door: Door) -> Bot:
         channels=whole.channels,
         outbox=whole.outbox,
         engine=whole.engine,
-        door=door,
+        door=entrance.door,
         database=whole.database,
         journal=whole.stores.journal,
-        status=whole.status,
+        status=entrance.status,
         prompts=whole.prompting.prompts,
         skills=whole.skills,
         pool=whole.pool,
         usage=whole.usage,
-        spending=whole.spending,
+        spending=entrance.spending,
         servers=whole.servers,
         runner=whole.abilities.tools.runner,
         aftermath=whole.aftermath,
         memories=whole.stores.memories,
-        rights=whole.rights,
+        rights=entrance.rights,
         sessions=SessionDesk(whole.stores.memories.sessions),
         jobs=whole.job_desk,
         schedules=whole.schedules,

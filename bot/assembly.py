@@ -1,7 +1,7 @@
 """Builds each object of a running bot once, in order, in steps that can be read one by one.
 
-Called by `bot.app.open_bot`: stores and people first, then the way out, what thinks, what runs the
-turns, and last the way in. What is entered here is left in the opposite order.
+Called by `bot.app.open_bot`: stores and people first, then the way out, what thinks, and what runs
+the turns; the way in is `bot.entrance`. What is entered here is left in the opposite order.
 """
 
 from __future__ import annotations
@@ -10,44 +10,26 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass
-from functools import partial
-from zoneinfo import ZoneInfo
 
 from agent.aftermath import Aftermath
-from agent.asking import Asking, AskingOptions, Payment
-from agent.assistant import Assistant
-from agent.attached import AttachedFiles
-from agent.buckets import RateBuckets
+from agent.asking import Payment
 from agent.budget import Budget
-from agent.doing import Doing
-from agent.gate import Gate
 from agent.library import Library
-from agent.loop import Loop
 from agent.messages import OutboxId
 from agent.models.choose import Choice
-from agent.pictures import KeptPictures
-from agent.ports import Drafts, Json, Models, NewRun, TurnEnd
+from agent.ports import Json, NewRun, TurnEnd
 from agent.sandbox.environment import close_to_others
 from agent.skills.installing import sweep
 from agent.snippets import Snippets
 from agent.subagents import PeopleDrafts
-from agent.tools.files import KeptResults
 from agent.turns import LocalEngine
 from agent.web.client import ClientOptions, WebClient
 from bot.access import Access
-from bot.agents import AgentsDesk
 from bot.approvals import ApprovalDesk, ApprovalOptions
 from bot.attaching import files_of
-from bot.cards import Cards
 from bot.channels import Channels, opened_channels
 from bot.check_means import CheckMeans
-from bot.command_tools import Tools
-from bot.compacting import CompactingDesk
-from bot.context import ContextTeller
-from bot.door import Door
-from bot.heartbeat import HeartbeatDesk
 from bot.home import shipped
-from bot.home_view import HomeView, Told
 from bot.job_desk import Stage, job_desk_of, skill_jobs_of
 from bot.jobs import JobDesk
 from bot.logs import Redactor, secrets_of
@@ -57,14 +39,11 @@ from bot.memories import (
     Rights,
     afterthoughts_of,
     background_of,
-    rights_of,
 )
-from bot.model_desk import ModelDesk
-from bot.model_names import Configured, NameFinder, configured
+from bot.model_names import configured
 from bot.model_pool import ModelPool
-from bot.models import client_of
-from bot.options import host_zone, limits_of, rules_of, tool_limits_of
-from bot.options_tools import allowed_hosts_of, paces_of, policy_of
+from bot.options import host_zone, limits_of, rules_of
+from bot.options_tools import allowed_hosts_of
 from bot.outbox import Outbox
 from bot.outgoing import Outgoing
 from bot.parts import (
@@ -79,23 +58,17 @@ from bot.parts import (
 )
 from bot.place import Workplace
 from bot.reactions import Reactions
-from bot.reception import Reception
-from bot.reminding import RemindDesk
-from bot.schedule import ScheduleDesk
 from bot.schedules import Schedules, Surroundings, checks_for
 from bot.skills import SkillDesk
-from bot.spending import Telling, budget_of, pressed_by
-from bot.status import BotStatus, Watched
+from bot.spending import Telling, budget_of
+from bot.thinking import Checks, assistant_of, payment_of, pool_of
 from bot.toolmaking import Doors, opened_servers
-from bot.usage import UsageDesk
 from memory.approvals import SqliteApprovals
 from memory.database import Database
-from memory.inbox import SqliteInbox
 from memory.mcp_tools import SqliteToolApprovals
-from memory.models import SqliteChosenModels
 from memory.outbox import SqliteOutbox
 from memory.usage import SqliteUsage
-from scheduler.kinds.idle import IdleOptions, IdleReset, IdleTimers
+from scheduler.kinds.idle import IdleOptions, IdleTimers
 from scheduler.skill_jobs import SkillJobs
 
 
@@ -125,11 +98,8 @@ class Assembly:
     schedules: Schedules
     job_desk: JobDesk
     approvals: ApprovalDesk
-    rights: Rights
     aftermath: Aftermath
     engine: LocalEngine
-    spending: UsageDesk
-    status: BotStatus
 
     def __init__(self, stack: AsyncExitStack, place: Workplace) -> None:
         self._stack = stack
@@ -276,141 +246,15 @@ class Assembly:
         )
         self.doors.submit = self.engine.submit
 
-    async def open_door_in(self, *, changed: Callable[[], bool]) -> Door:
-        """Commands, buttons, and the way in. `changed` says whether the settings on the disk are
-        others than those in use."""
-        place, access = self._place, self.access
-        self.spending = UsageDesk(
-            self.usage,
-            self.budget,
-            lambda: access.directory.people,
-            clock=place.clock,
-            host_zone=host_zone(),
-        )
-        models = ModelDesk(self.pool)
-        watched = Watched(
-            choice=self.choice,
-            models=models,
-            access=access,
-            channels=self.channels.by_name,
-            engine=self.engine,
-            outbox=self.outbox,
-            budget=self.budget,
-            servers=self.servers,
-            runner=self.abilities.tools.runner,
-            clock=self.schedules,
-        )
-        self.status = self.doors.status = BotStatus(watched, clock=place.clock, changed=changed)
-        rights = self.rights = rights_of(
-            place,
-            self.database,
-            self.stores.memories,
-            self.stores.conversations,
-            access=access,
-            outbox=self.outbox,
-        )
-        await self._stack.enter_async_context(rights.erasing)
-        schedule = self._schedule_desk()
-        if self.channels.slack is not None:
-            self.channels.slack.tells_home = self._home_view()
-        tools = Tools(
-            engine=self.engine,
-            conversations=self.stores.conversations,
-            status=self.status,
-            context=ContextTeller(self.prompting.prompts),
-            models=models,
-            skills=self.skills,
-            usage=self.spending,
-            agents=AgentsDesk(self.abilities.subagents, self.engine, clock=place.clock),
-            approvals=self.approvals,
-            compacting=CompactingDesk(
-                self.afterthoughts.compactor,
-                self.stores.memories.compactions,
-                self.stores.conversations,
-                busy=self.engine.busy,
-                host_zone=host_zone(),
-            ),
-            schedule=schedule,
-            heartbeat=self._heartbeat_desk(),
-            memory=rights.desk,
-            undo=rights.undo,
-            private=rights.private,
-            people=Reception(access, clock=place.clock, host_zone=host_zone()),
-            snippets=self.snippets,
-        )
-        door = await self._stack.enter_async_context(
-            Door(
-                SqliteInbox(self.database),
-                access,
-                self.engine,
-                self.stores.conversations,
-                self.outbox,
-                command_tools=tools,
-                clock=place.clock,
-                presses={
-                    "ok": self.approvals.press,
-                    "brake": pressed_by(self.spending),
-                    "mem": rights.desk.press,
-                    "job": schedule.press,
-                },
-            )
-        )
-        if place.settings.telegram.ack_reaction:
-            door.acknowledge = Reactions(self.channels.by_name).acknowledge
-        door.freshen = IdleReset(
-            self.stores.memories.idle,
-            self.stores.conversations.start_new,
-            place.clock,
-            after_hours=place.settings.history.idle_reset_hours,
-            busy=self.engine.busy,
-        )
-        return door
-
-    async def start(self) -> None:
+    async def start(self, rights: Rights) -> None:
         """Takes up what a former process left, and goes on by itself. Raises StorageError."""
         await self.outbox.start()
         await self.engine.start()
         await self.approvals.start()
-        self.rights.erasing.start()
-        await self.rights.private.sweep()
+        rights.erasing.start()
+        await rights.private.sweep()
         await self._stack.enter_async_context(self.schedules.running(self.engine))
         await self._stack.enter_async_context(self._idle_timers())
-
-    def _schedule_desk(self) -> ScheduleDesk:
-        calendar, clock = self.abilities.calendar, self._place.clock
-        cards = Cards(self.outbox, calendar.cards)
-        return ScheduleDesk(
-            calendar.clerk,
-            calendar.agenda,
-            RemindDesk(calendar.clerk, cards, clock=clock),
-            cards,
-            clock=clock,
-        )
-
-    def _home_view(self) -> HomeView:
-        calendar = self.abilities.calendar
-        told = Told(
-            book=calendar.clerk,
-            agenda=calendar.agenda,
-            facts=self.stores.memories.facts,
-            sums=self.usage,
-            counted=self.budget.flush,
-            models=self.pool,
-            jobs=calendar.jobs.kept,
-            open_questions=SqliteApprovals(self.database).open_ones,
-        )
-        zone = ZoneInfo(host_zone())
-        return HomeView(self.access, told, clock=self._place.clock, host_zone=zone)
-
-    def _heartbeat_desk(self) -> HeartbeatDesk:
-        calendar, wanted = self.abilities.calendar, self._place.settings.heartbeat
-        return HeartbeatDesk(
-            calendar.clerk,
-            calendar.beats,
-            calendar.switches,
-            every_minutes=wanted.every_minutes if wanted.enabled else 0,
-            ensure=self.schedules.ensure_heartbeat,
-        )
 
     def _surroundings(self) -> Surroundings:
         return Surroundings(
@@ -456,19 +300,6 @@ async def opened_database(stack: AsyncExitStack, place: Workplace) -> Database:
     )
 
 
-def pool_of(place: Workplace, models: Configured, database: Database) -> ModelPool:
-    """The models that there are."""
-    llm = place.settings.llm
-    return ModelPool(
-        models,
-        SqliteChosenModels(database),
-        partial(client_of, timeout_s=llm.timeout_s),
-        finder=NameFinder(place.settings, place.env),
-        clock=place.clock,
-        output_tokens_max=llm.max_output_tokens,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Followed:
     """What hears of each turn's end."""
@@ -481,69 +312,3 @@ class Followed:
         if end.job is not None:
             self.schedules.ended(end.job)
         self.aftermath.ended(run, end)
-
-
-def payment_of(place: Workplace, budget: Budget) -> Payment:
-    """What every model call has to pass, those behind the scenes too."""
-    paces = paces_of(place.settings)
-    return Payment(budget=budget, rates=RateBuckets(paces, place.clock) if paces else None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checks:
-    """What stands between a model's wish and the world."""
-
-    approvals: ApprovalDesk
-    payment: Payment
-    redact: Callable[[str], str]
-
-
-def assistant_of(
-    place: Workplace,
-    models: Models,
-    drafts: Drafts,
-    stores: Stores,
-    abilities: Abilities,
-    prompting: Prompting,
-    checks: Checks,
-    *,
-    files: AttachedFiles,
-) -> Assistant:
-    """The program that the engine runs."""
-    settings, tools = place.settings, abilities.tools
-    return Assistant(
-        begin=prompting.beginning,
-        model=Asking(
-            models,
-            stores.conversations,
-            drafts,
-            stores.traces,
-            toolbox=tools.toolbox,
-            library=prompting.library,
-            options=AskingOptions(
-                temperature=settings.agents.default.temperature,
-                max_output_tokens=settings.llm.max_output_tokens,
-                redact=checks.redact,
-                pictures=KeptPictures(abilities.workspace),
-                cheap_model=settings.llm.cheap_model,
-            ),
-            payment=checks.payment,
-        ),
-        tool=Doing(
-            tools.toolbox,
-            tools.reach,
-            drafts,
-            Gate(policy_of(settings), checks.approvals, stores.conversations),
-            clock=place.clock,
-            keep=KeptResults(abilities.workspace),
-            limits=tool_limits_of(settings),
-            redact=checks.redact,
-        ),
-        loop=Loop(
-            tools.toolbox,
-            steps_max=settings.agents.default.max_steps,
-            claims=prompting.library.texts()["words_claims"],
-        ),
-        drafts=drafts,
-        files=files,
-    )

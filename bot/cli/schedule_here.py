@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from agent.ports import Clock
-from bot.assembly import opened_database, pool_of
+from bot.assembly import opened_database
 from bot.config import Settings
 from bot.control import Operation
 from bot.home import Home, HomeLock
@@ -16,6 +16,7 @@ from bot.logs import Redactor, secrets_of
 from bot.model_names import configured
 from bot.parts import abilities_of, access_of, prompting_of, stores_of
 from bot.place import Workplace
+from bot.thinking import pool_of
 from bot.toolmaking import Doors
 from memory.usage import SqliteUsage
 

@@ -30,13 +30,14 @@ from agent.scene import PromptKind
 from agent.tools.tool import Caller
 from agent.transcript import Context, Entry, Note, Said
 from bot.access import ADMITTED
-from bot.assembly import opened_database, pool_of
+from bot.assembly import opened_database
 from bot.config_reading import load
 from bot.home import Home, prepare
 from bot.model_names import configured
 from bot.parts import Abilities, Prompting, Stores, abilities_of, access_of, prompting_of, stores_of
 from bot.place import Workplace
 from bot.ports import Person
+from bot.thinking import pool_of
 from bot.toolmaking import Doors
 from memory.people import SqlitePeople
 from tests.memory.kit import StillClock

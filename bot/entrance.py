@@ -1,0 +1,200 @@
+"""Builds the way in of a running bot: the desks behind commands and buttons, what the status sees,
+and last the door. Called by `bot.app.open_bot`, once all else stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+from bot.agents import AgentsDesk
+from bot.assembly import Assembly
+from bot.cards import Cards
+from bot.command_tools import Tools
+from bot.compacting import CompactingDesk
+from bot.context import ContextTeller
+from bot.door import Door
+from bot.heartbeat import HeartbeatDesk
+from bot.home_view import HomeView, Told
+from bot.memories import Rights, rights_of
+from bot.model_desk import ModelDesk
+from bot.options import host_zone
+from bot.place import Workplace
+from bot.reactions import Reactions
+from bot.reception import Reception
+from bot.reminding import RemindDesk
+from bot.schedule import ScheduleDesk
+from bot.spending import pressed_by
+from bot.status import BotStatus, Watched
+from bot.usage import UsageDesk
+from memory.approvals import SqliteApprovals
+from memory.inbox import SqliteInbox
+from scheduler.kinds.idle import IdleReset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entrance:
+    """The door, and the desks that others reach as well."""
+
+    door: Door
+    status: BotStatus
+    spending: UsageDesk
+    rights: Rights
+
+
+async def opened_entrance(
+    stack: AsyncExitStack, place: Workplace, whole: Assembly, *, changed: Callable[[], bool]
+) -> Entrance:
+    """Commands, buttons, and the way in. `changed` says whether the settings on the disk are
+    others than those in use."""
+    access = whole.access
+    spending = UsageDesk(
+        whole.usage,
+        whole.budget,
+        lambda: access.directory.people,
+        clock=place.clock,
+        host_zone=host_zone(),
+    )
+    models = ModelDesk(whole.pool)
+    status = BotStatus(_watched(whole, models), clock=place.clock, changed=changed)
+    whole.doors.status = status
+    rights = rights_of(
+        place,
+        whole.database,
+        whole.stores.memories,
+        whole.stores.conversations,
+        access=access,
+        outbox=whole.outbox,
+    )
+    await stack.enter_async_context(rights.erasing)
+    schedule = _schedule_desk(place, whole)
+    if whole.channels.slack is not None:
+        whole.channels.slack.tells_home = _home_view(place, whole)
+    desks = _Desks(
+        status=status, spending=spending, rights=rights, models=models, schedule=schedule
+    )
+    door = await stack.enter_async_context(_door(place, whole, desks))
+    return Entrance(door=door, status=status, spending=spending, rights=rights)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Desks:
+    """Those that more than one part of the way in asks."""
+
+    status: BotStatus
+    spending: UsageDesk
+    rights: Rights
+    models: ModelDesk
+    schedule: ScheduleDesk
+
+
+def _watched(whole: Assembly, models: ModelDesk) -> Watched:
+    return Watched(
+        choice=whole.choice,
+        models=models,
+        access=whole.access,
+        channels=whole.channels.by_name,
+        engine=whole.engine,
+        outbox=whole.outbox,
+        budget=whole.budget,
+        servers=whole.servers,
+        runner=whole.abilities.tools.runner,
+        clock=whole.schedules,
+    )
+
+
+def _tools(place: Workplace, whole: Assembly, desks: _Desks) -> Tools:
+    return Tools(
+        engine=whole.engine,
+        conversations=whole.stores.conversations,
+        status=desks.status,
+        context=ContextTeller(whole.prompting.prompts),
+        models=desks.models,
+        skills=whole.skills,
+        usage=desks.spending,
+        agents=AgentsDesk(whole.abilities.subagents, whole.engine, clock=place.clock),
+        approvals=whole.approvals,
+        compacting=CompactingDesk(
+            whole.afterthoughts.compactor,
+            whole.stores.memories.compactions,
+            whole.stores.conversations,
+            busy=whole.engine.busy,
+            host_zone=host_zone(),
+        ),
+        schedule=desks.schedule,
+        heartbeat=_heartbeat_desk(place, whole),
+        memory=desks.rights.desk,
+        undo=desks.rights.undo,
+        private=desks.rights.private,
+        people=Reception(whole.access, clock=place.clock, host_zone=host_zone()),
+        snippets=whole.snippets,
+    )
+
+
+def _door(place: Workplace, whole: Assembly, desks: _Desks) -> Door:
+    door = Door(
+        SqliteInbox(whole.database),
+        whole.access,
+        whole.engine,
+        whole.stores.conversations,
+        whole.outbox,
+        command_tools=_tools(place, whole, desks),
+        clock=place.clock,
+        presses={
+            "ok": whole.approvals.press,
+            "brake": pressed_by(desks.spending),
+            "mem": desks.rights.desk.press,
+            "job": desks.schedule.press,
+        },
+    )
+    if place.settings.telegram.ack_reaction:
+        door.acknowledge = Reactions(whole.channels.by_name).acknowledge
+    door.freshen = IdleReset(
+        whole.stores.memories.idle,
+        whole.stores.conversations.start_new,
+        place.clock,
+        after_hours=place.settings.history.idle_reset_hours,
+        busy=whole.engine.busy,
+    )
+    return door
+
+
+def _schedule_desk(place: Workplace, whole: Assembly) -> ScheduleDesk:
+    calendar, clock = whole.abilities.calendar, place.clock
+    cards = Cards(whole.outbox, calendar.cards)
+    return ScheduleDesk(
+        calendar.clerk,
+        calendar.agenda,
+        RemindDesk(calendar.clerk, cards, clock=clock),
+        cards,
+        clock=clock,
+    )
+
+
+def _home_view(place: Workplace, whole: Assembly) -> HomeView:
+    calendar = whole.abilities.calendar
+    told = Told(
+        book=calendar.clerk,
+        agenda=calendar.agenda,
+        facts=whole.stores.memories.facts,
+        sums=whole.usage,
+        counted=whole.budget.flush,
+        models=whole.pool,
+        jobs=calendar.jobs.kept,
+        open_questions=SqliteApprovals(whole.database).open_ones,
+    )
+    zone = ZoneInfo(host_zone())
+    return HomeView(whole.access, told, clock=place.clock, host_zone=zone)
+
+
+def _heartbeat_desk(place: Workplace, whole: Assembly) -> HeartbeatDesk:
+    calendar, wanted = whole.abilities.calendar, place.settings.heartbeat
+    return HeartbeatDesk(
+        calendar.clerk,
+        calendar.beats,
+        calendar.switches,
+        every_minutes=wanted.every_minutes if wanted.enabled else 0,
+        ensure=whole.schedules.ensure_heartbeat,
+    )
