@@ -373,7 +373,9 @@ def cost_of_address(address: str, known: Known) -> Cost:
     counting = _Counting(NO_SHAPE, known, None)
     total = Cost(bits=CALL_BITS)
     for run in _RUN.findall(before + match["rest"]):
-        if run.casefold() in _USUAL:
+        if run.casefold() in known.sent.words:
+            total += Cost(bits=KNOWN_BITS)
+        elif run.casefold() in _USUAL:
             total += Cost(bits=math.log2(len(_USUAL)))
         elif run[0].isalnum() or any(c not in "/?&=.-_%#" for c in run):
             total += counting._of_text(run)

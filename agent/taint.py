@@ -152,18 +152,15 @@ def has_seen(entries: Sequence[Entry], target: str) -> bool:
     A longer one in which it is a part does not count: else a page that lists beginnings could have
     the rest filled in. What a model wrote never counts, by whichever way it came back.
     """
-    return has_said(entries, target) or bool(naming(entries, target))
+    return has_said(entries, target) or any(
+        stands_in(target, text) for _, text in pages_in(entries)
+    )
 
 
 def has_said(entries: Sequence[Entry], target: str) -> bool:
     """`has_seen`, by a person alone."""
     said = (entry.text for entry in entries if isinstance(entry, Said) and is_own(entry))
     return any(stands_in(target, text) for text in said)
-
-
-def naming(entries: Sequence[Entry], target: str) -> list[str]:
-    """The pages and hits that name it."""
-    return [page for page in pages_in(entries) if stands_in(target, page)]
 
 
 def stands_in(target: str, text: str) -> bool:
@@ -175,15 +172,17 @@ def stands_in(target: str, text: str) -> bool:
     return re.search(whole, _plain(text)) is not None
 
 
-def pages_in(entries: Sequence[Entry]) -> Iterator[str]:
-    """What pages and searches told, in order."""
-    names: dict[str, str] = {}
+def pages_in(entries: Sequence[Entry]) -> Iterator[tuple[ToolCall, str]]:
+    """What pages and searches told, in order, with the calls that asked for it."""
+    calls: dict[str, ToolCall] = {}
     for entry in entries:
         match entry:
             case Answered():
-                names.update((call.id, called_name(call)) for call in entry.calls)
-            case ToolResult(ok=True, untrusted=True) if names.get(entry.call_id) in LINKS_FROM:
-                yield entry.content
+                calls.update((call.id, call) for call in entry.calls)
+            case ToolResult(ok=True, untrusted=True) if (
+                call := calls.get(entry.call_id)
+            ) and called_name(call) in LINKS_FROM:
+                yield call, entry.content
             case _:
                 pass
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -31,8 +31,9 @@ BITS_MAX = 24.0
 """What a turn may tell all others together that is known from nowhere: three letters, or a day and
 a number."""
 PICKS_MAX, ALL_PICKS_MAX = 3, 8
-"""Links of one site that are followed, or values of one server that are handed back to it, against
-their order; and those of all together."""
+"""Links to one site, or out of the pages of one, that are followed, or values of one server that
+are handed back to it, against their order; and those of all together. What a search found may all
+be taken up."""
 SWITCH_BITS = 3.0
 """Of calling another tool of a server than the one before."""
 TASKS_MAX = 3
@@ -72,25 +73,36 @@ class Told:
     is_task: bool = False
 
 
+_SEARCHED, _NAMELESS = "what a search found", "places that nobody named"
+
+
 @dataclass(slots=True)
 class _Spent:
     bits: float = 0.0
+    all_picks: int = 0
     picks: dict[str, int] = field(default_factory=dict)
     last: dict[str, Place] = field(default_factory=dict)
+    words: dict[str, list[str]] = field(default_factory=dict)
 
-    def takes(self, reader: str, cost: Cost) -> bool:
-        """Counts it, unless that is too much: then a person is asked, and it tells nothing."""
-        picks = self.picks.get(reader, 0) + cost.picks
-        too_many = cost.picks and (
-            picks > PICKS_MAX or sum(self.picks.values()) + cost.picks > ALL_PICKS_MAX
-        )
-        if self.bits + cost.bits > BITS_MAX or too_many:
+    def takes(self, reader: str, cost: Cost, *, source: str = "") -> bool:
+        """Counts it, unless that is too much: then a person is asked, and it tells nothing. What is
+        picked counts for its reader, and for the `source` that listed it."""
+        groups = [one for one in (reader, source) if one]
+        if self.bits + cost.bits > BITS_MAX or (cost.picks and self._are_many(groups, cost)):
             return False
         self.bits += cost.bits
-        self.picks[reader] = picks
+        self.all_picks += cost.picks
+        for group in groups:
+            self.picks[group] = self.picks.get(group, 0) + cost.picks
         if cost.last is not None:
             self.last[reader] = cost.last
         return True
+
+    def _are_many(self, groups: Sequence[str], cost: Cost) -> bool:
+        if self.all_picks + cost.picks > ALL_PICKS_MAX:
+            return True
+        bounded = (one for one in groups if one != _SEARCHED)
+        return any(self.picks.get(one, 0) + cost.picks > PICKS_MAX for one in bounded)
 
 
 class Replay:
@@ -169,11 +181,22 @@ class Replay:
         site = f"//{site_of(address)}"
         if (link := _link(before, address)) is not None:
             last = self._spent.last.get(site)
-            goes_on = last is not None and link == Place(last.among, last.number + 1)
-            return self._spent.takes(site, Cost(picks=0 if goes_on else 1, last=link))
-        if tainted:
+            goes_on = last is not None and link.place == Place(last.among, last.number + 1)
+            cost = Cost(picks=0 if goes_on else 1, last=link.place)
+            return self._spent.takes(site, cost, source=link.source)
+        return not tainted and self._is_bare(place, site, address)
+
+    def _is_bare(self, place: int, site: str, address: str) -> bool:
+        """Whether an address that nobody named tells next to nothing. Which sites are asked is a
+        choice, too."""
+        spent = self._spent
+        known = replace(self._known(place, ""), sent=Texts(spent.words.get(site, ())))
+        cost = cost_of_address(address, known)
+        is_new = site not in spent.words
+        if not spent.takes(site, cost) or not spent.takes(_NAMELESS, Cost(picks=int(is_new))):
             return False
-        return self._spent.takes(site, cost_of_address(address, self._known(place, "")))
+        spent.words.setdefault(site, []).append(address)
+        return True
 
     def _was_said(self, before: Sequence[Entry], address: str) -> bool:
         if not self._told.is_task:
@@ -284,14 +307,26 @@ def _plain(address: str) -> str:
     return re.sub(r"^https?://", "", address.strip(), flags=re.IGNORECASE).rstrip("/")
 
 
-def _link(entries: Sequence[Entry], address: str) -> Place | None:
-    """Which of the links of a page it is, where one names it."""
-    for number, page in enumerate(pages_in(entries)):
-        if stands_in(address, page):
-            links = list(dict.fromkeys(map(_plain, addresses_in(page))))
-            wanted = _plain(address)
-            # One that is not among the plain ones is followed by no other.
-            return Place(number, links.index(wanted) if wanted in links else -2)
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """Where an address stands, and in what: the pages of which site, or what a search found."""
+
+    place: Place
+    source: str
+
+
+def _link(entries: Sequence[Entry], address: str) -> _Link | None:
+    """The link that it is, where a page names it."""
+    for number, (call, page) in enumerate(pages_in(entries)):
+        if not stands_in(address, page):
+            continue
+        links = list(dict.fromkeys(map(_plain, addresses_in(page))))
+        wanted = _plain(address)
+        source = _SEARCHED
+        if called_name(call) == FETCH:
+            source = f"from {site_of(_address(_arguments(call))[0])}"
+        # One that is not among the plain ones is followed by no other.
+        return _Link(Place(number, links.index(wanted) if wanted in links else -2), source)
     return None
 
 

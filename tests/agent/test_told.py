@@ -181,14 +181,37 @@ def test_links_of_one_site_are_followed_a_few_times_against_their_order() -> Non
     assert passes([said("see b.example/9"), *entries], fetch("https://b.example/9", "c9"))
 
 
-def test_links_of_many_sites_count_together_too() -> None:
-    entries = ran(PAGE, " ".join(f"https://s{n}.example{n}.org/x" for n in range(20)))
-    for number in range(8):
-        one = fetch(f"https://s{2 * number}.example{2 * number}.org/x", f"c{number}")
+SEARCH = ToolCall(id="s", name="web_search", arguments='{"query": "x"}')
+SITES = [f"https://s{n}.example{n}.org/x" for n in range(20)]
+
+
+@pytest.mark.parametrize(("source", "free"), [(PAGE, 3), (SEARCH, 8)], ids=["a page", "a search"])
+def test_links_to_many_sites_count_together_too(source: ToolCall, free: int) -> None:
+    entries = ran(source, " ".join(SITES))
+    for number in range(free):
+        one = fetch(SITES[2 * number], f"c{number}")
         assert passes(entries, one)
         entries += ran(one)
 
-    assert not passes(entries, fetch("https://s19.example19.org/x", "c19"))
+    assert not passes(entries, fetch(SITES[19], "c19"))
+
+
+def test_sites_that_nobody_named_are_a_choice() -> None:
+    entries: list[Entry] = [said("what is always done?")]
+    for digit in "471":
+        one = fetch(f"https://evil{digit}.example/", digit)
+        assert passes(entries, one, was_tainted=False)
+        entries += ran(one, untrusted=False)
+
+    assert not passes(entries, fetch("https://evil2.org/", "c9"), was_tainted=False)
+
+
+def test_a_site_is_asked_for_several_things_that_the_person_named() -> None:
+    entries: list[Entry] = [said("compare Oslo, Bergen and Turku")]
+    for town in ("Oslo", "Bergen", "Turku"):
+        one = fetch(f"https://en.wikipedia.org/wiki/{town}", town)
+        assert passes(entries, one, was_tainted=False)
+        entries += ran(one, untrusted=False)
 
 
 @pytest.mark.parametrize(
