@@ -15,12 +15,13 @@ from agent.scheduled import Job, JobStore, SlotState
 from agent.skills.shelf import SkillShelf
 from agent.spent import UsageSums, Wanted
 from agent.transcript import Usage
+from bot.job_calendar import Calendar
 from bot.job_ports import Rehearsals
 from bot.jobs import JobDesk
 from bot.model_pool import ModelPool
 from bot.parts import Prompting
 from bot.place import Workplace
-from bot.schedules import Calendar, active_hours_of
+from bot.schedules import active_hours_of
 from scheduler.ahead import Rules
 from scheduler.orders import BeatList, JobTurns, Orders, Outlook
 from scheduler.skill_jobs import SkillJobs

@@ -27,6 +27,7 @@ from agent.tools.toolbox import ForeignTools
 from agent.tools.workspace import Workspace
 from bot.access import Access
 from bot.home import shipped
+from bot.job_calendar import Calendar
 from bot.linking import Deliver
 from bot.memories import Memories, household_of, memories_of, remembering_tools
 from bot.model_pool import ModelPool
@@ -42,7 +43,7 @@ from bot.options import (
 from bot.options_tools import policy_of, selection_options_of
 from bot.place import Workplace
 from bot.prompts import Prompts
-from bot.schedules import Calendar, ShelfSkills
+from bot.schedules import ShelfSkills
 from bot.toolmaking import Doors, Made, Materials, tools_of
 from memory.conversations import SqliteConversations
 from memory.database import Database

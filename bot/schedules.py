@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
 
 import structlog
 
@@ -18,36 +17,22 @@ from agent.errors import AssistantError, StorageError
 from agent.jobbook import due_words
 from agent.jobs import Every, Unit
 from agent.library import Library
-from agent.messages import Address, PersonId
+from agent.messages import PersonId
 from agent.ports import JobEnd
 from agent.scheduled import Job, JobKind, NewJob, SetBy, Taken, What
 from agent.skills.shelf import SkillShelf
 from agent.skills.skill import SkillState
 from agent.turns import LocalEngine
-from bot.access import Access
-from bot.approvals import is_shared
 from bot.check_means import CheckMeans
 from bot.home import shipped
-from bot.memories import Memories, person_of
-from bot.options import host_zone
+from bot.job_calendar import Calendar
+from bot.memories import Memories
 from bot.outbox import Outbox
 from bot.place import Workplace
 from bot.schedule_words import missed_cards, stopped_card
-from bot.toolmaking import NoBotRuns
-from bot.zones import zone_of
-from memory.beats import SqliteBeats, SqliteSwitches
-from memory.cards import SqliteCards
 from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.events import SqliteEvents
-from memory.jobs import SqliteJobs
-from memory.tellings import SqliteTellings
-from scheduler.agenda import EventAgenda
-from scheduler.book import Book
 from scheduler.checks import FileMarks, Means, checks_of, read_check
-from scheduler.clerk import Clerk
 from scheduler.kinds.message import MessageKind
-from scheduler.kinds.target import Hearer
 from scheduler.kinds.turns import (
     ActiveHours,
     AgentKind,
@@ -79,110 +64,6 @@ NEXT_TOLD = 3
 """Jobs that /status names."""
 
 OFF_BY_HAND, OFF_BY_SETTINGS = "off by /heartbeat", "off in the settings"
-
-
-class Chats:
-    """Implements `scheduler.kinds.target.Hearing` and `scheduler.telling.People`: who is let in,
-    and which chats are whose. Looked at each time: people go."""
-
-    def __init__(self, access: Access) -> None:
-        self._access = access
-        self._private: dict[PersonId, frozenset[str]] = {}
-
-    async def load(self) -> None:
-        """Reads which chats are whose alone. Raises StorageError."""
-        for person in self._access.directory.people:
-            chats = await self._access.private_chats(person.id)
-            self._private[person.id] = frozenset(chats)
-
-    def person(self, person_id: PersonId) -> Hearer | None:
-        """See Hearing."""
-        found = person_of(self._access, person_id)
-        if found is None:
-            return None
-        return Hearer(
-            id=found.id,
-            role=found.role,
-            name=found.name,
-            time_zone=found.time_zone,
-            language=found.language,
-        )
-
-    def may_hear(self, person_id: PersonId, lane: str) -> bool:
-        """Own private chats, the terminal of whoever is at it, and groups that are admitted."""
-        found = person_of(self._access, person_id)
-        try:
-            address = Address.parse(lane)
-        except ValueError:
-            return False
-        if found is None:
-            return False
-        if address.channel == "console":
-            return self._access.is_at_terminal(person_id)
-        if is_shared(lane):
-            return self._access.is_admitted(address)
-        return lane in found.addresses or lane in self._private.get(person_id, ())
-
-    def heard(self, person_id: PersonId, lane: str) -> None:
-        """This person wrote in this private chat."""
-        if not is_shared(lane):
-            self._private[person_id] = self._private.get(person_id, frozenset()) | {lane}
-
-    def is_group(self, lane: str) -> bool:
-        """Whether others read along there."""
-        return is_shared(lane)
-
-    def zone(self, person_id: PersonId) -> ZoneInfo:
-        """The person's, else this machine's."""
-        found = person_of(self._access, person_id)
-        named = zone_of(found.time_zone) if found is not None and found.time_zone else None
-        return named or zone_of(host_zone()) or ZoneInfo("UTC")
-
-    def owner(self) -> PersonId | None:
-        """None before there is one."""
-        return self._access.owner_id()
-
-    async def home_of(self, person_id: PersonId) -> str:
-        """The private chat that unasked words go to; empty where there is none. Raises
-        StorageError."""
-        chats = await self._access.private_chats(person_id)
-        self._private[person_id] = frozenset(chats) | self._private.get(person_id, frozenset())
-        return next(iter(chats), "")
-
-
-class Calendar:
-    """Jobs and events as tools and doors reach them, also where no bot runs: then nothing is run,
-    and what is kept counts from the next start."""
-
-    def __init__(self, place: Workplace, database: Database, access: Access) -> None:
-        clock = place.clock
-        self.chats = Chats(access)
-        self.jobs = SqliteJobs(database)
-        self.tellings = SqliteTellings(database)
-        self.beats = SqliteBeats(database)
-        self.switches = SqliteSwitches(database)
-        self.cards = SqliteCards(database)
-        self.book = Book(self.jobs, self.chats, self.chats.zone, clock=clock, changed=self.changed)
-        self.clerk = Clerk(
-            self.book,
-            self.jobs,
-            self.tellings,
-            self.chats.zone,
-            clock=clock,
-            run_now=self._run_now,
-        )
-        self.agenda = EventAgenda(SqliteEvents(database), self.clerk, clock=clock)
-        self.timetable: Timetable | None = None
-
-    async def changed(self) -> None:
-        """A job was added or changed. Raises StorageError."""
-        if self.timetable is not None:
-            await self.timetable.changed()
-
-    async def _run_now(self, job: Job) -> Taken | None:
-        if self.timetable is None:
-            raise NoBotRuns("No bot runs here, so no job can be run.")
-        return await self.timetable.run_now(job)
 
 
 class ShelfSkills:

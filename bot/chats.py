@@ -1,0 +1,84 @@
+"""Which chats are whose, and who may hear what there: asked by whatever speaks by the clock. Called
+by `bot.job_calendar` and `bot.schedules`.
+"""
+
+from __future__ import annotations
+
+from zoneinfo import ZoneInfo
+
+from agent.messages import Address, PersonId
+from bot.access import Access
+from bot.approvals import is_shared
+from bot.memories import person_of
+from bot.options import host_zone
+from bot.zones import zone_of
+from scheduler.kinds.target import Hearer
+
+
+class Chats:
+    """Implements `scheduler.kinds.target.Hearing` and `scheduler.telling.People`: who is let in,
+    and which chats are whose. Looked at each time: people go."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._private: dict[PersonId, frozenset[str]] = {}
+
+    async def load(self) -> None:
+        """Reads which chats are whose alone. Raises StorageError."""
+        for person in self._access.directory.people:
+            chats = await self._access.private_chats(person.id)
+            self._private[person.id] = frozenset(chats)
+
+    def person(self, person_id: PersonId) -> Hearer | None:
+        """See Hearing."""
+        found = person_of(self._access, person_id)
+        if found is None:
+            return None
+        return Hearer(
+            id=found.id,
+            role=found.role,
+            name=found.name,
+            time_zone=found.time_zone,
+            language=found.language,
+        )
+
+    def may_hear(self, person_id: PersonId, lane: str) -> bool:
+        """Own private chats, the terminal of whoever is at it, and groups that are admitted."""
+        found = person_of(self._access, person_id)
+        try:
+            address = Address.parse(lane)
+        except ValueError:
+            return False
+        if found is None:
+            return False
+        if address.channel == "console":
+            return self._access.is_at_terminal(person_id)
+        if is_shared(lane):
+            return self._access.is_admitted(address)
+        return lane in found.addresses or lane in self._private.get(person_id, ())
+
+    def heard(self, person_id: PersonId, lane: str) -> None:
+        """This person wrote in this private chat."""
+        if not is_shared(lane):
+            self._private[person_id] = self._private.get(person_id, frozenset()) | {lane}
+
+    def is_group(self, lane: str) -> bool:
+        """Whether others read along there."""
+        return is_shared(lane)
+
+    def zone(self, person_id: PersonId) -> ZoneInfo:
+        """The person's, else this machine's."""
+        found = person_of(self._access, person_id)
+        named = zone_of(found.time_zone) if found is not None and found.time_zone else None
+        return named or zone_of(host_zone()) or ZoneInfo("UTC")
+
+    def owner(self) -> PersonId | None:
+        """None before there is one."""
+        return self._access.owner_id()
+
+    async def home_of(self, person_id: PersonId) -> str:
+        """The private chat that unasked words go to; empty where there is none. Raises
+        StorageError."""
+        chats = await self._access.private_chats(person_id)
+        self._private[person_id] = frozenset(chats) | self._private.get(person_id, frozenset())
+        return next(iter(chats), "")
