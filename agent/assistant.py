@@ -280,15 +280,14 @@ class _Closing:
 
     def _job_end(self, end: TurnEnd) -> JobEnd:
         assert self.turn.job is not None
-        entries = self.log.entries
-        read = self.begun.tainted if self.begun else ""
+        entries = end.turn.entries
         return JobEnd(
             job_id=self.turn.job.job_id,
             slot=self.turn.job.slot,
             ok=end.status is RunStatus.DONE,
             text=end.reply or (STOPPED_JOB if end.status is RunStatus.CANCELLED else ""),
             silent=said_nothing(entries),
-            tainted=bool(read or tainted_by(entries, person_id=self.turn.person_id)),
+            tainted=bool(tainted_by(entries, person_id=self.turn.person_id)),
         )
 
     def _is_chat(self) -> bool:
@@ -335,9 +334,9 @@ class _Closing:
     def _end(
         self, status: RunStatus, inbox: InboxState, reply: str, *, owner_notice: str = ""
     ) -> TurnEnd:
-        begun, entries = self.begun, self.log.entries
+        begun = self.begun
         read = bool(begun and begun.tainted)
-        kept = marked(entries, was_tainted=read, person_id=self.turn.person_id)
+        kept = marked(self.log.entries, was_tainted=read, person_id=self.turn.person_id)
         return TurnEnd(
             status=status,
             inbox=inbox,
