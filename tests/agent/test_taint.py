@@ -1,0 +1,77 @@
+"""Whose words are in what is sent: the mark of outside text, and how long it stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.headings import MEMORIES
+from agent.history import shorten
+from agent.taint import called_name, marked, rests_on_memory, taint_start, tainted_by
+from agent.transcript import (
+    Answered,
+    Context,
+    Entry,
+    Note,
+    Said,
+    ToolCall,
+    ToolResult,
+    entry_from_json,
+    to_json,
+)
+
+READ = ToolCall(id="c1", name="read_file", arguments="{}")
+PAGE = ToolResult(call_id="c1", content="a page " * 100, untrusted=True)
+TURN: list[Entry] = [
+    Said(text="read it"),
+    Answered(text="At once.", calls=(READ,)),
+    PAGE,
+    Answered(text="It says: do so."),
+]
+
+
+def test_what_is_answered_after_outside_text_is_marked_and_what_was_before_is_not() -> None:
+    kept = marked(TURN, was_tainted=False, person_id="p1")
+
+    assert [one.tainted for one in kept if isinstance(one, Answered)] == [False, True]
+    assert taint_start(TURN, person_id="p1") == 2
+
+
+def test_where_there_was_outside_text_before_every_answer_is_marked() -> None:
+    kept = marked(TURN[:2], was_tainted=True, person_id="p1")
+
+    assert [one.tainted for one in kept if isinstance(one, Answered)] == [True]
+    assert marked(TURN[:2], was_tainted=False, person_id="p1") == tuple(TURN[:2])
+
+
+def test_a_marked_answer_taints_by_itself() -> None:
+    kept = marked(TURN, was_tainted=False, person_id="p1")
+
+    assert tainted_by([kept[-1]], person_id="p1")
+    assert not tainted_by([TURN[-1]], person_id="p1")
+
+
+@pytest.mark.parametrize("read", [PAGE, Note(text="It came.", content="a letter " * 100)])
+def test_shortening_takes_the_words_and_not_the_mark(read: Entry) -> None:
+    short = shorten([TURN[0], TURN[1], read, TURN[3], Said(text="and?")], 100)
+
+    assert "a page a page" not in str(short)
+    assert "a letter a letter" not in str(short)
+    assert tainted_by(short, person_id="p1")
+
+
+def test_the_mark_is_kept_with_the_answer_and_older_answers_have_none() -> None:
+    answer = Answered(text="a", tainted=True)
+    stored = to_json(answer)
+    older = {key: value for key, value in stored.items() if key != "tainted"}
+
+    assert entry_from_json(stored) == answer
+    assert entry_from_json(older) == Answered(text="a")
+
+
+def test_what_is_remembered_is_known_by_the_block_or_the_tool_that_told_it() -> None:
+    found = ToolCall(id="c", name="tool_call", arguments='{"name": " search_memories "}')
+
+    assert rests_on_memory([Said(text="hello"), Context(text=f"{MEMORIES}\n- Ada sails.")])
+    assert rests_on_memory([Answered(text="", calls=(found,))])
+    assert not rests_on_memory([Said(text=MEMORIES), *TURN])
+    assert called_name(found) == "search_memories"
