@@ -12,7 +12,18 @@ from typing import Protocol
 
 from agent.jobs import When
 from agent.messages import PersonId, RunId
-from agent.scheduled import BrokenJob, Due, Job, JobKind, JobRun, Missed, SetBy, SlotState, What
+from agent.scheduled import (
+    BrokenJob,
+    Due,
+    Job,
+    JobKind,
+    JobRun,
+    Missed,
+    SetBy,
+    SlotState,
+    What,
+    WhenQuiet,
+)
 
 NEXT_SHOWN = 3
 """Due times that are shown before something is kept (SPEC §11)."""
@@ -75,6 +86,7 @@ class JobWish:
     urgent: bool = False
     nag_s: int | None = None
     missed: Missed | None = None
+    quiet: WhenQuiet = WhenQuiet.DEFER
     run_id: RunId | None = None
 
 

@@ -28,6 +28,14 @@ class JobKind(StrEnum):
     HEARTBEAT = "heartbeat"
 
 
+MADE_UP_MAX = 24
+"""Of a job that makes up for all it missed: so many of the newest."""
+
+COUNTED_MAX = 2_000
+"""So many due times that passed are counted one by one (about 25 ms); of more it is said that there
+are so many or more."""
+
+
 class Missed(StrEnum):
     """What becomes of due times that passed while nothing ran."""
 
@@ -169,7 +177,8 @@ class Taking:
     message, a turn, or nothing), and the job's next due time.
 
     `state` is what the slot is at once; a `message` makes it TOLD, a `run` TAKEN. A message joins
-    the history of its chat, after the note `joins`.
+    the history of its chat, after the note `joins`. Without `counts` it is none of the runs that
+    the job is to have.
     """
 
     job_id: int
@@ -181,6 +190,7 @@ class Taking:
     late_s: int = 0
     note: str = ""
     joins: str = ""
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,13 +242,13 @@ class JobStore(Protocol):
         """When the next one is due, later than `after_ms`; None when none is."""
 
     async def newest_ms(self) -> int | None:
-        """When a due time was taken last, by the clock of then; None: none ever was."""
+        """When a due time was taken or a job changed last, by the clock of then; None: never."""
 
     async def take(self, taking: Taking, *, of: Job) -> Taken | NotTaken:
         """Takes a due time of a job that stands as it was read (`of`). Where it was taken before,
         the job's next due time is set all the same; else what is not taken changes nothing."""
 
-    async def reset(self, job: Job, due: Due, *, not_before_ms: int) -> bool:
+    async def reset(self, job: Job, due: Due | None, *, not_before_ms: int) -> bool:
         """Gives a job that stands as it was read another next due time."""
 
     async def end(

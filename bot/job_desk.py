@@ -73,7 +73,9 @@ class RunsCounted:
         while runs and runs[0].state is SlotState.TAKEN:  # still at work
             until_ms = runs.pop(0).taken_ms
         counted = runs[:RUNS_COUNTED]
-        if len(counted) < RUNS_MIN:
+        # A run that failed may have asked nobody; with what it took the others cost more, not less.
+        worked = sum(run.state is not SlotState.FAILED for run in counted)
+        if worked < RUNS_MIN:
             return None
         if self._payment is not None:
             await self._payment.budget.flush()
@@ -95,9 +97,9 @@ class RunsCounted:
         )
         dollars = await self._priced(job.new.deliver_to, each)
         return RunCost(
-            calls=round(found.calls / len(counted)),
-            tokens=round(found.tokens / len(counted)),
-            dollars=None if dollars is None else dollars * found.calls / len(counted),
+            calls=max(round(found.calls / worked), 1),
+            tokens=round(found.tokens / worked),
+            dollars=None if dollars is None else dollars * found.calls / worked,
         )
 
 

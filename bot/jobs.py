@@ -25,6 +25,7 @@ from agent.scheduled import (
     JobKind,
     Missed,
     What,
+    WhenQuiet,
 )
 from bot.control import Emit, Operation
 from bot.job_ports import JobOrders, JobOutlook, JobPeople, Rehearsals
@@ -82,7 +83,7 @@ class JobDesk:
         }
 
     async def shown(self, name: str) -> Json:
-        """The row, with its `next_runs` (or the `trouble` of finding them) and the newest `runs`:
+        """The row, with its `next_runs` (or the `trouble` of finding them) and the `newest_runs`:
         `slot`, `state`, `at`, `late_s`, `note`, `result`, `run`."""
         job = await self._orders.find(name)
         zone = zone_of(job)
@@ -92,7 +93,7 @@ class JobDesk:
             **self.row(job),
             "next_runs": await self._next(job, dues),
             "trouble": trouble,
-            "runs": [run_row(run, zone) for run in runs],
+            "newest_runs": [run_row(run, zone) for run in runs],
         }
 
     def row(self, job: Job) -> Json:
@@ -123,7 +124,7 @@ class JobDesk:
 
     async def add(self, wanted: Json) -> Json:
         """Keeps a job of the owner: `text`, `when`, and perhaps `do` (the assistant works on it),
-        `name`, `to`, `urgent`, `nag_minutes`, `missed`. Its row."""
+        `name`, `to`, `urgent`, `nag_minutes`, `missed`, `quiet`. Its row."""
         owner = self._owner()
         nag = wanted.get("nag_minutes")
         missed = wanted.get("missed")
@@ -138,6 +139,7 @@ class JobDesk:
                 urgent=bool(wanted.get("urgent")),
                 nag_s=None if nag is None else int(nag) * 60,
                 missed=None if not missed else Missed(missed),
+                quiet=WhenQuiet(wanted.get("quiet") or WhenQuiet.DEFER),
             )
         )
         return {**self.row(job), "text": f"{job.key} is kept."}

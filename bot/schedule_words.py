@@ -12,7 +12,17 @@ from typing import assert_never
 from agent.events import Occasion
 from agent.jobbook import Beat, MissedJob, TimeRead, due_words, moment_words
 from agent.jobs import At, Cron, Every, When
-from agent.scheduled import BrokenJob, Due, Job, JobKind, JobRun, Missed, SlotState
+from agent.scheduled import (
+    COUNTED_MAX,
+    MADE_UP_MAX,
+    BrokenJob,
+    Due,
+    Job,
+    JobKind,
+    JobRun,
+    Missed,
+    SlotState,
+)
 from agent.stored import Button, ButtonRows, NewMessage
 from bot.memory_words import bare
 
@@ -337,7 +347,8 @@ def missed_cards(lane: str, missed: Sequence[MissedJob], zone: tzinfo) -> tuple[
 
 def _missed_line(one: MissedJob, zone: tzinfo) -> str:
     first, last = due_words(one.first, zone), due_words(one.last, zone)
-    when = first if one.count == 1 else f"{one.count} times, from {first} to {last}"
+    more = " or more" if one.count >= COUNTED_MAX else ""
+    when = first if one.count == 1 else f"{one.count:,}{more} times, from {first} to {last}"
     return f"{one.job.key} {name_of(one.job)}: {when}. {_made_up(one)}"
 
 
@@ -348,6 +359,8 @@ def _made_up(one: MissedJob) -> str:
         return "Left out."
     if one.count > 1 and one.job.new.missed is Missed.ONCE:
         return "Made up for once."
+    if one.count > MADE_UP_MAX:
+        return f"The newest {MADE_UP_MAX} are made up for now."
     return "Made up for now."
 
 

@@ -31,6 +31,7 @@ from bot.outbox import Outbox
 from bot.place import Workplace
 from bot.schedule_words import missed_cards, stopped_card
 from memory.conversations import SqliteConversations
+from scheduler.book import BY_HAND
 from scheduler.checks import FileMarks, Means, checks_of, read_check
 from scheduler.kinds.message import MessageKind
 from scheduler.kinds.turns import (
@@ -193,11 +194,15 @@ class Schedules:
             return
         new = self._heartbeat(owner, target)
         if found is None:
-            await self.jobs.add(new, first_due(new.when, after=self.place.clock.now()))
+            first = first_due(new.when, after=self.place.clock.now())
+            if await self.jobs.add(new, first) is None:
+                log.error("heartbeat.name_taken", job=HEARTBEAT, person=owner)
         elif _differs(found.new, new) or found.paused in {OFF_BY_HAND, OFF_BY_SETTINGS}:
             first = first_due(new.when, after=self.place.clock.now())
             await self.jobs.remove(found.id)
-            await self.jobs.add(new, first)
+            made = await self.jobs.add(new, first)
+            if made is not None and found.paused == BY_HAND:
+                await self.book.pause(made)
 
     def _heartbeat(self, owner: PersonId, target: str) -> NewJob:
         now = self.place.clock.now()

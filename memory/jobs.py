@@ -68,7 +68,10 @@ select min(max(next_ms, not_before_ms)) from jobs
 where enabled and next_ms is not null and max(next_ms, not_before_ms) > ?
     and typeof(next_ms) = 'integer' and typeof(not_before_ms) = 'integer'
 """
-_NEWEST = "select max(taken_ms) from job_runs"
+_NEWEST = """
+select max(at) from
+    (select max(taken_ms) at from job_runs union all select max(updated_ms) from jobs)
+"""
 _REMOVE = "delete from jobs where id = ?"
 _TAKE = """
 insert into job_runs (job_id, slot, due_ms, state, run_id, note, late_s, taken_ms, ended_ms)
@@ -187,7 +190,7 @@ class SqliteJobs:
         return None if found is None else int(found)
 
     async def newest_ms(self) -> int | None:
-        """When a due time was taken last, by the clock of then; None: none ever was."""
+        """When a due time was taken or a job changed last, by the clock of then; None: never."""
         (found,) = await self._database.read(lambda c: c.execute(_NEWEST).fetchone())
         return None if found is None else int(found)
 
@@ -213,7 +216,7 @@ class SqliteJobs:
                 (at_ms,) = connection.execute(_TAKEN_AT, slot).fetchone()
                 if at_ms != taking.due.at_ms:
                     return NotTaken.OTHER
-            ran = int(is_ours and taking.state is not SlotState.SKIPPED)
+            ran = int(is_ours and taking.counts and taking.state is not SlotState.SKIPPED)
             next_one = _due_values(taking.next)
             connection.execute(_ADVANCE, (*next_one, ran, now_ms, taking.job_id))
             if not is_ours:
@@ -236,7 +239,7 @@ class SqliteJobs:
 
         return await self._database.write(work)
 
-    async def reset(self, job: Job, due: Due, *, not_before_ms: int) -> bool:
+    async def reset(self, job: Job, due: Due | None, *, not_before_ms: int) -> bool:
         """Gives a job that stands as it was read another next due time."""
         values = (*_due_values(due), not_before_ms, self._database.now_ms(), job.id)
 

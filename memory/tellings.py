@@ -16,10 +16,11 @@ from memory.outbox import add_message
 from memory.stored_text import storable
 
 _COUNT = """
-select count(*) from tellings where person_id = ? and told_ms >= ? and counts
+select count(*) from tellings where person_id = ? and told_ms >= ? and told_ms <= ? and counts
 """
 _FINDINGS = """
-select finding from tellings where job_id = ? and created_ms >= ? and finding <> '' order by id desc
+select finding from tellings
+where job_id = ? and created_ms >= ? and created_ms <= ? and finding <> '' order by id desc
 """
 _ADD = """
 insert into tellings
@@ -67,13 +68,13 @@ class SqliteTellings:
 
     async def count(self, person_id: PersonId, *, since_ms: int) -> int:
         """How many that count were told to a person."""
-        values = (person_id, since_ms)
+        values = (person_id, since_ms, self._database.now_ms())
         (found,) = await self._database.read(lambda c: c.execute(_COUNT, values).fetchone())
         return int(found)
 
     async def findings(self, job_id: int, *, since_ms: int) -> Sequence[str]:
         """What a job told (or holds back) since then."""
-        values = (job_id, since_ms)
+        values = (job_id, since_ms, self._database.now_ms())
         rows = await self._database.read(lambda c: c.execute(_FINDINGS, values).fetchall())
         return [row[0] for row in rows]
 

@@ -21,7 +21,7 @@ from agent.scheduled import Due, Job, JobKind, Missed, SetBy, WhenQuiet
 from scheduler.cron import wall_moment
 from scheduler.firing import slots
 from scheduler.kinds.turns import ActiveHours
-from scheduler.missing import LATE_S, NAGS_MAX, is_over, passed, rule_for
+from scheduler.missing import LATE_S, NAGS_MAX, is_over, nags_of, passed, rule_for
 from scheduler.quiet import QuietHours
 from scheduler.telling import DIGEST_HOUR
 
@@ -182,11 +182,11 @@ def _nags(job: Job, first: Due, *, at_ms: int, until_ms: int) -> Iterator[_Step]
     """Again and again, as long as nobody says that it is done."""
     assert job.new.nag_s is not None
     begun = first.slot.partition(" again ")[0]
-    for number in range(job.runs, NAGS_MAX):
+    for number in range(nags_of(first) + 1, NAGS_MAX + 1):
         at_ms += job.new.nag_s * 1000
         if at_ms >= until_ms:
             return
-        due = Due(slot=f"{begun} again {number + 1}", at_ms=at_ms)
+        due = Due(slot=f"{begun} again {number}", at_ms=at_ms)
         if is_over(job, due):
             return
         yield _Step(at_ms, job.id, job, due)

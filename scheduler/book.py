@@ -27,6 +27,7 @@ from agent.scheduled import (
     NewJob,
     SetBy,
     What,
+    WhenQuiet,
 )
 from scheduler.cron import slot_of
 from scheduler.kinds.target import Hearing
@@ -47,6 +48,15 @@ PACE_LOOKED_AT = 60
 
 NAG_S_MIN = 60
 """The shortest pause between two tellings of a reminder."""
+
+NAGS_ONCE = "Only what is due once can be repeated until it is done."
+
+BY_HAND = "by hand"
+"""Why a job stands still that somebody paused."""
+
+OURS = "heartbeat"
+"""The name of the heartbeat's job, and what those of skills begin with: no other job has them."""
+OF_SKILLS = "skill:"
 
 CRON_LATE_S = 12 * 3_600
 """How late what runs again and again is made up for (SPEC §11)."""
@@ -71,6 +81,7 @@ class Wanted:
     urgent: bool = False
     nag_s: int | None = None
     missed: Missed | None = None
+    quiet: WhenQuiet = WhenQuiet.DEFER
     run_id: RunId | None = None
 
 
@@ -87,6 +98,7 @@ def wanted(wish: JobWish) -> Wanted:
         urgent=wish.urgent,
         nag_s=wish.nag_s,
         missed=wish.missed,
+        quiet=wish.quiet,
         run_id=wish.run_id,
     )
 
@@ -164,6 +176,8 @@ class Book:
         if first is None:
             raise JobRefused("That time is over.")
         taken = {one.new.name.casefold() for one in mine}
+        if new.kind is not JobKind.HEARTBEAT:
+            taken.add(OURS)
         job = await self._store.add(replace(new, name=_free_name(new.name, taken)), first)
         if job is None:
             raise JobRefused(f"There is a job called {new.name!r} already.")
@@ -185,7 +199,7 @@ class Book:
             raise JobRefused(f"The words of a job have at most {TEXT_CHARS_MAX:,} characters.")
         when, reading = wanted.reading.when, wanted.reading
         if wanted.nag_s is not None and not isinstance(when, At):
-            raise JobRefused("Only what is due once can be repeated until it is done.")
+            raise JobRefused(NAGS_ONCE)
         if wanted.nag_s is not None and wanted.nag_s < NAG_S_MIN:
             raise JobRefused("A reminder is repeated after a minute at the earliest.")
         self._require_pace(wanted.kind, when)
@@ -200,6 +214,7 @@ class Book:
             missed=wanted.missed or Missed.ONCE,
             missed_within_s=None if is_once else CRON_LATE_S,
             urgent=wanted.urgent,
+            quiet=wanted.quiet,
             set_by=wanted.set_by,
             nag_s=wanted.nag_s,
             max_runs=reading.runs_max,
@@ -239,7 +254,7 @@ class Book:
         """Its newest runs."""
         return await self._store.runs(job.id, limit=limit)
 
-    async def pause(self, job: Job, *, why: str = "by hand") -> Job:
+    async def pause(self, job: Job, *, why: str = BY_HAND) -> Job:
         """Stops it until it is resumed."""
         return await self._put(replace(job, enabled=False, paused=why))
 
@@ -271,12 +286,20 @@ class Book:
     async def move(self, job: Job, reading: Reading) -> Job:
         """Gives it other times; its runs and failures are counted anew. Raises JobRefused."""
         self._require_pace(job.new.kind, reading.when)
+        is_once = isinstance(reading.when, At)
+        if job.new.nag_s is not None and not is_once:
+            raise JobRefused(NAGS_ONCE)
         next_due = first_due(reading.when, after=self._clock.now())
         if next_due is None:
             raise JobRefused("That time is over.")
         expires = None if reading.until is None else _ms(reading.until) + 1
         new = replace(
-            job.new, when=reading.when, max_runs=reading.runs_max, expires_ms=expires, enabled=True
+            job.new,
+            when=reading.when,
+            missed_within_s=None if is_once else CRON_LATE_S,
+            max_runs=reading.runs_max,
+            expires_ms=expires,
+            enabled=True,
         )
         moved = replace(
             job, new=new, next=next_due, enabled=True, paused="", failures=0, not_before_ms=0
@@ -300,7 +323,8 @@ class Book:
         """A reminder once more, later; what runs again and again keeps its own times."""
         due = Due(slot=f"later {until.astimezone(UTC):%Y-%m-%dT%H:%M:%S}", at_ms=_ms(until))
         if isinstance(job.new.when, At):
-            return await self._put(replace(job, next=due, enabled=True, paused=""))
+            again = replace(job, enabled=True, paused="", failures=0, not_before_ms=0)
+            return await self._put(replace(again, next=due))
         zone = self._zone(job.new.person_id)
         once = replace(
             job.new,
@@ -318,7 +342,7 @@ class Book:
         """A reminder is seen to: it nags no more."""
         if not isinstance(job.new.when, At) or job.next is None:
             return job
-        return await self._put(replace(job, next=None))
+        return await self._put(replace(job, next=None, paused="", failures=0, not_before_ms=0))
 
     async def _put(self, job: Job, *, anew: bool = False) -> Job:
         if not await self._store.put(job, anew=anew):
@@ -347,6 +371,8 @@ def _named(text: str) -> str:
 
 
 def _free_name(name: str, taken: set[str]) -> str:
+    if name.casefold().startswith(OF_SKILLS):
+        name = f"{name[: len(OF_SKILLS) - 1]} {name[len(OF_SKILLS) :]}"
     if name.casefold() not in taken:
         return name
     numbers = (f"{name} {n}" for n in range(2, JOBS_MAX + 3))

@@ -10,18 +10,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
 
 from agent.jobs import At, When
-from agent.scheduled import Due, Job, Missed
+from agent.scheduled import COUNTED_MAX, MADE_UP_MAX, Due, Job, Missed
 from scheduler.firing import slots
 
 LATE_S = 60
 """So late a run may be and still count as on time (case SC-07)."""
-
-MADE_UP_MAX = 24
-"""Of a job that makes up for all it missed: so many of the newest."""
-
-COUNTED_MAX = 2_000
-"""So many due times that passed are counted one by one (about 25 ms); of more it is said that there
-are so many or more."""
 
 NAGS_MAX = 30
 """So often a reminder is repeated; then nobody seems to be there."""
@@ -119,8 +112,10 @@ def due_again(job: Job, now_ms: int) -> Due | None:
 
     What was run is in the ledger, so nothing of it runs twice. Raises ZoneUnknown, CronWrong.
     """
-    if job.next is None or (isinstance(job.new.when, At) and job.new.nag_s is None):
+    if isinstance(job.new.when, At) and (job.next is None or job.new.nag_s is None):
         return None
+    if job.next is None:
+        return _revived(job, now_ms)
     if job.new.nag_s is not None:
         is_waiting = " again " in job.next.slot and job.next.at_ms > now_ms + job.new.nag_s * 1000
         sooner = Due(slot=job.next.slot, at_ms=now_ms + job.new.nag_s * 1000)
@@ -129,13 +124,31 @@ def due_again(job: Job, now_ms: int) -> Due | None:
     return found if found is not None and found.at_ms < job.next.at_ms else None
 
 
+def _revived(job: Job, now_ms: int) -> Due | None:
+    """The next due time of a job that expired on a day which is ahead again."""
+    ends_ms = job.new.expires_ms
+    if ends_ms is None or ends_ms <= now_ms:
+        return None
+    if job.new.max_runs is not None and job.runs >= job.new.max_runs:
+        return None
+    found = first_due(job.new.when, after=moment(now_ms))
+    return None if found is None or is_over(job, found) else found
+
+
+def nags_of(due: Due) -> int:
+    """How often a reminder was repeated by this due time."""
+    number = due.slot.partition(" again ")[2].partition(" ")[0]
+    return int(number) if number.isdecimal() else 0
+
+
 def _nag(job: Job, due: Due, now_ms: int) -> Due | None:
     """Once more, until somebody says that it is done."""
     assert job.new.nag_s is not None
-    if job.runs >= NAGS_MAX:
+    number = nags_of(due) + 1
+    if number > NAGS_MAX:
         return None
     first = due.slot.partition(" again ")[0]
-    return Due(slot=f"{first} again {job.runs + 1}", at_ms=now_ms + job.new.nag_s * 1000)
+    return Due(slot=f"{first} again {number}", at_ms=now_ms + job.new.nag_s * 1000)
 
 
 def _between(when: When, after_ms: int, until_ms: int) -> Iterator[Due]:

@@ -191,9 +191,15 @@ class Outlook:
         begin = max(since, now) if since is not None else now
         if since is not None and since < now - timedelta(minutes=1):
             raise JobRefused("What is over cannot be looked at ahead: --from takes a time to come.")
+        try:
+            until = begin + timedelta(days=days)
+        except OverflowError:
+            raise JobRefused(
+                "The calendar ends before that: --from takes an earlier day."
+            ) from None
         jobs = await self.jobs()
         listeners = {one: await self._listener(one) for one in {j.new.person_id for j in jobs}}
-        span = Span(now=now, since=begin, until=begin + timedelta(days=days))
+        span = Span(now=now, since=begin, until=until)
         return ahead(jobs, span, listeners, rules=await self._rules(), costs=costs)
 
     async def told_at(self, job: Job, dues: Sequence[Due]) -> Ahead:

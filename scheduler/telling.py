@@ -209,6 +209,8 @@ class Teller:
             return True
         local = now.astimezone(zone)
         began = datetime.fromtimestamp(one.created_ms / 1000, zone)
+        if began > local:  # somebody has set the clock back
+            return True
         return local.date() > began.date() and local.hour >= DIGEST_HOUR
 
     def _digest(self, those: Sequence[Waiting], why: Held) -> str:

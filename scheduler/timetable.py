@@ -177,7 +177,7 @@ class Timetable:
             if fresh is None:
                 return None
             taking = await self._kinds[fresh.new.kind](fresh, due, late_s=0)
-            taken = await self._store.take(replace(taking, next=fresh.next), of=fresh)
+            taken = await self._store.take(replace(taking, next=fresh.next, counts=False), of=fresh)
         if isinstance(taken, NotTaken):
             return None
         self._hears.taken(fresh, taken)
@@ -212,7 +212,9 @@ class Timetable:
             )
             return None
         if (now_ms - job.next.at_ms) // 1000 <= LATE_S:
-            await self._take(job, job.next, now_ms)
+            # Late by a minute there may be two: each is in time, and none is left out.
+            dues = (job.next,) if job.new.nag_s is not None else passed(job, now_ms).newest
+            await self._take_all(job, dues, now_ms)
             return None
         if (now_ms - job.not_before_ms) // 1000 <= LATE_S:
             # It waited after a failure: that is no time in which nothing ran.
@@ -237,7 +239,7 @@ class Timetable:
                 is_done = await self._leave_out(job, last, done, note=UNASKED)
             case Missed.ALL:
                 done = SlotState.TAKEN
-                is_done = await self._make_up_all(job, found.newest, now_ms)
+                is_done = await self._take_all(job, found.newest, now_ms)
             case Missed.ONCE:
                 done = SlotState.TAKEN
                 is_done = await self._take(job, last, now_ms)
@@ -245,14 +247,12 @@ class Timetable:
             return None
         return MissedRun(job=job, count=found.count, first=found.first, last=last, done=done)
 
-    async def _make_up_all(self, job: Job, dues: Sequence[Due], now_ms: int) -> bool:
+    async def _take_all(self, job: Job, dues: Sequence[Due], now_ms: int) -> bool:
         """One after the other. What a kill leaves of them is next, so that it is made up for at the
-        next start."""
+        next start; what was taken before is passed over. False when none was ours to take."""
         is_any_done = False
         for due, following in zip(dues, [*dues[1:], None], strict=True):
-            if not await self._take(job, due, now_ms, following=following):
-                return is_any_done
-            is_any_done = True
+            is_any_done |= await self._take(job, due, now_ms, following=following)
             fresh = await self._store.get(job.id)
             if fresh is None or not fresh.enabled or fresh.next != following:
                 break  # it has run often enough, or somebody has changed it
@@ -269,7 +269,14 @@ class Timetable:
         taken = await self._store.take(taking, of=job)
         if taken is NotTaken.OTHER:
             taken = await self._store.take(replace(taking, due=_moved(job, due)), of=job)
+        if taken is NotTaken.OTHER:
+            await self._pass_over(job, due, after)
         return isinstance(taken, Taken)
+
+    async def _pass_over(self, job: Job, due: Due, after: Due | None) -> None:
+        """Both slots that a due time may have are taken by others: the job goes on all the same."""
+        log.error("job.slot_taken", job=job.id, slot=due.slot)
+        await self._store.reset(job, after, not_before_ms=job.not_before_ms)
 
     async def _take(self, job: Job, due: Due, now_ms: int, *, following: Due | None = None) -> bool:
         """Takes one due time; `following` comes next, if the job goes on. False when it was not
@@ -290,6 +297,8 @@ class Timetable:
         taken = await self._store.take(replace(taking, next=next_due, late_s=late_s), of=job)
         if taken is NotTaken.OTHER and due != (moved := _moved(job, due)):
             return await self._take(job, moved, now_ms, following=following)
+        if taken is NotTaken.OTHER:
+            await self._pass_over(job, due, next_due)
         if isinstance(taken, NotTaken):
             log.info("job.not_taken", job=job.id, slot=due.slot, why=taken.value)
             return False
@@ -318,7 +327,7 @@ class Timetable:
             return
         log.warning("clock.set_back", by_s=(looked_ms - now_ms) // 1000)
         for job in await self._store.kept():
-            if job.enabled and job.next is not None:
+            if job.enabled:
                 await self._set_back(job, now_ms)
 
     async def _set_back(self, job: Job, now_ms: int) -> None:
@@ -329,7 +338,6 @@ class Timetable:
             return
         not_before_ms = min(job.not_before_ms, now_ms + PAUSES_S[-1] * 1000)
         if due is not None or not_before_ms != job.not_before_ms:
-            assert job.next is not None, "looked at by the caller"
             await self._store.reset(job, due or job.next, not_before_ms=not_before_ms)
 
     # --- looking by itself --------------------------------------------------------------------
@@ -339,7 +347,11 @@ class Timetable:
         await self._clock.sleep(ALARM_AFTER_S)
         self._alarm = await asyncio.to_thread(_Alarm, self._look_safely)
         self._alarm.start()
-        await self._look_safely()
+        while True:
+            await self._look_safely()
+            # By our own sleep: an alarm that is set by the clock on the wall goes off too late, or
+            # not for days, once somebody sets that clock back.
+            await self._clock.sleep(LOOK_EVERY_S)
 
     async def _look_safely(self) -> None:
         """What the alarm calls: trouble with the storage is told once, and the next look tries
@@ -368,11 +380,9 @@ class _Alarm:
             AsyncIOScheduler,
         )
         from apscheduler.triggers.date import DateTrigger  # type: ignore[import-untyped]
-        from apscheduler.triggers.interval import IntervalTrigger  # type: ignore[import-untyped]
 
         self._ring = ring
         self._at = DateTrigger
-        self._every = IntervalTrigger(seconds=LOOK_EVERY_S)
         self._scheduler = AsyncIOScheduler(
             timezone=UTC,
             # Late is better than never, and one look is enough for all that is due.
@@ -382,7 +392,6 @@ class _Alarm:
     def start(self) -> None:
         """Inside of the event loop."""
         self._scheduler.start()
-        self._scheduler.add_job(self._ring, self._every)
 
     def ring_in(self, seconds: float) -> None:
         """Once, in place of the time that was set before."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent.errors import Permanent
+from agent.scheduled import Missed, WhenQuiet
 from bot.cli.opening import FAILED, WRONG_USAGE, exit_for, opened
 from bot.cli.schedule_shown import (
     aligned,
@@ -85,7 +86,7 @@ def show(job: Name, as_json: AsJson = False) -> None:
 # --- changing ----------------------------------------------------------------------------------
 
 
-def add(
+def add(  # noqa: PLR0913, PLR0917 - each is an option of the command
     when: Annotated[str, typer.Argument(help="A time, as `hearthbot schedule when` reads it.")],
     text: Annotated[str, typer.Argument(help="What to be reminded of; with --do, what to do.")],
     do: Annotated[
@@ -101,6 +102,14 @@ def add(
         int | None,
         typer.Option("--nag", min=1, max=1_440, metavar="MINUTES", help="Again, until done."),
     ] = None,
+    name: Annotated[str, typer.Option("--name", help="How it is called; else by its words.")] = "",
+    missed: Annotated[
+        Missed | None,
+        typer.Option("--missed", help="What becomes of times that pass while no bot runs."),
+    ] = None,
+    quiet: Annotated[
+        WhenQuiet, typer.Option("--quiet", help="What becomes of results in your quiet hours.")
+    ] = WhenQuiet.DEFER,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
@@ -112,6 +121,9 @@ def add(
         "to": to,
         "urgent": urgent,
         "nag_minutes": nag,
+        "name": name,
+        "missed": None if missed is None else missed.value,
+        "quiet": quiet.value,
     }
     _read_and_agree(when, asks=not yes, as_json=as_json, question="Keep it?")
     _print(_asked("jobs.add", **wanted), _done_lines, as_json=as_json)

@@ -97,7 +97,7 @@ def show_lines(answer: Answer) -> Iterator[Line]:
     yield from next_lines(answer["next_runs"])
     if answer["trouble"]:
         yield f"trouble\t{_flat(answer['trouble'])}", "bad"
-    for run in answer["runs"]:
+    for run in answer["newest_runs"]:
         late = f", {run['late_s']} s late" if run["late_s"] > 60 else ""
         note = f": {_flat(run['note'])}" if run["note"] else ""
         look = "bad" if run["state"] == "failed" else ""

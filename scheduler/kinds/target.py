@@ -43,6 +43,8 @@ def require_target(hearing: Hearing, job: Job) -> Hearer:
     found = hearing.person(job.new.person_id)
     if found is None:
         raise TargetGone("its person is not let in any more")
+    if found.role is Role.GUEST:
+        raise TargetGone("its person is a guest now, and guests have no jobs")
     if not hearing.may_hear(found.id, job.new.deliver_to):
         raise TargetGone(f"{job.new.deliver_to} is no chat of {found.name or found.id} any more")
     return found

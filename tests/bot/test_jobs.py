@@ -105,13 +105,13 @@ async def test_a_job_shows_its_next_runs_and_its_last_ones(shop: Workshop) -> No
 
     shown = await shop.ask("jobs.show", job="water")
 
-    assert [run["slot"] for run in shown["runs"]] == ["2026-06-01T09:00"]
-    assert [run["state"] for run in shown["runs"]] == ["told"]
+    assert [run["slot"] for run in shown["newest_runs"]] == ["2026-06-01T09:00"]
+    assert [run["state"] for run in shown["newest_runs"]] == ["told"]
     assert [one["slot"] for one in shown["next_runs"]][:2] == [
         "2026-06-02T09:00",
         "2026-06-03T09:00",
     ]
-    assert shown["runs"][0]["at"] == "2026-06-01T09:00:00+02:00"
+    assert shown["newest_runs"][0]["at"] == "2026-06-01T09:00:00+02:00"
 
 
 async def test_next_runs_end_where_the_job_does(shop: Workshop) -> None:

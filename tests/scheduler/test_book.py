@@ -328,3 +328,58 @@ async def test_a_job_of_other_times_begins_anew(desk: Desk) -> None:
     for day in (3, 4, 5):
         await desk.office.to(datetime(2026, 6, day, 7, 0, tzinfo=UTC))
     assert len(desk.office.texts()) == 4
+
+
+async def test_a_job_that_is_to_come_once_is_made_up_for_however_late(desk: Desk) -> None:
+    daily = await desk.remind("every day at 9")
+    once = await desk.book.move(daily, desk.book.read_or_refuse(ANN, "tomorrow at 18:00"))
+    again = await desk.remind("tomorrow at 5pm", "water the plants")
+    daily = await desk.book.move(again, desk.book.read_or_refuse(ANN, "every day at 9"))
+
+    assert (once.new.missed_within_s, daily.new.missed_within_s) == (None, 12 * 3600)
+
+
+async def test_a_reminder_that_nags_gets_no_times_that_come_again(desk: Desk) -> None:
+    job = await desk.remind("in 2 hours", nag_s=600)
+
+    with pytest.raises(JobRefused, match="due once"):
+        await desk.book.move(job, desk.book.read_or_refuse(ANN, "every day at 9"))
+
+
+@pytest.mark.parametrize("name", ["heartbeat", "Heartbeat", "skill:weekly-digest"])
+async def test_no_other_job_takes_a_name_of_ours(desk: Desk, name: str) -> None:
+    job = await desk.remind("tomorrow at 5pm", name=name)
+
+    assert job.new.name.casefold() != name.casefold()
+
+
+async def test_what_failed_and_is_done_or_put_off_waits_for_nothing(desk: Desk) -> None:
+    job = await desk.remind("in 1 minute", nag_s=60)
+    failing = replace(job, enabled=False, paused="it failed", failures=5, not_before_ms=10**13)
+    await desk.office.store.put(failing)
+
+    later = await desk.book.snooze(failing, MORNING + timedelta(minutes=10))
+    assert (later.enabled, later.failures, later.not_before_ms) == (True, 0, 0)
+    done = await desk.book.done(failing)
+    assert (done.next, done.paused, done.failures) == (None, "", 0)
+    assert await desk.book.of(ANN) == []
+
+
+async def test_what_is_run_by_hand_is_none_of_the_runs_that_were_wanted(desk: Desk) -> None:
+    job = await desk.remind("every day at 9 for 2 times")
+    for _ in range(3):
+        assert await desk.office.timetable.run_now(job) is not None
+        desk.office.clock.move(1)
+    for day in (1, 2, 3):
+        await desk.office.to(datetime(2026, 6, day, 7, 0, tzinfo=UTC))
+
+    assert len(desk.office.texts()) == 3 + 2
+
+
+async def test_a_guest_has_no_jobs_any_more(desk: Desk) -> None:
+    await desk.remind("tomorrow at 5pm")
+    desk.chats.people["p1"] = Role.GUEST
+    await desk.office.to(datetime(2026, 6, 2, 15, 0, tzinfo=UTC))
+
+    assert desk.office.texts() == []
+    assert "guest" in desk.office.failed[0][1]

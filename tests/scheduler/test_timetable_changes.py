@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import closing
@@ -12,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from agent.jobs import Cron, Every, Unit
-from agent.scheduled import Due, Job, JobKind, Missed, Taking
-from scheduler.missing import COUNTED_MAX, MADE_UP_MAX, first_due, passed
+from agent.scheduled import COUNTED_MAX, MADE_UP_MAX, Due, Job, JobKind, Missed, Taking
+from scheduler.missing import first_due, passed
 from scheduler.timetable import Timetable
+from tests.fakes import FixedClock
 from tests.scheduler.jobs_kit import Broken, KeptKind, Office, at, job
 
 MORNING = datetime(2026, 6, 1, 6, 0, tzinfo=UTC)
@@ -379,3 +381,83 @@ async def test_a_broken_job_does_not_break_the_taking_of_the_missed(office: Offi
         await office.to(NINE + 2 * DAY + timedelta(hours=1))
 
     assert [state for _, state in office.slots()] == ["failed"] * 3
+
+
+async def test_late_by_a_minute_no_slot_of_a_minute_is_left_out(office: Office) -> None:
+    async with office.opened():
+        await office.add(job("tick", when=Cron(expression="* * * * *", zone="UTC")))
+        await office.to(MORNING + timedelta(minutes=1))
+        await office.to(MORNING + timedelta(minutes=3))
+
+    assert [slot for slot, _ in office.slots()] == [f"2026-06-01T06:0{n}" for n in (1, 2, 3)]
+    assert office.missed == []
+
+
+async def test_what_was_taken_before_keeps_none_that_was_missed_from_its_turn(
+    office: Office,
+) -> None:
+    async with office.opened():
+        hourly = Cron(expression="0 * * * *", zone="UTC")
+        await office.add(job("tea", when=hourly, missed=Missed.ALL))
+        for hour in range(7, 18):
+            await office.to(MORNING.replace(hour=hour))
+        await office.to(MORNING.replace(hour=6, minute=30))
+        await office.to(MORNING.replace(hour=20, minute=30))
+
+    slots = [slot for slot, _ in office.slots()]
+    assert slots == [f"2026-06-01T{hour:02}:00" for hour in range(7, 21)]
+
+
+async def test_a_reminder_that_nags_goes_on_though_its_slots_are_taken(office: Office) -> None:
+    async with office.opened():
+        pill = await office.add(job("pill", when=at(NINE), nag_s=60, missed=Missed.SKIP))
+        for hours in (1, 2, 3, 4, 5):
+            await office.to(NINE + timedelta(hours=hours))
+
+        stands = await _stands(office, pill)
+        assert stands.next is not None
+        assert stands.next.at_ms > int((NINE + timedelta(hours=5)).timestamp() * 1000)
+    assert len(set(office.slots())) == 5
+
+
+async def test_a_job_whose_last_day_is_ahead_again_goes_on(office: Office) -> None:
+    until = int((NINE + 20 * DAY).timestamp() * 1000)
+    async with office.opened():
+        made = await office.add(job("tea", expires_ms=until))
+        await office.to(NINE + 400 * DAY)
+        assert (await _stands(office, made)).next is None
+        await office.to(NINE + timedelta(hours=1))
+
+        stands = await _stands(office, made)
+        assert stands.next is not None
+        assert stands.next.slot == "2026-06-02T09:00"
+
+
+async def test_the_timetable_looks_by_itself_also_when_the_clock_on_the_wall_goes_back(
+    office: Office,
+) -> None:
+    """The alarm goes by that clock; what looks now and then goes by its own sleep."""
+    clock = _SetBack(MORNING)
+    office.clock = clock
+    async with office.opened() as opened:
+        looked = asyncio.Event()
+        hears = replace(opened.hears(), taken=lambda job, taken: looked.set())
+        kinds = dict.fromkeys(JobKind, opened.kind)
+        timetable = Timetable(opened.store, kinds, hears, clock=clock)
+        async with timetable:
+            clock.move(-2 * 3_600)
+            soon = clock.now() + timedelta(seconds=1)
+            await opened.store.add(
+                job("tea", when=at(soon)), first_due(at(soon), after=clock.now())
+            )
+            await asyncio.wait_for(looked.wait(), 30)
+
+    assert office.texts() == ["tea"]
+
+
+class _SetBack(FixedClock):
+    """Sleeps a moment; what it shows was set by somebody, and goes on by what was slept."""
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0.01)
+        self.move(seconds)
