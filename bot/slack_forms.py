@@ -16,7 +16,8 @@ from typing import Any
 import structlog
 
 from bot.channel import EDIT_FACT, NEW_REMINDER
-from bot.slack_raw import HOME_CHANNEL, Json, Kind, Sketch, is_direct, needed_id, text_of
+from bot.slack_fields import Json, is_direct, needed_id, text_of
+from bot.slack_raw import HOME_CHANNEL, Kind, Sketch
 from bot.slack_web import SlackTrouble, SlackWeb
 
 log = structlog.get_logger()

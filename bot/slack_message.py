@@ -19,18 +19,8 @@ from agent.messages import (
 )
 from bot import commands
 from bot.channel import Ignored, Pressed, Understood
-from bot.slack_raw import (
-    Json,
-    Kind,
-    Stored,
-    is_direct,
-    mentions,
-    needed_id,
-    needed_ts,
-    shared_with,
-    text_of,
-    thread_of,
-)
+from bot.slack_fields import Json, is_direct, needed_id, needed_ts, text_of
+from bot.slack_raw import Kind, Stored, mentions, shared_with, thread_of
 
 GroupPolicy = Literal["mention", "all", "off"]
 

@@ -16,8 +16,9 @@ import structlog
 
 from agent.messages import Address
 from agent.ports import Clock
+from bot.slack_fields import is_direct
 from bot.slack_posting import channel_of
-from bot.slack_raw import Opened, is_direct
+from bot.slack_raw import Opened
 from bot.slack_web import SlackTrouble, SlackWeb
 
 log = structlog.get_logger()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import structlog
 
 from agent.ports import Clock
-from bot.slack_raw import Json, text_of
+from bot.slack_fields import Json, text_of
 from bot.slack_web import SlackTrouble, SlackWeb
 
 log = structlog.get_logger()

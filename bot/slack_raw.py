@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from bot.linking import link_code
 from bot.odd_json import read_json
-
-Json = Mapping[str, Any]
+from bot.slack_fields import (
+    ID,
+    WORD,
+    Json,
+    is_direct,
+    needed,
+    needed_direct,
+    needed_id,
+    needed_ts,
+    part,
+    text_of,
+)
 
 SLACKBOT = "USLACKBOT"
 SPOKEN = frozenset({"", "file_share", "thread_broadcast", "me_message"})
 """Subtypes of a message that a person wrote; all others tell of something."""
-
-TEXT_CHARS_MAX = 200_000
-"""Slack cuts a message at 40,000; whatever is much longer did not come from there."""
 
 SHARED_MAX = 100
 """Attachments that are looked at: Slack allows no more."""
@@ -33,10 +39,6 @@ VALUE_CHARS_MAX = 2_000
 
 HOME_CHANNEL = "private_metadata"
 """Where a home keeps its person's direct message: a press on it names no conversation."""
-
-_ID = re.compile(r"[A-Z][A-Z0-9]{1,30}")
-_TS = re.compile(r"[0-9]{1,16}\.[0-9]{1,12}")
-_WORD = re.compile(r"[A-Za-z0-9._:-]{1,120}")
 
 
 class Kind(StrEnum):
@@ -111,11 +113,6 @@ class Stored:
             us=text_of(found, "us"),
             body=found["body"],
         )
-
-
-def is_direct(channel: str) -> bool:
-    """Whether a conversation is a direct message: only these have an id that begins with D."""
-    return channel.startswith("D")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,14 +256,14 @@ def _installed(payload: Json) -> tuple[str, str]:
     first = found[0] if isinstance(found, list) and found else None
     installed = first if isinstance(first, dict) else {}
     for holder, name in ((installed, "team_id"), (payload, "context_team_id")):
-        if _ID.fullmatch(text_of(holder, name)):
+        if ID.fullmatch(text_of(holder, name)):
             return text_of(holder, name), _us(installed)
     return needed_id(payload, "team_id"), _us(installed)
 
 
 def _us(installed: Json) -> str:
     us = text_of(installed, "user_id")
-    return us if installed.get("is_bot") is True and _ID.fullmatch(us) else ""
+    return us if installed.get("is_bot") is True and ID.fullmatch(us) else ""
 
 
 def _is_of_a_person(message: Json, us: str) -> bool:
@@ -306,11 +303,11 @@ def _home(payload: Json, event: Json) -> Sketch | None:
     if text_of(event, "tab") != "home":
         return None
     team, us = _installed(payload)
-    channel, sender = _needed_direct(event, "channel"), needed_id(event, "user")
+    channel, sender = needed_direct(event, "channel"), needed_id(event, "user")
     return Sketch(
         kind=Kind.HOME,
         team=team,
-        event_id=f"home:{_needed(payload, 'event_id', _WORD)}",
+        event_id=f"home:{needed(payload, 'event_id', WORD)}",
         channel=channel,
         thread=None,
         sender=sender,
@@ -329,7 +326,7 @@ def _command(payload: Json) -> Sketch:
     return Sketch(
         kind=Kind.COMMAND,
         team=needed_id(payload, "team_id"),
-        event_id=f"command:{_needed(payload, 'trigger_id', _WORD)}",
+        event_id=f"command:{needed(payload, 'trigger_id', WORD)}",
         channel=channel,
         thread=None,
         sender=needed_id(payload, "user_id"),
@@ -342,7 +339,7 @@ def _command(payload: Json) -> Sketch:
 def _button(payload: Json) -> Sketch | None:
     """Of the message above the button, its place alone is kept; and no address that is given with
     it, which lets whoever has it write in our name."""
-    user, actions = _part(payload, "user"), payload.get("actions")
+    user, actions = part(payload, "user"), payload.get("actions")
     action = actions[0] if isinstance(actions, list) and actions else None
     if not isinstance(action, dict):
         raise ValueError("a button without its action")
@@ -351,9 +348,9 @@ def _button(payload: Json) -> Sketch | None:
     if isinstance(view, dict) and on_home:
         if view.get("type") != "home":
             return None  # a form, of which we have none
-        channel = _needed_direct(view, HOME_CHANNEL)
+        channel = needed_direct(view, HOME_CHANNEL)
     else:
-        channel = needed_id(_part(payload, "channel"), "id")
+        channel = needed_id(part(payload, "channel"), "id")
     sender = needed_id(user, "id")
     when = needed_ts(action, "action_ts")
     action_id = text_of(action, "action_id")
@@ -363,7 +360,7 @@ def _button(payload: Json) -> Sketch | None:
     in_thread = needed_ts(place, "thread_ts") if thread not in ("", ts) else None
     return Sketch(
         kind=Kind.BUTTON,
-        team=needed_id(_part(payload, "team"), "id"),
+        team=needed_id(part(payload, "team"), "id"),
         event_id=f"button:{when}:{sender}:{action_id[:255]}",
         channel=channel,
         thread=in_thread,
@@ -379,50 +376,3 @@ def _button(payload: Json) -> Sketch | None:
             "home": on_home,
         },
     )
-
-
-# --- careful reading -----------------------------------------------------------------------------
-
-
-def text_of(holder: Json, name: str) -> str:
-    """A text, empty where there is none; half characters become marks that can be stored."""
-    value = holder.get(name)
-    if not isinstance(value, str):
-        return ""
-    value = value[:TEXT_CHARS_MAX]
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return value
-
-
-def needed_id(holder: Json, name: str) -> str:
-    """An id as Slack makes them. Raises ValueError."""
-    return _needed(holder, name, _ID)
-
-
-def _needed_direct(holder: Json, name: str) -> str:
-    channel = needed_id(holder, name)
-    if not is_direct(channel):
-        raise ValueError(f"{name} is no direct message")
-    return channel
-
-
-def needed_ts(holder: Json, name: str) -> str:
-    """A message's time, which is its id. Raises ValueError."""
-    return _needed(holder, name, _TS)
-
-
-def _needed(holder: Json, name: str, form: re.Pattern[str]) -> str:
-    value = holder.get(name)
-    if not isinstance(value, str) or form.fullmatch(value) is None:
-        raise ValueError(f"no {name}")
-    return value
-
-
-def _part(holder: Json, name: str) -> Json:
-    value = holder.get(name)
-    if not isinstance(value, dict):
-        raise ValueError(f"no {name}")
-    return value
