@@ -28,10 +28,14 @@ from bot.outbox import BACK_OFF_S, REPEATED, Outbox
 from bot.ports import NewMessage, OutboxState, OutPart, PartState
 from memory.database import Database
 from memory.outbox import SqliteOutbox
+from tests.bot.dying import Dying
 from tests.bot.kit import eventually
 from tests.memory.kit import StillClock
 
 LANE = "telegram:5"
+
+WRITES = ("plan", "mark", "postpone")
+"""Of the store: a process may die at each of them."""
 
 
 class ScriptedChannel:
@@ -76,34 +80,6 @@ class ScriptedChannel:
 
     async def typing(self, address: Address) -> None:
         return
-
-
-class Dying:
-    """A store whose process dies at one of its writes: before it, or right after it."""
-
-    WRITES = ("plan", "mark", "postpone")
-
-    def __init__(self, store: SqliteOutbox, *, at: int, after: bool) -> None:
-        self._store = store
-        self._left = at
-        self._after = after
-        self.dead = asyncio.Event()
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._store, name)
-        if name not in self.WRITES:
-            return method
-
-        async def write(*arguments: Any, **named: Any) -> Any:
-            self._left -= 1
-            if self._left == 0 and self._after:
-                await method(*arguments, **named)
-            if self._left <= 0:
-                self.dead.set()
-                await asyncio.Event().wait()  # nothing of this process goes on
-            return await method(*arguments, **named)
-
-        return write
 
 
 @pytest.fixture
@@ -294,7 +270,7 @@ async def test_a_death_at_any_write_loses_nothing_and_repeats_at_most_once_with_
     at: int,
 ) -> None:
     channel.script = [*script]
-    dying = Dying(store, at=at, after=after)
+    dying = Dying(store, at=at, after=after, writes=WRITES)
 
     async with run(dying) as outbox:
         await outbox.say(NewMessage(lane=LANE, text="one\n\ntwo"))

@@ -32,6 +32,7 @@ from bot.outgoing import Outgoing
 from bot.ports import NewMessage
 from memory.database import Database
 from memory.outbox import SqliteOutbox
+from tests.bot.dying import Dying
 from tests.memory.kit import StillClock
 
 LANE = "telegram:5"
@@ -39,6 +40,9 @@ PLAN = NewFile(name="plan.txt", path="files/plan.txt", content=b"the plan")
 FILE = "plan.txt=the plan"
 NOT_SENT, DOUBT = NotSent(reason="net"), InDoubt(reason="time")
 NO = Refused(reason="the platform takes no plans.")
+
+WRITES = ("add", "plan", "mark", "postpone")
+"""Of the store: a process may die at each of them."""
 
 
 class FilesChannel:
@@ -342,34 +346,6 @@ async def test_a_doubt_is_settled_by_looking_twice_and_else_the_copy_is_marked(
 # --- a process that dies -----------------------------------------------------------------------
 
 
-class Dying:
-    """A store whose process dies at one of its writes: before it, or right after it."""
-
-    WRITES = ("add", "plan", "mark", "postpone")
-
-    def __init__(self, store: SqliteOutbox, *, at: int, after: bool) -> None:
-        self._store = store
-        self._left = at
-        self._after = after
-        self.dead = asyncio.Event()
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._store, name)
-        if name not in self.WRITES:
-            return method
-
-        async def write(*arguments: Any, **named: Any) -> Any:
-            self._left -= 1
-            if self._left == 0 and self._after:
-                await method(*arguments, **named)
-            if self._left <= 0:
-                self.dead.set()
-                await asyncio.Event().wait()  # nothing of this process goes on
-            return await method(*arguments, **named)
-
-        return write
-
-
 def of_the_file(channel: FilesChannel) -> list[str]:
     return [text for text in channel.arrived if not text.startswith("more")]
 
@@ -382,7 +358,7 @@ async def test_a_death_at_any_write_loses_no_file_and_repeats_it_at_most_once_wi
     place: Place, kind: type[FilesChannel], after: bool, at: int
 ) -> None:
     channel = kind()
-    dying = Dying(place.store, at=at, after=after)
+    dying = Dying(place.store, at=at, after=after, writes=WRITES)
 
     async with place.running(channel, over=dying) as outbox:
         posting = asyncio.create_task(outbox.post_file(LANE, PLAN, caption="Here\n\nmore"))

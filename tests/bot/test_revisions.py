@@ -17,6 +17,7 @@ from bot.outbox import BACK_OFF_S, Outbox
 from bot.ports import OutboxState, OutPart, PartState
 from memory.database import Database
 from memory.outbox import SqliteOutbox, close_reply
+from tests.bot.dying import Dying
 from tests.bot.kit import eventually
 from tests.bot.test_outbox import ScriptedChannel
 from tests.memory.kit import StillClock
@@ -24,6 +25,9 @@ from tests.memory.kit import StillClock
 LANE = "telegram:5"
 BUTTONS = ((Button(label="Yes", data="ask:1"),),)
 OTHER = "how it ended"
+
+WRITES = ("plan", "mark", "postpone", "revise", "adopt", "revised")
+"""Of the store: a process may die at each of them."""
 
 
 class ShowingChannel(ScriptedChannel):
@@ -351,34 +355,6 @@ async def test_a_message_in_half_of_its_parts_is_completed_and_then_edited(
 # --- a process that ends -------------------------------------------------------------------------
 
 
-class Dying:
-    """A store whose process dies at one of its writes: before it, or right after it."""
-
-    WRITES = ("plan", "mark", "postpone", "revise", "adopt", "revised")
-
-    def __init__(self, store: SqliteOutbox, *, at: int, after: bool) -> None:
-        self._store = store
-        self._left = at
-        self._after = after
-        self.dead = asyncio.Event()
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._store, name)
-        if name not in self.WRITES:
-            return method
-
-        async def write(*arguments: Any, **named: Any) -> Any:
-            self._left -= 1
-            if self._left == 0 and self._after:
-                await method(*arguments, **named)
-            if self._left <= 0:
-                self.dead.set()
-                await asyncio.Event().wait()  # nothing of this process goes on
-            return await method(*arguments, **named)
-
-        return write
-
-
 @pytest.mark.parametrize("script", [[], [NOT_SENT], [None, NOT_SENT], [None, DOUBT]], ids=repr)
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("at", range(1, 8))
@@ -391,7 +367,7 @@ async def test_a_death_at_any_write_ends_with_the_outcome_once_it_was_wished(
     at: int,
 ) -> None:
     channel.script = [*script]
-    dying = Dying(store, at=at, after=after)
+    dying = Dying(store, at=at, after=after, writes=WRITES)
 
     async def live(outbox: Outbox) -> None:
         outbox_id = await outbox.post(NewMessage(lane=LANE, text="shall I?", buttons=BUTTONS))
