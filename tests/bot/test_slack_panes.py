@@ -45,8 +45,9 @@ async def test_the_first_words_are_the_title_of_a_thread_once(rig: SlackRig) -> 
         await eventually(lambda: rig.slack.prompts(DIRECT, thread))
         rig.writes("What is in &lt;notes&gt;?\nAnd more", thread_ts=thread)
         await eventually(lambda: rig.slack.title(DIRECT, thread))
+        await eventually(lambda: len(rig.replies()) == 2)  # Slack's own first line is one
         rig.writes("and then?", thread_ts=thread)
-        await eventually(lambda: len(rig.replies()) == 2)
+        await eventually(lambda: len(rig.replies()) == 3)
         await rig.quiet(bot)
 
     assert rig.slack.title(DIRECT, thread) == "What is in <notes>? And more"
