@@ -15,11 +15,11 @@ from typing import Any, assert_never
 from pydantic import BaseModel
 
 from agent.errors import AssistantError, StorageError
-from agent.messages import TurnInput
+from agent.messages import Origin, TurnInput
 from agent.news import day_of
 from agent.ports import Approvals, Conversations, Json
 from agent.stored import NewApproval, Outcome
-from agent.taint import has_seen
+from agent.taint import has_seen, is_said_now, taint_start
 from agent.text import clean
 from agent.told import FETCH, HANDS_ON, WEIGHED, Called, Replay, Told
 from agent.tools.arguments import ArgumentsWrong, parse_arguments, schema_of
@@ -46,6 +46,9 @@ NEW_TO_IT = (
     "part of this conversation"
 )
 ToolOf = Callable[[str], Tool | None]
+
+OWN_WORDS = {"remind_me": ("text",), "record_event": ("name", "note"), "store_fact": ("text",)}
+"""Tools that only keep something for the person, with the arguments in which that stands."""
 
 GONE = (
     "Not run: what was agreed to is not what is called now. Ask again with the arguments as they "
@@ -117,6 +120,8 @@ class Gate:
             news = f"it tells the server {card.server} what it did not know"
             needs = replace(needs, risk=TOLD_MUCH.get(card.name, news))
         always = await self._approvals.is_always(caller.person_id, caller.agent, card.name)
+        if caller.tainted and _is_persons_own(wish, asked):
+            caller = replace(caller, tainted=False)
         verdict = decide(
             self._policy, card, needs, caller, seen=lambda target: target in seen, always=always
         )
@@ -124,7 +129,7 @@ class Gate:
             verdict = asked_about(NEW_TO_IT, caller)
         match verdict:
             case Allowed():
-                return Passed(caller=caller)
+                return Passed(caller=wish.caller)
             case NotAllowed(why=why):
                 return Stopped(why=f"{card.name} was not run: {why}")
             case AskFirst():
@@ -193,6 +198,25 @@ def _now(asked: Json, *, is_wary: bool = False) -> Sequence[Entry]:
     if is_wary and turn.task is not None:
         return [entry for entry in entries if not isinstance(entry, Said)]
     return entries
+
+
+def _is_persons_own(wish: Wish, asked: Json) -> bool:
+    """Whether a call keeps nothing but what the person wrote just now, in a turn that has read
+    nothing from outside: what was read turns ago can have chosen none of it.
+
+    Else one page that was read would have each reminder asked about until the next `/new`.
+    """
+    turn, kept = TurnInput.from_json(asked["turn"]), OWN_WORDS.get(wish.tool.card.name)
+    if kept is None or turn.origin is not Origin.CHAT or turn.task is not None:
+        return False
+    entries = _now(asked)
+    if taint_start(entries, person_id=wish.caller.person_id) is not None:
+        return False
+    given = wish.arguments.model_dump()
+    if given.get("replaces"):
+        return False
+    values = [given.get(name) or "" for name in kept]
+    return is_said_now(values, entries, name=turn.person_name)
 
 
 def _called(tool: Tool, arguments: Any) -> Called:

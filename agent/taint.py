@@ -27,6 +27,7 @@ from agent.headings import (
     disarmed,
 )
 from agent.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
+from agent.words import fold, forms, unbordered_runs, words
 
 
 def fenced(entry: Entry) -> Entry:
@@ -157,10 +158,37 @@ def has_seen(entries: Sequence[Entry], target: str) -> bool:
     )
 
 
+LITTLE_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "a an and are at be by for from has have he her his in is it its my of on or our she that"
+        " the their they this to user was we will with you your person",
+    )
+)
+"""Words in which what somebody said is put down, in whatever person and number."""
+
+
 def has_said(entries: Sequence[Entry], target: str) -> bool:
     """`has_seen`, by a person alone."""
     said = (entry.text for entry in entries if isinstance(entry, Said) and is_own(entry))
     return any(stands_in(target, text) for text in said)
+
+
+def is_said_now(values: Iterable[str], entries: Sequence[Entry], *, name: str = "") -> bool:
+    """Whether each word of the values is one that the person (called `name`) wrote in this turn
+    themselves, little words and endings aside. Of scripts without blanks each run has to stand
+    there as it is. Values without words say nothing that somebody could have said."""
+    own = [fold(one.text) for one in entries if isinstance(one, Said) and is_own(one)]
+    said = {word.text for text in [*own, fold(name)] for word in words(text)}
+    said |= {form for word in tuple(said) for form in forms(word)}
+    meant = [fold(value) for value in values]
+    told = [word.text for text in meant for word in words(text) if word.text not in LITTLE_WORDS]
+    runs = [run for text in meant for run in unbordered_runs(text)]
+    return (
+        bool(told or runs)
+        and all(not said.isdisjoint({word, *forms(word)}) for word in told)
+        and all(any(run in text for text in own) for run in runs)
+    )
 
 
 def stands_in(target: str, text: str) -> bool:
