@@ -88,7 +88,7 @@ def test_programs_that_ran_out_of_time_leave_no_process_no_zombie_and_no_open_fi
 
     # Without a sandbox no program runs once another one's output is in the conversation.
     at_once = 5 if sandbox == "true" else 1
-    programs_run = rounds(6, 20)
+    programs_run = rounds(5, 20)
     for number in range(programs_run // at_once):
         times_out(telegram, f"turn {number:02d}", count=at_once)
     files_after = open_files(bot)
