@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agent.messages import Address, IncomingMessage, OutboxId, PersonId, Role
+from agent.scheduled import Job, JobKind, SetBy
 from agent.stored import Button, NewMessage, OutboxState, OutPart, PartState
 from bot.cards import Cards
 from bot.channel import Pressed
@@ -170,4 +171,20 @@ class Place:
 def message(lane: str) -> IncomingMessage:
     return IncomingMessage(
         address=Address.parse(lane), message_id="1", sender_id="5", is_group=lane == GROUP
+    )
+
+
+def rings(place: Place) -> int:
+    """How often the reminder about tea came."""
+    return sum(text.startswith("drink tea") for text in place.counter.texts())
+
+
+async def beating(place: Place) -> Job:
+    """The heartbeat's job, as the wiring makes it."""
+    return await place.counter.want(
+        "every 30 minutes",
+        text="",
+        kind=JobKind.HEARTBEAT,
+        set_by=SetBy.BOT,
+        name="heartbeat",
     )
