@@ -169,7 +169,7 @@ class TelegramSettings(Section):
     stall_s: float = Field(
         default=120.0,
         gt=0,
-        description="Seconds without an answer to a poll after which its connections are made anew.",
+        description="Seconds without an answer to a poll until its connections are made anew.",
     )
     send_timeout_s: float = Field(default=20.0, gt=0, description="Limit of one send, seconds.")
     ack_reaction: AckReaction = Field(

@@ -36,7 +36,7 @@ from scheduler.missing import (
 
 log = structlog.get_logger()
 
-LOOK_EVERY_S = 30
+LOOK_EVERY_S = 25
 """Pause between two looks, whatever the alarm says: somebody may have set the clock."""
 
 ALARM_AFTER_S = 1.5

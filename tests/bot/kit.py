@@ -24,6 +24,7 @@ from bot.lab.telegram import FakeTelegram
 from bot.lab.telegram_state import Seen
 from bot.schedules import LOOK_EVERY_S
 from scheduler.timetable import ALARM_AFTER_S
+from scheduler.timetable import LOOK_EVERY_S as DUE_EVERY_S
 from tests.judge import telegram_text
 
 TOKEN = "123456:SECRETSECRET"
@@ -34,7 +35,7 @@ GROUP = -1001
 WAIT_S = 10.0
 
 
-BACKGROUND_S = frozenset({ALARM_AFTER_S, LOOK_EVERY_S, BACKUP_CHECK_S})
+BACKGROUND_S = frozenset({ALARM_AFTER_S, DUE_EVERY_S, LOOK_EVERY_S, BACKUP_CHECK_S})
 """Pauses of what looks by itself all the time."""
 
 
