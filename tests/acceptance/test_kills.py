@@ -19,7 +19,7 @@ from tests.thorough import rounds
 MARK = "(may be repeated)"
 OWNERS = range(1, 5)
 PEOPLE = range(1, 21)
-KILLS = rounds(5, 20)
+KILLS = rounds(6, 20)
 EACH = KILLS // 2
 """Messages of each person, ten of all of them between two kills."""
 
