@@ -142,7 +142,7 @@ class JobDesk:
                 quiet=WhenQuiet(wanted.get("quiet") or WhenQuiet.DEFER),
             )
         )
-        return {**self.row(job), "text": f"{job.key} is kept."}
+        return {**self.row(job), "text": f"{job.key} ({job.new.name}) is kept."}
 
     async def edit(self, name: str, *, when: str, text: str) -> Json:
         """Gives a job other times or words; what is empty stays. Its row."""

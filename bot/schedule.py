@@ -19,7 +19,7 @@ from agent.jobs import At
 from agent.messages import IncomingMessage, RunId
 from agent.ports import Clock
 from agent.remembering import place_of
-from agent.scheduled import Job
+from agent.scheduled import Job, JobKind
 from agent.stored import NewMessage
 from bot import schedule_words as words
 from bot.cards import Cards
@@ -116,7 +116,8 @@ class ScheduleDesk:
                 return self._changed(job if job.enabled else await self._book.resume(job))
             case "run":
                 await self._book.run(job)
-                return f"{job.key} {words.name_of(job)} was begun."
+                more = " `/heartbeat why` says what came of it." if _is_heartbeat(job) else ""
+                return f"{job.key} {words.name_of(job)} was begun.{more}"
             case "remove":
                 await self._book.remove(job)
                 return f"Removed {job.key} {words.name_of(job)}."
@@ -281,3 +282,7 @@ def _seen_here(jobs: Sequence[Job], message: IncomingMessage) -> list[Job]:
         return list(jobs)
     here = place_of(message.address)
     return [job for job in jobs if f"{job.new.deliver_to}:".startswith(f"{here}:")]
+
+
+def _is_heartbeat(job: Job) -> bool:
+    return job.new.kind is JobKind.HEARTBEAT

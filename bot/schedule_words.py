@@ -217,6 +217,8 @@ def job_text(
 
 def job_use(job: Job) -> str:
     """What can be typed about it."""
+    if job.new.kind is JobKind.HEARTBEAT:
+        return HEARTBEAT_USE
     return JOB_USE.replace("j12", job.key)
 
 

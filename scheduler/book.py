@@ -31,7 +31,7 @@ from agent.scheduled import (
 )
 from scheduler.cron import slot_of
 from scheduler.kinds.target import Hearing
-from scheduler.missing import first_due, is_over
+from scheduler.missing import first_due, is_over, just_after
 from scheduler.timetable import upcoming
 from scheduler.words.answers import Answer, Question, Reading, Refusal
 
@@ -161,7 +161,7 @@ class Book:
         """The next due times of a job, the one that is set first."""
         if job.next is None or not job.enabled:
             return ()
-        after = datetime.fromtimestamp(job.next.at_ms / 1000, UTC)
+        after = just_after(job.next.at_ms)
         return (job.next, *upcoming(job.new.when, after=after, n=n - 1))
 
     # --- keeping --------------------------------------------------------------------------------
@@ -203,7 +203,6 @@ class Book:
         if wanted.nag_s is not None and wanted.nag_s < NAG_S_MIN:
             raise JobRefused("A reminder is repeated after a minute at the earliest.")
         self._require_pace(wanted.kind, when)
-        is_once = isinstance(when, At)
         return NewJob(
             name=_named(wanted.name or text or wanted.what.skill or wanted.what.tool),
             person_id=wanted.person_id,
@@ -212,7 +211,7 @@ class Book:
             when=when,
             deliver_to=wanted.deliver_to,
             missed=wanted.missed or Missed.ONCE,
-            missed_within_s=None if is_once else CRON_LATE_S,
+            missed_within_s=made_up_within_s(when, wanted.missed or Missed.ONCE),
             urgent=wanted.urgent,
             quiet=wanted.quiet,
             set_by=wanted.set_by,
@@ -286,8 +285,7 @@ class Book:
     async def move(self, job: Job, reading: Reading) -> Job:
         """Gives it other times; its runs and failures are counted anew. Raises JobRefused."""
         self._require_pace(job.new.kind, reading.when)
-        is_once = isinstance(reading.when, At)
-        if job.new.nag_s is not None and not is_once:
+        if job.new.nag_s is not None and not isinstance(reading.when, At):
             raise JobRefused(NAGS_ONCE)
         next_due = first_due(reading.when, after=self._clock.now())
         if next_due is None:
@@ -296,7 +294,7 @@ class Book:
         new = replace(
             job.new,
             when=reading.when,
-            missed_within_s=None if is_once else CRON_LATE_S,
+            missed_within_s=made_up_within_s(reading.when, job.new.missed),
             max_runs=reading.runs_max,
             expires_ms=expires,
             enabled=True,
@@ -359,6 +357,14 @@ def _asked(question: Question, zone: ZoneInfo) -> str:
         for one in question.options[:4]
     )
     return f"{question.text} {'Choices: ' + options if options else ''}".strip()
+
+
+def made_up_within_s(when: When, missed: Missed) -> int | None:
+    """How late it is made up for: what comes again and again for half a day, unless somebody wants
+    all that it missed, or to be asked; what is due once for ever."""
+    if isinstance(when, At) or missed in {Missed.ALL, Missed.ASK}:
+        return None
+    return CRON_LATE_S
 
 
 def _named(text: str) -> str:

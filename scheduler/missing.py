@@ -52,6 +52,11 @@ def moment(ms: int) -> datetime:
     return datetime.fromtimestamp(ms / 1000, UTC)
 
 
+def just_after(ms: int) -> datetime:
+    """The end of a millisecond: a due time within it, cut to its beginning, is over."""
+    return moment(ms) + timedelta(microseconds=999)
+
+
 def first_due(when: When, *, after: datetime) -> Due | None:
     """The first due time later than an aware moment; None when there is none.
 
@@ -103,7 +108,7 @@ def due_after(job: Job, due: Due, *, now_ms: int, ran: bool) -> Due | None:
         return _nag(job, due, now_ms)
     if job.new.max_runs is not None and job.runs + ran >= job.new.max_runs:
         return None
-    found = first_due(job.new.when, after=moment(max(due.at_ms, now_ms)))
+    found = first_due(job.new.when, after=just_after(max(due.at_ms, now_ms)))
     return None if found is None or is_over(job, found) else found
 
 
@@ -153,7 +158,7 @@ def _nag(job: Job, due: Due, now_ms: int) -> Due | None:
 
 def _between(when: When, after_ms: int, until_ms: int) -> Iterator[Due]:
     """After the one, up to the other."""
-    dues = (due_of(one.local, one.at) for one in slots(when, after=moment(after_ms)))
+    dues = (due_of(one.local, one.at) for one in slots(when, after=just_after(after_ms)))
     return takewhile(lambda due: due.at_ms <= until_ms, dues)
 
 

@@ -67,13 +67,19 @@ def list_table(answer: Answer, console: Console | None = None) -> None:
     table.add_column("Next", no_wrap=True)
     table.add_column("State")
     table.add_column("When")
+    table.add_column("Name", overflow="fold")
     table.add_column("What", overflow="fold")
     for job in answer["jobs"]:
         due = _wall(job["next"]["at"]) if job["next"] else "–"
         style = "green" if job["state"] == "on" else "yellow"
         what = _cut(job["what"], WHAT_CHARS)
         table.add_row(
-            job["key"], due, Text(_flat(job["state"]), style=style), job["when_words"], Text(what)
+            job["key"],
+            due,
+            Text(_flat(job["state"]), style=style),
+            job["when_words"],
+            Text(_flat(job["name"])),
+            Text("" if what == job["name"] else what),
         )
     console.print(table)
     for one in answer["broken"]:

@@ -383,3 +383,20 @@ async def test_a_guest_has_no_jobs_any_more(desk: Desk) -> None:
 
     assert desk.office.texts() == []
     assert "guest" in desk.office.failed[0][1]
+
+
+async def test_who_wants_all_that_was_missed_gets_it_however_late(desk: Desk) -> None:
+    job = await desk.remind("every day at 9", missed=Missed.ALL)
+    asked = await desk.remind("every day at 9", "water the plants", missed=Missed.ASK)
+
+    assert (job.new.missed_within_s, asked.new.missed_within_s) == (None, None)
+
+
+async def test_no_due_time_is_shown_twice_where_the_first_began_within_a_second(
+    desk: Desk,
+) -> None:
+    desk.office.clock.move(0.123_456)
+    job = await desk.remind("every 5 minutes")
+
+    dues = [due.at_ms for due in desk.book.next_runs(job)]
+    assert len(set(dues)) == 3
