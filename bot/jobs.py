@@ -144,15 +144,25 @@ class JobDesk:
         )
         return {**self.row(job), "text": f"{job.key} ({job.new.name}) is kept."}
 
-    async def edit(self, name: str, *, when: str, text: str) -> Json:
-        """Gives a job other times or words; what is empty stays. Its row."""
+    async def edit(self, name: str, wanted: Json) -> Json:
+        """Gives a job other times (`when`), words (`text`), another `name` or other rules
+        (`missed`, `quiet`); what is empty stays. Its row."""
         job = await self._orders.find(name)
+        when, text = str(wanted.get("when") or ""), str(wanted.get("text") or "")
+        missed, quiet = wanted.get("missed"), wanted.get("quiet")
         # Both or neither: a time that cannot be read leaves the words as they are.
         time = self._orders.read(job.new.person_id, when) if when else None
         if text:
             job = await self._orders.reword(job, text)
         if time is not None:
             job = await self._orders.move(job, time)
+        if missed or quiet or wanted.get("name"):
+            job = await self._orders.rule(
+                job,
+                name=str(wanted.get("name") or ""),
+                missed=Missed(missed) if missed else None,
+                quiet=WhenQuiet(quiet) if quiet else None,
+            )
         return {**self.row(job), "text": f"{job.key} is changed."}
 
     async def pause(self, name: str) -> Json:
@@ -361,9 +371,7 @@ def job_operations(desk: JobDesk) -> Mapping[str, Operation]:
         "jobs.read": read,
         "jobs.cost": asked(lambda r: desk.cost(str(r["skill"]))),
         "jobs.add": asked(desk.add),
-        "jobs.edit": asked(
-            lambda r: desk.edit(str(r["job"]), when=str(r["when"]), text=str(r["text"]))
-        ),
+        "jobs.edit": asked(lambda r: desk.edit(str(r["job"]), r)),
         "jobs.pause": asked(lambda r: desk.pause(str(r["job"]))),
         "jobs.resume": asked(lambda r: desk.resume(str(r["job"]))),
         "jobs.remove": asked(lambda r: desk.remove(str(r["job"]))),

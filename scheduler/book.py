@@ -312,6 +312,23 @@ class Book:
         new = replace(job.new, what=replace(job.new.what, text=words))
         return await self._put(replace(job, new=new))
 
+    async def rule(
+        self, job: Job, *, name: str = "", missed: Missed | None = None, quiet: WhenQuiet | None
+    ) -> Job:
+        """Gives it another name or other rules; what is left out stays. Raises JobRefused."""
+        named = _named(name) if name else job.new.name
+        mine = await self._store.kept(job.new.person_id)
+        taken = {one.new.name.casefold() for one in mine if one.id != job.id} | {OURS}
+        new = replace(
+            job.new,
+            name=job.new.name if named == job.new.name else _free_name(named, taken),
+            missed=missed or job.new.missed,
+            quiet=quiet or job.new.quiet,
+        )
+        if missed is not None:
+            new = replace(new, missed_within_s=made_up_within_s(new.when, missed))
+        return await self._put(replace(job, new=new))
+
     async def remove(self, job: Job) -> None:
         """Drops it with its history."""
         await self._store.remove(job.id)

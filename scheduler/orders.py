@@ -25,9 +25,11 @@ from agent.scheduled import (
     JobKind,
     JobRun,
     JobStore,
+    Missed,
     SetBy,
     Taken,
     Tellings,
+    WhenQuiet,
 )
 from agent.skills.skill import SkillState
 from scheduler.ahead import Listener, Rules, Span, ahead, pace
@@ -103,6 +105,13 @@ class Orders:
         """Gives it other words."""
         _must_be_a_persons(job, "words")
         return await self._book.reword(job, text)
+
+    async def rule(
+        self, job: Job, *, name: str, missed: Missed | None, quiet: WhenQuiet | None
+    ) -> Job:
+        """Gives it another name or other rules."""
+        _must_be_a_persons(job, "rules")
+        return await self._book.rule(job, name=name, missed=missed, quiet=quiet)
 
     async def pause(self, job: Job) -> Job:
         """Stops it until it is resumed."""

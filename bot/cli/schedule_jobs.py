@@ -133,15 +133,31 @@ def edit(
     job: Name,
     when: Annotated[str, typer.Option("--when", help="Another time.")] = "",
     text: Annotated[str, typer.Option("--text", help="Other words.")] = "",
+    name: Annotated[str, typer.Option("--name", help="Another name.")] = "",
+    missed: Annotated[
+        Missed | None,
+        typer.Option("--missed", help="What becomes of times that pass while no bot runs."),
+    ] = None,
+    quiet: Annotated[
+        WhenQuiet | None,
+        typer.Option("--quiet", help="What becomes of results in your quiet hours."),
+    ] = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Give a job another time or other words; what is left out stays."""
-    if not when and not text:
-        raise _wrong_usage("Say what to change: --when or --text.")
+    """Give a job another time, other words or other rules; what is left out stays."""
+    changes = {
+        "when": when,
+        "text": text,
+        "name": name,
+        "missed": None if missed is None else missed.value,
+        "quiet": None if quiet is None else quiet.value,
+    }
+    if not any(changes.values()):
+        raise _wrong_usage("Say what to change: --when, --text, --name, --missed or --quiet.")
     if when:
         _read_and_agree(when, asks=not yes, as_json=as_json, question="Change it?")
-    _print(_asked("jobs.edit", job=job, when=when, text=text), _done_lines, as_json=as_json)
+    _print(_asked("jobs.edit", job=job, **changes), _done_lines, as_json=as_json)
 
 
 def pause(job: Name, as_json: AsJson = False) -> None:

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from agent.messages import PersonId, Role
-from agent.scheduled import Job, JobKind, Missed, What
+from agent.scheduled import Job, JobKind, Missed, What, WhenQuiet
 from scheduler.book import Book, JobRefused, Wanted
 from scheduler.kinds.message import MessageKind, spell_s
 from scheduler.kinds.target import Hearer
@@ -400,3 +400,19 @@ async def test_no_due_time_is_shown_twice_where_the_first_began_within_a_second(
 
     dues = [due.at_ms for due in desk.book.next_runs(job)]
     assert len(set(dues)) == 3
+
+
+async def test_a_job_gets_another_name_and_other_rules(desk: Desk) -> None:
+    await desk.remind("every day at 8", "stand up")
+    job = await desk.remind("every day at 9")
+
+    ruled = await desk.book.rule(job, name="Stand up", missed=Missed.ALL, quiet=WhenQuiet.DROP)
+    same = await desk.book.rule(ruled, name=ruled.new.name, quiet=None)
+
+    assert (ruled.new.name, ruled.new.missed, ruled.new.quiet) == (
+        "Stand up 2",
+        Missed.ALL,
+        WhenQuiet.DROP,
+    )
+    assert ruled.new.missed_within_s is None
+    assert same == await desk.office.store.get(job.id)

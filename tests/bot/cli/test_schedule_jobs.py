@@ -90,7 +90,7 @@ def test_a_job_is_added_after_its_time_was_said_back(home: Home) -> None:
 
     assert lines[0] == "read\tevery day at 09:00\tEurope/Berlin"
     assert [line.split("\t")[0] for line in lines[1:4]] == ["next"] * 3
-    assert lines[4] == "j1 is kept."
+    assert lines[4] == "j1 (water the plants) is kept."
     (row,) = as_json("list")["jobs"]
     assert (row["what"], row["deliver_to"], row["person_name"]) == (DAILY[1], "telegram:42", "Ann")
 
@@ -111,11 +111,13 @@ def test_a_job_is_shown_changed_stopped_and_deleted(home: Home) -> None:
 
     assert "what\twater the plants" in said("show", "water")
     assert as_json("edit", "j1", "--text", "feed the cat")["what"] == "feed the cat"
+    ruled = as_json("edit", "j1", "--missed", "skip", "--quiet", "drop", "--name", "cat")
+    assert (ruled["missed"], ruled["quiet"], ruled["name"]) == ("skip", "drop", "cat")
     moved = as_json("edit", "j1", "--when", "every day at 10")
     assert moved["next"]["slot"].endswith("T10:00")
     assert as_json("pause", "j1")["state"] == "paused: by hand"
     assert as_json("resume", "j1")["state"] == "on"
-    assert said("remove", "j1") == ["j1 (water the plants) is removed."]
+    assert said("remove", "j1") == ["j1 (cat) is removed."]
     assert said("list") == []
 
 
@@ -172,7 +174,7 @@ def test_a_simulation_begins_when_it_is_told_to(home: Home) -> None:
         (("show", "j9"), 1, "There is no job 'j9'"),
         (("add", "blue", "tea"), 1, "not a time"),
         (("add", "tomorrow at 9am", "tea", "--to", "telegram:999"), 1, "no chat of this person"),
-        (("edit", "j1"), 2, "--when or --text"),
+        (("edit", "j1"), 2, "--when, --text"),
         (("simulate", "soon"), 2, "as in 7d"),
         (("simulate", "0d"), 2, "as in 7d"),
         (("simulate", "9999w"), 1, "366 days"),
