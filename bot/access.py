@@ -16,7 +16,7 @@ import structlog
 from agent.errors import Permanent
 from agent.messages import Address, PersonId, Role
 from agent.ports import Clock
-from bot.linking import Deliver, Linking, LinkRefused, Redeemed
+from bot.linking import Deliver, Linking, LinkRefused, Redeemed, if_it_is_you
 from bot.pairing import ANSWER_EVERY_MS, Pairings, UnknownCode, is_group
 from bot.ports import Directory, PeopleStore, Person
 from bot.register import CODE_ALPHABET, CODE_CHARS, CONSOLE_ADDRESS, Register, new_code, shown
@@ -211,7 +211,10 @@ class Access:
                 person = await self._make_owner(address)
             else:
                 person = await self._add(address, role or Role.MEMBER)
-            return Approved(address=address, person=person, text=f"{address} is now {person.role}.")
+            text = f"{address} is now {person.role}."
+            if not self._lets_in(address):
+                text += if_it_is_you(address, self._register.owners())
+            return Approved(address=address, person=person, text=text)
 
     def _owner_is_away(self) -> bool:
         """Whether no owner has an address yet but this machine's terminal."""

@@ -24,6 +24,7 @@ from bot import approval_words as words
 from bot.access import Access
 from bot.channel import Pressed
 from bot.ports import Person
+from bot.typed import all_as_typed
 from bot.zones import zone_of
 
 log = structlog.get_logger()
@@ -199,9 +200,10 @@ class ApprovalDesk:
         """A button with the data `ok:ID:WORD`; returns what the person who pressed it is told."""
         match pressed.data.split(":"):
             case ["ok", approval_id, word] if word in words.ANSWERS:
-                return await self.answer(person, approval_id, word)
+                text = await self.answer(person, approval_id, word)
             case _:
-                return words.UNKNOWN
+                text = words.UNKNOWN
+        return all_as_typed(text, pressed.address.channel, {"approve"})
 
     async def answer(self, person: Person, approval_id: str, word: str) -> str:
         """An answer of a person, by a word of `ANSWERS`; the first one stands."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from agent.messages import Role
 from bot.command_tools import Asked, Tools
+from bot.typed import all_as_typed, slash
+from bot.typed import as_typed as typed_there
 
 EVERYBODY = frozenset(Role)
 MEMBERS = frozenset({Role.OWNER, Role.MEMBER})
@@ -31,15 +33,20 @@ class Command:
     group_roles: frozenset[Role] = field(default=EVERYBODY)
     private: bool = False
     waits: bool = False
+    is_ours: bool = True
+    """Whether commands that stand in the answer are there to be typed where it is read."""
 
 
 async def show_help(tools: Tools, asked: Asked) -> str:
     """What can be typed here."""
+    before = slash(asked.message.address.channel)
     lines = [
-        f"/{command.name} – {command.help}"
+        f"{before}{command.name} – {command.help}"
         for command in COMMANDS
         if asked.person.role in command.roles
     ]
+    if before != "/":
+        lines += ["", "In a thread, where these do not work, mention me instead: `@hearth /stop`"]
     return "\n".join(["Just write to me. These words act at once:", "", *lines])
 
 
@@ -179,7 +186,10 @@ async def agents(tools: Tools, asked: Asked) -> str:
 
 async def approve(tools: Tools, asked: Asked) -> str:
     """What waits for an answer, and the answer."""
-    return await tools.approvals.tell(asked.message, asked.person, asked.rest)
+    text = await tools.approvals.tell(asked.message, asked.person, asked.rest)
+    if len(asked.rest.split()) == 1:
+        return text  # one question, which shows exactly what would run
+    return all_as_typed(text, asked.message.address.channel, NAMES)
 
 
 async def pair(tools: Tools, asked: Asked) -> str:
@@ -194,7 +204,9 @@ async def access(tools: Tools, asked: Asked) -> str:
 
 async def link(tools: Tools, asked: Asked) -> str:
     """One more address for a person."""
-    return await tools.people.link(asked.person, asked.message, asked.rest)
+    text = await tools.people.link(asked.person, asked.message, asked.rest)
+    # A code is sent from the other address, so it is told how that is typed there.
+    return as_typed(text, asked.message.address.channel) if asked.rest else text
 
 
 async def time_zone(tools: Tools, asked: Asked) -> str:
@@ -209,8 +221,14 @@ COMMANDS: tuple[Command, ...] = (
     Command(name="status", help="how the bot is doing", run=status),
     Command(name="model", help="which model answers here, and how to change it", run=model),
     Command(name="context", help="what went to the model last, and how large it was", run=context),
-    Command(name="skills", help="what I know how to do here", run=skills),
-    Command(name="snippets", help="texts to send with one tap", run=snippets, offers=True),
+    Command(name="skills", help="what I know how to do here", run=skills, is_ours=False),
+    Command(
+        name="snippets",
+        help="texts to send with one tap",
+        run=snippets,
+        offers=True,
+        is_ours=False,
+    ),
     Command(name="usage", help="what was used, and what it cost", run=usage),
     Command(
         name="compact",
@@ -253,9 +271,20 @@ COMMANDS: tuple[Command, ...] = (
         private=True,
     ),
     Command(name="agents", help="who works for this chat, and how to stop one", run=agents),
-    Command(name="approve", help="what waits for your yes or no, and how to answer", run=approve),
+    Command(
+        name="approve",
+        help="what waits for your yes or no, and how to answer",
+        run=approve,
+        is_ours=False,
+    ),
     Command(name="timezone", help="what time it is for you", run=time_zone),
-    Command(name="link", help="use a second address as the same person", run=link, private=True),
+    Command(
+        name="link",
+        help="use a second address as the same person",
+        run=link,
+        private=True,
+        is_ours=False,
+    ),
     Command(name="pair", help="who asked to be let in", run=pair, roles=OWNER_ALONE, private=True),
     Command(name="access", help="who may talk to me", run=access, roles=OWNER_ALONE, private=True),
     Command(
@@ -276,6 +305,8 @@ COMMANDS: tuple[Command, ...] = (
 
 ALIASES = {"start": "help"}
 """Telegram sends /start when somebody opens the chat for the first time."""
+
+NAMES = frozenset(command.name for command in COMMANDS)
 
 _WORD = re.compile(r"/([A-Za-z0-9_]+)(?:@[A-Za-z0-9_]+)?(?:\s(.*))?", re.DOTALL)
 
@@ -312,8 +343,18 @@ def refusal(command: Command, *, role: Role, is_group: bool) -> str:
 
 async def answer(command: Command, tools: Tools, asked: Asked) -> str:
     """What a command says, to those who may use it here: the one way in, for every command."""
+    where = asked.message.address.channel
     refused = refusal(command, role=asked.person.role, is_group=asked.message.is_group)
-    return refused or await command.run(tools, asked)
+    if refused:
+        return all_as_typed(refused, where, NAMES)
+    text = await command.run(tools, asked)
+    return as_typed(text, where) if command.is_ours else text
+
+
+def as_typed(text: str, where: str) -> str:
+    """Words of ours with the commands in them as they are typed on a channel (`bot.typed`), which
+    is named by itself or by an address of it."""
+    return typed_there(text, where, NAMES)
 
 
 def offered(command: Command, tools: Tools, asked: Asked) -> tuple[str, ...]:

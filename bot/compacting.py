@@ -18,8 +18,8 @@ from agent.transcript import Said
 from bot.ports import Person
 
 BUSY = (
-    "Something is being answered here, so I changed nothing. Say it again once that is done; /stop "
-    "ends it."
+    "Something is being answered here, so I changed nothing. Say it again once that is done; "
+    "`/stop` ends it."
 )
 NOTHING_TO_RESTORE = "Nothing was summed up here that I could take back."
 
@@ -84,7 +84,7 @@ class CompactingDesk:
                 "about it, and I look it up."
             )
         if made is not None:
-            parts.append("/restore takes this back.")
+            parts.append("`/restore` takes this back.")
         return "\n\n".join(parts)
 
     async def restore(self, message: IncomingMessage, person: Person) -> str:

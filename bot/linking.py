@@ -18,6 +18,7 @@ from agent.errors import Permanent
 from agent.messages import Address, OutboxId, Role
 from bot.ports import LinkCode, NewMessage, Person
 from bot.register import CONSOLE_ADDRESS, Register, shown
+from bot.typed import slash
 
 log = structlog.get_logger()
 
@@ -166,7 +167,7 @@ class Linking:
                 return Redeemed.OWN
             if len(person.addresses) >= ADDRESSES_MAX:
                 return Redeemed.FULL
-            notice = NewMessage(lane=found.lane, text=_told(sender))
+            notice = NewMessage(lane=found.lane, text=_told(sender, found.lane))
             joined = await self._join(person, sender, [notice], code=found.code)
             return Redeemed.LINKED if joined else Redeemed.TAKEN
 
@@ -198,7 +199,7 @@ class Linking:
             if len(person.addresses) >= ADDRESSES_MAX:
                 raise LinkRefused(_full())
             lanes = [lane for lane in (*person.addresses, other) if _is_private_chat(lane)]
-            notices = [NewMessage(lane=lane, text=_told(other)) for lane in lanes]
+            notices = [NewMessage(lane=lane, text=_told(other, lane)) for lane in lanes]
             if not await self._join(person, other, notices):
                 raise LinkRefused(taken(other))
             return f"{other} now belongs to {shown(person)} too."
@@ -213,7 +214,7 @@ class Linking:
                 )
             current = self._register.person(person.id) or person
             if address not in current.addresses:
-                raise LinkRefused(f"{address} is none of your addresses. /link list shows them.")
+                raise LinkRefused(f"{address} is none of your addresses. `/link list` shows them.")
             if not set(current.addresses) - {address, CONSOLE_ADDRESS}:
                 raise LinkRefused(f"{address} is your only address; it stays.")
             await self._register.store.remove_address(address)
@@ -237,20 +238,35 @@ def taken(address: str) -> str:
     """Why an address is not joined, and what can be done."""
     return (
         f"{address} belongs to another person here, of whom something is kept, and two people are "
-        f"never made one. The owner can remove that person first (/access remove {address}); then "
-        "it is a new address."
+        f"never made one. The owner can remove that person first (`/access remove {address}`); "
+        "then it is a new address."
+    )
+
+
+def if_it_is_you(address: str, owners: Sequence[Person]) -> str:
+    """What undoes that an owner who came by a second channel was made a second person; empty where
+    an owner has an address of that channel."""
+    channels = {one.partition(":")[0] for owner in owners for one in owner.addresses}
+    if address.partition(":")[0] in channels:
+        return ""
+    return (
+        f"\n\nIf this is you, undo it with `hearthbot access remove {address}` (in a chat: "
+        f"`/access remove {address}`). Then write `/link` in the chat where I know you, and send the "
+        f"code that it gives you from the other one, as `{slash(address)}link CODE`: so you stay one "
+        "person."
     )
 
 
 def _full() -> str:
-    return f"{ADDRESSES_MAX} addresses of one person are the most; /link remove takes one away."
+    return f"{ADDRESSES_MAX} addresses of one person are the most; `/link remove` takes one away."
 
 
-def _told(address: str) -> str:
+def _told(address: str, lane: str) -> str:
+    """For the person, in a chat of theirs."""
     return (
         f"**{address} now belongs to you too.** What is remembered of you is known there as well; "
         "each chat keeps a conversation of its own.\n\n"
-        f"If that was not you: /link remove {address}"
+        f"If that was not you: `{slash(lane)}link remove {address}`"
     )
 
 

@@ -34,7 +34,7 @@ Here I show and change what was said in this group alone; you can change what yo
 `/memory edit f12 TEXT`, `/memory forget f12`"""
 USE_REMEMBER = "Write what I am to remember behind it: `/remember I take my tea without milk`"
 IN_PRIVATE = "That is done in a private chat: write it to me there."
-MEMORY_IS_OFF = "Memory is off in this conversation (/private), so I keep nothing of it."
+MEMORY_IS_OFF = "Memory is off in this conversation (`/private`), so I keep nothing of it."
 NO_GUESTS = "As a guest you can look at what I know of you and have it erased, but not add to it."
 NOTHING_KNOWN = "I know nothing yet."
 NO_SUCH_FACT = "There is no {key} here. `/memory list` shows what there is."
@@ -85,7 +85,7 @@ STAGES: Mapping[Stage, str] = {
 _SOURCES = {
     FactSource.MESSAGE: "from what was said",
     FactSource.TOOL: "stored while I answered",
-    FactSource.PERSON: "told me by /remember",
+    FactSource.PERSON: "told me by `/remember`",
     FactSource.IMPORT: "from a file",
 }
 

@@ -30,7 +30,7 @@ class ModelDesk:
             return await self._shown(message, person)
         if not _may_choose(message, person):
             who = "the owner" if message.is_group else "the owner or a member"
-            return f"Only {who} can choose the model here. /model alone shows which one answers."
+            return f"Only {who} can choose the model here. `/model` alone shows which one answers."
         lane = message.address.key
         if wish.casefold() == DEFAULT:
             await self._pool.reset(lane)
@@ -91,7 +91,7 @@ class ModelDesk:
         return "\n\n".join(paragraphs)
 
     def _how(self, person: Person) -> str:
-        how = "/model NAME has another one answer in this chat, /model default the usual one."
+        how = "`/model NAME` has another one answer in this chat, `/model default` the usual one."
         offered = _offered(self._pool.models.all())
         more = " Any other name will do, such as `openai/gpt-4.1-mini`."
         return f"{how} {offered}{more if person.role is Role.OWNER else ''}"

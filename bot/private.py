@@ -24,10 +24,10 @@ BEGUN_ALREADY = (
 ENDED = "The private conversation is erased for good. A usual one begins, with memory on."
 ENDED_LATER = (
     "The private conversation has ended, and a usual one begins. It is erased as soon as the "
-    "answer that is still being made here is done; /stop ends that at once."
+    "answer that is still being made here is done; `/stop` ends that at once."
 )
 NOT_ON = "Memory is on here; `/private` begins a conversation without it."
-IN_PRIVATE = "/private is done in a private chat: in a group others see what is said anyway."
+IN_PRIVATE = "`/private` is done in a private chat: in a group others see what is said anyway."
 USE = "`/private` begins a conversation with memory off, `/private off` ends and erases it."
 
 

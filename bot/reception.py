@@ -35,7 +35,7 @@ ACCESS_USE = """\
 
 LINK_USE = """\
 `/link` gives a code, to be sent from your other address
-`/link CODE` is what is sent there
+`/link CODE` is how one is sent from here
 `/link list` shows your addresses
 `/link remove ADDRESS` takes one away"""
 
@@ -74,7 +74,7 @@ class Reception:
                 case _:
                     return PAIR_USE
         except UnknownCode:
-            return "That is no open code and no address. /pair shows who asked."
+            return "That is no open code and no address. `/pair` shows who asked."
         except (LastOwner, OwnerFirst) as error:
             return str(error)
 
@@ -109,7 +109,7 @@ class Reception:
                 case _:
                     return ACCESS_USE
         except UnknownPerson:
-            return f"Nobody here is {words[1]}. /access shows everybody with their addresses."
+            return f"Nobody here is {words[1]}. `/access` shows everybody with their addresses."
         except LastOwner as error:
             return str(error)
 
@@ -125,7 +125,7 @@ class Reception:
         sections = [
             _section("People", lines),
             _section("Groups", groups),
-            f"Asking to be let in: {asking}. /pair shows them." if asking else "",
+            f"Asking to be let in: {asking}. `/pair` shows them." if asking else "",
             _section("Shut out", denied),
             ACCESS_USE,
         ]
@@ -157,7 +157,7 @@ class Reception:
         code = await self._access.linking.offer(person, sender=message.sender, chat=message.address)
         return (
             f"Send this to me from your other address, within {LINK_VALID_MS // MINUTE_MS} "
-            f"minutes:\n\n`/link {code}`\n\n"
+            f"minutes:\n\n`/link {code}`\n\nFrom Slack it is:\n\n`/hearth link {code}`\n\n"
             "Whoever sends it is taken for you, so show it to nobody. It works once."
         )
 
@@ -171,7 +171,7 @@ class Reception:
                     f"**{sender} now belongs to you too**, beside {' and '.join(others)}. What is "
                     "remembered of you there is known here; each chat keeps a conversation of its "
                     f"own.\n\nIf {others[0] if others else 'the other'} is not yours: "
-                    f"/link remove {sender}"
+                    f"`/link remove {sender}`"
                 )
             case Redeemed.OWN:
                 return "That code is for another address of yours: send it from there, not here."
@@ -182,7 +182,7 @@ class Reception:
             case Redeemed.TOO_MANY:
                 return "Too many codes were wrong. None is looked at from here for an hour."
             case Redeemed.UNKNOWN:
-                return "That is no code that is open now. /link on your other address gives one."
+                return "That is no code that is open now. `/link` on your other address gives one."
 
     # --- /timezone ----------------------------------------------------------------------------
 

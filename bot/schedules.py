@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -22,8 +22,10 @@ from agent.ports import JobEnd
 from agent.scheduled import Job, JobKind, NewJob, SetBy, Taken, What
 from agent.skills.shelf import SkillShelf
 from agent.skills.skill import SkillState
+from agent.stored import NewMessage
 from agent.turns import LocalEngine
 from bot.check_means import CheckMeans
+from bot.commands import as_typed
 from bot.home import shipped
 from bot.job_calendar import Calendar
 from bot.memories import Memories
@@ -286,14 +288,18 @@ class Schedules:
         log.info("jobs.missed", person=person_id, jobs=[run.job.key for run in runs])
         if home := await self.chats.home_of(person_id):
             for card in missed_cards(home, runs, self.chats.zone(person_id)):
-                await self._around.outbox.say(card)
+                await self._say(card)
             for run in runs:
                 await self.outcomes.was_asked(run)
 
     async def _stopped(self, job: Job, why: str) -> None:
         log.warning("job.stopped", job=job.key, why=why)
         if self.chats.may_hear(job.new.person_id, job.new.deliver_to):
-            await self._around.outbox.say(stopped_card(job.new.deliver_to, job, why))
+            await self._say(stopped_card(job.new.deliver_to, job, why))
+
+    async def _say(self, card: NewMessage) -> None:
+        """A card of ours, with the commands in it as they are typed where it goes."""
+        await self._around.outbox.say(replace(card, text=as_typed(card.text, card.lane)))
 
     async def _beat(self, job: Job, outcome: str, why: str) -> None:
         await self.beat(job.new.agent, outcome, why)

@@ -34,6 +34,7 @@ from bot.channel import (
     Upload,
     Uploaded,
 )
+from bot.commands import as_typed
 from bot.door import Door
 from bot.markup import slack_parts
 from bot.outage import Outage, Trouble
@@ -356,6 +357,7 @@ class SlackChannel:
     async def answered(self, pressed: Pressed, text: str) -> None:
         """Where the button is, to the person who pressed it (`bot.channel.AnswersPresses`). Slack
         shows by itself that a press arrived; a home is shown anew in any case."""
+        text = as_typed(text, self.name)
         if pressed.message_id.startswith(ON_HOME):
             if self._homes is not None:
                 self._homes.pressed(pressed.sender, pressed.address.chat_id, text)

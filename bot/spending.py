@@ -20,6 +20,7 @@ from bot.options import host_zone
 from bot.options_tools import brake_options_of, budget_options_of
 from bot.place import Workplace
 from bot.ports import Person
+from bot.typed import all_as_typed
 from bot.usage import UsageDesk
 
 log = structlog.get_logger()
@@ -59,7 +60,8 @@ class Telling:
             log.warning("usage.untold", key=notice.key)
             return
         row = tuple(Button(label=one.label, data=one.data) for one in notice.buttons)
-        await self._say(NewMessage(lane=chats[0], text=notice.text, buttons=(row,) if row else ()))
+        text = all_as_typed(notice.text, chats[0], {"usage", "resume"})
+        await self._say(NewMessage(lane=chats[0], text=text, buttons=(row,) if row else ()))
 
 
 def budget_of(place: Workplace, ledger: UsageLedger, pool: ModelPool, *, tell: Telling) -> Budget:

@@ -43,12 +43,12 @@ SHOWN_IN_CHAT_MAX = 8
 BY = ("day", "person", "chat", "job", "agent", "model", "purpose")
 """What can be asked for, in the order in which it is shown."""
 
-IN_PRIVATE = "What you used is nobody else's business: send /usage to me in a private chat."
+IN_PRIVATE = "What you used is nobody else's business: send `/usage` to me in a private chat."
 PAUSED = (
-    "Paused. I store what is written to me and start nothing by myself until you send /resume; "
+    "Paused. I store what is written to me and start nothing by myself until you send `/resume`; "
     "what is being answered now is finished. Reminders still come."
 )
-PAUSED_ALREADY = "I am paused already. Send /resume and I go on."
+PAUSED_ALREADY = "I am paused already. Send `/resume` and I go on."
 NOT_PAUSED = "Nothing was paused."
 FOR_OWNER = "That is for the owner."
 
@@ -285,7 +285,7 @@ class UsageDesk:
         if self._budget is None:
             return []
         lines = [
-            f"⚠️ Paused: {words or 'by you'}. Send /resume and I go on."
+            f"⚠️ Paused: {words or 'by you'}. Send `/resume` and I go on."
             for words in (row["words"] for row in self._pauses())
         ]
         hour, limit = self._budget.brake.rush().hour, self._budget.brake.hour_tokens_max

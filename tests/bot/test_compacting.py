@@ -78,7 +78,7 @@ async def test_what_is_kept_and_what_is_aside_is_told_with_times_of_the_person(c
     assert aside.startswith(
         "In the archive alone: 16 messages, from 2026-08-01 14:00 to 2026-08-01 15:00."
     )
-    assert way_back == "/restore takes this back."
+    assert way_back == "`/restore` takes this back."
 
 
 async def test_where_there_is_nothing_to_do_that_is_told(chat: Chat) -> None:

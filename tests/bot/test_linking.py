@@ -204,6 +204,50 @@ async def test_an_open_bot_links_before_it_makes_a_guest(house: House) -> None:
     assert guest.role is Role.GUEST
 
 
+SLACK = "slack:T0LAB:U0ANN"
+
+
+async def test_an_owner_who_approved_their_own_second_channel_is_told_the_way_back(
+    house: House,
+) -> None:
+    approved = await house.access.approve(SLACK)
+    await wrote(house, SLACK)
+
+    assert f"`hearthbot access remove {SLACK}`" in approved.text
+    assert f"`/access remove {SLACK}`" in approved.text
+    assert "`/hearth link CODE`" in approved.text
+    await house.access.remove(SLACK)
+    code = await house.offered(OWNER)
+    found = await house.access.recognise(SLACK, is_group=False, link=code)
+    assert found == house.person(OWNER)
+    assert found.addresses == (OWNER, SLACK)
+
+
+async def test_where_the_owner_is_known_on_the_channel_nothing_is_said_of_a_way_back(
+    house: House,
+) -> None:
+    await house.access.link(OWNER, SLACK)
+
+    elsewhere = await house.access.approve("slack:T0LAB:U0BOB")
+    here = await house.access.approve("telegram:77")
+
+    assert elsewhere.text == "slack:T0LAB:U0BOB is now member."
+    assert here.text == "telegram:77 is now member."
+
+
+async def test_a_code_comes_with_the_words_for_slack_and_slack_reads_its_own(house: House) -> None:
+    await house.access.link(OWNER, SLACK)
+
+    offered = await house.link(OWNER)
+    code = offered.partition("/link ")[2][:8]
+    await house.access.recognise("telegram:44", is_group=False, link=code)
+
+    assert f"`/link {code}`" in offered
+    assert f"`/hearth link {code}`" in offered
+    [(_, told), *_] = (await house.told())[-1:]
+    assert told.endswith("`/link remove telegram:44`")
+
+
 # --- addresses that are somebody's -------------------------------------------------------------
 
 
@@ -408,7 +452,7 @@ async def test_a_guest_gets_no_code(house: House) -> None:
 
 @pytest.mark.parametrize("nonsense", ["what", "remove", "a b c", "ABCD-2345", "remove a b"])
 async def test_what_is_not_understood_shows_how(house: House, nonsense: str) -> None:
-    assert "`/link CODE` is what is sent there" in await house.link(MEMBER, nonsense)
+    assert "`/link CODE` is how one is sent from here" in await house.link(MEMBER, nonsense)
 
 
 # --- by the owner ------------------------------------------------------------------------------

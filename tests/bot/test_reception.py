@@ -76,9 +76,9 @@ async def test_pair_shuts_out_by_code(house: House) -> None:
 @pytest.mark.parametrize(
     ("typed", "says"),
     [
-        ("NOSUCH22", "That is no open code and no address. /pair shows who asked."),
-        ("deny NOSUCH22", "That is no open code and no address. /pair shows who asked."),
-        ("@ann", "That is no open code and no address. /pair shows who asked."),
+        ("NOSUCH22", "That is no open code and no address. `/pair` shows who asked."),
+        ("deny NOSUCH22", "That is no open code and no address. `/pair` shows who asked."),
+        ("@ann", "That is no open code and no address. `/pair` shows who asked."),
         ("{code} king", "A role is guest, member or owner."),
         ("deny", "`/pair CODE` lets somebody in, as a member"),
         ("a b c", "`/pair CODE` lets somebody in, as a member"),
@@ -128,7 +128,7 @@ async def test_access_shows_everybody(house: House) -> None:
         f"- guest: {GUEST}",
     ]
     assert groups == "**Groups**\n- telegram:-100"
-    assert asking == "Asking to be let in: 1. /pair shows them."
+    assert asking == "Asking to be let in: 1. `/pair` shows them."
     assert shut == "**Shut out**\n- telegram:66"
     assert "`/access remove ADDRESS`" in use
 

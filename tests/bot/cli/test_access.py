@@ -106,6 +106,21 @@ def test_a_role_is_changed_and_the_last_owner_stays(home: Home, place: Place) ->
 
 
 @PLACES
+def test_the_owner_is_told_how_a_second_channel_stays_one_person(home: Home, place: Place) -> None:
+    slack = "slack:T0LAB:U0ANN"
+    with place(home):
+        said("approve", "telegram:1")
+
+        approved = said("approve", slack)
+        said("remove", slack)
+
+        assert approved.startswith(f"{slack} is now member.\n\nIf this is you, undo it with ")
+        assert f"`hearthbot access remove {slack}`" in approved
+        assert "`/hearth link CODE`" in approved
+        assert [person["addresses"] for person in people()] == [["telegram:1"]]
+
+
+@PLACES
 def test_somebody_is_removed(home: Home, place: Place) -> None:
     with place(home):
         said("approve", "telegram:1")

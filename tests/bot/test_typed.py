@@ -1,0 +1,91 @@
+"""Commands in words of ours, as they are typed on a channel; what others wrote stays as it is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot import approval_words, memory_words, reception
+from bot.commands import NAMES, as_typed
+from bot.typed import all_as_typed, slash
+
+LANE = "slack:T0LAB.D0ANN"
+
+
+def test_a_command_in_code_stands_behind_the_word_that_slack_knows() -> None:
+    text = "`/remind tomorrow at 5 call Bob` reminds you, (`/jobs`) lists, `/stop` ends"
+
+    assert as_typed(text, "slack") == (
+        "`/hearth remind tomorrow at 5 call Bob` reminds you, (`/hearth jobs`) lists, "
+        "`/hearth stop` ends"
+    )
+    assert as_typed(text, LANE) == as_typed(text, "slack")
+
+
+@pytest.mark.parametrize("where", ["telegram", "telegram:5", "console:local", "slacker"])
+def test_elsewhere_nothing_is_changed(where: str) -> None:
+    assert as_typed("`/remind`", where) == "`/remind`"
+    assert all_as_typed("/remind", where, NAMES) == "/remind"
+    assert slash(where) == "/"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`/hearth remind`",
+        "mention me: `@hearth /stop`",
+        "`/memory/notes.md` and `/private.txt`",
+        "`/etc` is no command",
+        "- f1 “I type /remind a lot”",
+        "j1 **/jobs on paper**",
+        "> `/new` was said",
+        "```\n`/new`\n/new\n```",
+        "~~~\n`/new`\n~~~",
+        "``a `/new` b``",
+        "`a`/new `b`",
+        "`/new",
+    ],
+)
+def test_what_is_no_command_of_ours_stays(text: str) -> None:
+    assert as_typed(text, "slack") == text
+
+
+def test_after_a_block_of_code_and_a_quotation_it_goes_on() -> None:
+    assert as_typed("```\n`/new`\n```\n> `/new`\n`/new`", "slack") == (
+        "```\n`/new`\n```\n> `/new`\n`/hearth new`"
+    )
+
+
+def test_a_text_of_ours_alone_needs_no_code() -> None:
+    text = "Send /resume (/usage shows it). /approve revoke exec; see /etc, /usage/x, a/new"
+
+    assert all_as_typed(text, "slack", NAMES) == (
+        "Send /hearth resume (/hearth usage shows it). /hearth approve revoke exec; see /etc, "
+        "/usage/x, a/new"
+    )
+
+
+@given(st.text(alphabet="`/> \n~newjobs“”\\."))
+def test_a_second_time_changes_nothing(text: str) -> None:
+    once = as_typed(text, "slack")
+
+    assert as_typed(once, "slack") == once
+    assert once.replace("/hearth ", "/") == text
+
+
+@given(st.text(alphabet="`/> \n~newjobs\\"))
+def test_what_a_person_said_is_shown_as_they_said_it(text: str) -> None:
+    shown = f"- f1 “{memory_words.bare(text)}”"
+
+    assert as_typed(shown, "slack") == shown
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [memory_words.USE, reception.PAIR_USE, reception.LINK_USE, approval_words.USE],
+)
+def test_every_line_of_a_usage_is_typed_behind_it(usage: str) -> None:
+    lines = as_typed(usage, "slack").splitlines()
+
+    assert all(line.startswith("`/hearth ") for line in lines)
