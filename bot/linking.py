@@ -251,9 +251,9 @@ def if_it_is_you(address: str, owners: Sequence[Person]) -> str:
         return ""
     return (
         f"\n\nIf this is you, undo it with `hearthbot access remove {address}` (in a chat: "
-        f"`/access remove {address}`). Then write `/link` in the chat where I know you, and send the "
-        f"code that it gives you from the other one, as `{slash(address)}link CODE`: so you stay one "
-        "person."
+        f"`/access remove {address}`). Then write `/link` in the chat where I know you, and send "
+        f"the code that it gives you from the other one, as `{slash(address)}link CODE`: so you "
+        "stay one person."
     )
 
 
