@@ -187,7 +187,7 @@ async def agents(tools: Tools, asked: Asked) -> str:
 async def approve(tools: Tools, asked: Asked) -> str:
     """What waits for an answer, and the answer."""
     text = await tools.approvals.tell(asked.message, asked.person, asked.rest)
-    if len(asked.rest.split()) == 1:
+    if text.startswith("**"):
         return text  # one question, which shows exactly what would run
     return all_as_typed(text, asked.message.address.channel, NAMES)
 

@@ -25,6 +25,7 @@ from bot.command_tools import Asked, Tools
 from bot.outbox import Outbox
 from bot.pairing import is_group
 from bot.ports import Inbox, NewEvent, NewMessage, Person, StoredEvent
+from bot.typed import slash
 
 log = structlog.get_logger()
 
@@ -45,7 +46,7 @@ NO_LONGER = "This button no longer does anything."
 """To whoever presses one that nobody knows (any more)."""
 
 PAUSED = "I am paused: your message is kept, and answered once the owner lets me go on."
-PAUSED_OWNER = "Paused: your message is kept, and answered after /resume."
+PAUSED_OWNER = "Paused: your message is kept, and answered after `/resume`."
 
 Press = Callable[[Pressed, Person], Awaitable[str]]
 """Acts on a button, and says what the person who pressed it is told; empty: nothing.
@@ -347,7 +348,7 @@ class Door:
         elif lane not in self._told_of_pause:
             self._told_of_pause.add(lane)
             text = PAUSED_OWNER if person.role is Role.OWNER else PAUSED
-            await self._outbox.say(NewMessage(lane=lane, text=text))
+            await self._outbox.say(NewMessage(lane=lane, text=commands.as_typed(text, lane)))
 
     async def _submit(
         self, events: Sequence[StoredEvent], message: IncomingMessage, person: Person
@@ -406,6 +407,7 @@ class Door:
         """Commands overtake the queue. One that waits for something (`/stop`) runs in a task of
         its own; it gets to its first pause before anything that came later is looked at."""
         command, rest = asked
+        lane = message.address.key
         what = Asked(message=message, person=person, rest=rest)
 
         async def answer() -> None:
@@ -413,12 +415,12 @@ class Door:
                 text = await commands.answer(command, self._command_tools, what)
             except AssistantError as error:
                 log.error("door.command", command=command.name, why=str(error))
-                text = f"/{command.name} did not work: {error}"
+                text = f"{slash(lane)}{command.name} did not work: {error}"
             except Exception:  # else the event stays open, and ends the bot at each start anew
                 log.exception("door.command", command=command.name)
-                text = BROKEN.format(name=f"/{command.name}")
+                text = BROKEN.format(name=f"{slash(lane)}{command.name}")
             reply = NewMessage(
-                lane=message.address.key,
+                lane=lane,
                 text=text,
                 keyboard=commands.offered(command, self._command_tools, what),
             )

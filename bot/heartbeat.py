@@ -78,7 +78,7 @@ class HeartbeatDesk:
             words.next_line(job, self._book.due(job, n=1), zone),
         ]
         if job.failures and not job.enabled:
-            lines.append(f"It was stopped: {job.paused}. /heartbeat on lets it go on.")
+            lines.append(f"It was stopped: {job.paused}. `/heartbeat on` lets it go on.")
         last = await self._beats.last(job.new.agent, 1)
         if last:
             lines.append(f"Last:\n{words.beat_line(last[0], zone)}")

@@ -148,7 +148,7 @@ class ScheduleDesk:
             return f"`/job {name.lower()} remove` removes the event and its reminders."
         dropped = await self._agenda.remove(person.id, _scope(message), name)
         if dropped is None:
-            return f"There is no event {name.lower()} here; /jobs lists them."
+            return f"There is no event {name.lower()} here; `/jobs` lists them."
         return f"Removed the event {words.event_words(dropped, self._book.zone(person.id))}."
 
     # --- presses ------------------------------------------------------------------------------

@@ -245,7 +245,7 @@ class Book:
         if len(found) == 1 and wanted:
             return found[0]
         if not found or not wanted:
-            raise JobRefused(f"There is no job {name.strip()[:60]!r}; /jobs lists them.")
+            raise JobRefused(f"There is no job {name.strip()[:60]!r}; `/jobs` lists them.")
         several = ", ".join(f"{job.key} ({job.new.name})" for job in found[:5])
         raise JobRefused(f"Several jobs begin so: {several}. Name one by its key.")
 

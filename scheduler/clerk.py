@@ -222,7 +222,7 @@ class Clerk:
 def _require_by_hand(job: Job, done: str) -> None:
     """What the settings or a skill want would come again. Raises JobRefused."""
     if job.new.kind is JobKind.HEARTBEAT:
-        raise JobRefused(f"The heartbeat cannot be {done} so: /heartbeat on, off, now or why.")
+        raise JobRefused(f"The heartbeat cannot be {done} so: `/heartbeat` on, off, now or why.")
     if job.new.set_by is SetBy.SKILL and done != "stopped":
         skill = job.new.what.skill
         raise JobRefused(

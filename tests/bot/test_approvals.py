@@ -746,6 +746,16 @@ async def test_in_a_group_answers_are_taken_and_nothing_is_shown(house: Desk) ->
         )
 
 
+async def test_whoever_presses_in_slack_reads_the_way_back_as_it_is_typed_there(
+    house: Desk,
+) -> None:
+    async with house.opened():
+        await house.ask(question())
+        told = await house.press(replace(ANN, addresses=("slack:T0LAB:U0ANN",)), data("always"))
+
+    assert told.endswith("/hearth approve revoke exec takes it back.")
+
+
 async def test_what_was_allowed_for_good_is_taken_back_by_whose_it_is(house: Desk) -> None:
     async with house.opened():
         await house.ask(question())

@@ -14,6 +14,7 @@ from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, BOB, CHANNEL, SlackRig, slack_rigged
 
 BARE = re.compile(rf"(?<!@hearth )(?<!\w)/(?:{'|'.join(sorted(NAMES))})\b")
+KEPT = "Paused: your message is kept, and answered after `/hearth resume`."
 
 
 @pytest.fixture
@@ -49,13 +50,24 @@ async def test_help_names_each_command_as_it_is_typed_in_slack(rig: SlackRig) ->
 async def test_every_usage_that_is_shown_can_be_typed_in_slack(rig: SlackRig) -> None:
     commands = (
         *("remind", "jobs", "job", "quiet", "quiet x y", "heartbeat", "memory", "memory help"),
-        *("remember", "approve a b c", "approve revoke x", "private x", "agents x", "timezone"),
+        *(
+            "remember",
+            "approve wrong",
+            "approve a b c",
+            "approve revoke x",
+            "private x",
+            "agents x",
+        ),
+        *("timezone", "job j7", "job e7 remove"),
         *("pair", "pair nobody", "pair a b c", "access", "access x", "link list", "link x"),
         *("link WRONG222", "link remove x", "model", "compact", "undo", "usage", "pause", "pause"),
     )
     async with rig.serving_slack(ANN) as bot:
-        answers = await asked(rig, *commands)
+        await asked(rig, *commands)
+        rig.writes("Hello?")
+        await eventually(lambda: KEPT in rig.read())
         await rig.quiet(bot)
+        answers = rig.read()
 
     assert [text for text in answers if BARE.search(text)] == []
     assert sum("/hearth " in text for text in answers) > len(answers) / 2
