@@ -9,7 +9,7 @@ import asyncio
 import json
 import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +68,42 @@ class _Card:
         }
 
 
+class Cards:
+    """The messages with buttons that are open. Numbers begin anew once none is: a typed one means
+    one button."""
+
+    def __init__(self) -> None:
+        self._cards: dict[str, _Card] = {}
+
+    def event(
+        self, kind: str, message_id: str, *, text: str, buttons: Sequence[Button]
+    ) -> dict[str, Any]:
+        """A message, or its new state, for a terminal; with buttons it stays open, and an edit
+        keeps their numbers."""
+        known = self._cards.pop(message_id, None)
+        if not buttons:
+            return {"kind": kind, "id": message_id, "text": text}
+        first = min(known.buttons) if known is not None else self._next_number()
+        card = _Card(text=text, buttons=dict(enumerate(buttons, first)))
+        self._cards[message_id] = card
+        return card.event(kind, message_id)
+
+    def opened(self) -> Iterator[dict[str, Any]]:
+        """All of them, for a terminal that comes later."""
+        for message_id, card in self._cards.items():
+            yield card.event("open", message_id)
+
+    def numbered(self, number: int) -> tuple[str, str] | None:
+        """The message and the data of the button of this number."""
+        for message_id, card in self._cards.items():
+            if (button := card.buttons.get(number)) is not None:
+                return message_id, button.data
+        return None
+
+    def _next_number(self) -> int:
+        return 1 + max((max(card.buttons) for card in self._cards.values()), default=0)
+
+
 class ConsoleChannel:
     """Implements `bot.channel.Channel`. Terminals attach; what is sent goes to all of them."""
 
@@ -78,7 +114,7 @@ class ConsoleChannel:
         self._attached = asyncio.Event()
         self._run = secrets.token_hex(4)  # messages of a former process may still be edited
         self._next = 0
-        self._cards: dict[str, _Card] = {}
+        self._cards = Cards()
 
     def attach(self, show: Show) -> None:
         """A terminal is there: events {"kind": message | edit | doing, "id", "text"} go to it.
@@ -88,8 +124,8 @@ class ConsoleChannel:
         """
         self._terminals.append(show)
         self._attached.set()
-        for message_id, card in self._cards.items():
-            show(card.event("open", message_id))
+        for event in self._cards.opened():
+            show(event)
 
     @property
     def attended(self) -> bool:
@@ -133,9 +169,8 @@ class ConsoleChannel:
     def _press(self, found: re.Match[str], press_id: str) -> Pressed:
         """A button by its message and data, or by its number as long as this process knows it."""
         message_id, data = found["id"] or "", found["data"] or ""
-        for card_id, card in self._cards.items():
-            if found["number"] and (button := card.buttons.get(int(found["number"]))) is not None:
-                message_id, data = card_id, button.data
+        if found["number"]:
+            message_id, data = self._cards.numbered(int(found["number"])) or (message_id, data)
         return Pressed(
             address=ADDRESS, message_id=message_id, sender=SENDER, data=data, press_id=press_id
         )
@@ -200,18 +235,8 @@ class ConsoleChannel:
     # --- inside ----------------------------------------------------------------------------------
 
     def _event(self, kind: str, message_id: str, part: MessagePart) -> dict[str, Any]:
-        known = self._cards.pop(message_id, None)
         buttons = [button for row in part.buttons for button in row]
-        if not buttons:
-            return {"kind": kind, "id": message_id, "text": part.source}
-        first = min(known.buttons) if known is not None else self._next_number()
-        card = _Card(text=part.source, buttons=dict(enumerate(buttons, first)))
-        self._cards[message_id] = card
-        return card.event(kind, message_id)
-
-    def _next_number(self) -> int:
-        """Numbers begin anew once nothing is open: a typed one means one button."""
-        return 1 + max((max(card.buttons) for card in self._cards.values()), default=0)
+        return self._cards.event(kind, message_id, text=part.source, buttons=buttons)
 
     def _new_id(self) -> str:
         self._next += 1

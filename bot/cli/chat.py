@@ -18,6 +18,7 @@ from bot.cli.screen import PlainScreen, RichScreen, Screen
 from bot.control import ControlClient
 
 LEAVE = frozenset({"/quit", "/exit"})
+"""Typed or piped, in a chat or in the lab, they end it."""
 
 ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 
@@ -36,7 +37,9 @@ async def converse(home: Opened, message: str) -> None:
     """One answer to `message`; without one, to whatever is typed until the person leaves."""
     from bot.cli.asking import reach
 
-    screen: Screen = RichScreen() if sys.stdout.isatty() else PlainScreen(sys.stdout)
+    # One answer to one message is for a script: nothing is said beside it.
+    notes = None if message else sys.stderr
+    screen: Screen = RichScreen() if sys.stdout.isatty() else PlainScreen(sys.stdout, notes)
     with _leaving_cleanly():
         async with reach(home) as client, asyncio.TaskGroup() as group:
             ready = asyncio.Event()
@@ -120,10 +123,12 @@ async def _say(client: ControlClient, screen: Screen, text: str) -> bool:
 
 
 async def _work_off(client: ControlClient, screen: Screen, buttons: Buttons) -> None:
-    """Answers line by line what is piped in."""
+    """Answers line by line what is piped in, until it ends or a line leaves."""
     from bot.cli.typed import typed_lines
 
     async for line in typed_lines():
+        if line.strip() in LEAVE:
+            return
         if line.strip():
             await _say(client, screen, buttons.meant(line))
 

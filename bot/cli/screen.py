@@ -37,14 +37,21 @@ class Screen(Protocol):
 
 
 class PlainScreen:
-    """Text alone, each message once: fit for a pipe or a file."""
+    """Text alone, each message once: fit for a pipe or a file.
 
-    def __init__(self, out: TextIO) -> None:
+    `notes` takes what is no answer; without it that goes unsaid.
+    """
+
+    def __init__(self, out: TextIO, notes: TextIO | None = None) -> None:
         self._out = out
+        self._notes = notes
         self._texts: dict[str, str] = {}
 
     def attached(self, event: Event) -> None:
-        """Nothing: a pipe gets the answers alone."""
+        """Which model answers, and why, beside the answers: a pipe gets those alone."""
+        if self._notes is not None:
+            self._notes.write(f"Hearthbot · {event['model']}\n{event['why']}\n")
+            self._notes.flush()
 
     def greet(self) -> None:
         """Nothing."""

@@ -54,13 +54,22 @@ def test_piped_lines_are_answered_in_order(alone: Home) -> None:
     assert status[0].startswith("Hearthbot ")
 
 
+@pytest.mark.parametrize("command", [["chat"], []])
+def test_a_piped_line_leaves_as_a_typed_one_and_the_model_is_named_beside_the_answers(
+    alone: Home, command: list[str]
+) -> None:
+    done = alone.run(*command, typed="one\n /quit \nthree\n")
+
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "You said: one")
+    assert done.stderr.startswith("Hearthbot · lab-model\n")
+
+
 def test_lines_may_come_from_a_file(alone: Home, tmp_path: Path) -> None:
     (tmp_path / "lines").write_text("one\ntwo\n")
     with (tmp_path / "lines").open() as lines:
-        running = alone.start("chat")
+        running = alone.start("chat", stdin=lines)
         assert running.wait() == 0
-    assert lines.closed
-    assert running.said() == ""
+    assert running.said().splitlines()[-2:] == ["You said: one", "You said: two"]
 
 
 def test_what_was_said_is_remembered_by_the_next_chat(alone: Home, model: Model) -> None:
@@ -84,7 +93,8 @@ def test_a_piped_chat_ends_with_its_bot(home: Home) -> None:
         running.kill()
 
         assert chat.wait() == 1
-        assert chat.said().split("\n", 1)[1].strip() == "The bot went away."
+        said = chat.said().strip().splitlines()
+        assert said[-2:] == ["You said: hello", "The bot went away."]
     finally:
         os.close(reading)
         os.close(writing)

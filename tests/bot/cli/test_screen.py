@@ -32,6 +32,17 @@ def test_a_pipe_gets_each_message_once_as_it_was_at_last() -> None:
     assert out.getvalue() == "hello\nbye\n"
 
 
+def test_a_pipe_gets_which_model_answers_beside_the_answers_if_at_all() -> None:
+    event = {"kind": "attached", "model": "lab", "why": "llm.model says so."}
+    out, notes = StringIO(), StringIO()
+
+    PlainScreen(out, notes).attached(event)
+    PlainScreen(out).attached(event)
+
+    assert out.getvalue() == ""
+    assert notes.getvalue() == "Hearthbot · lab\nllm.model says so.\n"
+
+
 async def test_the_running_tool_is_named_until_there_is_text() -> None:
     screen, out = at_a_terminal()
 
