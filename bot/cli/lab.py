@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from bot.cli.chat import LEAVE
 from bot.cli.opening import Opened, exit_for, opened
 from bot.cli.typed import typed_lines
 
@@ -29,6 +30,7 @@ def lab() -> None:
     Works on a copy in a temporary folder: your conversations are not touched. Every line you type
     arrives as a Telegram message. `!call read_file {"path": "…"}` has the model call a tool,
     `!long 9000` answer at length, `!fault 429 always` fail.
+    A number presses a button; /quit leaves.
     """
     with exit_for(), opened(log_to_terminal=False) as home:
         asyncio.run(_rehearse(home))
@@ -69,27 +71,25 @@ async def _rehearse(home: Opened) -> None:
 
 
 async def _converse(bot: Bot, telegram: FakeTelegram) -> None:
-    """Lines in, and whatever the chat then shows out."""
+    """Lines in, and whatever the chat then shows out, until a line leaves or there are no more."""
+    from bot.cli.lab_shown import LabChat
+
     typer.echo("The lab: a stand-in Telegram, a scripted model, a copy of your settings.")
-    typer.echo("Type a message; Ctrl-D leaves.")
-    shown: dict[int, str] = {}
+    typer.echo("Type a message; /quit or Ctrl-D leaves.")
+    chat = LabChat(telegram, PERSON)
     _ask()
     async for line in typed_lines():
+        if line.strip() in LEAVE:
+            return
         if line.strip():
-            telegram.message(chat_id=PERSON, user_id=PERSON, text=line.strip())
+            chat.types(line.strip())
             await telegram.until(lambda: not telegram.pending(), timeout_s=30)
             await bot.settled()
-            _print_new(telegram, shown)
+            for shown in chat.news():
+                typer.echo(shown)
         _ask()
 
 
 def _ask() -> None:
     if sys.stdin.isatty():
         typer.echo("telegram> ", nl=False)
-
-
-def _print_new(telegram: FakeTelegram, shown: dict[int, str]) -> None:
-    for message in telegram.chat(PERSON):
-        if message.is_bot and shown.get(message.message_id) != message.text:
-            shown[message.message_id] = message.text
-            typer.echo(message.text)

@@ -132,10 +132,11 @@ def test_the_lab_rehearses_without_touching_the_home(bare_home: Home) -> None:
     bare_home.path.mkdir()
     (bare_home.path / "config.toml").write_text('[turns]\nqueue = "followup"\n')
 
-    done = bare_home.run("lab", typed='hello\n!call list_dir {"path": "."}\n/status\n')
+    done = bare_home.run("lab", typed='hello\n!call list_dir {"path": "."}\n/status\n/quit\nmore\n')
 
     assert done.returncode == 0, done.stderr
     assert "You said: hello" in done.stdout
+    assert "more" not in done.stdout
     assert "HEARTBEAT.md (" in done.stdout
     assert "Channels: console, telegram" in done.stdout
     assert not bare_home.database.exists()
