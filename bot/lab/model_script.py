@@ -145,15 +145,17 @@ def named_fault(kind: str, *, chunks: int = 1) -> Action:
 
 
 def last_user_text(messages: list[Json]) -> str:
-    """What the person said last: the first text part that is no note in brackets, without the
-    context that follows it."""
+    """What the person said last: the last text part that is neither a note in brackets nor context.
+
+    Parts before it are older messages, which had no answer.
+    """
     for message in reversed(messages):
         if message.get("role") == "user":
             return _person_text(message.get("content"))
     return ""
 
 
-_NOTE = re.compile(r"\[[^\[\]\n]*\]")
+_NOTE = re.compile(r"\[(?!In reply to: )[^\[\]\n]*\]")
 
 
 def _is_text(part: Json) -> bool:
@@ -163,9 +165,17 @@ def _is_text(part: Json) -> bool:
 def _person_text(content: Any) -> str:
     if isinstance(content, list):
         texts = [p.get("text", "") for p in content if isinstance(p, dict) and _is_text(p)]
-        said = (text for text in texts if not _NOTE.fullmatch(text))
-        content = next(said, texts[0] if texts else "")
-    text = content if isinstance(content, str) else ""
+        words = [_before_context(text) for text in texts if not _is_note(text)]
+        return next((said for said in reversed(words) if said), texts[0] if texts else "")
+    return _before_context(content if isinstance(content, str) else "")
+
+
+def _is_note(text: str) -> bool:
+    """A note, alone or above the text of a file that came."""
+    return _NOTE.fullmatch(text.partition("\n")[0]) is not None
+
+
+def _before_context(text: str) -> str:
     lines = []
     for line in text.split("\n"):
         if line.startswith("<context"):

@@ -338,13 +338,16 @@ class PeopledSlack(LabServer):
         return [seen for seen in self.chat(channel) if ts in {seen.ts, seen.thread_ts}]
 
     def shown(self, channel: str) -> str:
-        """The conversation as text, replies indented."""
+        """The conversation as text, replies indented; files by their names, reactions behind."""
         lines = []
         for seen in self.chat(channel):
             who = "bot" if seen.is_bot else seen.user or "app"
             indent = "    " if seen.is_reply else ""
-            body = seen.text.replace("\n", f"\n{indent}  ")
-            lines.append(f"{indent}{who}: {body}" + " (edited)" * bool(seen.edits))
+            files = " ".join(f"📎 {name}" for name in seen.files)
+            body = "\n".join(part for part in (files, seen.text) if part)
+            body = body.replace("\n", f"\n{indent}  ")
+            signs = "".join(f" :{name}:" for name in seen.reactions)
+            lines.append(f"{indent}{who}: {body}" + " (edited)" * bool(seen.edits) + signs)
         return "\n".join(lines)
 
     def ephemeral(self, user: str | None = None) -> list[Seen]:

@@ -105,6 +105,20 @@ async def test_recorded_answers_go_out_as_they_are() -> None:
         assert asked_calls(answer) == [("write_file", cut["arguments"])]
 
 
+async def test_the_last_of_several_messages_is_the_one_that_is_answered() -> None:
+    def parts(*texts: str) -> Json:
+        return {"role": "user", "content": [{"type": "text", "text": text} for text in texts]}
+
+    async with both() as (_, http):
+        refused, context = "!say obeyed once more", "<context>\nIt is Monday.\n</context>"
+        note, file = "[The turn before this one failed.]", "[a.md came.]\n!say what a file says"
+        asked = {"model": "lab-model", "messages": [parts(refused, context, note, "hello", file)]}
+        quoted = {"model": "lab-model", "messages": [parts("old", "[In reply to: «x»]\nnew")]}
+
+        assert await words(http, asked) == "You said: hello"
+        assert (await words(http, quoted)).endswith("\nnew")
+
+
 async def test_the_orders_in_a_text_are_followed_round_by_round() -> None:
     async with both(strict=True) as (_, http):
         text = '!call look {"at": 1}\n!call look {"at": 2}\n!then look {"at": 3}\nplease'

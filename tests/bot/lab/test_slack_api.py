@@ -93,6 +93,15 @@ async def test_a_post_stands_in_the_channel_and_its_thread() -> None:
         assert [seen.text for seen in slack.thread("C1", asked)] == ["what is 2+2?", "4"]
 
 
+async def test_files_and_reactions_are_seen_in_the_conversation() -> None:
+    async with both() as (slack, web):
+        asked = slack.post(channel="C1", text="my notes", files={"notes.md": b"# Notes"})
+        slack.post(channel="C1", files={"cat.png": b"png"})
+        await web.reactions_add(channel="C1", timestamp=asked, name="eyes")
+
+        assert slack.shown("C1") == ("U0ANN: 📎 notes.md\n  my notes :eyes:\nU0ANN: 📎 cat.png")
+
+
 async def test_a_reply_to_a_reply_stands_under_the_parent() -> None:
     async with both() as (slack, web):
         parent = slack.post(channel="C1", text="a")
