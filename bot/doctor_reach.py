@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from agent.models.choose import beside, choose
 from bot.config import Settings
 from bot.doctor import Finding, fail, ok, warn
+from bot.doctor_stored import waiting
 from bot.live_model import try_model
 from bot.live_slack import scopes_missing, socket_address, wanted_scopes, workspace
 from bot.live_telegram import account, is_polled_elsewhere, webhook
@@ -81,10 +82,10 @@ async def telegram_webhook(settings: Settings) -> list[Finding]:
         )
     if found.waiting > WAITING_MAX:
         findings.append(
-            warn(f"{found.waiting} messages wait at Telegram", "hearthbot run takes them in.")
+            warn(f"{waiting(found.waiting)} at Telegram", "hearthbot run takes them in.")
         )
-    waiting = f"{found.waiting} messages wait" if found.waiting else "nothing waits"
-    return findings or [ok(f"{settings.telegram.mode}; {waiting} at Telegram")]
+    there = waiting(found.waiting) if found.waiting else "nothing waits"
+    return findings or [ok(f"{settings.telegram.mode}; {there} at Telegram")]
 
 
 async def telegram_conflict(settings: Settings) -> list[Finding]:

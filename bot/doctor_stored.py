@@ -10,6 +10,7 @@ from typing import Protocol
 
 from bot.doctor import Finding, fail, ok, warn
 from bot.home import Home
+from bot.skill_words import counted
 
 BACKUP_AGE_MAX = timedelta(days=2)
 WAITS_MAX = timedelta(minutes=15)
@@ -104,23 +105,23 @@ def inbox(found: Looked, *, now: datetime, is_running: bool) -> Iterator[Finding
     total = sum(found.inbox.values())
     if found.crooked:
         yield fail(
-            f"{found.crooked} messages have a state that does not fit their end",
+            f"{counted(found.crooked, 'message')} in a state that does not fit their end",
             "Please report it: the states are under `--json`. Nothing is lost by it.",
         )
     if found.stranded:
         yield fail(
-            f"{found.stranded} messages wait for a turn that is over",
+            f"{waiting(found.stranded)} for a turn that is over",
             "Restart the bot; if it stays so, please report it.",
         )
     if open_ones and not is_running:
-        yield warn(f"{open_ones} messages wait for the bot", "hearthbot run")
+        yield warn(f"{waiting(open_ones)} for the bot", "hearthbot run")
     elif _is_older(found.waiting_since_ms, WAITS_MAX, now):
         yield warn(
             f"a message has waited for more than {WAITS_MAX.seconds // 60} minutes",
             "Look into the log for its turn; /stop in that chat ends it.",
         )
     elif not found.crooked and not found.stranded:
-        yield ok(f"{total} messages, {open_ones} of them not answered yet")
+        yield ok(f"{counted(total, 'message')}, {open_ones} of them not answered yet")
 
 
 OVERDUE_MAX = timedelta(minutes=5)
@@ -130,13 +131,16 @@ def schedule(found: Looked, *, now: datetime, is_running: bool) -> Iterator[Find
     """Whether jobs run when they are due, and whether any was stopped."""
     stopped, on = found.jobs.get("stopped", 0), found.jobs.get("on", 0)
     if stopped:
-        yield warn(f"{stopped} jobs were stopped, as they kept failing", "hearthbot schedule list")
+        were = (
+            "1 job was stopped, as it" if stopped == 1 else f"{stopped} jobs were stopped, as they"
+        )
+        yield warn(f"{were} kept failing", "hearthbot schedule list")
     if is_running and _is_older(found.next_job_ms, OVERDUE_MAX, now):
         yield warn("a job is overdue", "Look into the log for `timetable`, or say /resume.")
     elif on == 0:
         yield ok("no job is set")
     else:
-        yield ok(f"{on} jobs, the next {_when(found.next_job_ms, now)}")
+        yield ok(f"{counted(on, 'job')}, the next {_when(found.next_job_ms, now)}")
 
 
 def _when(ms: int | None, now: datetime) -> str:
@@ -157,23 +161,25 @@ def outbox(found: Looked, *, now: datetime, is_running: bool) -> Iterator[Findin
     unknown, ready = found.outbox.get("unknown", 0), found.outbox.get("ready", 0)
     if unknown:
         yield warn(
-            f"of {unknown} replies nobody can know whether they arrived",
+            f"nobody can know whether {counted(unknown, 'reply', 'replies')} arrived",
             "Look into those chats; docs/reliability.md says how that can be.",
         )
     if found.failed_today:
+        refused = counted(found.failed_today, "reply", "replies")
         yield warn(
-            f"{found.failed_today} replies of the last day were refused by the platform",
+            f"{refused} of the last day: refused by the platform",
             "Look for outbox.ended with state failed in the log: it says why.",
         )
     if ready and not is_running:
-        yield warn(f"{ready} replies wait to be sent", "hearthbot run")
+        wait = "1 reply waits" if ready == 1 else f"{ready} replies wait"
+        yield warn(f"{wait} to be sent", "hearthbot run")
     elif _is_older(found.leaving_since_ms, LEAVES_MAX, now):
         yield warn(
             "a reply has waited for more than an hour to be sent",
             "Check the network; a reply to the terminal waits for `hearthbot chat`.",
         )
     elif not unknown and not found.failed_today:
-        yield ok(f"{sum(found.outbox.values())} replies, {ready} on their way")
+        yield ok(f"{counted(sum(found.outbox.values()), 'reply', 'replies')}, {ready} on the way")
 
 
 def owner(found: Looked) -> Iterator[Finding]:
@@ -185,6 +191,11 @@ def owner(found: Looked) -> Iterator[Finding]:
         )
     else:
         yield ok(", ".join(found.owners))
+
+
+def waiting(count: int) -> str:
+    """`1 message waits`, `2 messages wait`."""
+    return "1 message waits" if count == 1 else f"{count} messages wait"
 
 
 def _put_back(home: Home, good_backup: Path | None) -> str:

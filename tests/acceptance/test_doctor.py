@@ -250,7 +250,7 @@ OFFLINE: dict[str, tuple[Plant, str, str, str]] = {
         lambda w: w.sql(_row("queued", "null")), "inbox", "a turn that is over", "Restart",
     ),
     "messages that wait for the bot": (
-        lambda w: w.sql(_row("received", "null")), "inbox", "1 messages wait", "hearthbot run",
+        lambda w: w.sql(_row("received", "null")), "inbox", "1 message waits", "hearthbot run",
     ),
     "a reply of unknown fate": (
         lambda w: w.sql(_reply("unknown")), "outbox", "nobody can know", "reliability",

@@ -203,10 +203,11 @@ class FoundJobs:
         ({}, None, True, Level.OK, "no job is set"),
         ({"on": 2}, 90, True, Level.OK, "2 jobs, the next in 1 h 30 min"),
         ({"on": 2}, 60 * 49, False, Level.OK, "2 jobs, the next in 2 d 1 h"),
-        ({"on": 1}, -3, True, Level.OK, "1 jobs, the next is due now"),
-        ({"on": 1}, -30, False, Level.OK, "1 jobs, the next is due now"),
+        ({"on": 1}, -3, True, Level.OK, "1 job, the next is due now"),
+        ({"on": 1}, -30, False, Level.OK, "1 job, the next is due now"),
         ({"on": 1}, -30, True, Level.WARN, "a job is overdue"),
         ({"on": 1, "stopped": 2}, 5, True, Level.WARN, "2 jobs were stopped"),
+        ({"on": 1, "stopped": 1}, 5, True, Level.WARN, "1 job was stopped, as it kept failing"),
     ],
 )
 def test_what_runs_by_the_clock_is_told_and_what_stands_still_is_named(
