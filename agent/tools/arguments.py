@@ -181,5 +181,6 @@ def _problem(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
         return f"unknown parameter '{where}' (known: {known})"
     if problem["type"] == "missing":
         return f"parameter '{where}' is missing"
-    message = str(problem["msg"])
+    # Before the words of a check of ours the library puts its own.
+    message = str(problem["msg"]).removeprefix("Value error, ")
     return f"'{where}': {message[:1].lower()}{message[1:]}"

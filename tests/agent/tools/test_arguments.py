@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from agent.tools.arguments import Arguments, ArgumentsWrong, parse_arguments, schema_of
 
@@ -59,6 +59,19 @@ def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
 def test_a_missing_parameter_is_named() -> None:
     with pytest.raises(ArgumentsWrong, match="parameter 'path' is missing"):
         read("")
+
+
+def test_a_check_of_our_own_is_told_in_its_own_words_alone() -> None:
+    class When(Arguments):
+        day: str
+
+        @field_validator("day")
+        @classmethod
+        def _known(cls, day: str) -> str:
+            raise ValueError(f"{day!r} is no day")
+
+    with pytest.raises(ArgumentsWrong, match="'day': 'never' is no day"):
+        parse_arguments(When, '{"day": "never"}')
 
 
 def test_many_problems_are_told_in_a_few_words() -> None:
