@@ -112,7 +112,8 @@ async def test_over_every_change_of_clocks_the_runs_are_those_of_the_oracle(
             expected["*/30 * * * *"] = oracle_steps(zone, 30, start, end)
             hours = Every(count=2, unit=Unit.HOUR, start=start + MINUTE, zone=name)
             await office.add(job("every 2 h", when=hours))
-            expected["every 2 h"] = [start + MINUTE + n * timedelta(hours=2) for n in range(26)]
+            count = (end - start) // timedelta(hours=2)
+            expected["every 2 h"] = [start + MINUTE + n * timedelta(hours=2) for n in range(count)]
 
             taken = await run_through(office, end)
 
