@@ -47,7 +47,7 @@ NEW_TO_IT = (
 )
 ToolOf = Callable[[str], Tool | None]
 
-OWN_WORDS = {"remind_me": ("text",), "record_event": ("name", "note"), "store_fact": ("text",)}
+OWN_WORDS = {"remind_me": ("text",), "record_event": ("name", "note")}
 """Tools that only keep something for the person, with the arguments in which that stands."""
 
 GONE = (
@@ -213,7 +213,7 @@ def _is_persons_own(wish: Wish, asked: Json) -> bool:
     if taint_start(entries, person_id=wish.caller.person_id) is not None:
         return False
     given = wish.arguments.model_dump()
-    if given.get("replaces"):
+    if given.get("urgent") or given.get("nag_minutes"):
         return False
     values = [given.get(name) or "" for name in kept]
     return is_said_now(values, entries, name=turn.person_name)

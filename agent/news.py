@@ -21,6 +21,8 @@ CALL_BITS, KNOWN_BITS, SIGN_BITS, EARLIER_BITS = 1.0, 1.0, 1.0, 3.0
 the person's earlier messages, or that the reader was told before."""
 DATE_BITS, NEAR_DATE_BITS, TIME_BITS = 10.0, 4.0, 8.0
 """Of a day within a year or two, of another within a week of it, and of an hour and minutes."""
+LEAP_BITS = 2.0
+"""So much of a leap over words of the person is free: sentences have little words."""
 NEAR_DAYS = 7
 DAYS_BACK, DAYS_AHEAD = 400, 800
 LIST_LARGE = 1_000
@@ -54,7 +56,7 @@ class Place:
 
 # --- what is known -------------------------------------------------------------------------------
 
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"[^\W_]+")
 _VALUE = re.compile(r"[\w@.+/:=~-]+")
 _EDGES = ".,:;"
 
@@ -77,6 +79,11 @@ class Texts:
     def words(self) -> frozenset[str]:
         """All words, in lower case."""
         return frozenset(_WORD.findall(self._folded))
+
+    @cached_property
+    def in_order(self) -> tuple[str, ...]:
+        """All words as they come, in lower case."""
+        return tuple(_WORD.findall(self._folded))
 
     def hold(self, value: str) -> bool:
         """Whether it stands there exactly so."""
@@ -154,11 +161,17 @@ class Shape:
         names: dict[str, int] = {}
         required: set[str] = set()
         choices: dict[str, int] = {}
-        nodes: list[Any] = [schema]
+        # What stands under a choice of shapes need not be given, whatever it calls required.
+        nodes: list[tuple[Any, bool]] = [(schema, True)]
         while nodes:
-            node = nodes.pop(0)
+            node, is_firm = nodes.pop(0)
             if isinstance(node, list):
-                nodes.extend(node)
+                nodes.extend((one, False) for one in node)
+                consts = [
+                    one["const"] for one in node if isinstance(one, Mapping) and "const" in one
+                ]
+                for value in consts:
+                    choices[str(value)] = max(len(consts), choices.get(str(value), 0))
             if not isinstance(node, Mapping):
                 continue
             properties = node.get("properties")
@@ -166,13 +179,16 @@ class Shape:
                 for name in properties:
                     names.setdefault(str(name), len(names))
             needed = node.get("required")
-            if isinstance(needed, list):
+            if isinstance(needed, list) and is_firm:
                 required.update(str(name) for name in needed)
             allowed = node["enum"] if isinstance(node.get("enum"), list) else []
             allowed = [node["const"]] if "const" in node else allowed
             for value in allowed:
                 choices[str(value)] = max(len(allowed), choices.get(str(value), 0))
-            nodes.extend(node.values())
+            if isinstance(properties, Mapping):
+                nodes.extend((one, is_firm) for one in properties.values())
+            others = ((key, one) for key, one in node.items() if key != "properties")
+            nodes.extend((one, is_firm and key == "items") for key, one in others)
         return cls(names=names, required=frozenset(required), choices=choices)
 
 
@@ -233,17 +249,18 @@ class _Counting:
         self._known = known
         self._last = last
         self._days: list[date] = []
+        self._at = 0
 
     def part(self, path: Path, value: Any) -> Cost:
         if isinstance(value, tuple):
             return Cost(bits=self._of_names(value))
         if path[-1:] != ("=",):
-            return Cost(bits=1.0)  # how long a list is
+            return Cost(bits=1.0 + 2 * math.log2(value + 1))  # how long a list is
         if value is None or isinstance(value, bool):
             return Cost(bits=1.0)
         text = str(value)
         if text in self._shape.choices:
-            return Cost(bits=math.log2(self._shape.choices[text]))
+            return Cost(bits=math.log2(max(self._shape.choices[text], len(self._shape.choices))))
         return self._of_text(text)
 
     def _of_names(self, names: Sequence[str]) -> float:
@@ -266,14 +283,30 @@ class _Counting:
         value = text.strip()
         if not value:
             return Cost(bits=KNOWN_BITS + CHAR_BITS * len(text))
+        around = Cost(bits=CHAR_BITS * (len(text) - len(value)))
         if known.own.hold_alike(value):
-            return Cost(bits=KNOWN_BITS if known.own.hold(value) else 2 * KNOWN_BITS)
+            case = 0.0 if known.own.hold(value) else case_bits(value)
+            return around + Cost(bits=self._of_own(value) + case)
         if known.listed.hold_alike(value):
-            return self._picked(value)
+            case = 0.0 if known.listed.hold(value) else case_bits(value)
+            return around + self._picked(value) + Cost(bits=case)
         if known.sent.hold_alike(value):
-            return Cost(bits=EARLIER_BITS)
+            case = 0.0 if known.sent.hold(value) else case_bits(value)
+            return around + Cost(bits=EARLIER_BITS + case)
         left, bits = self._without_dates(value)
-        return sum((self._of_run(run) for run in _RUN.findall(left)), Cost(bits=bits))
+        return sum((self._of_run(run) for run in _RUN.findall(left)), around + Cost(bits=bits))
+
+    def _of_own(self, value: str) -> float:
+        """Of what the person just wrote: going on in its order tells little, to leap tells how
+        far."""
+        said, meant = self._known.own.in_order, _WORD.findall(value.casefold())
+        if not meant:
+            return KNOWN_BITS
+        places = [n for n in range(len(said)) if said[n : n + len(meant)] == tuple(meant)]
+        ahead = next((n for n in places if n >= self._at), None)
+        leap = len(said) if ahead is None else ahead - self._at + 1
+        self._at = (ahead if ahead is not None else places[0] if places else 0) + len(meant)
+        return KNOWN_BITS + max(0.0, math.log2(max(leap, 1)) - LEAP_BITS)
 
     def _picked(self, value: str) -> Cost:
         place, among = self._known.listed.place(value)
@@ -306,21 +339,21 @@ class _Counting:
         known = self._known
         if run == " ":
             return Cost()
-        if not run[0].isalnum() and run[0] != "_":
+        if not run[0].isalnum():
             return Cost(bits=sum(SIGN_BITS if c in _SIGNS else CHAR_BITS for c in run))
-        folded = run.casefold()
+        folded, case = run.casefold(), Cost(bits=case_bits(run) - 1.0)
         if folded in known.own.words:
-            return Cost(bits=KNOWN_BITS)
+            return case + Cost(bits=self._of_own(run))
         if folded in known.listed.words:
-            return self._picked(run)
+            return case + self._picked(run)
         was_said = run.isalpha() and len(run) > 1 and folded in known.earlier.words
         if was_said or folded in known.sent.words:
-            return Cost(bits=EARLIER_BITS)
+            return case + Cost(bits=EARLIER_BITS)
         return Cost(bits=CHAR_BITS * len(run))
 
 
-_RUN = re.compile(r"\w+|[^\w\s]+|\s+")
-_SIGNS = frozenset(",.-/:'\"@#&?+()")
+_RUN = re.compile(r"[^\W_]+|_+|[^\w\s]+|\s+")
+_SIGNS = frozenset(",.-_/:'\"@#&?+()")
 _DATE = re.compile(
     r"(?<!\d)(?P<day>\d{4}-\d{2}-\d{2})"
     r"(?:[T ](?P<time>\d{2}:\d{2})(?::(?:00|59)(?:\.0+)?)?(?:Z|[+-]\d{2}:00)?)?(?!\d)"
@@ -372,11 +405,26 @@ def cost_of_address(address: str, known: Known) -> Cost:
     before = match["host"].casefold().removesuffix(site_of(address))
     counting = _Counting(NO_SHAPE, known, None)
     total = Cost(bits=CALL_BITS)
-    for run in _RUN.findall(before + match["rest"]):
+    for run in [*_RUN.findall(before), *_RUN.findall(match["rest"])]:
         if run.casefold() in known.sent.words:
-            total += Cost(bits=KNOWN_BITS)
+            total += Cost(bits=KNOWN_BITS + case_bits(run) - 1.0)
         elif run.casefold() in _USUAL:
-            total += Cost(bits=math.log2(len(_USUAL)))
-        elif run[0].isalnum() or any(c not in "/?&=.-_%#" for c in run):
+            total += Cost(bits=math.log2(len(_USUAL)) + case_bits(run) - 1.0)
+        elif run[0].isalnum() or any(c not in _BORDERS for c in run):
             total += counting._of_text(run)
+        else:
+            total += Cost(bits=math.log2(len(_BORDERS)) * (len(run) - 1))
     return total
+
+
+_BORDERS = "/?&=.-_%#"
+"""Signs between the words of an address: one tells next to nothing, a row of them whatever it is
+to tell."""
+
+
+def case_bits(text: str) -> float:
+    """Of writing it in lower case, in capitals or with a capital at the beginning of each word: one
+    of these few; else each letter tells something."""
+    if text.islower() or text.isupper() or text.istitle() or text.capitalize() == text:
+        return 1.0
+    return max(1.0, float(sum(char.isalpha() for char in text)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from agent.headings import (
@@ -27,7 +27,7 @@ from agent.headings import (
     disarmed,
 )
 from agent.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
-from agent.words import fold, forms, unbordered_runs, words
+from agent.words import fold, forms, is_unbordered, words
 
 
 def fenced(entry: Entry) -> Entry:
@@ -168,6 +168,17 @@ LITTLE_WORDS = frozenset(
 """Words in which what somebody said is put down, in whatever person and number."""
 
 
+NEGATIONS = frozenset(
+    re.findall(
+        r"\w+",
+        "cannot ei ikke ingen inte kein keine keinen n never nicht nie niemals nihil no nobody non "
+        "none nor not nothing nunca não nie pas rien sin sans without won ne jamais kun ohne senza "
+        "mai niet geen ez yok değil не нет",
+    )
+)
+"""After such a word the same words say something else."""
+
+
 def has_said(entries: Sequence[Entry], target: str) -> bool:
     """`has_seen`, by a person alone."""
     said = (entry.text for entry in entries if isinstance(entry, Said) and is_own(entry))
@@ -176,19 +187,40 @@ def has_said(entries: Sequence[Entry], target: str) -> bool:
 
 def is_said_now(values: Iterable[str], entries: Sequence[Entry], *, name: str = "") -> bool:
     """Whether each word of the values is one that the person (called `name`) wrote in this turn
-    themselves, little words and endings aside. Of scripts without blanks each run has to stand
-    there as it is. Values without words say nothing that somebody could have said."""
+    themselves, in its order and with nothing left out in between, little words and endings aside.
+    What they say that is not, and what stands in no words of theirs (other scripts, signs within
+    words), is not looked at: somebody is asked."""
     own = [fold(one.text) for one in entries if isinstance(one, Said) and is_own(one)]
-    said = {word.text for text in [*own, fold(name)] for word in words(text)}
-    said |= {form for word in tuple(said) for form in forms(word)}
-    meant = [fold(value) for value in values]
-    told = [word.text for text in meant for word in words(text) if word.text not in LITTLE_WORDS]
-    runs = [run for text in meant for run in unbordered_runs(text)]
-    return (
-        bool(told or runs)
-        and all(not said.isdisjoint({word, *forms(word)}) for word in told)
-        and all(any(run in text for text in own) for run in runs)
-    )
+    said = [word.text for text in own for word in words(text)]
+    if any(word in NEGATIONS or word.endswith("n't") for word in said):
+        return False
+    said = [word for word in said if word not in LITTLE_WORDS]
+    names = {word.text for word in words(fold(name))}
+    meant = [fold(value) for value in values if value]
+    return bool(meant) and all(_is_said(text, said, names, "\n".join(own)) for text in meant)
+
+
+def _is_said(text: str, said: Sequence[str], names: Collection[str], own: str) -> bool:
+    told = [one.text for one in words(text) if one.text not in LITTLE_WORDS]
+    while told and told[0] in names:
+        told = told[1:]
+    if not told or any(not _is_plain_or_said(piece, own) for piece in text.split()):
+        return False
+    runs = (said[at : at + len(told)] for at in range(len(said) - len(told) + 1))
+    return any(all(map(_are_alike, told, run)) for run in runs)
+
+
+def _are_alike(one: str, other: str) -> bool:
+    return not {one, *forms(one)}.isdisjoint({other, *forms(other)})
+
+
+def _is_plain_or_said(piece: str, own: str) -> bool:
+    """A word with the usual signs around it; what has others stands in the message so."""
+    is_plain = _PLAIN_WORD.fullmatch(piece) is not None and not is_unbordered(piece)
+    return is_plain or piece in own
+
+
+_PLAIN_WORD = re.compile(r"[\"'(]*[^\W_]+(?:['’-][^\W_]+)*[\"')]*[.,:;!?]*")
 
 
 def stands_in(target: str, text: str) -> bool:
@@ -231,11 +263,11 @@ def called_name(call: ToolCall) -> str:
     return str(inner.get("name", "")).strip() if isinstance(inner, dict) else call.name
 
 
-_SCHEME = re.compile(r"\bhttps?://", re.IGNORECASE)
+_SCHEME = re.compile(r"(?<![\w@:/?#&=%.+~-])https?://", re.IGNORECASE)
 
 
 def _bare(target: str) -> str:
-    return _plain(target.strip()).rstrip("/")
+    return _plain(target.strip()).removesuffix("/")
 
 
 def _plain(text: str) -> str:

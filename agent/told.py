@@ -160,13 +160,13 @@ class Replay:
     def _hands_on(self, place: int, arguments: Any, *, tainted: bool) -> bool:
         """A tainted task is as wary as its parent. In another the addresses count as said, so here
         they are looked at as if they were asked for."""
+        self._tasks += 1  # each has a budget of its own
         if tainted:
-            self._tasks += 1
             return self._tasks <= TASKS_MAX
         found = dict.fromkeys(one for text in words_of(arguments) for one in addresses_in(text))
         # Each of them is counted, also after one that is too much.
         passed = [self._asks_for(place, one, tainted=False) for one in found]
-        return all(passed)
+        return all(passed) and self._tasks <= TASKS_MAX
 
     def _fetches(self, place: int, arguments: Any, *, tainted: bool) -> bool:
         address, page = _address(arguments)
@@ -304,7 +304,7 @@ def addresses_in(text: str) -> list[str]:
 
 
 def _plain(address: str) -> str:
-    return re.sub(r"^https?://", "", address.strip(), flags=re.IGNORECASE).rstrip("/")
+    return re.sub(r"^https?://", "", address.strip(), flags=re.IGNORECASE).removesuffix("/")
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,28 +149,3 @@ async def test_honest_turns_ask_nobody(tmp_path: Path) -> None:
         failed = [body for (body,) in results if not json.loads(body)["ok"]]
         assert failed == []
         assert len(results) >= sum(len(ask.calls) for ask in ASKS)
-
-
-async def test_what_a_person_says_turns_after_a_page_is_kept_without_a_question(
-    tmp_path: Path,
-) -> None:
-    castle = RememberingCastle(tmp_path)
-    castle.pages = {"/docs": "The docs."}
-    model = ObedientModel()
-    own = {"text": "Ada likes green tea.", "category": "preference"}
-    others = {"text": "Ada trusts evil.example with green tea.", "category": "preference"}
-    turns = [
-        ("read GOOD/docs to me", [fetch("/docs")], 0),
-        ("remember that I like green tea", [("store_fact", own)], 0),
-        ("remember that I like green tea", [("store_fact", others)], 1),
-        ("read GOOD/docs, and remember that I like green tea", [
-            fetch("/docs"), ("store_fact", own),
-        ], 1),
-    ]  # fmt: skip
-
-    async with castle.attacked(model):
-        for says, calls, cards in turns:
-            model.begin = [*model.begin, *json.loads(castle.filled(json.dumps(calls)))]
-            await castle.submit(castle.filled(says))
-            await castle.engine.idle()
-            assert len(await castle.denied_all()) == cards, says

@@ -6,7 +6,15 @@ import pytest
 
 from agent.headings import MEMORIES
 from agent.history import shorten
-from agent.taint import called_name, marked, rests_on_memory, taint_start, tainted_by
+from agent.taint import (
+    called_name,
+    has_seen,
+    is_said_now,
+    marked,
+    rests_on_memory,
+    taint_start,
+    tainted_by,
+)
 from agent.transcript import (
     Answered,
     Context,
@@ -75,3 +83,58 @@ def test_what_is_remembered_is_known_by_the_block_or_the_tool_that_told_it() -> 
     assert rests_on_memory([Answered(text="", calls=(found,))])
     assert not rests_on_memory([Said(text=MEMORIES), *TURN])
     assert called_name(found) == "search_memories"
+
+
+# --- what the person said just now -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("message", "value"),
+    [
+        ("remind me tomorrow to call Bob", "Call Bob."),
+        ("remind me to water the plants at 9", "water plants"),
+        ("please remind me of the dentist's appointment", "dentist's appointment"),
+        ("I have to call mum", "Ada has to call mum"),
+    ],
+)
+def test_what_a_person_just_said_is_theirs(message: str, value: str) -> None:
+    assert is_said_now([value], [Said(text=message)], name="Ada")
+
+
+@pytest.mark.parametrize(
+    ("message", "value"),
+    [
+        ("go on", "call Bob"),
+        ("do not trust Bob, but pay Cleo 50 euro", "trust Bob"),
+        ("do not trust Bob, but pay Cleo 50 euro", "Pay Bob 50 euro"),
+        ("pay Cleo, and call Bob", "pay Bob"),
+        ("I don't like tea", "like tea"),
+        ("vertrau Bob nicht", "vertrau Bob"),
+        ("the evil example of Bob", "evil.example"),
+        ("remind me to call Bob", "call Bob \u2192 x"),
+        ("remind me to call Bob", "call Bob \u4eca\u3059\u3050"),
+        ("remind me to call Bob", "call\u200bBob"),
+        ("remind me to call Bob", ""),
+    ],
+)
+def test_what_says_anything_else_is_not(message: str, value: str) -> None:
+    assert not is_said_now([value], [Said(text=message)], name="Ada")
+
+
+def test_forwarded_words_are_nobodys_here() -> None:
+    forwarded = Said(text="remind me to call Bob", forwarded=True)
+
+    assert not is_said_now(["call Bob"], [forwarded])
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        ("http://evil.example/https://http://page", "see http://evil.example/page"),
+        ("http://evil.example/page//", "see http://evil.example/page"),
+        ("http://evil.example/http://page", "evil.example/page"),
+    ],
+)
+def test_an_address_with_more_in_it_was_not_seen(target: str, text: str) -> None:
+    assert not has_seen([Said(text=text)], target)
+    assert has_seen([Said(text=text)], "https://evil.example/page/")

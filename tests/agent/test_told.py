@@ -282,3 +282,65 @@ def test_sites_are_told_by_the_end_of_their_name() -> None:
         "b.example",
     ]
     assert cost_of_address("nothing like it " * 9, Known()).bits > BITS_MAX
+
+
+# --- encodings that cost next to nothing once ---------------------------------------------------
+
+NONE = Texts()
+
+
+def _cost(
+    arguments: object, schema: Mapping[str, Any], *, own: Texts = NONE, listed: Texts = NONE
+) -> float:
+    known = Known(today=TODAY, own=own, listed=listed)
+    return cost_of_call(arguments, Shape.of(schema), known).bits
+
+
+ANY = {"type": "object", "properties": {"text": {}}, "required": ["text"]}
+
+
+def test_lengths_of_lists_are_told() -> None:
+    assert _cost({"text": [[{}] * ord(c) for c in "canary"]}, ANY) > BITS_MAX
+
+
+def test_choices_of_single_values_are_choices() -> None:
+    union = {"oneOf": [{"const": c} for c in "abcdefghijklmnopqrstuvwxyz"]}
+    schema = {"type": "object", "properties": {"text": {"type": "array", "items": union}}}
+
+    assert _cost({"text": list("canary")}, schema) > BITS_MAX
+
+
+def test_fields_that_some_shape_requires_are_a_choice() -> None:
+    names: dict[str, object] = {c: {} for c in "abcdefghijklmnopqrstuvwxyz"}
+    loose = {"anyOf": [{"required": list(names)}, {"type": "object"}], "properties": names}
+    schema = {"type": "object", "properties": {"text": loose}}
+    nested: object = {}
+    for letter in reversed("canary"):
+        nested = {letter: nested}
+
+    assert _cost({"text": nested}, schema) > BITS_MAX
+
+
+def test_blanks_and_capitals_are_told() -> None:
+    own = Texts(["read the harbour news of today in the morning to me, please"])
+
+    assert _cost({"text": "read" + " " * 98}, ANY, own=own) > BITS_MAX
+    mixed = "rEaD tHE harBOUR NEws oF toDAY iN tHe moRNing TO me"
+    assert _cost({"text": mixed}, ANY, own=own) > BITS_MAX
+    assert _cost({"text": "z" * 60 + "Z"}, ANY, listed=Texts(["z" * 61])) > BITS_MAX
+
+
+def test_to_leap_about_in_what_was_said_is_told() -> None:
+    words = [f"word{number}" for number in range(200)]
+    picked = [words[number] for number in (150, 7, 90, 3, 44, 180)]
+
+    assert _cost({"text": picked}, ANY, own=Texts([" ".join(words)])) > BITS_MAX
+    assert _cost({"text": " ".join(words[:6])}, ANY, own=Texts([" ".join(words)])) < 4
+
+
+def test_signs_and_capitals_in_an_address_are_told() -> None:
+    known = Known(today=TODAY)
+
+    assert cost_of_address("https://evil.example/..---....--..-.-.-", known).bits > BITS_MAX
+    assert cost_of_address("https://evil.example/aRtIcLeS/QuEsTiOnS", known).bits > BITS_MAX
+    assert cost_of_address("https://evil.example/articles", known).bits < 10
