@@ -340,7 +340,9 @@ class _Counting:
         if run == " ":
             return Cost()
         if not run[0].isalnum():
-            return Cost(bits=sum(SIGN_BITS if c in _SIGNS else CHAR_BITS for c in run))
+            each = [SIGN_BITS, *[math.log2(len(_SIGNS))] * (len(run) - 1)]
+            signs = zip(run, each, strict=True)
+            return Cost(bits=sum(bits if c in _SIGNS else CHAR_BITS for c, bits in signs))
         folded, case = run.casefold(), Cost(bits=case_bits(run) - 1.0)
         if folded in known.own.words:
             return case + Cost(bits=self._of_own(run))

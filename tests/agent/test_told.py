@@ -330,6 +330,10 @@ def test_blanks_and_capitals_are_told() -> None:
     assert _cost({"text": "z" * 60 + "Z"}, ANY, listed=Texts(["z" * 61])) > BITS_MAX
 
 
+def test_a_row_of_signs_is_told() -> None:
+    assert _cost({"text": "./...:..---:-/-,-/."}, ANY) > BITS_MAX
+
+
 def test_to_leap_about_in_what_was_said_is_told() -> None:
     words = [f"word{number}" for number in range(200)]
     picked = [words[number] for number in (150, 7, 90, 3, 44, 180)]
