@@ -157,6 +157,6 @@ async def test_slack_runs_as_a_process() -> None:
                 ("hello", ["a.txt"]),
                 ("hi", []),
             ]
-            assert await order("shown", channel="C1") == "U0ANN: hello\n    bot: hi"
+            assert await order("shown", channel="C1") == "U0ANN: 📎 a.txt\n  hello\n    bot: hi"
             assert (await lab.post("redeliver", json={"delivery_id": "x"})).status_code == 400
             assert (await lab.post("set", json={"nonsense": 1})).status_code == 400
