@@ -26,7 +26,7 @@ from bot.channel import (
     Sent,
     ShowsWork,
 )
-from bot.ports import OutboxStore, OutPart, OutRow, PartState
+from bot.ports import OutboxState, OutboxStore, OutPart, OutRow, PartState
 
 log = structlog.get_logger()
 
@@ -214,7 +214,12 @@ class LiveDraft:
         row = await self._store.row_of_run(self._run_id)
         if row is None:
             await self._channel.ready(self._address)
+            if self._closed.is_set():
+                return False  # the reply sends it, whole
             row = await self._store.open_draft(self._run_id, self._address.key)
+            if row.state is not OutboxState.DRAFT or not row.parts:
+                self._blocked = True  # the reply was stored meanwhile, and sends it
+                return False
             return await self._settle(row, row.parts[0], part)
         if row.parts and all(stored.message_id for stored in row.parts):
             self._messages = [_Message(stored.message_id) for stored in row.parts]

@@ -4,8 +4,9 @@ the one that is marked, and nothing left behind but what nobody can know of."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -198,3 +199,31 @@ def test_a_streamed_reply_stands_whole_in_the_end(story: Story) -> None:
     assert all(WHOLE.find(text) >= 0 for text in strange), "a beginning of what was written"
     missing = [text for text in wanted if text not in plain]
     assert len(missing) <= platform.doubts // 2, "twice in doubt is given up"
+
+
+class _Waits(Platform):
+    """While somebody waits for their turn to send, the turn ends."""
+
+    ends: Callable[[], Awaitable[None]]
+
+    async def ready(self, address: Address) -> None:
+        await self.ends()
+
+
+async def test_a_reply_that_is_stored_while_its_draft_waits_goes_out_once(tmp_path: Path) -> None:
+    clock, platform = StillClock(), _Waits([])
+    async with Database.open(tmp_path / "hearthbot.db", clock=clock) as database:
+        store = SqliteOutbox(database)
+        platform.ends = partial(_reply, database, store, WHOLE[:5])
+        draft = _draft(platform, store)
+
+        await draft._update(WHOLE[:3], with_status=False)
+        await draft._update(WHOLE[:4], with_status=False)
+
+        assert platform.messages == {}
+        outbox = Outbox(store, {platform.name: platform}, clock=clock, chance=lambda: 1.0)
+        platform.ends = partial(asyncio.sleep, 0)
+        async with outbox, asyncio.timeout(10):
+            await outbox.start()
+            await outbox.idle()
+    assert list(platform.messages.values()) == [WHOLE[:5]]
