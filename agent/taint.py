@@ -225,7 +225,7 @@ _PLAIN_WORD = re.compile(r"[\"'(]*[^\W_]+(?:['’-][^\W_]+)*[\"')]*[.,:;!?]*")
 
 def stands_in(target: str, text: str) -> bool:
     """Whether a URL or an address stands in a text, as a whole."""
-    needle = _bare(target)
+    needle = bare(target)
     if not needle:
         return False
     whole = rf"(?<![\w.@%/-]){re.escape(needle)}/?(?![\w%=&/?#+~-]|[.,:;@!][\w%])"
@@ -266,8 +266,10 @@ def called_name(call: ToolCall) -> str:
 _SCHEME = re.compile(r"(?<![\w@:/?#&=%.+~-])https?://", re.IGNORECASE)
 
 
-def _bare(target: str) -> str:
-    return _plain(target.strip()).removesuffix("/")
+def bare(address: str) -> str:
+    """An address without the scheme that it begins with, and without one slash at its end: people
+    leave these out. What stands within it stays, as it could tell something."""
+    return re.sub(r"^https?://", "", address.strip(), flags=re.IGNORECASE).removesuffix("/")
 
 
 def _plain(text: str) -> str:

@@ -24,7 +24,7 @@ from agent.news import (
     site_of,
     words_of,
 )
-from agent.taint import called_name, has_said, is_own, pages_in, stands_in, taint_start
+from agent.taint import bare, called_name, has_said, is_own, pages_in, stands_in, taint_start
 from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
 
 BITS_MAX = 24.0
@@ -202,8 +202,8 @@ class Replay:
         if not self._told.is_task:
             return has_said(before, address)
         texts = (entry.text for entry in before if isinstance(entry, Said))
-        found = {_plain(one) for text in texts for one in addresses_in(text)}
-        return _plain(address) in found and has_said(before, address)
+        found = {bare(one) for text in texts for one in addresses_in(text)}
+        return bare(address) in found and has_said(before, address)
 
     def _has_it(self, place: int, address: str) -> bool:
         """Whether the text is at hand: a further part of it is not asked for again."""
@@ -303,10 +303,6 @@ def addresses_in(text: str) -> list[str]:
     return [match[0].rstrip(".,:;!?)]}") for match in _ADDRESS.finditer(text)]
 
 
-def _plain(address: str) -> str:
-    return re.sub(r"^https?://", "", address.strip(), flags=re.IGNORECASE).removesuffix("/")
-
-
 @dataclass(frozen=True, slots=True)
 class _Link:
     """Where an address stands, and in what: the pages of which site, or what a search found."""
@@ -320,8 +316,8 @@ def _link(entries: Sequence[Entry], address: str) -> _Link | None:
     for number, (call, page) in enumerate(pages_in(entries)):
         if not stands_in(address, page):
             continue
-        links = list(dict.fromkeys(map(_plain, addresses_in(page))))
-        wanted = _plain(address)
+        links = list(dict.fromkeys(map(bare, addresses_in(page))))
+        wanted = bare(address)
         source = _SEARCHED
         if called_name(call) == FETCH:
             source = f"from {site_of(_address(_arguments(call))[0])}"

@@ -133,6 +133,7 @@ def test_forwarded_words_are_nobodys_here() -> None:
         ("http://evil.example/https://http://page", "see http://evil.example/page"),
         ("http://evil.example/page//", "see http://evil.example/page"),
         ("http://evil.example/http://page", "evil.example/page"),
+        ("http://evil.example/;http://page", "evil.example/;page, evil.example/page"),
     ],
 )
 def test_an_address_with_more_in_it_was_not_seen(target: str, text: str) -> None:
