@@ -206,8 +206,11 @@ def _is_persons_own(wish: Wish, asked: Json) -> bool:
 
     Else one page that was read would have each reminder asked about until the next `/new`.
     """
-    turn, kept = TurnInput.from_json(asked["turn"]), OWN_WORDS.get(wish.tool.card.name)
-    if kept is None or turn.origin is not Origin.CHAT or turn.task is not None:
+    kept = OWN_WORDS.get(wish.tool.card.name)
+    if kept is None:
+        return False
+    turn = TurnInput.from_json(asked["turn"])
+    if turn.origin is not Origin.CHAT or turn.task is not None:
         return False
     entries = _now(asked)
     if taint_start(entries, person_id=wish.caller.person_id) is not None:
