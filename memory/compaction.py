@@ -16,14 +16,13 @@ from typing import Literal
 import structlog
 
 from agent.errors import AssistantError
-from agent.history import estimate_tokens, sent_size, tail_start
+from agent.history import estimate_tokens, last_request, sent_size, tail_start
 from agent.messages import ConversationId
 from agent.ports import Models, StoredEntry
 from agent.remembering import Compaction, CompactionWanted
 from agent.spending import Charge, Purpose, Scope, zone_for
 from agent.taint import tainted_by
 from agent.text import clean
-from agent.transcript import Answered
 from memory.compactions import NEVER, NewCompaction, SqliteCompactions, Stretch
 from memory.digest import DONE, cut_at_sentence, digest
 from memory.material import Dated, effects_of, exchanges_in, lines_of
@@ -184,7 +183,7 @@ class SqliteCompactor:
         messages, tokens = size
         if newest != NEVER and found.answered_since < CALLS_BETWEEN_MIN:
             return False
-        if max(tokens, _last_request(sent)) > window * options.window_share:
+        if max(tokens, last_request(sent)) > window * options.window_share:
             return True
         if self._now_ms() - newest.made_ms < options.every_s * 1000:
             return False
@@ -336,15 +335,6 @@ def _turn_start(material: Sequence[Dated], entry_id: int) -> int:
         if turn[-1].id >= entry_id:
             return turn[0].id
     return entry_id
-
-
-def _last_request(sent: Sequence[StoredEntry]) -> int:
-    """Tokens of the newest request with its answer, as the provider counted them; 0 if it did not
-    say: prompt and tools are in it, which are no part of the history."""
-    for one in reversed(sent):
-        if isinstance(one.entry, Answered):
-            return one.entry.usage.prompt + one.entry.usage.completion
-    return 0
 
 
 def _charge(wanted: CompactionWanted) -> Charge:
