@@ -33,7 +33,7 @@ from bot.outbox import Outbox
 from bot.place import Workplace
 from bot.schedule_words import missed_cards, stopped_card
 from memory.conversations import SqliteConversations
-from scheduler.book import BY_HAND
+from scheduler.book import BY_HAND, HEARTBEAT
 from scheduler.checks import FileMarks, Means, checks_of, read_check
 from scheduler.kinds.message import MessageKind
 from scheduler.kinds.turns import (
@@ -59,9 +59,6 @@ log = structlog.get_logger()
 
 LOOK_EVERY_S = 60.0
 """Pause between two looks at what waits to be told, and at the jobs that the settings want."""
-
-HEARTBEAT = "heartbeat"
-"""The name of the job that looks at HEARTBEAT.md."""
 
 NEXT_TOLD = 3
 """Jobs that /status names."""

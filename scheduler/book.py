@@ -54,9 +54,11 @@ NAGS_ONCE = "Only what is due once can be repeated until it is done."
 BY_HAND = "by hand"
 """Why a job stands still that somebody paused."""
 
-OURS = "heartbeat"
-"""The name of the heartbeat's job, and what those of skills begin with: no other job has them."""
+HEARTBEAT = "heartbeat"
+"""The name of the job that looks at HEARTBEAT.md: no other has it."""
+
 OF_SKILLS = "skill:"
+"""How the names of the jobs of skills begin, and of no other."""
 
 CRON_LATE_S = 12 * 3_600
 """How late what runs again and again is made up for (SPEC §11)."""
@@ -177,7 +179,7 @@ class Book:
             raise JobRefused("That time is over.")
         taken = {one.new.name.casefold() for one in mine}
         if new.kind is not JobKind.HEARTBEAT:
-            taken.add(OURS)
+            taken.add(HEARTBEAT)
         job = await self._store.add(replace(new, name=_free_name(new.name, taken)), first)
         if job is None:
             raise JobRefused(f"There is a job called {new.name!r} already.")
@@ -318,7 +320,7 @@ class Book:
         """Gives it another name or other rules; what is left out stays. Raises JobRefused."""
         named = _named(name) if name else job.new.name
         mine = await self._store.kept(job.new.person_id)
-        taken = {one.new.name.casefold() for one in mine if one.id != job.id} | {OURS}
+        taken = {one.new.name.casefold() for one in mine if one.id != job.id} | {HEARTBEAT}
         new = replace(
             job.new,
             name=job.new.name if named == job.new.name else _free_name(named, taken),

@@ -22,21 +22,19 @@ from agent.scheduled import (
     Job,
     JobKind,
     JobStore,
+    Missed,
     NewJob,
     SetBy,
     SlotState,
     What,
 )
 from agent.skills.skill import Problem, Severity, Shelf, Skill, SkillSchedule, SkillState
-from scheduler.book import CRON_LATE_S
+from scheduler.book import BY_HAND, OF_SKILLS, made_up_within_s
 from scheduler.cron import read_cron, wall_moment
 from scheduler.firing import zone_named
 from scheduler.missing import first_due
 
 log = structlog.get_logger()
-
-PREFIX = "skill:"
-"""How the names of these jobs begin."""
 
 INTERVAL_MIN = 5
 """Minutes between two runs of what asks a model."""
@@ -177,7 +175,7 @@ class SkillJobs:
         added, changed, stopped = [], [], []
         problems: list[Problem] = []
         whose = await self._whose()
-        wanted = {f"{PREFIX}{skill.name}": skill for skill in shelf.skills if _runs(skill)}
+        wanted = {f"{OF_SKILLS}{skill.name}": skill for skill in shelf.skills if _runs(skill)}
         for name, job in mine.items():
             why = self._why_not(shelf, job, wanted.get(name), whose)
             if why and await self._stop(job, why):
@@ -223,7 +221,7 @@ class SkillJobs:
         return GONE if known is None or known.schedule is None else STOPPED[known.state]
 
     async def _stop(self, job: Job, why: str) -> bool:
-        if job.next is None or job.paused == why or (not job.enabled and job.paused == "by hand"):
+        if job.next is None or job.paused == why or (not job.enabled and job.paused == BY_HAND):
             return False
         return await self._store.put(replace(job, enabled=False, paused=why))
 
@@ -269,13 +267,13 @@ class SkillJobs:
         if not (target or whose.home):
             raise ScheduleWrong("the owner has no private chat yet that its results could go to")
         return NewJob(
-            name=f"{PREFIX}{skill.name}",
+            name=f"{OF_SKILLS}{skill.name}",
             person_id=whose.person_id,
             kind=JobKind.SKILL,
             what=What(skill=skill.name),
             when=when,
             deliver_to=target or whose.home,
-            missed_within_s=None if isinstance(when, At) else CRON_LATE_S,
+            missed_within_s=made_up_within_s(when, Missed.ONCE),
             set_by=SetBy.SKILL,
         )
 
@@ -327,7 +325,7 @@ def _runs(skill: Skill) -> bool:
 
 def _is_ours(job: Job) -> bool:
     new = job.new
-    is_named = new.name == f"{PREFIX}{new.what.skill}"
+    is_named = new.name == f"{OF_SKILLS}{new.what.skill}"
     return new.set_by is SetBy.SKILL and new.kind is JobKind.SKILL and is_named
 
 

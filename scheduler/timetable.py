@@ -253,6 +253,8 @@ class Timetable:
         is_any_done = False
         for due, following in zip(dues, [*dues[1:], None], strict=True):
             is_any_done |= await self._take(job, due, now_ms, following=following)
+            if following is None:
+                break
             fresh = await self._store.get(job.id)
             if fresh is None or not fresh.enabled or fresh.next != following:
                 break  # it has run often enough, or somebody has changed it
