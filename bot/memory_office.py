@@ -25,6 +25,7 @@ from bot.home import write_private
 from bot.memory import Remembered, edited
 from bot.memory_markdown import as_markdown
 from bot.ports import Person
+from bot.register import called, gone
 from bot.zones import zone_of
 
 Json = dict[str, Any]
@@ -140,7 +141,7 @@ class MemoryOffice:
         rows = [await self._stores.overviews.fact(who.id, one) for one in found.facts]
         return {
             "person": who.id,
-            "name": who.name,
+            "name": called(self._people()).get(who.id, gone(who.id)),
             "zone": str(self._zone(who)),
             **self._found(found),
             "facts": [row_of(one) for one in rows if one is not None],
@@ -216,9 +217,18 @@ class MemoryOffice:
         found = exact or named
         if len(found) == 1:
             return found[0]
-        known = ", ".join(f"{one.id} ({one.name})" for one in people[:PEOPLE_NAMED_MAX])
-        several = "more than one person is called that" if found else "nobody is called that"
-        raise MemoryWrong(f"{wanted[:64]!r}: {several}. There are: {known}")
+        names = called(people)
+        if named:
+            several = ", ".join(names[one.id] for one in named[:PEOPLE_NAMED_MAX])
+            raise MemoryWrong(
+                f"{wanted[:64]!r}: more than one person is called that. Name an address, or one of "
+                f"the ids: {several}"
+            )
+        known = ", ".join(names[one.id] for one in people[:PEOPLE_NAMED_MAX])
+        raise MemoryWrong(
+            f"{wanted[:64]!r}: nobody is called that. There are: {known}. `hearthbot access list` "
+            "has their addresses, which do as well."
+        )
 
     def _zone(self, person: Person) -> tzinfo:
         return zone_of(person.time_zone or self._options.host_zone) or UTC

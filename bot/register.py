@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from agent.messages import PersonId, Role
@@ -87,3 +89,26 @@ def shown(person: Person) -> str:
     """A person as the owner reads of them: by the name, if there is one, and an address."""
     name = plain_name(person)
     return f"{name} ({person.addresses[0]})" if name else person.addresses[0]
+
+
+def called(people: Sequence[Person]) -> Mapping[PersonId, str]:
+    """What each is called where the owner reads of several: the name, with the id behind it where
+    another has the same one; without a name the address, and the owner is always `the owner`."""
+    names = {person.id: _called(person) for person in people}
+    taken = Counter(name.casefold() for name in names.values())
+    return {
+        id: name if taken[name.casefold()] == 1 else f"{name} ({id})" for id, name in names.items()
+    }
+
+
+def gone(person_id: str) -> str:
+    """Somebody whom the directory does not know any more: by the id alone they can be named."""
+    return f"somebody who was removed ({person_id})"
+
+
+def _called(person: Person) -> str:
+    if name := plain_name(person):
+        return name
+    if person.role is Role.OWNER:
+        return "the owner"
+    return person.addresses[0] if person.addresses else gone(person.id)

@@ -33,6 +33,7 @@ from agent.spent import SLOT_MS, Dimension, Group, UsageSums, Wanted
 from bot.control import Emit, Operation
 from bot.ports import Person
 from bot.prompt_words import PRICE_UNKNOWN, money, percent
+from bot.register import called, gone
 
 Json = dict[str, Any]
 
@@ -50,6 +51,7 @@ PAUSED = (
 )
 PAUSED_ALREADY = "I am paused already. Send `/resume` and I go on."
 NOT_PAUSED = "Nothing was paused."
+NOBODY_IN_PARTICULAR = "nobody in particular"
 FOR_OWNER = "That is for the owner."
 
 
@@ -225,8 +227,9 @@ class UsageDesk:
     def _day(self, ms: int) -> str:
         return datetime.fromtimestamp(ms / 1000, UTC).astimezone(self._host_zone).date().isoformat()
 
-    def _names(self) -> dict[str, str]:
-        return {person.id: person.name for person in self._people() if person.name}
+    def _names(self) -> Mapping[str, str]:
+        named = {str(id): name for id, name in called(self._people()).items()}
+        return {"": NOBODY_IN_PARTICULAR, **named}
 
     async def _own_lines(self, person: Person, zone: tzinfo, *, shows_money: bool) -> list[str]:
         now = self._clock.now()
@@ -276,7 +279,8 @@ class UsageDesk:
         purposes = _by(groups, lambda group: group.purpose)
         lines = [f"**Everybody, this month**: {_said(_added(groups))}"]
         if len(people) > 1:
-            lines += _listed(people, {"": "nobody in particular", **self._names()})
+            names = self._names()
+            lines += _listed(people, {key: _person_named(key, names) for key in people})
         if len(purposes) > 1:
             lines += ["", "For what:", *_listed(purposes, {})]
         return lines
@@ -384,7 +388,7 @@ def _budget_row(one: Standing, names: Mapping[str, str]) -> Json:
     return {
         "scope": one.limit.scope.value,
         "subject": one.subject,
-        "name": names.get(one.subject, one.subject) if is_persons else one.subject,
+        "name": _person_named(one.subject, names) if is_persons else one.subject,
         "period": one.limit.period.value,
         "unit": one.limit.unit.value,
         "used": one.used,
@@ -397,8 +401,12 @@ def _budget_row(one: Standing, names: Mapping[str, str]) -> Json:
 
 def _named(by: str, key: str, names: Mapping[str, str]) -> str:
     if by == "person":
-        return names.get(key, key or "nobody in particular")
+        return _person_named(key, names)
     return key or {"job": "no job", "chat": "no chat"}.get(by, "unknown")
+
+
+def _person_named(person_id: str, names: Mapping[str, str]) -> str:
+    return names[person_id] if person_id in names else gone(person_id)
 
 
 # --- words ---------------------------------------------------------------------------------------

@@ -104,8 +104,7 @@ def fact_lines(answer: Answer) -> Iterator[Line]:
 
 def found_lines(answer: Answer, *, files: bool) -> Iterator[Line]:
     """Every place that holds it."""
-    name = answer["name"] or answer["person"]
-    yield f"What is kept of {name}, and would be erased:", "head"
+    yield f"What is kept of {answer['name']}, and would be erased:", "head"
     for fact in answer["facts"]:
         yield f"{fact['key']} {fact['text']}", ""
     for one in answer["words"]:

@@ -118,8 +118,8 @@ def _job_lines(job: Answer) -> Iterator[Line]:
     yield f"state\t{_flat(job['state'])}", look
     yield f"what\t{_flat(job['what'])}", ""
     yield f"when\t{job['when_words']}", ""
-    name = f" ({_flat(job['person_name'])})" if job["person_name"] else ""
-    yield f"to\t{job['deliver_to']}, for {job['person']}{name}", ""
+    name = f", for {_flat(job['person_name'])}" if job["person_name"] else ""
+    yield f"to\t{job['deliver_to']}{name}", ""
     yield f"rules\t{', '.join(_rules(job))}", ""
 
 

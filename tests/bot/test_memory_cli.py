@@ -241,6 +241,20 @@ def test_a_person_is_named_by_id_address_or_name(home: Home) -> None:
     assert texts("list", "--person", "Ben") == []
 
 
+def test_who_is_meant_is_told_by_name_and_by_the_id_only_where_two_have_it(home: Home) -> None:
+    changed(home.path, f"update people set name = '' where id = '{ANN}'")
+
+    nameless = said("forget", "f1", "--person", ANN, "--yes")
+    unknown = refused("list", "--person", "Zoe")
+    changed(home.path, "update people set name = 'Kim'")
+    doubted = refused("list", "--person", "Kim")
+
+    assert "What is kept of the owner, and" in nameless
+    assert "There are: the owner, Ben." in " ".join(unknown.split())
+    assert ANN not in nameless + unknown
+    assert f"Kim ({ANN}), Kim ({BEN})" in " ".join(doubted.split())
+
+
 def test_without_an_owner_it_says_how_to_get_one(home: Home) -> None:
     changed(home.path, "update people set role = 'member'")
 

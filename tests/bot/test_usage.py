@@ -201,6 +201,36 @@ async def test_what_compaction_and_other_work_behind_the_scenes_takes_is_counted
     assert "- compaction: 1,100 tokens" in said
 
 
+# --- who is meant ---------------------------------------------------------------------------------
+
+
+async def test_people_are_named_and_an_id_stands_behind_a_name_that_two_have(
+    tmp_path: Path,
+) -> None:
+    people = (
+        Person(id=PersonId("p1"), role=Role.OWNER, addresses=("console:local",)),
+        Person(id=PersonId("p2"), role=Role.MEMBER, name="Ben", addresses=("telegram:2",)),
+        Person(id=PersonId("p3"), role=Role.MEMBER, name="ben", addresses=("telegram:3",)),
+        Person(id=PersonId("p4"), role=Role.MEMBER, addresses=("telegram:4",)),
+        Person(id=PersonId("p5"), role=Role.MEMBER, name="Eve"),
+    )
+    clock = HandClock(datetime(2026, 8, 3, 21, 30, tzinfo=UTC))
+    async with purse(tmp_path / "bot.db", limit(10**6), clock=clock) as one:
+        desk = UsageDesk(one.ledger, one.budget, lambda: people[:4], clock=clock, host_zone="UTC")
+        office = Office(purse=one, desk=desk)
+        for person in people:
+            await office.use(person, Usage(prompt=100))
+
+        said = await office.told(people[0])
+        report = await desk.report(by=["person"])
+
+    shown = ["Ben (p2)", "ben (p3)", "somebody who was removed (p5)", "telegram:4", "the owner"]
+    assert all(f"\n- {name}: " in said for name in shown)
+    assert sorted(row["name"] for row in report["by"]["person"]) == shown
+    assert sorted(row["key"] for row in report["by"]["person"]) == ["p1", "p2", "p3", "p4", "p5"]
+    assert {row["name"] for row in report["budgets"]} == {*shown} - {shown[2]}
+
+
 # --- /pause and /resume --------------------------------------------------------------------------
 
 

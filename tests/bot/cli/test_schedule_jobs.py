@@ -95,6 +95,12 @@ def test_a_job_is_added_after_its_time_was_said_back(home: Home) -> None:
     assert (row["what"], row["deliver_to"], row["person_name"]) == (DAILY[1], "telegram:42", "Ann")
 
 
+def test_a_job_is_shown_with_the_name_of_its_person_and_no_id(home: Home) -> None:
+    said("add", *DAILY)
+
+    assert "to\ttelegram:42, for Ann" in said("show", "j1")
+
+
 def test_a_list_for_a_pipe_has_one_job_a_line(home: Home) -> None:
     said("add", *DAILY)
     said("add", "every Monday at 18:00", "look\tfor\nrain", "--do")
