@@ -80,13 +80,15 @@ class Wish:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """Where it stands: rows and note files by kind, the facts that would go, and `files` of the
-    workspace, which are left unless asked for. `backups` are made anew in any case."""
+    workspace, which are left unless asked for. `backups` are made anew in any case. `refusal` says
+    why it could not be erased right now; empty: it could."""
 
     counts: Mapping[Kind, int] = field(default_factory=dict)
     facts: tuple[int, ...] = ()
     notes: tuple[Path, ...] = ()
     files: tuple[Path, ...] = ()
     backups: int = 0
+    refusal: str = ""
 
     @property
     def is_empty(self) -> bool:

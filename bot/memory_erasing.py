@@ -167,6 +167,8 @@ class ErasingDesk:
         return await self._ask(asking, wish, what, await self._forgetting.find(wish))
 
     async def _ask(self, asking: Asking, wish: Wish, what: str, found: Found) -> str:
+        if found.refusal:
+            raise ForgettingRefused(found.refusal)
         token = self._new_token()
         card = await self._cards.post(
             NewMessage(

@@ -133,7 +133,8 @@ class MemoryOffice:
 
     async def found(self, person: str, what: str) -> Json:
         """Every place that holds it: `counts` by kind, the same in `words`, `notes` and `files`,
-        the `facts` that would go, `backups`, and whether it `is_empty` or `under_way` already."""
+        the `facts` that would go, `backups`, the `refusal` if it cannot be erased right now, and
+        whether it `is_empty` or `under_way` already."""
         who = await self._remembered(person)
         wish = await self._wish(who, what)
         found = await self._forgetting.find(wish)
@@ -274,6 +275,7 @@ class MemoryOffice:
             "notes": self._told(found.notes),
             "files": self._told(found.files),
             "backups": found.backups,
+            "refusal": found.refusal,
         }
 
     def _proven(self, proof: Proof, who: Person) -> Json:

@@ -82,6 +82,12 @@ class Premises:
 
 # --- rows ------------------------------------------------------------------------------------
 
+BUSY = (
+    "A message of this person is being answered, or an answer of theirs is waited for (/approve, "
+    "/agents). What is in use cannot be erased under it, so nothing was. Say it again once that is "
+    "done; /stop ends it."
+)
+
 
 def check_space(path: Path, *, free: int | None = None) -> None:
     """Raises StorageFull unless there is room for the copies that forgetting makes; `free` are
@@ -102,11 +108,7 @@ def check_space(path: Path, *, free: int | None = None) -> None:
 def check_idle(connection: sqlite3.Connection, search: Search) -> None:
     """Raises ForgettingRefused while a turn that may have read it is not over."""
     if is_busy(connection, search):
-        raise ForgettingRefused(
-            "A message of this person is being answered, or an answer of theirs is waited for "
-            "(/approve, /agents). What is in use cannot be erased under it, so nothing was. Say "
-            "it again once that is done; /stop ends it."
-        )
+        raise ForgettingRefused(BUSY)
 
 
 def erase_rows(

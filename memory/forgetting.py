@@ -32,6 +32,7 @@ from memory.backups import all_backups
 from memory.conversations import SqliteConversations
 from memory.database import Database
 from memory.erasing import (
+    BUSY,
     Premises,
     check_idle,
     check_space,
@@ -54,6 +55,7 @@ from memory.places import (
     Search,
     counted,
     facts_holding,
+    is_busy,
     left_over,
     located,
     scopes_of,
@@ -326,14 +328,16 @@ class Forgetting:
     def _find(self, wish: Wish) -> Found:
         spots = places(self._database.now_ms())
 
-        def work(connection: sqlite3.Connection) -> tuple[Wording, dict[Kind, int], list[int]]:
+        def work(connection: sqlite3.Connection) -> tuple[Wording, Found]:
             wording, search = asked(wish, connection)
             facts = facts_holding(connection, search)
             counts = {Kind.FACT: len(facts)} if facts else {}
             counts.update(counted(_found_in(connection, search, spots)))
-            return wording, counts, facts
+            refusal = BUSY if is_busy(connection, search) else ""
+            return wording, Found(counts=counts, facts=tuple(facts), refusal=refusal)
 
-        wording, counts, facts = looking(self._path, work)
+        wording, found = looking(self._path, work)
+        counts = dict(found.counts)
         notes = [
             path
             for path in note_files(self._premises, wish.person_id, is_owner=wish.is_owner)
@@ -341,9 +345,9 @@ class Forgetting:
         ]
         if notes:
             counts[Kind.FILE] = len(notes)
-        return Found(
+        return replace(
+            found,
             counts=counts,
-            facts=tuple(facts),
             notes=tuple(notes),
             files=tuple(self._shared_files(wish, wording)),
             backups=len(all_backups(self._path, self._premises.backups)),

@@ -151,7 +151,9 @@ def forget(
 async def _forget(
     home: Opened, what: str, *, person: str, files: bool, asks: bool, as_json: bool
 ) -> Answer | None:
-    """The proof; None where there was nothing to do."""
+    """The proof; None where there was nothing to do. Raises ForgettingRefused before it asks."""
+    from agent.forgotten import ForgettingRefused
+
     async with _desk(home) as desk:
         found = await desk.ask("memory.find", person=person, what=what)
     if found["is_empty"] and not found["under_way"]:
@@ -159,6 +161,8 @@ async def _forget(
             return {"ok": True, **found}
         print_lines([("Nothing of this person that is kept has it.", "")])
         return None
+    if found["refusal"]:
+        raise ForgettingRefused(found["refusal"])
     if not as_json:
         print_lines(found_lines(found, files=files))
     if asks:

@@ -21,6 +21,7 @@ from tests.memory.forgetting_kit import (
     FACT,
     SECRET,
     TRACES_OF_IT,
+    changed,
     files_with,
     lived_in,
     wish,
@@ -424,6 +425,15 @@ async def test_whatever_breaks_at_the_start_ends_nothing_else(home: Path) -> Non
             chat.erasing, chat.desk._erasing = erasing, erasing
 
             assert "no f99 here" in await chat.says("forget f99")
+
+
+async def test_what_cannot_be_erased_now_is_refused_instead_of_asked(home: Path) -> None:
+    changed(home, "update turns set ended_ms = null")
+    async with opened_chat(home) as chat:
+        for what in ("f1", "zinc tub", "everything"):
+            assert "is waited for" in await chat.says(f"forget {what}")
+
+    assert chat.cards.sent == {}
 
 
 async def test_what_cannot_be_done_now_reads_on_the_card_like_no_fault(home: Path) -> None:

@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from agent.errors import Permanent
 from bot.cli.main import app
+from bot.cli.memory import _forget
+from bot.cli.opening import opened
 from bot.control import ControlServer
 from bot.home import Home, prepare
 from bot.memory_office import MemoryOffice, OfficeOptions, memory_operations
@@ -185,6 +188,22 @@ def test_other_files_are_named_and_blanked_when_asked(home: Home) -> None:
     assert "- the words were blanked in: workspace/letter.txt" in blanked
     assert "files of notes" not in blanked
     assert letter.read_text() == "Dear Sue, [forgotten]."
+
+
+def test_what_cannot_be_erased_right_now_is_refused_before_anybody_is_asked(
+    home: Home, place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed(home.path, "update turns set ended_ms = null where rowid = 1")
+
+    with (
+        place(home),
+        opened(log_to_terminal=False) as found,
+        pytest.raises(Permanent, match="is waited for"),
+    ):
+        asyncio.run(_forget(found, "f1", person="", files=False, asks=True, as_json=False))
+
+    assert capsys.readouterr().out == ""
+    assert texts("list") == [FACT]
 
 
 def test_nobody_to_ask_needs_a_yes(home: Home) -> None:
