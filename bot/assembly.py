@@ -64,6 +64,7 @@ from bot.spending import Telling, budget_of
 from bot.thinking import Checks, assistant_of, payment_of, pool_of
 from bot.toolmaking import Doors, opened_servers
 from memory.approvals import SqliteApprovals
+from memory.cards import SqliteCards
 from memory.database import Database
 from memory.mcp_tools import SqliteToolApprovals
 from memory.outbox import SqliteOutbox
@@ -139,6 +140,7 @@ class Assembly:
                 copies=Outgoing(place.home.data / "outgoing"),
             )
         )
+        self.channels.console.others = SqliteCards(self.database).others
         self.doors = Doors(
             say=self.outbox.say,
             post=self.outbox.post_file,

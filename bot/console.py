@@ -9,7 +9,7 @@ import asyncio
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,9 @@ _PRESS = re.compile(
 )
 
 Show = Callable[[dict[str, Any]], None]
+
+Others = Callable[[str, str, str], Awaitable[Collection[str]]]
+"""See `memory.cards`: which messages of a lane do not belong to one event of a source."""
 
 
 def press_line(message_id: str, data: str) -> str:
@@ -115,6 +118,8 @@ class ConsoleChannel:
         self._run = secrets.token_hex(4)  # messages of a former process may still be edited
         self._next = 0
         self._cards = Cards()
+        self.others: Others | None = None
+        """Set by the wiring, once the database is there."""
 
     def attach(self, show: Show) -> None:
         """A terminal is there: events {"kind": message | edit | doing, "id", "text"} go to it.
@@ -131,6 +136,11 @@ class ConsoleChannel:
     def attended(self) -> bool:
         """Whether a terminal is there."""
         return bool(self._terminals)
+
+    @property
+    def shared(self) -> bool:
+        """Whether several are there: what one leaves out, another one shows."""
+        return len(self._terminals) > 1
 
     def detach(self, show: Show) -> None:
         """It has gone."""

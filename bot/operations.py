@@ -78,8 +78,9 @@ def terminal_operations(
 
     async def attach(request: Request, emit: Emit) -> Request:
         await access.owner_of_this_machine()
-        emit({"kind": "attached", **greeting})
+        # Who is told that it is attached knows the open cards: what is typed next may press one.
         console.attach(emit)
+        emit({"kind": "attached", **greeting})
         try:
             await asyncio.Event().wait()
         finally:
@@ -87,6 +88,8 @@ def terminal_operations(
         return {}
 
     async def say(request: Request, emit: Emit) -> Request:
+        """`state`; to who wants its answer alone (`once`) also the ids of `others`, messages that
+        do not belong to it, and whether these are shown elsewhere (`shared`)."""
         if not str(request["text"]).strip():
             return {}
         await access.owner_of_this_machine()
@@ -102,6 +105,10 @@ def terminal_operations(
         )
         await door.handle(console, await door.store([knock]))
         await settled(ADDRESS.key)
-        return {"state": await door.state_of(knock) or ""}
+        answer: Request = {"state": await door.state_of(knock) or ""}
+        if request.get("once") and console.others is not None:
+            others = await console.others(ADDRESS.key, "console", number)
+            answer.update(others=sorted(others), shared=console.shared)
+        return answer
 
     return {"attach": attach, "say": say}

@@ -8,10 +8,11 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from bot.cli.once import OwnAnswer
 from bot.cli.opening import FAILED, Opened, exit_for, opened
 from bot.cli.pressing import Buttons
 from bot.cli.screen import PlainScreen, RichScreen, Screen
@@ -19,6 +20,8 @@ from bot.control import ControlClient
 
 LEAVE = frozenset({"/quit", "/exit"})
 """Typed or piped, in a chat or in the lab, they end it."""
+
+WAITED = "Not about this, but it had waited for a terminal:"
 
 ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 
@@ -40,15 +43,17 @@ async def converse(home: Opened, message: str) -> None:
     # One answer to one message is for a script: nothing is said beside it.
     notes = None if message else sys.stderr
     screen: Screen = RichScreen() if sys.stdout.isatty() else PlainScreen(sys.stdout, notes)
+    own = OwnAnswer(screen)
     with _leaving_cleanly():
         async with reach(home) as client, asyncio.TaskGroup() as group:
             ready = asyncio.Event()
             buttons = Buttons()
-            showing = group.create_task(_show(client, screen, buttons, ready))
+            seen = own if message else screen
+            showing = group.create_task(_show(client, seen, buttons, ready))
             await ready.wait()
             worked = True
             if message:
-                worked = await _say(client, screen, buttons.meant(message))
+                worked = await _say_once(client, own, buttons.meant(message))
             elif sys.stdin.isatty():
                 screen.greet()
                 await _converse(home, client, screen, buttons)
@@ -111,15 +116,34 @@ async def _say(client: ControlClient, screen: Screen, text: str) -> bool:
 
     False when what was shown is a notice of failure.
     """
+    answer = await _sent(client, screen, text)
+    screen.settle()
+    return answer.get("state") != "failed"
+
+
+async def _say_once(client: ControlClient, own: OwnAnswer, text: str) -> bool:
+    """The same, of what belongs to this message alone. What had waited for a terminal and is shown
+    nowhere else goes beside the answer: it does not come again."""
+    own.asks(text)
+    answer = await _sent(client, own, text, once=True)
+    waited = own.leave_out(answer.get("others", ()))
+    own.settle()
+    if waited and not answer.get("shared"):
+        typer.echo("\n".join([WAITED, *waited]), err=True)
+    return answer.get("state") != "failed"
+
+
+async def _sent(
+    client: ControlClient, screen: Screen, text: str, *, once: bool = False
+) -> dict[str, Any]:
     async with asyncio.TaskGroup() as group:
 
         def stop() -> None:
             group.create_task(client.ask("say", text="/stop", message_id=secrets.token_hex(8)))
 
         with screen.busy(), _on_signal(signal.SIGINT, stop):
-            answer = await client.ask("say", text=text, message_id=secrets.token_hex(8))
-    screen.settle()
-    return answer.get("state") != "failed"
+            number = secrets.token_hex(8)
+            return await client.ask("say", text=text, message_id=number, once=once)
 
 
 async def _work_off(client: ControlClient, screen: Screen, buttons: Buttons) -> None:

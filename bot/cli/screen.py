@@ -29,6 +29,9 @@ class Screen(Protocol):
     def show(self, event: Event) -> None:
         """A message, an edit of one, or what is being done."""
 
+    def drop(self, message_id: str) -> None:
+        """This message is not to be left on the screen."""
+
     def settle(self) -> None:
         """What was shown is complete."""
 
@@ -60,6 +63,10 @@ class PlainScreen:
         """Keeps the latest text of each message."""
         if event["kind"] in {"message", "edit"}:
             self._texts[event["id"]] = event["text"]
+
+    def drop(self, message_id: str) -> None:
+        """Forgets it."""
+        self._texts.pop(message_id, None)
 
     def settle(self) -> None:
         """Prints the finished messages."""
@@ -106,6 +113,10 @@ class RichScreen:
             self._live.update(self._view(), refresh=event["kind"] == "doing")
         elif self._texts:
             self._later()
+
+    def drop(self, message_id: str) -> None:
+        """Forgets it."""
+        self._texts.pop(message_id, None)
 
     def settle(self) -> None:
         """Leaves the finished messages on the screen."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ import pytest
 
 from agent.stored import Button, NewMessage
 from bot.channel import AnswersPresses, MessagePart, Pressed, RemembersButtons, Sent
-from bot.cli.chat import _say, _show
+from bot.cli.chat import WAITED, _say, _say_once, _show
+from bot.cli.once import OwnAnswer
 from bot.cli.pressing import Buttons
 from bot.cli.screen import PlainScreen
 from bot.clock import SystemClock
@@ -21,6 +22,7 @@ from bot.console import ADDRESS, HOW_TO_PRESS, SENDER, ConsoleChannel, press_lin
 from bot.control import ControlClient, ControlServer
 from bot.door import NO_LONGER, Knock, Press
 from bot.operations import terminal_operations
+from memory.cards import SqliteCards
 from tests.bot.press_kit import ALLOW, CARD, DENY, OUTCOME, ROWS, Process, Question, process
 
 CARD_SHOWN = f"{CARD}\n\n[1] Allow once\n[2] Deny\n\n{HOW_TO_PRESS}"
@@ -49,11 +51,12 @@ class Terminal:
 
 @asynccontextmanager
 async def chatting(
-    folder: Path, presses: Mapping[str, Press]
+    folder: Path, presses: Mapping[str, Press], *, attended: bool = True
 ) -> AsyncIterator[tuple[Process, Terminal]]:
-    """A process with a terminal on its socket."""
+    """A process with a terminal on its socket, or with one that is not there yet."""
     console = ConsoleChannel()
     async with process(folder, console, presses) as bot:
+        console.others = SqliteCards(bot.database).others
 
         async def settled(lane: str) -> None:
             await bot.door.idle()
@@ -66,8 +69,9 @@ async def chatting(
         async with ControlServer(socket, operations), ControlClient(socket) as client:
             terminal, ready = Terminal(client, io.StringIO(), Buttons()), asyncio.Event()
             async with asyncio.timeout(10), asyncio.TaskGroup() as group:
-                following = group.create_task(terminal.follow(ready))
-                await ready.wait()
+                following = group.create_task(terminal.follow(ready) if attended else ready.wait())
+                if attended:
+                    await ready.wait()
                 yield bot, terminal
                 following.cancel()
 
@@ -75,6 +79,67 @@ async def chatting(
 @pytest.fixture
 def question() -> Question:
     return Question()
+
+
+# --- one message, one answer ----------------------------------------------------------------------
+
+
+async def _answered_once(
+    folder: Path, bot: Process, text: str, meanwhile: Callable[[], Awaitable[object]]
+) -> tuple[str, str]:
+    """What `hearthbot chat -m` prints beside a running bot, and says besides."""
+    out, buttons, ready = io.StringIO(), Buttons(), asyncio.Event()
+    own = OwnAnswer(PlainScreen(out))
+    async with ControlClient(folder / "s") as client, asyncio.TaskGroup() as group:
+        following = group.create_task(_show(client, own, buttons, ready))
+        await ready.wait()
+        await meanwhile()
+        with redirect_stderr(io.StringIO()) as besides:
+            await _say_once(client, own, buttons.meant(text))
+        following.cancel()
+    return out.getvalue(), besides.getvalue()
+
+
+async def test_one_message_gets_what_belongs_to_it_and_no_other_cards(
+    tmp_path: Path, question: Question
+) -> None:
+    async with chatting(tmp_path, {"ask": question.press}) as (bot, _):
+        before = await bot.card(ADDRESS.key, "An older card")
+
+        async def meanwhile() -> None:
+            await bot.card(ADDRESS.key, "Another card")
+            await bot.outbox.say(NewMessage(lane=ADDRESS.key, text="A reminder"))
+            await bot.revised(before, "The older card expired.")
+
+        read, besides = await _answered_once(tmp_path, bot, "/press 4", meanwhile)
+
+    assert (read, besides) == ("Noted.\n", "")
+
+
+async def test_what_had_waited_for_a_terminal_stands_beside_the_answer(
+    tmp_path: Path, question: Question
+) -> None:
+    async with chatting(tmp_path, {"ask": question.press}, attended=False) as (bot, _):
+        await bot.outbox.say(NewMessage(lane=ADDRESS.key, text="A reminder"))
+
+        read, besides = await _answered_once(tmp_path, bot, "/press x ask:1:yes", bot.sent)
+
+    assert read == "Noted.\n"
+    assert besides == f"{WAITED}\nA reminder\n"
+
+
+async def test_a_card_that_is_pressed_by_one_message_shows_its_outcome(tmp_path: Path) -> None:
+    async with chatting(tmp_path, {}) as (bot, _):
+        card = await bot.card(ADDRESS.key)
+
+        async def answer(pressed: Pressed, person: Any) -> str:
+            await bot.outbox.revise(card, OUTCOME)
+            return ""
+
+        bot.door._presses = {"ask": answer}
+        read, _ = await _answered_once(tmp_path, bot, "/press 1", bot.sent)
+
+    assert read == f"{OUTCOME}\n"
 
 
 # --- through the socket ---------------------------------------------------------------------------
