@@ -96,6 +96,7 @@ class IncomingMessage:
     at most QUOTE_CHARS_MAX characters; `text` is exactly what the person wrote. `forwarded` says
     from whom it was forwarded (`forwarded_from`), empty if it was not: then neither text nor quote
     is taken for the person's own words, wherever that matters, nor for a command.
+    `reply_to` is the platform's id of the message that it replies to, where it does.
     """
 
     address: Address
@@ -111,6 +112,7 @@ class IncomingMessage:
     edited: bool = False
     chat_title: str = ""
     forwarded: str = ""
+    reply_to: str = ""
 
     @property
     def sender(self) -> str:

@@ -8,8 +8,17 @@ from typing import Protocol
 from agent.messages import IncomingMessage
 from agent.ports import Conversations, TurnEngine
 from agent.snippets import Snippets
+from agent.stored import ButtonRows
 from bot.ports import Person
 from bot.reception import Reception
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a command says, and the buttons under it."""
+
+    text: str
+    buttons: ButtonRows = ()
 
 
 class Status(Protocol):
@@ -22,6 +31,18 @@ class TellsContext(Protocol):
     """Says what the last prompt of a conversation was made of; `bot.context` is one."""
 
     async def tell(self, message: IncomingMessage, person: Person) -> str: ...
+
+
+class TellsWhy(Protocol):
+    """Says what made an answer, or why something was sent; `bot.why` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> Answer: ...
+
+
+class TellsLogs(Protocol):
+    """Shows the last lines of the bot's own log; `bot.log_desk` is one."""
+
+    async def tell(self, person: Person, rest: str) -> str: ...
 
 
 class TellsSkills(Protocol):
@@ -129,6 +150,8 @@ class Tools:
     conversations: Conversations
     status: Status
     context: TellsContext
+    why: TellsWhy
+    logs: TellsLogs
     models: TellsModels
     skills: TellsSkills
     usage: TellsUsage

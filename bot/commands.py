@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent.messages import Role
-from bot.command_tools import Asked, Tools
+from bot.command_tools import Answer, Asked, Tools
 from bot.typed import all_as_typed, slash
 from bot.typed import as_typed as typed_there
 
@@ -26,7 +26,7 @@ class Command:
 
     name: str
     help: str
-    run: Callable[[Tools, Asked], Awaitable[str]]
+    run: Callable[[Tools, Asked], Awaitable[str | Answer]]
     offers: bool = False
     """Whether the answer comes with the quick-insert texts, in a private chat."""
     roles: frozenset[Role] = field(default=EVERYBODY)
@@ -91,6 +91,11 @@ async def model(tools: Tools, asked: Asked) -> str:
 async def context(tools: Tools, asked: Asked) -> str:
     """What the last prompt of this conversation was made of."""
     return await tools.context.tell(asked.message, asked.person)
+
+
+async def why(tools: Tools, asked: Asked) -> Answer:
+    """What made an answer, or why something was sent."""
+    return await tools.why.tell(asked.message, asked.person, asked.rest)
 
 
 async def skills(tools: Tools, asked: Asked) -> str:
@@ -202,6 +207,11 @@ async def access(tools: Tools, asked: Asked) -> str:
     return await tools.people.access(asked.rest)
 
 
+async def logs(tools: Tools, asked: Asked) -> str:
+    """What the bot noted of itself lately."""
+    return await tools.logs.tell(asked.person, asked.rest)
+
+
 async def link(tools: Tools, asked: Asked) -> str:
     """One more address for a person."""
     text = await tools.people.link(asked.person, asked.message, asked.rest)
@@ -221,6 +231,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(name="status", help="how the bot is doing", run=status),
     Command(name="model", help="which model answers here, and how to change it", run=model),
     Command(name="context", help="what went to the model last, and how large it was", run=context),
+    Command(name="why", help="why I answered so, or sent it: reply to it with this", run=why),
     Command(name="skills", help="what I know how to do here", run=skills, is_ours=False),
     Command(
         name="snippets",
@@ -301,6 +312,13 @@ COMMANDS: tuple[Command, ...] = (
         roles=OWNER_ALONE,
         private=True,
     ),
+    Command(
+        name="logs",
+        help="the last lines of my log: `/logs 50`, `/logs errors`",
+        run=logs,
+        roles=OWNER_ALONE,
+        private=True,
+    ),
 )
 
 ALIASES = {"start": "help"}
@@ -341,14 +359,15 @@ def refusal(command: Command, *, role: Role, is_group: bool) -> str:
     return ""
 
 
-async def answer(command: Command, tools: Tools, asked: Asked) -> str:
+async def answer(command: Command, tools: Tools, asked: Asked) -> Answer:
     """What a command says, to those who may use it here: the one way in, for every command."""
     where = asked.message.address.channel
     refused = refusal(command, role=asked.person.role, is_group=asked.message.is_group)
     if refused:
-        return all_as_typed(refused, where, NAMES)
-    text = await command.run(tools, asked)
-    return as_typed(text, where) if command.is_ours else text
+        return Answer(text=all_as_typed(refused, where, NAMES))
+    said = await command.run(tools, asked)
+    told = Answer(text=said) if isinstance(said, str) else said
+    return replace(told, text=as_typed(told.text, where)) if command.is_ours else told
 
 
 def as_typed(text: str, where: str) -> str:

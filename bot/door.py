@@ -21,7 +21,7 @@ from agent.ports import Clock, Conversations, InboxState, NewRun, TurnEngine
 from bot import commands
 from bot.access import Access
 from bot.channel import AlbumPart, AnswersPresses, Channel, Ignored, Pressed
-from bot.command_tools import Asked, Tools
+from bot.command_tools import Answer, Asked, Tools
 from bot.outbox import Outbox
 from bot.pairing import is_group
 from bot.ports import Inbox, NewEvent, NewMessage, Person, StoredEvent
@@ -412,16 +412,17 @@ class Door:
 
         async def answer() -> None:
             try:
-                text = await commands.answer(command, self._command_tools, what)
+                said = await commands.answer(command, self._command_tools, what)
             except AssistantError as error:
                 log.error("door.command", command=command.name, why=str(error))
-                text = f"{slash(lane)}{command.name} did not work: {error}"
+                said = Answer(text=f"{slash(lane)}{command.name} did not work: {error}")
             except Exception:  # else the event stays open, and ends the bot at each start anew
                 log.exception("door.command", command=command.name)
-                text = BROKEN.format(name=f"{slash(lane)}{command.name}")
+                said = Answer(text=BROKEN.format(name=f"{slash(lane)}{command.name}"))
             reply = NewMessage(
                 lane=lane,
-                text=text,
+                text=said.text,
+                buttons=said.buttons,
                 keyboard=commands.offered(command, self._command_tools, what),
             )
             end = partial(self._end, event, InboxState.COMMAND, reason=command.name, reply=reply)

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
+from agent.messages import PersonId
 from bot.agents import AgentsDesk
 from bot.assembly import Assembly
 from bot.cards import Cards
@@ -18,7 +19,8 @@ from bot.context import ContextTeller
 from bot.door import Door
 from bot.heartbeat import HeartbeatDesk
 from bot.home_view import HomeView, Told
-from bot.memories import Rights, rights_of
+from bot.log_desk import LogDesk
+from bot.memories import Rights, person_of, rights_of
 from bot.model_desk import ModelDesk
 from bot.options import host_zone
 from bot.place import Workplace
@@ -29,7 +31,9 @@ from bot.schedule import ScheduleDesk
 from bot.spending import pressed_by
 from bot.status import BotStatus, Watched
 from bot.usage import UsageDesk
+from bot.why import WhyDesk, WhySources
 from memory.approvals import SqliteApprovals
+from memory.explained import SqliteTurnRecords
 from memory.inbox import SqliteInbox
 from scheduler.kinds.idle import IdleReset
 
@@ -73,7 +77,12 @@ async def opened_entrance(
     if whole.channels.slack is not None:
         whole.channels.slack.tells_home = _home_view(place, whole)
     desks = _Desks(
-        status=status, spending=spending, rights=rights, models=models, schedule=schedule
+        status=status,
+        spending=spending,
+        rights=rights,
+        models=models,
+        schedule=schedule,
+        why=_why_desk(whole, rights),
     )
     door = await stack.enter_async_context(_door(place, whole, desks))
     return Entrance(door=door, status=status, spending=spending, rights=rights)
@@ -88,6 +97,7 @@ class _Desks:
     rights: Rights
     models: ModelDesk
     schedule: ScheduleDesk
+    why: WhyDesk
 
 
 def _watched(whole: Assembly, models: ModelDesk) -> Watched:
@@ -111,6 +121,8 @@ def _tools(place: Workplace, whole: Assembly, desks: _Desks) -> Tools:
         conversations=whole.stores.conversations,
         status=desks.status,
         context=ContextTeller(whole.prompting.prompts),
+        why=desks.why,
+        logs=LogDesk(place.home.log_file, whole.redact, host_zone=host_zone()),
         models=desks.models,
         skills=whole.skills,
         usage=desks.spending,
@@ -147,6 +159,7 @@ def _door(place: Workplace, whole: Assembly, desks: _Desks) -> Door:
             "brake": pressed_by(desks.spending),
             "mem": desks.rights.desk.press,
             "job": desks.schedule.press,
+            "why": desks.why.press,
         },
     )
     if place.settings.telegram.ack_reaction:
@@ -171,6 +184,30 @@ def _schedule_desk(place: Workplace, whole: Assembly) -> ScheduleDesk:
         cards,
         clock=clock,
     )
+
+
+def _why_desk(whole: Assembly, rights: Rights) -> WhyDesk:
+    access, toolbox = whole.access, whole.abilities.tools.toolbox
+
+    def name_of(person_id: PersonId) -> str:
+        person = person_of(access, person_id)
+        return person.name if person is not None else ""
+
+    def server_of(name: str) -> str:
+        tool = toolbox.get(name)
+        return tool.card.server if tool is not None else ""
+
+    sources = WhySources(
+        facts=whole.stores.memories.facts,
+        jobs=whole.abilities.calendar.clerk,
+        memory=rights.desk,
+        counted=whole.budget.flush,
+        texts=whole.library.texts,
+        name_of=name_of,
+        server_of=server_of,
+        redact=whole.redact,
+    )
+    return WhyDesk(SqliteTurnRecords(whole.database), sources, host_zone=host_zone())
 
 
 def _home_view(place: Workplace, whole: Assembly) -> HomeView:

@@ -54,6 +54,7 @@ IMPORT_ELSEWHERE = "A file is brought in on my machine: `hearthbot memory import
 
 FACTS_SHOWN_MAX = 60
 TEXT_CHARS = 300
+QUOTE_CHARS = 120
 
 _PLURALS: Mapping[Kind, tuple[str, str]] = {
     Kind.FACT: ("fact", "facts"),
@@ -110,6 +111,12 @@ def fact_line(fact: StoredFact, zone: tzinfo | None) -> str:
     until = "" if fact.valid_to_ms is None else f" to {day(fact.valid_to_ms, zone)}"
     when = f"{day(fact.valid_from_ms, zone)}{until}"
     return f"- {fact.key} “{bare(fact.text)}” ({fact.category}, {when}{by})"
+
+
+def fact_from(fact: StoredFact, zone: tzinfo | None) -> str:
+    """Where it is from: `from what was said, 1 Aug 2026: “…”`."""
+    quoted = f": “{bare(fact.quote, chars_max=QUOTE_CHARS)}”" if fact.quote else ""
+    return f"{_SOURCES[fact.source]}, {day(fact.created_ms, zone)}{quoted}"
 
 
 def fact_shown(fact: StoredFact, replaced: Sequence[StoredFact], zone: tzinfo | None) -> str:

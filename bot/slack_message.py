@@ -165,8 +165,9 @@ class Reading:
         if not text and not attachments and not quote:
             return Ignored(reason="nothing to read in it")
         user, ts = needed_id(message, "user"), needed_ts(message, "ts")
+        thread = thread_of(message, channel)
         return IncomingMessage(
-            address=_address(stored, channel, thread_of(message, channel)),
+            address=_address(stored, channel, thread),
             message_id=ts,
             sender_id=f"{stored.team}:{user}",
             sender_name=self.name_of(stored.team, user),
@@ -178,6 +179,8 @@ class Reading:
             mentions_bot=addressed,
             edited=edited,
             forwarded=self._forwarded(message, stored),
+            # What begins a thread is what is replied to in it: Slack has no other replies.
+            reply_to=thread if thread is not None and thread != ts else "",
         )
 
     def _said(self, text: str, stored: Stored) -> str:

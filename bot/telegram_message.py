@@ -100,6 +100,7 @@ class Reading:
             edited=edited,
             chat_title=_text(message.chat.title),
             forwarded=forwarded,
+            reply_to=_reply_to(message),
         )
         return AlbumPart(message=read, album=album, addressed=not reason) if album else read
 
@@ -185,6 +186,11 @@ def _quote(message: telegram.Message) -> str:
     if reply is None or _is_topic_start(reply):
         return ""
     return _text(reply.text or reply.caption)[:QUOTE_CHARS_MAX]
+
+
+def _reply_to(message: telegram.Message) -> str:
+    reply = message.reply_to_message
+    return "" if reply is None or _is_topic_start(reply) else _id(reply.message_id)
 
 
 def _forwarded(message: telegram.Message) -> str:

@@ -23,6 +23,7 @@ stop         yes    yes    yes        yes     yes     yes
 status       yes    yes    yes        yes     yes     yes
 model        yes    yes    yes        yes     yes     yes
 context      yes    yes    yes        yes     yes     yes
+why          yes    yes    yes        yes     yes     yes
 skills       yes    yes    yes        yes     yes     yes
 snippets     yes    yes    yes        yes     yes     yes
 usage        yes    yes    yes        yes     yes     yes
@@ -45,6 +46,7 @@ pair         yes    owner  owner      alone   owner   owner
 access       yes    owner  owner      alone   owner   owner
 pause        yes    owner  owner      alone   owner   owner
 resume       yes    owner  owner      alone   owner   owner
+logs         yes    owner  owner      alone   owner   owner
 """
 """yes: it is done. owner: only the owner may. alone: only in a private chat. members: a guest may
 not, because in a group it takes something from everybody: the conversation that all have. SPEC §4
@@ -132,7 +134,7 @@ async def test_a_refused_command_shows_and_changes_nothing(
 
             said = await commands.answer(found[0], tools, asked)
 
-            assert "telegram:" not in said
+            assert "telegram:" not in said.text
             assert bot.access.as_json() == before
 
 
