@@ -95,7 +95,8 @@ class IncomingMessage:
     `sent_at_ms` is epoch milliseconds by the platform's clock. `quote` is the text replied to,
     at most QUOTE_CHARS_MAX characters; `text` is exactly what the person wrote. `forwarded` says
     from whom it was forwarded (`forwarded_from`), empty if it was not: then neither text nor quote
-    is taken for the person's own words, wherever that matters, nor for a command.
+    is taken for the person's own words, wherever that matters, nor for a command. `sender_language`
+    is a code by which the platform says what the sender's app is set to, empty if it does not.
     `reply_to` is the platform's id of the message that it replies to, where it does.
     """
 
@@ -112,6 +113,7 @@ class IncomingMessage:
     edited: bool = False
     chat_title: str = ""
     forwarded: str = ""
+    sender_language: str = ""
     reply_to: str = ""
 
     @property
@@ -216,6 +218,7 @@ class TurnInput:
     person_name: str = ""
     time_zone: str = ""
     language: str = ""
+    language_hint: str = ""
     origin: Origin = Origin.CHAT
     task: Task | None = None
     report: Report | None = None
@@ -236,6 +239,7 @@ class TurnInput:
             person_name=data.get("person_name", ""),
             time_zone=data.get("time_zone", ""),
             language=data.get("language", ""),
+            language_hint=data.get("language_hint", ""),
             origin=Origin(data.get("origin", Origin.CHAT)),
             task=_task_from_json(data["task"]) if data.get("task") else None,
             report=_report_from_json(data["report"]) if data.get("report") else None,

@@ -173,7 +173,11 @@ class OutRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """Somebody who is let in. `addresses` are verified; the name is for display only."""
+    """Somebody who is let in. `addresses` are verified; the name is for display only.
+
+    `language` is what they have set: a code of `agent.languages`, or AUTO; `language_hint` a code
+    by which a platform says what their app is set to. Both may be empty.
+    """
 
     id: PersonId
     role: Role
@@ -181,6 +185,7 @@ class Person:
     addresses: tuple[str, ...] = ()
     time_zone: str = ""
     language: str = ""
+    language_hint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import structlog
 
 from agent.errors import Permanent
+from agent.languages import language_of
 from agent.messages import Address, PersonId, Role
 from agent.ports import Clock
 from bot.linking import Deliver, Linking, LinkRefused, Redeemed, if_it_is_you
@@ -316,15 +317,31 @@ class Access:
             await self._store.update_person(replace(current, time_zone=zone))
             await self.load()
 
-    async def introduce(self, address: str, *, name: str, time_zone: str) -> None:
-        """What a platform says of a person: kept where nothing is known yet, and only if the zone
-        is one. A stranger's is not kept. Raises StorageError."""
+    async def set_language(self, person: Person, language: str) -> None:
+        """Keeps a code of `agent.languages`, or AUTO; empty goes back to what is set for all.
+        Raises UnknownPerson."""
+        async with self._register.changing:
+            current = self._find(person.id)
+            await self._store.update_person(replace(current, language=language))
+            await self.load()
+
+    async def introduce(
+        self, address: str, *, name: str = "", time_zone: str = "", language: str = ""
+    ) -> None:
+        """What a platform says of a person: name and zone are kept where nothing is known yet, and
+        only if the zone is one; the language as it is now, for a hint. A stranger's is not kept.
+        Raises StorageError."""
         zone = time_zone if zone_of(time_zone) is not None else ""
         async with self._register.changing:
             known = self.who(address)
             if known is None:
                 return
-            told = replace(known, name=known.name or name, time_zone=known.time_zone or zone)
+            told = replace(
+                known,
+                name=known.name or name,
+                time_zone=known.time_zone or zone,
+                language_hint=_hint(known, address, language),
+            )
             if told != known:
                 await self._store.update_person(told)
                 await self.load()
@@ -389,6 +406,16 @@ class Access:
 
     def _now_ms(self) -> int:
         return self._register.now_ms()
+
+
+def _hint(person: Person, address: str, language: str) -> str:
+    """The code of a person's hint, now that a platform names a language. Of several platforms that
+    of the oldest address has the say: a hint that went to and fro would change their prompts."""
+    heard = language_of(language)
+    platforms = [one for one in person.addresses if one != CONSOLE_ADDRESS]
+    if heard is None or (person.language_hint and address not in platforms[:1]):
+        return person.language_hint
+    return heard.code
 
 
 def _chat_key(chat: Address) -> str:

@@ -191,7 +191,12 @@ def _slack_of(
 
     async def learn(profile: Profile) -> None:
         try:
-            await access.introduce(profile.address, name=profile.name, time_zone=profile.time_zone)
+            await access.introduce(
+                profile.address,
+                name=profile.name,
+                time_zone=profile.time_zone,
+                language=profile.language,
+            )
         except StorageError as error:
             log.warning("slack.profile_not_kept", why=str(error))
 

@@ -40,6 +40,7 @@ class Chats:
             name=found.name,
             time_zone=found.time_zone,
             language=found.language,
+            language_hint=found.language_hint,
         )
 
     def may_hear(self, person_id: PersonId, lane: str) -> bool:

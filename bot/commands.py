@@ -224,6 +224,11 @@ async def time_zone(tools: Tools, asked: Asked) -> str:
     return await tools.people.time_zone(asked.person, asked.rest)
 
 
+async def language(tools: Tools, asked: Asked) -> str:
+    """In which language a person is answered."""
+    return await tools.people.language(asked.person, asked.rest)
+
+
 COMMANDS: tuple[Command, ...] = (
     Command(name="help", help="what can be typed here", run=show_help, offers=True),
     Command(name="new", help="start a new conversation", run=start_new, group_roles=MEMBERS),
@@ -289,6 +294,7 @@ COMMANDS: tuple[Command, ...] = (
         is_ours=False,
     ),
     Command(name="timezone", help="what time it is for you", run=time_zone),
+    Command(name="language", help="in which language I answer you", run=language),
     Command(
         name="link",
         help="use a second address as the same person",

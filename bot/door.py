@@ -322,7 +322,10 @@ class Door:
         if person is not None and (
             not message.is_group or self._access.is_admitted(message.address)
         ):
-            return person
+            if not message.sender_language:
+                return person
+            await self._access.introduce(message.sender, language=message.sender_language)
+            return self._access.who(message.sender) or person
         reason = "no longer let in" if person is None else "chat not admitted"
         for event in events[1:]:
             await self._end(event, InboxState.REFUSED, reason=reason)
@@ -381,6 +384,7 @@ class Door:
             person_name=person.name,
             time_zone=person.time_zone,
             language=person.language,
+            language_hint=person.language_hint,
         )
 
     async def _edited(

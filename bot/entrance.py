@@ -140,7 +140,12 @@ def _tools(place: Workplace, whole: Assembly, desks: _Desks) -> Tools:
         memory=desks.rights.desk,
         undo=desks.rights.undo,
         private=desks.rights.private,
-        people=Reception(whole.access, clock=place.clock, host_zone=host_zone()),
+        people=Reception(
+            whole.access,
+            clock=place.clock,
+            host_zone=host_zone(),
+            language=place.settings.prompt.language,
+        ),
         snippets=whole.snippets,
     )
 

@@ -135,7 +135,7 @@ class PeopleStore(Protocol):
         """Joins one more address to a person, and removes its pairing."""
 
     async def update_person(self, person: Person) -> None:
-        """Stores role, name, time zone and language anew; addresses are left as they are."""
+        """Stores role, name, time zone and languages anew; addresses are left as they are."""
 
     async def remove_person(self, person_id: PersonId, *, denied: Sequence[Pairing] = ()) -> None:
         """Takes all addresses and open codes of a person away, and stores who is shut out with

@@ -257,6 +257,7 @@ class Prompts:
             person_name=person.name,
             time_zone=person.time_zone,
             language=person.language,
+            language_hint=person.language_hint,
         )
 
     def _person(self, address: Address, traces: Sequence[PromptTrace]) -> Person:

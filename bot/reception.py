@@ -1,4 +1,4 @@
-"""What is said about people in a chat: `/pair`, `/access`, `/link`, `/timezone`.
+"""What is said about people in a chat: `/pair`, `/access`, `/link`, `/timezone`, `/language`.
 
 Called by `bot.commands`, which lets the right people in the right places get this far. Short lines,
 for a phone; a command that can be sent next stands on a line of its own, to be copied by a touch.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from agent.languages import AUTO, LanguageRead, language_of, read_language
 from agent.messages import IncomingMessage, PersonId, Role
 from agent.ports import Clock
 from bot.access import ADMITTED, Access, LastOwner, OwnerFirst, UnknownCode, UnknownPerson
@@ -33,6 +34,8 @@ ACCESS_USE = """\
 `/access role ADDRESS guest` (or member, owner)
 `/access remove ADDRESS` makes somebody a stranger again"""
 
+BY_MESSAGE = "I answer in the language of each message."
+
 LINK_USE = """\
 `/link` gives a code, to be sent from your other address
 `/link CODE` is how one is sent from here
@@ -48,10 +51,14 @@ FOR_GUESTS = (
 class Reception:
     """Answers about people. Raises StorageError and nothing else."""
 
-    def __init__(self, access: Access, *, clock: Clock, host_zone: str) -> None:
+    def __init__(
+        self, access: Access, *, clock: Clock, host_zone: str, language: str = AUTO
+    ) -> None:
+        """`language` is the one that is set for all, or AUTO."""
         self._access = access
         self._clock = clock
         self._host_zone = host_zone
+        self._language = language
 
     # --- /pair --------------------------------------------------------------------------------
 
@@ -221,6 +228,48 @@ class Reception:
         now = self._clock.now().astimezone(zone_of(name) or UTC)
         return f"{name}, where it is {now:%H:%M} on {_day(now)}"
 
+    # --- /language ----------------------------------------------------------------------------
+
+    async def language(self, person: Person, rest: str) -> str:
+        """Shows or sets in which language a person is answered in private."""
+        wanted = rest.strip()
+        if not wanted:
+            return self._language_now(person)
+        if wanted.lower() in {"default", "reset"}:
+            await self._access.set_language(person, "")
+            return f"You have no language of your own any more. {self._usual(person)}"
+        if wanted.lower() == AUTO:
+            await self._access.set_language(person, AUTO)
+            return BY_MESSAGE
+        read = read_language(wanted)
+        if read.language is None:
+            return _which_language(read)
+        await self._access.set_language(person, read.language.code)
+        return (
+            f"From your next message on I answer you in {read.language.shown}, in private chats. "
+            "In a group I go by what is written there."
+        )
+
+    def _language_now(self, person: Person) -> str:
+        own = language_of(person.language)
+        if own is not None:
+            now = f"In private chats I answer you in {own.shown}, as you have set."
+        elif person.language == AUTO:
+            now = BY_MESSAGE
+        else:
+            now = f"You have set no language. {self._usual(person)}"
+        how = "`/language German` has me answer in that language, `/language auto` in that of each "
+        return f"{now}\n\n{how}message, `/language default` as everybody is answered."
+
+    def _usual(self, person: Person) -> str:
+        """How somebody is answered who has set nothing."""
+        if self._language != AUTO:
+            return f"I answer in {self._language}, as is set for everybody."
+        hint = language_of(person.language_hint)
+        if hint is None:
+            return BY_MESSAGE
+        return f"{BY_MESSAGE} Where there is none, I write {hint.shown}, as your app is set to it."
+
     def _now_ms(self) -> int:
         return int(self._clock.now().timestamp() * 1000)
 
@@ -267,7 +316,18 @@ def _which_zone(wanted: str, read: ZoneRead) -> str:
             "I know no time zone of this name. Name a large city nearby, such as "
             "`/timezone Berlin`, or an offset, such as `/timezone +2`."
         )
-    lines = "\n".join(f"`/timezone {name}`" for name in read.suggestions)
+    cities = {name: f" ({city})" for name, city in read.cities.items()}
+    lines = "\n".join(f"`/timezone {name}`{cities.get(name, '')}" for name in read.suggestions)
+    return f"That is not clear to me. Did you mean:\n{lines}"
+
+
+def _which_language(read: LanguageRead) -> str:
+    if not read.suggestions:
+        return (
+            "I know no language of this name. Name it in English or in itself, or by its code: "
+            "`/language German`, `/language Deutsch`, `/language de`."
+        )
+    lines = "\n".join(f"`/language {one.english}`" for one in read.suggestions)
     return f"That is not clear to me. Did you mean:\n{lines}"
 
 

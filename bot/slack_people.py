@@ -1,4 +1,4 @@
-"""What Slack says of a person: name, title and time zone, asked once a day. Called by `bot.slack`.
+"""What Slack says of a person: name, title, zone and language, asked once a day. For `bot.slack`.
 
 None of it is identity, and a message never waits long for it.
 """
@@ -39,6 +39,8 @@ class Profile:
     name: str = ""
     title: str = ""
     time_zone: str = ""
+    language: str = ""
+    """A code, as Slack writes it: `de-DE`."""
 
 
 Learn = Callable[[Profile], Awaitable[None]]
@@ -82,7 +84,7 @@ class SlackPeople:
 
     async def _ask(self, address: str, user: str) -> None:
         try:
-            heard = await self._web.call("users.info", user=user)
+            heard = await self._web.call("users.info", user=user, include_locale="true")
         except SlackTrouble as error:
             log.warning("slack.no_profile", address=address, why=str(error))
             known = self._known.get(address)
@@ -116,6 +118,7 @@ def _profile(address: str, user: Json) -> Profile:
         name=next((name for name in names if name), ""),
         title=_line(shown, "title"),
         time_zone=zone if _ZONE.fullmatch(zone) else "",
+        language=_line(user, "locale"),
     )
 
 

@@ -100,6 +100,7 @@ class Reading:
             edited=edited,
             chat_title=_text(message.chat.title),
             forwarded=forwarded,
+            sender_language=_text(sender.language_code),
             reply_to=_reply_to(message),
         )
         return AlbumPart(message=read, album=album, addressed=not reason) if album else read

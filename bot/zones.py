@@ -9,7 +9,8 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
@@ -83,10 +84,12 @@ _NO_CITIES = ("Etc/", "SystemV/", "US/", "Canada/", "Brazil/", "Chile/", "Mexico
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZoneRead:
-    """`zone` where it is clear, else what may have been meant."""
+    """`zone` where it is clear, else what may have been meant. `cities` are those by which a
+    suggestion was found whose name does not say so, by the suggestion."""
 
     zone: str = ""
     suggestions: tuple[str, ...] = ()
+    cities: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_fixed(self) -> bool:
@@ -105,7 +108,7 @@ def read_zone(text: str, *, now: datetime) -> ZoneRead:
         return ZoneRead(suggestions=tuple(ABBREVIATIONS[short].split(", ")))
     meant = _names().get(said) or _cities().get(said)
     if meant is None:
-        return ZoneRead(suggestions=_alike(said))
+        return _alike(said)
     if len(meant) == 1:
         return ZoneRead(zone=meant[0])
     return ZoneRead(suggestions=meant[:SUGGESTIONS_MAX])
@@ -143,13 +146,17 @@ def _with_offset(offset: timedelta, *, now: datetime) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _alike(said: str) -> tuple[str, ...]:
+def _alike(said: str) -> ZoneRead:
     """Zones whose name, or a city of theirs, is written much like this."""
     known = {**_names(), **_cities()}
     near = difflib.get_close_matches(said, known, n=2 * SUGGESTIONS_MAX, cutoff=0.72)
     within = [name for name in _cities() if len(said) >= 4 and said in name]
-    found = dict.fromkeys(zone for name in (*near, *within) for zone in known[name])
-    return tuple(found)[:SUGGESTIONS_MAX]
+    found: dict[str, str] = {}
+    for name in (*near, *within):
+        for zone in known[name]:
+            found.setdefault(zone, _written().get(name, ""))
+    kept = tuple(found)[:SUGGESTIONS_MAX]
+    return ZoneRead(suggestions=kept, cities={zone: found[zone] for zone in kept if found[zone]})
 
 
 @cache
@@ -170,6 +177,13 @@ def _cities() -> dict[str, tuple[str, ...]]:
         for city in cities.split(", "):
             found.setdefault(_folded(city), set()).add(name)
     return {city: _one_of_each(names) for city, names in sorted(found.items())}
+
+
+@cache
+def _written() -> dict[str, str]:
+    """Our own cities, folded, as they are written."""
+    every = (city for cities in CITIES.values() for city in cities.split(", "))
+    return {_folded(city): city for city in every}
 
 
 def _one_of_each(names: set[str]) -> tuple[str, ...]:

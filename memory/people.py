@@ -13,7 +13,9 @@ from memory.database import Database
 from memory.outbox import add_message
 from memory.stored_text import storable
 
-_PEOPLE = "select id, role, name, time_zone, language from people order by created_ms, rowid"
+_PEOPLE = """
+select id, role, name, time_zone, language, language_hint from people order by created_ms, rowid
+"""
 _ADDRESSES = "select person_id, address from addresses order by created_ms, rowid"
 _CHATS = "select chat, state from chats order by chat"
 _PAIRINGS = """
@@ -21,7 +23,8 @@ select address, channel, code, state, created_ms, expires_ms, answered_ms from p
 order by created_ms, address
 """
 _ADD_PERSON = """
-insert into people (id, role, name, time_zone, language, created_ms) values (?, ?, ?, ?, ?, ?)
+insert into people (id, role, name, time_zone, language, language_hint, created_ms)
+values (?, ?, ?, ?, ?, ?, ?)
 """
 _ADD_ADDRESS = "insert into addresses (address, person_id, created_ms) values (?, ?, ?)"
 _REMOVE_ADDRESS = "delete from addresses where address = ?"
@@ -38,7 +41,9 @@ on conflict (address) do update set
     answered_ms = excluded.answered_ms
 """
 _REMOVE_PAIRING = "delete from pairings where address = ?"
-_UPDATE_PERSON = "update people set role = ?, name = ?, time_zone = ?, language = ? where id = ?"
+_UPDATE_PERSON = """
+update people set role = ?, name = ?, time_zone = ?, language = ?, language_hint = ? where id = ?
+"""
 _REMOVE_ADDRESSES = "delete from addresses where person_id = ?"
 _LINK_CODES = """
 select code, person_id, address, lane, created_ms, expires_ms, used_by from link_codes
@@ -97,7 +102,7 @@ class SqlitePeople:
     async def add_person(self, person: Person) -> None:
         """Adds a person with its addresses, and removes their pairings."""
         now_ms = self._database.now_ms()
-        words = (storable(person.name), person.time_zone, person.language)
+        words = _words(person)
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(_ADD_PERSON, (person.id, person.role, *words, now_ms))
@@ -112,9 +117,8 @@ class SqlitePeople:
         await self._database.write(lambda c: _add_address(c, person_id, address, now_ms=now_ms))
 
     async def update_person(self, person: Person) -> None:
-        """Stores role, name, time zone and language anew; addresses are left as they are."""
-        words = (storable(person.name), person.time_zone, person.language)
-        await self._change(_UPDATE_PERSON, (person.role, *words, person.id))
+        """Stores role, name, time zone and languages anew; addresses are left as they are."""
+        await self._change(_UPDATE_PERSON, (person.role, *_words(person), person.id))
 
     async def remove_person(self, person_id: PersonId, *, denied: Sequence[Pairing] = ()) -> None:
         """Takes all addresses and open codes of a person away, and stores who is shut out with
@@ -211,6 +215,10 @@ def private_chats(connection: sqlite3.Connection, person_id: str) -> list[str]:
     return [str(row[0]) for row in found]
 
 
+def _words(person: Person) -> tuple[str, ...]:
+    return (storable(person.name), person.time_zone, person.language, person.language_hint)
+
+
 def _add_address(
     connection: sqlite3.Connection, person_id: PersonId, address: str, *, now_ms: int
 ) -> None:
@@ -253,8 +261,9 @@ def _directory(connection: sqlite3.Connection) -> Directory:
             addresses=tuple(addresses[person_id]),
             time_zone=time_zone,
             language=language,
+            language_hint=hint,
         )
-        for person_id, role, name, time_zone, language in connection.execute(_PEOPLE)
+        for person_id, role, name, time_zone, language, hint in connection.execute(_PEOPLE)
     )
     pairings = tuple(_pairing(row) for row in connection.execute(_PAIRINGS))
     return Directory(

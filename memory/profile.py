@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent.errors import ProfileWrong
+from agent.languages import language_name
 from agent.messages import PersonId, RunId
 from agent.remembering import ProfileChange
 from agent.scene import one_line
@@ -191,7 +192,7 @@ def persona_prompt(profile: Mapping[str, object]) -> str:
 
 def _languages(person: Person, profile: Mapping[str, object]) -> list[tuple[str, object]]:
     own = profile.get("languages")
-    return [("Languages", own)] if own else [("Language", person.language)]
+    return [("Languages", own)] if own else [("Language", language_name(person.language))]
 
 
 def _listed(label: str, value: object) -> list[tuple[str, object]]:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from agent.languages import language_name
 from agent.messages import PersonId
 from agent.recalled import Chunk, Coming, Exchange, Fact, Recalled, RecallWanted
 from agent.remembering import StoredFact, Whose
@@ -147,5 +148,7 @@ def profile_of_row(connection: sqlite3.Connection, person_id: PersonId) -> str:
     if row is None:
         return ""
     # A name is whatever its bearer typed: it must not be able to add lines of its own.
-    known = zip(_LABELS, map(one_line, row), strict=True)
+    name, language, *others = row
+    shown = (name, language_name(language), *others)
+    known = zip(_LABELS, map(one_line, shown), strict=True)
     return "\n".join(f"{label}: {value}" for label, value in known if value)

@@ -153,6 +153,7 @@ class FakeTelegram(LabServer):
         forwarded: str | Mapping[str, Any] | None = None,
         date: int | None = None,
         message_id: int | None = None,
+        language_code: str = "en",
     ) -> int:
         """A person writes; returns the update's id. Files are bytes, or base64 over HTTP.
 
@@ -161,6 +162,7 @@ class FakeTelegram(LabServer):
         """
         kind = chat_type or ("private" if chat_id > 0 else "supergroup")
         sender = person(user_id or abs(chat_id), first_name=first_name, username=username)
+        sender["language_code"] = language_code
         message: Json = {
             "message_id": message_id or self._chats.next_message_id(chat_id),
             "from": sender,

@@ -16,13 +16,14 @@ class TargetGone(Permanent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hearer:
-    """A person as a job needs them. `time_zone` and `language` may be empty."""
+    """A person as a job needs them. Zone and languages may be empty (`agent.stored.Person`)."""
 
     id: PersonId
     role: Role
     name: str = ""
     time_zone: str = ""
     language: str = ""
+    language_hint: str = ""
 
 
 class Hearing(Protocol):

@@ -82,6 +82,7 @@ class Turns:
             person_name=person.name,
             time_zone=person.time_zone,
             language=person.language,
+            language_hint=person.language_hint,
             origin=Origin.HEARTBEAT if order.is_heartbeat else Origin.JOB,
             job=order,
         )

@@ -89,6 +89,11 @@ LIST = "- [ ] water the plants\n- [ ] is the backup of last night there?"
 
 GROUP_FACT = Fact(id="9", text="The picnic is on Sunday.", category="decision", speaker="Bob")
 
+
+def _of_a_german(made: Scene) -> Scene:
+    return replace(made, turn=replace(made.turn, language_hint="de"))
+
+
 KINDS: dict[str, Callable[[Library], Prompt]] = {
     "chat": lambda library: assemble(full(library=library)),
     "chat_in_system": lambda library: assemble(
@@ -105,6 +110,9 @@ KINDS: dict[str, Callable[[Library], Prompt]] = {
     ),
     "proactive": lambda library: assemble(
         full(library=library, kind=PromptKind.PROACTIVE, task=TASK)
+    ),
+    "proactive_with_a_language": lambda library: assemble(
+        _of_a_german(full(library=library, kind=PromptKind.PROACTIVE, task=TASK))
     ),
     "proactive_full_context": lambda library: assemble(
         full(library=library, kind=PromptKind.PROACTIVE, task=TASK, full_context=True)

@@ -189,6 +189,48 @@ def test_a_fixed_language_replaces_the_rule(library: Library) -> None:
     assert library.texts()["language_auto"].strip() not in fixed
 
 
+def _language(
+    by: Somebody, library: Library, *, fixed: str = "", own: str = "", hint: str = ""
+) -> str:
+    """The line under the heading, of a turn with these languages."""
+    made = scene(by, library, fixed_language=fixed)
+    made = replace(made, turn=replace(made.turn, language=own, language_hint=hint))
+    _, _, after = assemble(made).system.partition("## Language and format\n")
+    return after.partition(" Write only")[0]
+
+
+BY_MESSAGE = "Reply in the language of the person's own message."
+
+
+@pytest.mark.parametrize(
+    ("fixed", "own", "hint", "said"),
+    [
+        ("", "", "", BY_MESSAGE),
+        ("", "de", "fr", "Reply in German."),
+        ("Polish", "de", "fr", "Reply in German."),
+        ("Polish", "", "fr", "Reply in Polish."),
+        ("pl", "", "", "Reply in Polish."),
+        ("Sorbian", "", "", "Reply in Sorbian."),
+        ("Polish", "auto", "", BY_MESSAGE),
+        ("", "", "fr", f"{BY_MESSAGE} Where no words of theirs show one, write in French."),
+        ("", "auto", "fr", f"{BY_MESSAGE} Where no words of theirs show one, write in French."),
+        ("", "no language", "## no code", BY_MESSAGE),
+    ],
+)
+def test_a_persons_own_language_wins_and_a_platforms_word_only_stands_in(
+    fixed: str, own: str, hint: str, said: str, library: Library
+) -> None:
+    assert _language(OWNER, library, fixed=fixed, own=own, hint=hint) == said
+
+
+def test_in_a_group_no_persons_language_counts(library: Library) -> None:
+    def said(fixed: str) -> str:
+        return _language(MEMBER_IN_GROUP, library, fixed=fixed, own="de", hint="fr")
+
+    assert said("") == BY_MESSAGE
+    assert said("Polish") == "Reply in Polish."
+
+
 def test_a_topic_is_named(library: Library) -> None:
     topic = Address(channel="telegram", chat_id="-100", thread_id="7")
 

@@ -1,4 +1,5 @@
-"""What `/pair`, `/access` and `/timezone` answer, over the real store. `/link`: test_linking."""
+"""What `/pair`, `/access`, `/timezone` and `/language` answer, over the real store. `/link`:
+test_linking."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.messages import Role
-from bot.reception import SHOWN_MAX
+from bot.reception import SHOWN_MAX, Reception
 from memory.database import Database
 from memory.inbox import SqliteInbox
 from memory.journal import SqliteJournal
@@ -219,3 +220,80 @@ async def test_a_zone_that_this_machine_does_not_know_is_said(house: House) -> N
     text = await house.reception.time_zone(house.person(MEMBER), "")
 
     assert text.startswith("Your time zone, Mars/Olympus, is not known on this machine.")
+
+
+async def test_a_zone_that_does_not_exist_is_answered_with_near_ones_and_a_city_counts_in_any_case(
+    house: House,
+) -> None:
+    unknown = await house.reception.time_zone(house.person(MEMBER), "Atlantis")
+    near = await house.reception.time_zone(house.person(MEMBER), "berlni")
+    city = await house.reception.time_zone(house.person(MEMBER), "berlin")
+
+    assert unknown.splitlines() == [
+        "That is not clear to me. Did you mean:",
+        "`/timezone America/New_York` (Atlanta)",
+    ]
+    assert "`/timezone Europe/Berlin`" in near.splitlines()
+    assert city.startswith("Your time zone is Europe/Berlin, ")
+
+
+# --- /language ---------------------------------------------------------------------------------
+
+HOW = (
+    "`/language German` has me answer in that language, `/language auto` in that of each message, "
+    "`/language default` as everybody is answered."
+)
+
+
+async def test_the_language_is_shown_set_and_given_back(house: House) -> None:
+    async def says(rest: str = "") -> str:
+        return await house.reception.language(house.person(MEMBER), rest)
+
+    assert await says() == (
+        f"You have set no language. I answer in the language of each message.\n\n{HOW}"
+    )
+    assert await says("deutsch") == (
+        "From your next message on I answer you in German (Deutsch), in private chats. "
+        "In a group I go by what is written there."
+    )
+    again = await housed(house.path, house.database, house.clock)
+    assert again.person(MEMBER).language == "de"
+    assert (await says()).startswith(
+        "In private chats I answer you in German (Deutsch), as you have set.\n\n"
+    )
+    assert await says("AUTO") == "I answer in the language of each message."
+    assert house.person(MEMBER).language == "auto"
+    assert (await says()).startswith("I answer in the language of each message.\n\n")
+    assert await says("default") == (
+        "You have no language of your own any more. I answer in the language of each message."
+    )
+    assert house.person(MEMBER).language == ""
+
+
+async def test_a_language_is_one_persons_and_leaves_the_rest_alone(house: House) -> None:
+    await house.reception.language(house.person(MEMBER), "Japanese")
+
+    assert house.person(OWNER).language == ""
+    assert house.person(MEMBER) == replace(house.person(MEMBER), language="ja", role=Role.MEMBER)
+    assert house.person(MEMBER).addresses == (MEMBER,)
+
+
+async def test_a_language_with_a_typo_is_asked_about_and_sets_nothing(house: House) -> None:
+    near = await house.reception.language(house.person(MEMBER), "Germna")
+    far = await house.reception.language(house.person(MEMBER), "Klingon")
+
+    assert near == "That is not clear to me. Did you mean:\n`/language German`"
+    assert far.startswith("I know no language of this name.")
+    assert house.person(MEMBER).language == ""
+
+
+async def test_the_language_for_all_and_what_the_app_is_set_to_are_told(house: House) -> None:
+    polish = Reception(house.access, clock=house.clock, host_zone="UTC", language="Polish")
+    await house.access.introduce(MEMBER, language="de-AT")
+
+    told = await house.reception.language(house.person(MEMBER), "")
+
+    assert "Where there is none, I write German (Deutsch), as your app is set to it." in told
+    assert (await polish.language(house.person(MEMBER), "")).startswith(
+        "You have set no language. I answer in Polish, as is set for everybody."
+    )

@@ -41,6 +41,7 @@ heartbeat    yes    owner  owner      alone   owner   owner
 agents       yes    yes    yes        yes     yes     yes
 approve      yes    yes    yes        yes     yes     yes
 timezone     yes    yes    yes        yes     yes     yes
+language     yes    yes    yes        yes     yes     yes
 link         yes    yes    yes        alone   alone   alone
 pair         yes    owner  owner      alone   owner   owner
 access       yes    owner  owner      alone   owner   owner

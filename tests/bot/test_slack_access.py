@@ -78,3 +78,45 @@ async def test_what_slack_says_of_a_person_is_kept_where_nothing_is_known(tmp_pa
         [kept] = access.directory.people
         assert (kept.name, kept.time_zone) == ("Ann", "Europe/Berlin")
         assert kept.id == person.id
+
+
+async def test_a_language_that_a_platform_names_is_kept_as_it_is_now_beside_the_one_that_was_set(
+    tmp_path: Path,
+) -> None:
+    clock = SystemClock()
+    async with Database.open(tmp_path / "db", clock=clock, backups=tmp_path / "backups") as base:
+        access = Access(SqlitePeople(base), policy="pairing", allowed=(), clock=clock)
+        await access.load()
+        person = (await access.approve("slack:T0LAB:U0ANN")).person
+        assert person is not None
+        await access.set_language(person, "pl")
+
+        await access.introduce("slack:T0LAB:U0EVE", language="fr-FR")
+        await access.introduce("slack:T0LAB:U0ANN", language="de-DE")
+        await access.introduce("slack:T0LAB:U0ANN", language="es-LA")
+        await access.introduce("slack:T0LAB:U0ANN", language="no such language")
+        await access.introduce("slack:T0LAB:U0ANN")
+
+        [kept] = access.directory.people
+        assert (kept.language, kept.language_hint) == ("pl", "es")
+
+
+async def test_of_two_platforms_the_one_that_was_first_says_the_language(tmp_path: Path) -> None:
+    clock = SystemClock()
+    async with Database.open(tmp_path / "db", clock=clock, backups=tmp_path / "backups") as base:
+        access = Access(SqlitePeople(base), policy="pairing", allowed=(), clock=clock)
+        await access.owner_of_this_machine()
+        await access.approve("telegram:5")
+        await access.link("telegram:5", "slack:T0LAB:U0ANN")
+
+        await access.introduce("slack:T0LAB:U0ANN", language="en-US")
+        hints = [access.directory.people[0].language_hint]
+        for address, language in (
+            ("telegram:5", "de"),
+            ("slack:T0LAB:U0ANN", "en-US"),
+            ("telegram:5", "pl"),
+        ):
+            await access.introduce(address, language=language)
+            hints.append(access.directory.people[0].language_hint)
+
+        assert hints == ["en", "de", "de", "pl"]

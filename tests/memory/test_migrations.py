@@ -81,6 +81,7 @@ async def test_a_file_of_the_first_light_keeps_everything(path: Path, tmp_path: 
     assert all(before.values()), "each table has a row to lose"
     more: dict[str, dict[str, Any]] = {
         "conversations": {"shortened_to": 0, "is_private": 0},
+        "people": {"language_hint": ""},
         "outbox": {"keyboard": "", "buttons": "", "revision": None, "file": ""},
         "outbox_parts": {"ref": ""},
         "turns": {"limit_s": None, "erased_ms": None},

@@ -373,7 +373,7 @@ def test_a_prompt_says_it_in_lines_and_the_own_words_win() -> None:
 
 def test_without_a_profile_a_prompt_says_what_the_platform_knows() -> None:
     assert profile_text(ANA_HERSELF, {}) == (
-        "Name: ana_1990\nLanguage: pt\nTime zone: Europe/Lisbon\nRole: owner"
+        "Name: ana_1990\nLanguage: Portuguese\nTime zone: Europe/Lisbon\nRole: owner"
     )
 
 

@@ -76,7 +76,7 @@ async def test_a_profile_says_what_is_known_line_by_line(
     found = await recall.recall(wanted(ADA))
 
     assert found == Recalled(
-        profile="Name: Ada\nLanguage: de\nTime zone: Europe/Vienna\nRole: owner"
+        profile="Name: Ada\nLanguage: German\nTime zone: Europe/Vienna\nRole: owner"
     )
 
 
@@ -137,7 +137,7 @@ def test_whatever_the_name_a_profile_keeps_its_lines(
     profile = asyncio.run(profile_of(path, replace(ADA, name=name)))
 
     lines = profile.splitlines()
-    assert lines[-3:] == ["Language: de", "Time zone: Europe/Vienna", "Role: owner"]
+    assert lines[-3:] == ["Language: German", "Time zone: Europe/Vienna", "Role: owner"]
     assert len(lines) <= 4
     assert len(lines[0]) <= len("Name: ") + 80
 
