@@ -106,6 +106,9 @@ class JobBook(Protocol):
     def due(self, job: Job, *, n: int = NEXT_SHOWN) -> Sequence[Due]:
         """The next due times of a kept job; none where it stands still or is over."""
 
+    def once_resumed(self, job: Job) -> Due | None:
+        """When a job that stands still would run next if it were resumed now; None: never."""
+
     async def add(self, wish: JobWish) -> Job:
         """Keeps a job. A wish with the `run_id` of a job that is kept gives that one."""
 

@@ -75,7 +75,7 @@ class HeartbeatDesk:
         lines = [
             f"The heartbeat is {state} ({set_by}): every {self._every_minutes} min I look at "
             "HEARTBEAT.md, and ask a model only if there is something to do in it.",
-            words.next_line(job, self._book.due(job, n=1), zone),
+            words.next_line(self._book, job, n=1),
         ]
         if job.failures and not job.enabled:
             lines.append(f"It was stopped: {job.paused}. `/heartbeat on` lets it go on.")

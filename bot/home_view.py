@@ -134,7 +134,7 @@ class HomeView:
         sections = [HomeSection(title=f"Next ({zone})", lines=tuple(lines))]
         stopped = [job for job in jobs if not job.enabled]
         if stopped:
-            still = [_standing(job) for job in stopped[:STOPPED_SHOWN]]
+            still = [_standing(self._told.book, job) for job in stopped[:STOPPED_SHOWN]]
             if len(stopped) > STOPPED_SHOWN:
                 more = len(stopped) - STOPPED_SHOWN
                 still.append(HomeLine(text=f"… and {more} more: `/hearth jobs`"))
@@ -216,8 +216,8 @@ def _of_job(job: Job, zone: tzinfo) -> HomeLine:
     return HomeLine(text=text + due_words(job.next, zone), buttons=(button,) if button else ())
 
 
-def _standing(job: Job) -> HomeLine:
-    text = f"- {job.key} {words.name_of(job)}: {words.why_paused(job)}"
+def _standing(book: JobBook, job: Job) -> HomeLine:
+    text = f"- {job.key} {words.name_of(job)}: {words.paused_state(book, job)}"
     if job.new.kind is JobKind.HEARTBEAT:
         return HomeLine(text=f"{text} (`/hearth heartbeat`)")
     button = words.standing_button(job)

@@ -16,8 +16,9 @@ from bot.job_words import clock_note, state_words, what_words, when_words, zone_
 Json = dict[str, Any]
 
 
-def job_row(job: Job, person: HasName | None) -> Json:
-    """One job: `key`, `name`, whose, what, when, `next`, `state` in words, and its rules."""
+def job_row(job: Job, person: HasName | None, *, once_resumed: Due | None = None) -> Json:
+    """One job: `key`, `name`, whose, what, when, `next`, `state` in words, and its rules. One that
+    stands still has no `next`; `once_resumed` is what would be."""
     new = job.new
     return {
         "key": job.key,
@@ -29,7 +30,8 @@ def job_row(job: Job, person: HasName | None) -> Json:
         "when": to_json(new.when),
         "when_words": when_words(new.when),
         "deliver_to": new.deliver_to,
-        "next": None if job.next is None else due_row(job.next, zone_of(job)),
+        "next": due_row(job.next, zone_of(job)) if job.enabled and job.next else None,
+        "once_resumed": due_row(once_resumed, zone_of(job)) if once_resumed else None,
         "enabled": job.enabled,
         "state": state_words(job),
         "set_by": new.set_by.value,

@@ -83,8 +83,8 @@ class JobDesk:
         }
 
     async def shown(self, name: str) -> Json:
-        """The row, with its `next_runs` (or the `trouble` of finding them) and the `newest_runs`:
-        `slot`, `state`, `at`, `late_s`, `note`, `result`, `run`."""
+        """The row, with its `next_runs`, as if it were on (or the `trouble` of finding them), and
+        the `newest_runs`: `slot`, `state`, `at`, `late_s`, `note`, `result`, `run`."""
         job = await self._orders.find(name)
         zone = zone_of(job)
         runs = await self._orders.runs(job, limit=RUNS_SHOWN)
@@ -98,7 +98,8 @@ class JobDesk:
 
     def row(self, job: Job) -> Json:
         """One job: see `bot.job_rows.job_row`."""
-        return job_row(job, self._people.person(job.new.person_id))
+        person = self._people.person(job.new.person_id)
+        return job_row(job, person, once_resumed=self._once_resumed(job))
 
     def read(self, text: str) -> Json:
         """How a time is read for the owner: `sentence`, `when`, `zone`, and `next` moments. Raises
@@ -275,6 +276,15 @@ class JobDesk:
             return self._orders.next_runs(job, n=NEXT_SHOWN), ""
         except Permanent as error:
             return (), str(error)
+
+    def _once_resumed(self, job: Job) -> Due | None:
+        """Of one that stands still; None also where there is no telling."""
+        if job.enabled:
+            return None
+        try:
+            return self._orders.once_resumed(job)
+        except Permanent:
+            return None
 
     async def _rehearsed(self, job: Job) -> tuple[TurnInput | None, Rehearsal, str]:
         """The turn, what would be sent, and what would keep it from running."""

@@ -149,10 +149,8 @@ class RemindDesk:
             job = await self._kept(wish, time, token)
         except Permanent as refused:
             return f"Not saved: {refused}"
-        zone = self._book.zone(wish.person_id)
-        following = words.next_line(job, self._book.due(job), zone)
         log.info("job.saved", job=job.id, person=wish.person_id)
-        return f"Saved as {job.key}. {following}"
+        return f"Saved as {job.key}. {words.next_line(self._book, job)}"
 
     async def _kept(self, wish: _Wish, time: TimeRead, token: str) -> Job:
         if wish.job is not None:

@@ -66,7 +66,7 @@ class ScheduleDesk:
         jobs = _seen_here(await self._book.of(person.id), message)
         broken = [] if message.is_group else await self._book.broken(person.id)
         events = await self._agenda.ahead(person.id, _scope(message))
-        return words.jobs_text(jobs, broken, events, self._book.zone(person.id))
+        return words.jobs_text(self._book, jobs, broken, events, self._book.zone(person.id))
 
     async def job(self, message: IncomingMessage, person: Person, rest: str) -> str:
         """`/job`: one of them, and what is done with it."""
@@ -130,8 +130,8 @@ class ScheduleDesk:
 
     async def _show(self, message: IncomingMessage, job: Job) -> str:
         runs = await self._book.runs(job, limit=words.RUNS_SHOWN)
-        zone, here = self._book.zone(job.new.person_id), message.address.key
-        shown = words.job_text(job, self._book.due(job), runs, zone, here=here)
+        here = message.address.key
+        shown = words.job_text(self._book, job, runs, here=here)
         button = words.standing_button(job)
         if button is None:
             return f"{shown}\n\n{words.job_use(job)}"
@@ -139,9 +139,7 @@ class ScheduleDesk:
         return words.job_use(job)
 
     def _changed(self, job: Job) -> str:
-        zone = self._book.zone(job.new.person_id)
-        following = words.next_line(job, self._book.due(job), zone)
-        return f"{job.key} {words.name_of(job)}\n{following}"
+        return f"{job.key} {words.name_of(job)}\n{words.next_line(self._book, job)}"
 
     async def _event(self, message: IncomingMessage, person: Person, name: str, word: str) -> str:
         if word.lower() != "remove":
@@ -189,7 +187,6 @@ class ScheduleDesk:
 
     async def _acted(self, pressed: Pressed, job: Job, word: str, slot: str) -> str:
         """What came of it; each may be done again after a kill."""
-        zone = self._book.zone(job.new.person_id)
         match word:
             case words.DONE | "10m" | "1h" | "1d" if not slot or _is_number(slot):
                 return await self._on_reminder(pressed, job, word, int(slot) if slot else None)
@@ -197,7 +194,7 @@ class ScheduleDesk:
                 return words.paused_words(await self._book.pause(job) if job.enabled else job)
             case words.RESUME:
                 fresh = job if job.enabled else await self._book.resume(job)
-                return f"It goes on. {words.next_line(fresh, self._book.due(fresh), zone)}"
+                return f"It goes on. {words.next_line(self._book, fresh)}"
             case words.RUN if slot:
                 is_first = await self._book.settle(job, slot, make_up=True)
                 return "Begun now." if is_first else words.ANSWERED

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import assert_never
 
+from agent.errors import Permanent
 from agent.events import Occasion
-from agent.jobbook import Beat, MissedJob, TimeRead, due_words, moment_words
+from agent.jobbook import NEXT_SHOWN, Beat, JobBook, MissedJob, TimeRead, due_words, moment_words
 from agent.jobs import At, Cron, Every, When
 from agent.scheduled import (
     COUNTED_MAX,
     MADE_UP_MAX,
     BrokenJob,
-    Due,
     Job,
     JobKind,
     JobRun,
@@ -124,11 +124,24 @@ def read_words(time: TimeRead, zone: tzinfo) -> str:
     return f"When: {bare(time.sentence)}\nNext: {following or 'never'} ({zone})"
 
 
-def next_line(job: Job, due: Sequence[Due], zone: tzinfo) -> str:
+def next_line(book: JobBook, job: Job, *, n: int = NEXT_SHOWN) -> str:
     """When it runs next, as it is kept, or why not."""
-    if due:
+    zone = book.zone(job.new.person_id)
+    if not job.enabled:
+        return f"Paused: {paused_state(book, job)}"
+    if due := book.due(job, n=n):
         return f"Next: {'; '.join(due_words(one, zone) for one in due)} ({zone})"
-    return f"Paused: {why_paused(job)}" if not job.enabled else "It is over."
+    return "It is over."
+
+
+def paused_state(book: JobBook, job: Job) -> str:
+    """Why it stands still, and what comes when it goes on."""
+    try:
+        due = book.once_resumed(job)
+    except Permanent:  # its zone is gone, or its times cannot be read: `/job` says so when resumed
+        due = None
+    then = f"; resumed now, next {due_words(due, book.zone(job.new.person_id))}" if due else ""
+    return f"{why_paused(job)}{then}"
 
 
 def why_paused(job: Job) -> str:
@@ -136,10 +149,10 @@ def why_paused(job: Job) -> str:
     return bare(job.paused or "by hand")
 
 
-def job_line(job: Job, zone: tzinfo) -> str:
+def job_line(book: JobBook, job: Job, zone: tzinfo) -> str:
     """One row of `/jobs`."""
     if not job.enabled:
-        state = f"paused: {why_paused(job)}"
+        state = f"paused: {paused_state(book, job)}"
     elif job.next is None:
         state = "over"
     else:
@@ -148,6 +161,7 @@ def job_line(job: Job, zone: tzinfo) -> str:
 
 
 def jobs_text(
+    book: JobBook,
     jobs: Sequence[Job],
     broken: Sequence[BrokenJob],
     events: Sequence[Occasion],
@@ -156,7 +170,7 @@ def jobs_text(
     """What `/jobs` says."""
     blocks = []
     if jobs:
-        lines = [job_line(job, zone) for job in jobs[:LISTED_MAX]]
+        lines = [job_line(book, job, zone) for job in jobs[:LISTED_MAX]]
         if len(jobs) > LISTED_MAX:
             lines.append(f"… and {len(jobs) - LISTED_MAX} more")
         blocks.append("\n".join([f"Jobs ({zone}):", *lines]))
@@ -184,10 +198,9 @@ def event_words(occasion: Occasion, zone: tzinfo) -> str:
     return f"{occasion.key} {bare(new.name, chars_max=NAME_CHARS)}: {when}"
 
 
-def job_text(
-    job: Job, due: Sequence[Due], runs: Sequence[JobRun], zone: tzinfo, *, here: str
-) -> str:
+def job_text(book: JobBook, job: Job, runs: Sequence[JobRun], *, here: str) -> str:
     """What `/job j12` says; `here` is the chat in which it is asked."""
+    zone = book.zone(job.new.person_id)
     what = job.new.what
     does = {
         JobKind.MESSAGE: f"Says: {bare(what.text, chars_max=TEXT_CHARS)}",
@@ -201,7 +214,7 @@ def job_text(
         f"**{job.key} {name_of(job)}**",
         does,
         f"When: {when_words(job.new.when, zone)}",
-        next_line(job, due, zone),
+        next_line(book, job),
         f"Goes to: {where}",
     ]
     if job.new.nag_s is not None:

@@ -271,6 +271,13 @@ class Book:
         fresh = replace(job, enabled=True, paused="", failures=0, not_before_ms=0, next=next_due)
         return await self._put(fresh)
 
+    def once_resumed(self, job: Job) -> Due | None:
+        """When a job that stands still would run next if it were resumed now; None: it is over.
+        Raises ZoneUnknown, CronWrong."""
+        due = self._next_of(job)
+        ran_out = job.new.max_runs is not None and job.runs >= job.new.max_runs
+        return None if due is None or ran_out or is_over(job, due) else due
+
     def _next_of(self, job: Job) -> Due | None:
         """When it is due next, from now. What is due once and stood still over its time, or failed
         and was stopped, is due at once."""

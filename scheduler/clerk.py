@@ -93,6 +93,10 @@ class Clerk:
         found = self._book.next_runs(job, n=n)[:left]
         return [one for one in found if new.expires_ms is None or one.at_ms < new.expires_ms]
 
+    def once_resumed(self, job: Job) -> Due | None:
+        """When a job that stands still would run next if it were resumed now."""
+        return self._book.once_resumed(job)
+
     # --- keeping ------------------------------------------------------------------------------
 
     async def add(self, wish: JobWish) -> Job:

@@ -136,6 +136,11 @@ class Orders:
             raise NeedsBot("No bot is running on this home, and only a running one runs jobs.")
         return await self._timetable.run_now(job)
 
+    def once_resumed(self, job: Job) -> Due | None:
+        """When a job that stands still would run next if it were resumed now; None: never. Raises
+        ZoneUnknown, CronWrong."""
+        return self._book.once_resumed(job)
+
     def next_runs(self, job: Job, *, n: int, after: datetime | None = None) -> Sequence[Due]:
         """The next due times of a job, within its limits; as if it were on, where it stands still.
         Raises ZoneUnknown, CronWrong."""

@@ -42,9 +42,9 @@ def aligned(lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def list_lines(answer: Answer) -> Iterator[Line]:
-    """For a pipe: key, next, state, kind, chat, when, name, what."""
+    """For a pipe: key, next (or paused), state, kind, chat, when, name, what."""
     for job in answer["jobs"]:
-        due = job["next"]["at"] if job["next"] else "-"
+        due = job["next"]["at"] if job["next"] else "-" if job["enabled"] else "paused"
         cells = [job["key"], due, job["state"], job["kind"], job["deliver_to"], job["when_words"]]
         yield "\t".join(_flat(cell) for cell in [*cells, job["name"], job["what"]]), ""
     for one in answer["broken"]:
@@ -70,7 +70,7 @@ def list_table(answer: Answer, console: Console | None = None) -> None:
     table.add_column("Name", overflow="fold")
     table.add_column("What", overflow="fold")
     for job in answer["jobs"]:
-        due = _wall(job["next"]["at"]) if job["next"] else "–"
+        due = _wall(job["next"]["at"]) if job["next"] else "–" if job["enabled"] else _paused(job)
         style = "green" if job["state"] == "on" else "yellow"
         what = _cut(job["what"], WHAT_CHARS)
         table.add_row(
@@ -87,6 +87,11 @@ def list_table(answer: Answer, console: Console | None = None) -> None:
         console.print(Text(text, style="red"))
 
 
+def _paused(job: Answer) -> str:
+    then = job["once_resumed"]
+    return f"paused, then\n{_wall(then['at'])}" if then else "paused"
+
+
 # --- one job -------------------------------------------------------------------------------------
 
 
@@ -100,7 +105,10 @@ def read_lines(answer: Answer) -> Iterator[Line]:
 def show_lines(answer: Answer) -> Iterator[Line]:
     """Everything about one job."""
     yield from _job_lines(answer)
-    yield from next_lines(answer["next_runs"])
+    if answer["enabled"]:
+        yield from next_lines(answer["next_runs"])
+    elif answer["once_resumed"]:
+        yield from next_lines([{**answer["once_resumed"], "fate": "", "note": ""}], head="resumed")
     if answer["trouble"]:
         yield f"trouble\t{_flat(answer['trouble'])}", "bad"
     for run in answer["newest_runs"]:
@@ -135,10 +143,10 @@ def _rules(job: Mapping[str, Any]) -> Iterator[str]:
     yield f"{job['runs']} runs so far"
 
 
-def next_lines(rows: list[Answer]) -> Iterator[Line]:
+def next_lines(rows: list[Answer], *, head: str = "next") -> Iterator[Line]:
     """Due times, with what quiet hours and clocks do to them."""
     for one in rows:
-        yield "\t".join(["next", one["at"], *_effects(one)]), ""
+        yield "\t".join([head, one["at"], *_effects(one)]), ""
 
 
 def _effects(one: Mapping[str, Any]) -> Iterator[str]:

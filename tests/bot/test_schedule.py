@@ -41,7 +41,7 @@ async def test_jobs_are_listed_with_events_behind(place: Place) -> None:
 
     assert await place.jobs() == (
         "Jobs (Europe/Berlin):\n"
-        "- j2 news (instructions): paused: by hand\n"
+        "- j2 news (instructions): paused: by hand; resumed now, next Mon 1 Jun 2026, 12:00\n"
         "- j1 call Bob (reminder): Tue 2 Jun 2026, 17:00\n\n"
         "Events:\n"
         "- e1 Dentist: Thu 4 Jun 2026, 15:30\n\n"
@@ -49,6 +49,16 @@ async def test_jobs_are_listed_with_events_behind(place: Place) -> None:
     )
     assert await place.jobs(person=BENNY) == words.NO_JOBS
     assert await place.jobs(lane=GROUP) == words.NO_JOBS
+
+
+async def test_what_stood_still_over_its_time_says_that_it_would_come_at_once(place: Place) -> None:
+    once = await place.counter.want("tomorrow at 5pm", text="call Bob")
+    await place.counter.clerk.pause(once)
+    place.counter.clock.move(timedelta(days=3).total_seconds())
+
+    assert "Paused: by hand; resumed now, next Thu 4 Jun 2026, 08:00" in (
+        await place.job("j1") + await place.last()
+    )
 
 
 async def note(place: Place, name: str, when: str) -> None:

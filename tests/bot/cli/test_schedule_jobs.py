@@ -101,6 +101,22 @@ def test_a_job_is_shown_with_the_name_of_its_person_and_no_id(home: Home) -> Non
     assert "to\ttelegram:42, for Ann" in said("show", "j1")
 
 
+def test_a_job_that_stands_still_has_no_next_run_but_what_comes_once_it_is_resumed(
+    home: Home,
+) -> None:
+    said("add", *DAILY)
+    said("pause", "j1")
+
+    (row,) = as_json("list")["jobs"]
+    listed = said("list")[0].split("\t")
+    shown = said("show", "j1")
+
+    assert row["next"] is None
+    assert listed[1:3] == ["paused", "paused: by hand"]
+    assert f"resumed\t{row['once_resumed']['at']}" in shown
+    assert not [line for line in shown if line.startswith("next")]
+
+
 def test_a_list_for_a_pipe_has_one_job_a_line(home: Home) -> None:
     said("add", *DAILY)
     said("add", "every Monday at 18:00", "look\tfor\nrain", "--do")
