@@ -13,7 +13,8 @@ from agent.budget import Budget
 from agent.charging import charge_of
 from agent.errors import AssistantError, ContextTooLong, StorageError
 from agent.guards import VisibleText, visible
-from agent.history import picture_tokens, repair, shorten_before, text_of
+from agent.history import chars_of, picture_tokens, repair, sent_since, shorten_before, text_of
+from agent.kept import once
 from agent.layers import notes
 from agent.library import Library
 from agent.messages import ConversationId, TurnInput
@@ -111,6 +112,7 @@ class Asking:
         self._rates = payment.rates if payment else None
         self._pictures = options.pictures
         self._systems: dict[str, str] = {}
+        self._is_clean = once(self._has_no_secret)
         self._encodings = Encodings()
 
     async def __call__(self, ctx: TurnContext, question: Json) -> Json:
@@ -222,7 +224,7 @@ class Asking:
             kind=question["kind"],
             layers=question["layers"],
             tokens=prefix.tokens,
-            chars=len(request.system) + sum(len(text_of(entry)) for entry in request.entries),
+            chars=len(request.system) + sum(map(chars_of, request.entries)),
             entries=len(request.entries),
             cacheable=round(prefix.share, 3),
             changed=prefix.first_changed,
@@ -241,13 +243,13 @@ class Asking:
         """
         upto, since = question["upto"], question["since"]
         entries = await self._conversations.entries(turn.conversation, upto=upto)
-        stored = [one for one in entries if one.id >= since]
+        stored = sent_since(entries, since)
         short = question["shortened_to"]
         runs = list(dict.fromkeys(one.run_id for one in stored))
-        kept = runs[len(runs) - int(len(runs) * question["history_share"]) :]
+        kept = set(runs[len(runs) - int(len(runs) * question["history_share"]) :])
         if len(kept) == len(runs):
             return [*shorten_before(stored, short)], {"turns_sent": len(runs), "sent_from": None}
-        sent = [one for one in stored if one.run_id in set(kept)]
+        sent = [one for one in stored if one.run_id in kept]
         sent_from = sent[0].id if sent else upto + 1
         return [*shorten_before(sent, short)], {"turns_sent": len(kept), "sent_from": sent_from}
 
@@ -260,12 +262,20 @@ class Asking:
         entries = repair(_told(model, sent + now))
         return ModelRequest(
             system=self._redact(await self._system(question["system"])),
-            entries=tuple(_redacted(fenced(entry), self._redact) for entry in entries),
+            entries=tuple(map(self._fit_to_send, entries)),
             tools=self._toolbox.named(question["tools"]),
             temperature=self._warmth(question),
             max_output_tokens=model.traits.output_tokens(self._max_output_tokens),
             extra=_effort(model, question),
         )
+
+    def _fit_to_send(self, entry: Entry) -> Entry:
+        """Fenced, and without secrets: looked for once in each entry, as long as it is held."""
+        entry = fenced(entry)
+        return entry if self._is_clean(entry) else _redacted(entry, self._redact)
+
+    def _has_no_secret(self, entry: Entry) -> bool:
+        return _redacted(entry, self._redact) is entry
 
     async def _with_pictures(
         self, ctx: TurnContext, turn: TurnInput, model: Model, request: ModelRequest
@@ -285,11 +295,12 @@ class Asking:
         """A request that is larger than the window is never sent (SPEC §5): counted exactly where
         the estimate leaves that open."""
         room = model.traits.window - request.max_output_tokens
-        texts = [request.system, *(text_of(entry) for entry in request.entries)]
-        texts += schema_texts(request.tools)
-        seen = sum(picture_tokens(entry) for entry in request.entries)
-        if seen + sum(len(text) for text in texts) * TOKENS_PER_CHAR_MAX <= room:
+        schemas = schema_texts(request.tools)
+        seen = sum(map(picture_tokens, request.entries))
+        chars = len(request.system) + sum(map(len, schemas)) + sum(map(chars_of, request.entries))
+        if seen + chars * TOKENS_PER_CHAR_MAX <= room:
             return
+        texts = [request.system, *map(text_of, request.entries), *schemas]
         counter = TokenCounter(model.name, encodings=self._encodings)
         tokens = seen + await counter.total(texts, limit=room)
         if tokens > room:

@@ -12,6 +12,7 @@ from agent.choosing import Choosing
 from agent.gathering import Gathered, Gathering, Occasion
 from agent.history import (
     estimate_tokens,
+    sent_since,
     shorten_before,
     shortening_step,
     since_compaction,
@@ -67,14 +68,23 @@ class PromptOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Sent:
+    """What of the history goes along, the tool results before the id `shortened_to` shortened."""
+
+    stored: tuple[StoredEntry, ...]
+    shortened_to: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Draft:
-    """A plan before it is known to fit: its history is sent from `sent_from` on, where that moves,
-    and may have `history_max` tokens where not all of it had room."""
+    """A plan before it is known to fit: its history is sent from `sent_from` on, where that moves
+    (that is `sent`), and may have `history_max` tokens where not all of it had room."""
 
     model: InUse
     gathered: Gathered
     history: History
     sent_from: int | None
+    sent: _Sent
     history_max: int | None
     selection: Selection
 
@@ -178,30 +188,36 @@ class Beginning:
             return self._demo(model, gathered, history, start)
         cut = self._window(history.entries, self._tokens_max(model.traits), model.traits)
         sent_from = start if cut is None else cut
+        sent = _sent(history, sent_from)
         draft = _Draft(
             model=model,
             gathered=gathered,
             history=history,
             sent_from=sent_from,
+            sent=sent,
             history_max=None if cut is None else self._tokens_max(model.traits),
-            selection=await self._selected(model.traits, gathered, history, sent_from),
+            selection=await self._selected(
+                model.traits,
+                gathered,
+                history,
+                is_step=sent_from is not None or sent.shortened_to != history.shortened_to,
+            ),
         )
         return self._fitted(draft, is_lean=is_lean, brought_tokens=brought_tokens)
 
     async def _selected(
-        self, traits: ModelTraits, gathered: Gathered, history: History, sent_from: int | None
+        self, traits: ModelTraits, gathered: Gathered, history: History, *, is_step: bool
     ) -> Selection:
         if not traits.tools:
             return Selection()
-        is_step = not history.entries or self._sent(history, sent_from)[1] != history.shortened_to
         return await self._choosing.choose(
-            gathered, history, is_step=is_step or sent_from is not None
+            gathered, history, is_step=is_step or not history.entries
         )
 
     def _fitted(self, draft: _Draft, *, is_lean: bool, brought_tokens: int) -> Plan:
         """The draft with as much of its history and layers as its model takes."""
         history, turn, traits = draft.history, draft.gathered.scene.turn, draft.model.traits
-        sent_from, history_max = draft.sent_from, draft.history_max
+        sent, sent_from, history_max = draft.sent, draft.sent_from, draft.history_max
         tools = self._toolbox.named(draft.selection.names)
         tools_tokens = tools_part(tools).tokens if tools else 0
         # A task, and what a job is to do, are counted with their prompt.
@@ -212,8 +228,7 @@ class Beginning:
         # What is estimated here is counted before it is sent, and may then come to more.
         fits = output + int((traits.window - output) / TokenCounter(draft.model.name).factor)
         for attempt in range(FITTING_TRIES):
-            sent, shortened_to = self._sent(history, sent_from)
-            entries = tuple(fenced(one) for one in shorten_before(sent, shortened_to))
+            entries = tuple(map(fenced, shorten_before(sent.stored, sent.shortened_to)))
             history_tokens = sum(part.tokens for part in entry_parts(entries))
             room = self._room(traits, fits - around + words, history_tokens + words)
             room = min(room, LEAN_PROMPT_TOKENS) if is_lean else room
@@ -223,7 +238,7 @@ class Beginning:
                 placement=self._options.placement,
                 room_tokens=room,
             )
-            if not sent or prompt.tokens <= fits - around - history_tokens:
+            if not sent.stored or prompt.tokens <= fits - around - history_tokens:
                 break
             left = fits - around - prompt.tokens
             history_max = left if history_max is None else min(left, history_max)
@@ -231,14 +246,15 @@ class Beginning:
             # What does not even fit without layers gives way whole: the turn's words stay.
             past_all = history.entries[-1].id + 1
             sent_from = moved if moved is not None and moved != sent_from else past_all
+            sent = _sent(history, sent_from)
         return Plan(
             model=draft.model,
             gathered=draft.gathered,
             prompt=prompt,
             history=history,
-            sent=sent,
+            sent=sent.stored,
             sent_from=sent_from,
-            shortened_to=shortened_to,
+            shortened_to=sent.shortened_to,
             tools=tools,
             selection=draft.selection,
             tokens=Tokens(
@@ -257,7 +273,7 @@ class Beginning:
         prompt = demo_prompt(gathered.scene)
         cut = self._window(history.entries, self._options.tokens_max, model.traits)
         sent_from = start if cut is None else cut
-        sent = tuple(one for one in history.entries if one.id >= (sent_from or 0))
+        sent = tuple(sent_since(history.entries, sent_from or 0))
         return Plan(
             model=model,
             gathered=gathered,
@@ -278,15 +294,6 @@ class Beginning:
             ),
         )
 
-    def _sent(self, history: History, sent_from: int | None) -> tuple[tuple[StoredEntry, ...], int]:
-        """What of the history goes along, and up to where its old tool results are shortened.
-
-        That point moves when shortening saves enough, and with the window: both are steps.
-        """
-        sent = tuple(one for one in history.entries if one.id >= (sent_from or 0))
-        step = shortening_step(sent, history.shortened_to, always=sent_from is not None)
-        return sent, step if step is not None else history.shortened_to
-
     def _window(
         self, entries: tuple[StoredEntry, ...], tokens_max: int, traits: ModelTraits
     ) -> int | None:
@@ -294,7 +301,6 @@ class Beginning:
             entries,
             messages_max=2 * len(entries) if self._compactor else self._options.messages_max,
             tokens_max=min(tokens_max, int(traits.window * WINDOW_SHARE_MAX)),
-            count=estimate_tokens,
         )
 
     def _tokens_max(self, traits: ModelTraits) -> int:
@@ -322,6 +328,14 @@ class Beginning:
         if news:
             self._told_missing.update(news)
             log.warning("prompt.tools_missing", tools=news)
+
+
+def _sent(history: History, sent_from: int | None) -> _Sent:
+    """Up to where old tool results are shortened moves when that saves enough, and with the
+    window: both are steps."""
+    stored = tuple(sent_since(history.entries, sent_from or 0))
+    step = shortening_step(stored, history.shortened_to, always=sent_from is not None)
+    return _Sent(stored=stored, shortened_to=history.shortened_to if step is None else step)
 
 
 def _told(gathered: Gathered, compaction: Compaction | None) -> Gathered:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from agent.gathering import Gathered
-from agent.messages import ConversationId, TurnInput
+from agent.messages import ConversationId, RunId, TurnInput
 from agent.ports import History, Traces
 from agent.scene import PromptKind
 from agent.taint import called_name
@@ -132,9 +132,10 @@ def _given(turn: TurnInput) -> tuple[str, ...] | None:
 
 def _used(history: History, *, turns: int) -> Iterable[str]:
     """The tools that the newest turns called, the most recent first."""
-    runs = list(dict.fromkeys(one.run_id for one in reversed(history.entries)))[:turns]
+    runs: set[RunId] = set()
     for stored in reversed(history.entries):
-        if stored.run_id not in runs:
+        runs.add(stored.run_id)
+        if len(runs) > turns:
             return
         if isinstance(stored.entry, Answered):
             yield from (called_name(call) for call in reversed(stored.entry.calls))

@@ -7,13 +7,20 @@ says so by its value) when there is nothing to do, so that what was sent stays a
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from agent.kept import once
 from agent.ports import History, StoredEntry
 from agent.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
+
+_MESSAGES = (Said, Answered, ToolResult)
+"""Context and notes are parts of a message, not messages."""
+_ENDS_EXCHANGE = (Answered, ToolResult)
+_SHORTENED_ONES = (ToolResult, Note)
 
 MISSING = "No result was recorded for this call: it was interrupted, and may not have happened."
 
@@ -42,6 +49,9 @@ def repair(entries: Sequence[Entry]) -> tuple[Entry, ...]:
                     repaired.append(entry)
             case Note():
                 repaired.append(entry)
+            case Answered(calls=()):
+                follows_words = False
+                repaired.append(entry)
             case Answered():
                 follows_words = False
                 repaired.extend(_closed(entry, results[position], names))
@@ -66,7 +76,7 @@ def _paired(entries: Sequence[Entry]) -> dict[int, _Results]:
     found: dict[int, _Results] = defaultdict(dict)
     waiting: dict[str, list[list[tuple[int, int]]]] = defaultdict(list)
     for position, entry in enumerate(entries):
-        if isinstance(entry, Answered):
+        if isinstance(entry, Answered) and entry.calls:
             slots: dict[str, list[tuple[int, int]]] = defaultdict(list)
             for number, call in enumerate(entry.calls):
                 slots[call.id].append((position, number))
@@ -113,7 +123,6 @@ def window(
     *,
     messages_max: int,
     tokens_max: int,
-    count: Callable[[str], int],
 ) -> int | None:
     """None while the history fits; else the id from which on it is to be sent.
 
@@ -121,12 +130,11 @@ def window(
     append. It falls between turns. The newest turn stays as long as its tokens fit, whatever
     the number of its messages; if not even it fits, the id is one past the last.
     """
-    turns = _turns(stored)
-    sizes = [_size(turn, count) for turn in turns]
-    messages = sum(size[0] for size in sizes)
-    tokens = sum(size[1] for size in sizes)
-    if not turns or (messages <= messages_max and tokens <= tokens_max):
+    messages, tokens = _size(stored)
+    if not stored or (messages <= messages_max and tokens <= tokens_max):
         return None
+    turns = _turns(stored)
+    sizes = [_size(turn) for turn in turns]
     if sizes[-1][1] > tokens_max:
         return stored[-1].id + 1
     first = len(turns) - 1
@@ -150,7 +158,17 @@ def since_compaction(history: History) -> tuple[History, int | None]:
     start = compaction.sent_from
     if history.entries[0].id >= start:
         return history, None
-    return replace(history, entries=tuple(one for one in history.entries if one.id >= start)), start
+    return replace(history, entries=tuple(sent_since(history.entries, start))), start
+
+
+def sent_since(stored: Sequence[StoredEntry], start: int) -> Sequence[StoredEntry]:
+    """Those from this id on."""
+    return stored[_place(stored, start) :]
+
+
+def _place(stored: Sequence[StoredEntry], entry_id: int) -> int:
+    """Where the entries with this id and later ones begin: ids only grow."""
+    return bisect_left(stored, entry_id, key=lambda one: one.id)
 
 
 def tail_start(
@@ -159,7 +177,6 @@ def tail_start(
     messages_max: int,
     tokens_max: int,
     exchanges_min: int,
-    count: Callable[[str], int],
 ) -> int | None:
     """The id from which on the newest turns stay word for word where what is before them is summed
     up; one past the last if none stays, None without any.
@@ -172,7 +189,7 @@ def tail_start(
     start = stored[-1].id + 1
     messages = tokens = exchanges = 0
     for turn in reversed(_turns(stored)):
-        size = _size(turn, count)
+        size = _size(turn)
         messages += size[0]
         tokens += size[1]
         if (messages > messages_max or tokens > tokens_max) and exchanges >= exchanges_min:
@@ -182,13 +199,9 @@ def tail_start(
     return start
 
 
-def sent_size(
-    stored: Sequence[StoredEntry], shortened_to: int, count: Callable[[str], int]
-) -> tuple[int, int]:
+def sent_size(stored: Sequence[StoredEntry], shortened_to: int) -> tuple[int, int]:
     """Messages and tokens of what is sent, the tool results before this id shortened."""
-    entries = shorten_before(stored, shortened_to)
-    messages = sum(isinstance(entry, Said | Answered | ToolResult) for entry in entries)
-    return messages, sum(count(text_of(entry)) + picture_tokens(entry) for entry in entries)
+    return _size_of(shorten_before(stored, shortened_to))
 
 
 def last_request(stored: Sequence[StoredEntry]) -> int:
@@ -210,10 +223,26 @@ def _turns(stored: Sequence[StoredEntry]) -> list[list[StoredEntry]]:
     return turns
 
 
-def _size(turn: Sequence[StoredEntry], count: Callable[[str], int]) -> tuple[int, int]:
-    """Messages and tokens of a turn. Context and notes are parts of a message, not messages."""
-    messages = sum(isinstance(one.entry, Said | Answered | ToolResult) for one in turn)
-    return messages, sum(count(text_of(one.entry)) + picture_tokens(one.entry) for one in turn)
+def _size(stored: Sequence[StoredEntry]) -> tuple[int, int]:
+    return _size_of([one.entry for one in stored])
+
+
+def _size_of(entries: Sequence[Entry]) -> tuple[int, int]:
+    """Messages and tokens."""
+    messages = sum([isinstance(entry, _MESSAGES) for entry in entries])
+    return messages, sum(map(tokens_of, entries))
+
+
+@once
+def tokens_of(entry: Entry) -> int:
+    """What an entry adds to a request, estimated: its text and its pictures."""
+    return estimate_tokens(text_of(entry)) + picture_tokens(entry)
+
+
+@once
+def chars_of(entry: Entry) -> int:
+    """How long the text of an entry is."""
+    return len(text_of(entry))
 
 
 def text_of(entry: Entry) -> str:
@@ -315,20 +344,21 @@ def shortening_step(
     end = _exchange_start(entries, EXCHANGES_KEPT)
     if end >= len(stored) or stored[end].id <= shortened_to:
         return None
-    candidates = [one.entry for one in stored[:end] if one.id >= shortened_to]
-    saved = sum(
-        estimate_tokens(entry.content)
-        for entry in candidates
-        if isinstance(entry, ToolResult | Note) and len(entry.content) > OLD_RESULT_CHARS_MAX
-    )
-    saved += sum(picture_tokens(entry) for entry in candidates)
+    candidates = entries[_place(stored, shortened_to) : end]
+    saved = sum([_saved(entry) for entry in candidates if isinstance(entry, _SHORTENED_ONES)])
     return stored[end].id if saved >= (1 if always else SAVED_TOKENS_MIN) else None
+
+
+def _saved(entry: ToolResult | Note) -> int:
+    """What goes with its pictures, and with its text where that is too long to stay."""
+    is_long = len(entry.content) > OLD_RESULT_CHARS_MAX
+    return picture_tokens(entry) + (estimate_tokens(entry.content) if is_long else 0)
 
 
 def shorten_before(stored: Sequence[StoredEntry], shortened_to: int) -> tuple[Entry, ...]:
     """The entries, with the tool results before this id shortened."""
-    entries = tuple(one.entry for one in stored)
-    old = sum(one.id < shortened_to for one in stored)
+    entries = tuple([one.entry for one in stored])
+    old = _place(stored, shortened_to)
     if not old:
         return entries
     return (*shorten(entries[:old], OLD_RESULT_CHARS_MAX), *entries[old:])
@@ -346,20 +376,23 @@ def _shortened(result: ToolResult, names: dict[str, str], keep_chars: int) -> To
 def _exchange_start(entries: Sequence[Entry], count: int) -> int:
     """Where the last `count` exchanges begin; words that follow words open no new one. A note on
     files belongs to the words after it."""
-    starts: list[int] = []
-    opened = False
-    for position, entry in enumerate(entries):
-        if isinstance(entry, Said) and not opened:
-            before = entries[position - 1] if position else None
-            starts.append(position - 1 if isinstance(before, Note) else position)
-        opened = not _ends_exchange(entry) and (opened or isinstance(entry, Said))
-    if count <= 0 or not starts:
-        return len(entries)
-    return starts[-count] if count <= len(starts) else 0
+    start: int | None = None
+    found = 0
+    for place in range(len(entries) - 1, -1, -1):
+        if isinstance(entries[place], Said):
+            start = place
+        opens = place == 0 or isinstance(entries[place - 1], _ENDS_EXCHANGE)
+        if opens and start is not None:
+            found += 1
+            if found == count:
+                return _with_note(entries, start)
+            start = None
+    return 0 if found and count > 0 else len(entries)
 
 
-def _ends_exchange(entry: Entry) -> bool:
-    return isinstance(entry, Answered | ToolResult)
+def _with_note(entries: Sequence[Entry], start: int) -> int:
+    is_noted = start > 0 and isinstance(entries[start - 1], Note)
+    return start - 1 if is_noted else start
 
 
 def _last_answer(entries: Sequence[Entry]) -> int:

@@ -16,14 +16,11 @@ from functools import lru_cache
 from typing import Any
 
 from agent.history import estimate_tokens, picture_tokens, text_of
+from agent.kept import once
 from agent.request import ToolSpec
 from agent.transcript import Entry, kind_of
 
 TOOLS = "tools"
-
-ENTRIES_CACHED_MAX = 4_096
-"""Entries whose digest is kept: those of a conversation come back in each of its requests, and of
-a longer one than this none would be found."""
 
 SCHEMA_CHARS_A_TOKEN = 3.5
 """Of ASCII in tool schemas, as JSON: measured with o200k. They are full of signs, which here come
@@ -121,15 +118,10 @@ def compare(former: Sequence[str] | None, parts: Sequence[Part]) -> Prefix:
     )
 
 
-@lru_cache(maxsize=ENTRIES_CACHED_MAX)
+@once
 def _entry_part(entry: Entry) -> Part:
     part = part_of(_NAMES[kind_of(entry)], f"{kind_of(entry)}\n{text_of(entry)}")
     return replace(part, tokens=part.tokens + picture_tokens(entry))
-
-
-def drop_known() -> None:
-    """Keeps no entry that was weighed: somebody has one forgotten."""
-    _entry_part.cache_clear()
 
 
 class _Same:

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, assert_never
 
+from agent.kept import Keeps
 from agent.messages import RunId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Said(Keeps):
     """The person's words, clean. `quote` is what they replied to; in groups `sender` is the name
     that is shown, and `by` the person's id. With `forwarded` the words are somebody else's, which
     the person passed on."""
@@ -26,7 +27,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class Context(Keeps):
     """The block of turn layers, as it was sent after the words before it."""
 
     text: str
@@ -57,7 +58,7 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class Note(Keeps):
     """A fact about the conversation that nobody said, such as a later edit, or which files came.
 
     `untrusted`: the answer after it may rest on text from outside. `content` is such text, of files
@@ -94,7 +95,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class Answered(Keeps):
     """One answer of the model. `finish` is stop, tool_calls, length or filter. `tainted`: it was
     given when untrusted text had been read, so it may repeat that (`agent.taint`)."""
 
@@ -107,7 +108,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResult:
+class ToolResult(Keeps):
     """What came of one call. `untrusted`: the words are not ours, and are fenced where they are
     sent; `effect` is what the call changed ("" for nothing: also when it failed)."""
 

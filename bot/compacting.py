@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from agent.history import estimate_tokens, sent_size, since_compaction
+from agent.history import sent_size, since_compaction
 from agent.messages import IncomingMessage, Role
 from agent.ports import Conversations
 from agent.remembering import Compaction, CompactionWanted, Compactor
@@ -58,7 +58,7 @@ class CompactingDesk:
             )
         )
         history, _ = since_compaction(await self._conversations.history(conversation))
-        messages, tokens = sent_size(history.entries, history.shortened_to, estimate_tokens)
+        messages, tokens = sent_size(history.entries, history.shortened_to)
         exchanges = sum(isinstance(one.entry, Said) for one in history.entries)
         aside = await self._compactions.aside(conversation)
         kept = (
@@ -97,7 +97,7 @@ class CompactingDesk:
         if undone is None:
             return NOTHING_TO_RESTORE
         history, _ = since_compaction(await self._conversations.history(conversation))
-        messages, tokens = sent_size(history.entries, history.shortened_to, estimate_tokens)
+        messages, tokens = sent_size(history.entries, history.shortened_to)
         before = "the summary before it counts again, and " if history.compaction else ""
         return (
             f"Taken back: {before}from your next message on I send "

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 
-from agent import history, prefix, words
+from agent import history, words
 from agent.aftermath import Ended, Work
 from agent.asking import Payment
 from agent.background import Background, BackgroundOptions
-from agent.history import estimate_tokens, last_request, sent_size, since_compaction
+from agent.history import last_request, sent_size, since_compaction
 from agent.library import Library
 from agent.messages import ConversationId, PersonId, Role
 from agent.ports import History
@@ -138,7 +138,7 @@ class Afterthoughts:
         read all of it anew. What was read for the turn is known here."""
         history = await self.conversations.history(conversation)
         sent = since_compaction(history)[0].entries
-        messages, tokens = sent_size(sent, history.shortened_to, estimate_tokens)
+        messages, tokens = sent_size(sent, history.shortened_to)
         window = (await self.models.at(lane)).traits.window
         if max(tokens, last_request(sent)) > window * self.limits.window_share:
             return False
@@ -221,7 +221,6 @@ class _KnownTexts:
     def __init__(self, embedding: Embedding) -> None:
         self._drops = (
             history.drop_known,
-            prefix.drop_known,
             words.drop_known,
             embedding.drop_known,
         )

@@ -152,7 +152,7 @@ class SqliteCompactor:
     def _cut(self, found: Stretch, wanted: CompactionWanted, window: int) -> _Cut | None:
         """Where to cut; None where it is not due, or there is nothing to sum up."""
         options, sent = self._options, found.as_sent()
-        messages, tokens = sent_size(sent, 0, estimate_tokens)
+        messages, tokens = sent_size(sent, 0)
         summary_tokens = min(options.summary_tokens, max(window // 8, 60))
         if wanted.forced and not wanted.tokens_max:
             start = self._tail(sent, tokens_max=min(options.tail_tokens, tokens // 4))
@@ -165,7 +165,7 @@ class SqliteCompactor:
                 return None
             start = self._tail(sent, tokens_max=options.tail_tokens)
         tail = [one for one in sent if one.id >= start]
-        left = sent_size(tail, 0, estimate_tokens)
+        left = sent_size(tail, 0)
         dropped = messages - left[0], tokens - left[1]
         if len(tail) == len(sent):
             return None
@@ -200,7 +200,6 @@ class SqliteCompactor:
             messages_max=options.messages_max // 2,
             tokens_max=tokens_max,
             exchanges_min=options.tail_exchanges if exchanges_min is None else exchanges_min,
-            count=estimate_tokens,
         )
         return start if start is not None else 0
 
@@ -212,7 +211,7 @@ class SqliteCompactor:
         for exchanges in range(self._options.tail_exchanges, -1, -1):
             start = self._tail(sent, tokens_max=half, exchanges_min=exchanges)
             tail = [one for one in sent if one.id >= start]
-            if sent_size(tail, 0, estimate_tokens)[1] <= tokens_max:
+            if sent_size(tail, 0)[1] <= tokens_max:
                 break
         return start
 
@@ -286,7 +285,7 @@ def _older(before: Sequence[Dated], tokens_max: int) -> Callable[[int, str], str
 
 def _row(found: Stretch, cut: _Cut, summed: _Summed) -> NewCompaction:
     tail = [one for one in found.as_sent() if one.id >= summed.start]
-    messages, tokens = sent_size(tail, 0, estimate_tokens)
+    messages, tokens = sent_size(tail, 0)
     return NewCompaction(
         after=found.newest,
         generation=found.generation,

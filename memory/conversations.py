@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
@@ -131,7 +132,7 @@ class SqliteConversations:
         _keep_count(counts, conversation, found.count)
         entries = found.entries.entries
         if upto is not None:
-            entries = tuple(entry for entry in entries if entry.id <= upto)
+            entries = _up_to(entries, upto)
         return History(
             entries=entries,
             notes=found.notes,
@@ -147,7 +148,7 @@ class SqliteConversations:
         known = self._kept.get(conversation)
         if known is None or not known.entries or known.entries[-1].id < upto:
             return (await self.history(conversation, upto=upto)).entries
-        return tuple(entry for entry in known.entries if entry.id <= upto)
+        return _up_to(known.entries, upto)
 
     async def note(self, conversation: ConversationId, text: str) -> None:
         """Keeps a note that the next turn tells the model."""
@@ -222,6 +223,10 @@ class _Found:
     shortened_to: int
     compaction: Compaction | None
     is_private: bool
+
+
+def _up_to(entries: tuple[StoredEntry, ...], last_id: int) -> tuple[StoredEntry, ...]:
+    return entries[: bisect_right(entries, last_id, key=lambda one: one.id)]
 
 
 def _read_on(

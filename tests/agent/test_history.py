@@ -233,7 +233,7 @@ def stored(*turns: Sequence[Entry], first_id: int = 1) -> list[StoredEntry]:
 
 
 def cut(history: Sequence[StoredEntry], messages: int, tokens: int = 10**9) -> int | None:
-    return window(history, messages_max=messages, tokens_max=tokens, count=estimate_tokens)
+    return window(history, messages_max=messages, tokens_max=tokens)
 
 
 def sent(history: Sequence[StoredEntry], start: int | None) -> list[StoredEntry]:

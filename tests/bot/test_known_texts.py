@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from agent import history, prefix, words
-from agent.transcript import Said
+from agent import history, words
 from bot.memories import _KnownTexts
 from memory.embedding import Embedding
 
@@ -11,10 +10,9 @@ WORDS = "The Gloopstone lies under the oak."
 
 
 async def test_no_text_is_kept_once_something_was_forgotten() -> None:
-    kept = (history._known, words._known, prefix._entry_part)
+    kept = (history._known, words._known)
     history.estimate_tokens(WORDS)
     words.words(WORDS)
-    prefix.entry_parts([Said(text=WORDS)])
     assert all(one.cache_info().currsize for one in kept)
 
     await _KnownTexts(Embedding(enabled=False)).rebuild()

@@ -1,0 +1,39 @@
+"""What is found out about a value once, and kept with it: gone when the value goes.
+
+A long history comes back with each request. Kept in the entries themselves, what was found needs
+no bound, and nobody has to drop it when words are forgotten. Used on `agent.transcript`'s entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+
+class Keeps:
+    """A frozen value with room for what was found out about it, which is no part of the value."""
+
+    __slots__ = ("_found",)
+    _found: dict[object, Any]
+
+
+K = TypeVar("K", bound=Keeps)
+T = TypeVar("T")
+
+
+def once(find: Callable[[K], T]) -> Callable[[K], T]:
+    """`find`, called once for each value. What it returns must not hold the value itself: that
+    would keep both until the next search for garbage."""
+
+    def known(value: K) -> T:
+        try:
+            found = value._found
+        except AttributeError:
+            found = {}
+            object.__setattr__(value, "_found", found)
+        if find not in found:
+            found[find] = find(value)
+        answer: T = found[find]
+        return answer
+
+    return known

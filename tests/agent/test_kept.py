@@ -1,0 +1,66 @@
+"""What is found out about an entry is kept with it, and goes with it."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from dataclasses import replace
+
+from agent.history import chars_of, tokens_of
+from agent.kept import once
+from agent.prefix import entry_parts
+from agent.transcript import Entry, Said, to_json
+
+
+def test_something_is_found_out_once_for_each_entry() -> None:
+    asked: list[Entry] = []
+
+    @once
+    def length(said: Said) -> int:
+        asked.append(said)
+        return len(said.text)
+
+    entry, other = Said(text="Hello"), Said(text="Hello")
+
+    found = [length(entry), length(entry), length(other)]
+
+    assert found == [5, 5, 5]
+    assert [id(one) for one in asked] == [id(entry), id(other)]
+
+
+def test_two_questions_about_one_entry_have_an_answer_each() -> None:
+    entry = Said(text="Hello there")
+
+    assert (tokens_of(entry), chars_of(entry)) == (3, 11)
+    assert (tokens_of(entry), chars_of(entry)) == (3, 11)
+
+
+def test_what_was_found_out_is_no_part_of_the_entry() -> None:
+    known, fresh = Said(text="Hello"), Said(text="Hello")
+
+    entry_parts([known])
+
+    assert known == fresh
+    assert hash(known) == hash(fresh)
+    assert repr(known) == repr(fresh)
+    assert to_json(known) == to_json(fresh)
+    assert tokens_of(replace(known, text="Something else")) != tokens_of(known)
+
+
+def test_words_that_nobody_holds_any_more_are_gone_at_once() -> None:
+    class Traced(str):
+        """A text that one can see going."""
+
+        __slots__ = ("__weakref__",)
+
+    words = Traced("The Gloopstone lies under the oak. " * 50)
+    entry, trace = Said(text=words), weakref.ref(words)
+    entry_parts([entry])
+    tokens_of(entry)
+    gc.disable()
+    try:
+        del entry, words
+
+        assert trace() is None
+    finally:
+        gc.enable()
