@@ -136,7 +136,10 @@ def schedule(found: Looked, *, now: datetime, is_running: bool) -> Iterator[Find
         )
         yield warn(f"{were} kept failing", "hearthbot schedule list")
     if is_running and _is_older(found.next_job_ms, OVERDUE_MAX, now):
-        yield warn("a job is overdue", "Look into the log for `timetable`, or say /resume.")
+        yield warn(
+            "a job is overdue",
+            'Look into the log for `timetable`, or let the bot go on: hearthbot chat -m "/resume"',
+        )
     elif on == 0:
         yield ok("no job is set")
     else:

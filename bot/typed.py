@@ -1,7 +1,7 @@
 """How a command is typed on a channel. Used by `bot.commands`, and by notices that name a command.
 
 Most platforms hand us what begins with a slash. Slack keeps such words for itself and knows one of
-ours, `/hearth`, behind which the command stands.
+ours, `/hearth`, behind which the command stands. On the command line there is `hearthbot …`.
 """
 
 from __future__ import annotations
@@ -50,6 +50,62 @@ def all_as_typed(text: str, where: str, names: Collection[str]) -> str:
         return f"{slash(where)}{found[1]}" if found[1] in names else found[0]
 
     return _BARE.sub(typed, text)
+
+
+def on_command_line(text: str) -> str:
+    """A text of ours, with the commands in it as they are typed in a shell, for what is said there
+    and in chats alike. What is about one chat, such as `/stop`, has to be typed in that chat and
+    stays as it is."""
+
+    def typed(found: re.Match[str]) -> str:
+        shell = _in_a_shell(found[2][1:])
+        return f"`{shell}`" if found[1] == "`" and found[2][0] == "/" and shell else found[0]
+
+    lines = _outside_of_quotes(text, lambda line: _CODE.sub(typed, line))
+    return _BARE.sub(lambda found: _in_a_shell(found[1]) or found[0], "\n".join(lines))
+
+
+_JOB_VERBS = frozenset({"pause", "resume", "run", "remove"})
+_SHELL = MappingProxyType(
+    {
+        "jobs": "schedule list",
+        "job": "schedule list",
+        "memory": "memory list",
+        "usage": "usage",
+        "skills": "skills list",
+        "status": "status",
+        "model": "model list",
+        "access": "access list",
+        "pair": "access list",
+    }
+)
+"""The commands that have a form of their own in a shell, and what that is without more words."""
+_ANYWHERE = frozenset({"heartbeat", "pause", "quiet", "remind", "remember", "resume", "timezone"})
+"""Those that are the same in whichever chat they are typed."""
+
+
+def _in_a_shell(command: str) -> str:
+    """`hearthbot schedule list` for `jobs`; empty for what has no such form."""
+    match command.split(" "):
+        case ["job", job, verb] if verb in _JOB_VERBS:
+            return f"hearthbot schedule {verb} {job}"
+        case ["job", job, "move" | "text" as verb, *_]:
+            option = "--when" if verb == "move" else "--text"
+            return f"hearthbot schedule edit {job} {option} …"
+        case ["job", job]:
+            return f"hearthbot schedule show {job}"
+        case ["memory", fact] if _FACT.fullmatch(fact):
+            return f"hearthbot memory show {fact}"
+        case ["memory" | "access" as name, *more] if more:
+            return f"hearthbot {name} {' '.join(more)}"
+        case [name] if name in _SHELL:
+            return f"hearthbot {_SHELL[name]}"
+        case [name, *_] if name in _ANYWHERE:
+            return f'hearthbot chat -m "/{command}"'
+    return ""
+
+
+_FACT = re.compile(r"f[0-9]+")
 
 
 def _outside_of_quotes(text: str, change: Callable[[str], str]) -> list[str]:

@@ -47,7 +47,9 @@ def exit_for() -> Iterator[None]:
         known = [leaf for leaf in leaves if isinstance(leaf, AssistantError)]
         if len(known) < len(leaves):
             raise
-        for sentence in dict.fromkeys(str(leaf) for leaf in known):
+        from bot.typed import on_command_line
+
+        for sentence in dict.fromkeys(on_command_line(str(leaf)) for leaf in known):
             typer.secho(sentence, err=True, fg="red")
         wrong = any(isinstance(leaf, SettingsWrong) for leaf in known)
         raise typer.Exit(WRONG_USAGE if wrong else FAILED) from None

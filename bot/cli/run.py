@@ -67,8 +67,10 @@ def status(
 
         typer.echo(json.dumps(answer, ensure_ascii=False))
         return
+    from bot.typed import on_command_line
+
     for line in answer["lines"]:
-        typer.echo(line)
+        typer.echo(on_command_line(line))
 
 
 def _has_channel(home: Opened) -> bool:

@@ -220,4 +220,5 @@ def _remarks(answer: Answer) -> Iterator[tuple[str, str]]:
     if answer["off"]:
         yield f"Estimates before a call were off by {percent(answer['off'])} of the tokens.", "dim"
     for one in answer["paused"]:
-        yield f"The bot is paused: {one['words'] or 'by its owner'}. /resume lets it go on.", "red"
+        who = one["words"] or "by its owner"
+        yield f'The bot is paused: {who}. hearthbot chat -m "/resume" lets it go on.', "red"

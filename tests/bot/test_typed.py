@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bot import approval_words, memory_words, reception
 from bot.commands import NAMES, as_typed
-from bot.typed import all_as_typed, slash
+from bot.typed import all_as_typed, on_command_line, slash
 
 LANE = "slack:T0LAB.D0ANN"
 
@@ -89,3 +89,33 @@ def test_every_line_of_a_usage_is_typed_behind_it(usage: str) -> None:
     lines = as_typed(usage, "slack").splitlines()
 
     assert all(line.startswith("`/hearth ") for line in lines)
+
+
+# --- on the command line -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "typed"),
+    [
+        ("There is no job 'x'; `/jobs` lists them.", "`hearthbot schedule list` lists them."),
+        ("`/job j12` shows it", "`hearthbot schedule show j12`"),
+        ("`/job j12 resume` lets it go on", "`hearthbot schedule resume j12`"),
+        ("`/job j12 move tomorrow at 5`", "`hearthbot schedule edit j12 --when …`"),
+        ("`/memory f12` shows it", "`hearthbot memory show f12`"),
+        ("`/memory forget f12 f13`", "`hearthbot memory forget f12 f13`"),
+        ("nothing is begun until /resume.", 'until hearthbot chat -m "/resume".'),
+        ("kept failing: 2 (/jobs)", "2 (hearthbot schedule list)"),
+        ("than usual: /usage, /resume.", 'hearthbot usage, hearthbot chat -m "/resume".'),
+        ("so: `/heartbeat` on or off", '`hearthbot chat -m "/heartbeat"` on or off'),
+    ],
+)
+def test_on_the_command_line_a_command_is_named_as_it_is_typed_there(said: str, typed: str) -> None:
+    assert typed in on_command_line(said)
+    assert on_command_line(on_command_line(said)) == on_command_line(said)
+
+
+@pytest.mark.parametrize(
+    "text", ["in that chat /stop ends it (`/approve`)", "/home/ann/jobs", "look at `/etc`, a/b"]
+)
+def test_what_is_about_one_chat_and_what_is_no_command_stays(text: str) -> None:
+    assert on_command_line(text) == text

@@ -117,6 +117,12 @@ def test_a_job_that_stands_still_has_no_next_run_but_what_comes_once_it_is_resum
     assert not [line for line in shown if line.startswith("next")]
 
 
+def test_what_is_unknown_says_how_jobs_are_listed_here(home: Home) -> None:
+    result = typed("show", "nothing")
+
+    assert "`hearthbot schedule list` lists them" in " ".join(result.output.split())
+
+
 def test_a_list_for_a_pipe_has_one_job_a_line(home: Home) -> None:
     said("add", *DAILY)
     said("add", "every Monday at 18:00", "look\tfor\nrain", "--do")
