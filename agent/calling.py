@@ -18,7 +18,7 @@ from agent.rounds import Now, Rounds
 from agent.stored import Outcome
 from agent.subagents import waits_for
 from agent.taint import called_name, rests_on_memory, tainted_by
-from agent.told import WEIGHED
+from agent.told import is_weighed
 from agent.tools.agents import SUBAGENT
 from agent.tools.tool import Effect
 from agent.tools.toolbox import Toolbox
@@ -185,7 +185,7 @@ class Calling:
         entries = now.log.entries
         tainted = begun.tainted or tainted_by(_read(entries), person_id=now.turn.person_id)
         remembered = begun.remembered or rests_on_memory(_read(entries))
-        weighed = remembered and called_name(call) in WEIGHED
+        weighed = remembered and is_weighed(called_name(call))
         return {
             "turn": now.turn.to_json(),
             "call": {"id": call.id, "name": call.name, "arguments": call.arguments},

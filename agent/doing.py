@@ -100,7 +100,7 @@ class Doing:
         wish = Wish(tool=tool, call=call, arguments=parsed, caller=caller, place=arguments["place"])
         if _is_ordered(turn, call):
             return replace(wish, caller=replace(caller, agreed=True))
-        match await self._gate.judge(wish, arguments, self._toolbox.get):
+        match await self._gate.judge(wish, arguments, self._toolbox):
             case Passed(caller=passed):
                 return Wish(tool=tool, call=call, arguments=parsed, caller=passed, place=wish.place)
             case Stopped(why=why):

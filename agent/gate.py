@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, assert_never
+from typing import Any, Protocol, assert_never
 
 from pydantic import BaseModel
 
@@ -21,7 +21,7 @@ from agent.ports import Approvals, Conversations, Json
 from agent.stored import NewApproval, Outcome
 from agent.taint import has_seen, is_said_now, taint_start
 from agent.text import clean
-from agent.told import FETCH, HANDS_ON, WEIGHED, Called, Replay, Told
+from agent.told import FETCH, HANDS_ON, Called, Replay, Told, is_weighed
 from agent.tools.arguments import ArgumentsWrong, parse_arguments, schema_of
 from agent.tools.discovery import resolved
 from agent.tools.policy import (
@@ -45,15 +45,30 @@ NEW_TO_IT = (
     "what it asks for stands in nothing that you wrote just now, and what I remember of you is "
     "part of this conversation"
 )
-ToolOf = Callable[[str], Tool | None]
 
 OWN_WORDS = {"remind_me": ("text",), "record_event": ("name", "note")}
 """Tools that only keep something for the person, with the arguments in which that stands."""
+LASTING_WORDS = OWN_WORDS | {
+    **{"store_fact": ("text",), "append_notes": ("text",), "update_profile": ("value",)},
+}
+"""The same, with those whose words become part of later prompts."""
 
 GONE = (
     "Not run: what was agreed to is not what is called now. Ask again with the arguments as they "
     "are meant."
 )
+
+
+class ToolsHere(Protocol):
+    """The tools that can be called now, and could be before."""
+
+    def get(self, name: str) -> Tool | None:
+        """The tool of this name."""
+        ...
+
+    def kin(self, server: str) -> int:
+        """How many tools a server has."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +112,9 @@ class Gate:
         self._approvals = approvals
         self._conversations = conversations
 
-    async def judge(self, wish: Wish, asked: Json, tool_of: ToolOf) -> Passed | Stopped | Waits:
+    async def judge(self, wish: Wish, asked: Json, tools: ToolsHere) -> Passed | Stopped | Waits:
         """`asked` are the arguments of the step: `agreed`, `entries`, `upto`, `sent_from`, and
-        whose words are in what is sent. `tool_of` knows the tools that were called before."""
+        whose words are in what is sent. `tools` knows those that were called before, too."""
         card, caller = wish.tool.card, wish.caller
         digest = digest_of(card.name, wish.call.arguments)
         if asked["agreed"]:
@@ -115,18 +130,23 @@ class Gate:
         except AssistantError as error:
             return Stopped(why=clean(f"{card.name}: {error}"))
         seen = await self._seen(wish, needs, asked)
-        is_told = await self._tells_news(wish, asked, tool_of)
+        is_told = await self._tells_news(wish, asked, tools)
         if is_told and caller.tainted and not (card.name == FETCH and not seen):
             news = f"it tells the server {card.server} what it did not know"
             needs = replace(needs, risk=TOLD_MUCH.get(card.name, news))
         always = await self._approvals.is_always(caller.person_id, caller.agent, card.name)
-        if caller.tainted and _is_persons_own(wish, asked):
-            caller = replace(caller, tainted=False)
+        if caller.tainted and _is_persons_own(wish, asked, OWN_WORDS):
+            caller = replace(caller, tainted=False, described=False)
+        elif caller.described and _is_persons_own(wish, asked, LASTING_WORDS):
+            caller = replace(caller, described=False)
         verdict = decide(
             self._policy, card, needs, caller, seen=lambda target: target in seen, always=always
         )
         if is_told and isinstance(verdict, Allowed):
-            verdict = asked_about(NEW_TO_IT, caller)
+            # A server that somebody trusts with what is remembered is asked about once.
+            if card.hinted and (always or self._policy.allows(card, caller)):
+                return Passed(caller=wish.caller)
+            verdict = asked_about(NEW_TO_IT, caller, once_only=not card.hinted)
         match verdict:
             case Allowed():
                 return Passed(caller=wish.caller)
@@ -159,13 +179,14 @@ class Gate:
         history = await self._history(caller, asked)
         return {needs.target} if has_seen(history, needs.target) else set()
 
-    async def _tells_news(self, wish: Wish, asked: Json, tool_of: ToolOf) -> bool:
+    async def _tells_news(self, wish: Wish, asked: Json, tools: ToolsHere) -> bool:
         """Whether somebody learns by a call what nobody meant for them: a server by a tool that
         only reads, as it says itself, or whoever keeps a page."""
         card, caller = wish.tool.card, wish.caller
-        remembered = asked.get("remembered", False) and card.name in WEIGHED
-        counts = card.hinted or card.name in WEIGHED
-        if not (remembered or (counts and caller.tainted)):
+        remembered = asked.get("remembered", False)
+        if not is_weighed(card.name) or (card.server and not card.hinted):
+            return False
+        if not (remembered or caller.tainted):
             return False
         turn = TurnInput.from_json(asked["turn"])
         told = Told(
@@ -175,11 +196,11 @@ class Gate:
             person_id=caller.person_id,
             today=day_of(turn.message.sent_at_ms),
             is_task=turn.task is not None,
+            rests_on_memory=remembered,
         )
-
         calls = (call for one in told.turn if isinstance(one, Answered) for call in one.calls)
-        before = {call: _read_again(call, tool_of) for call in calls}
-        replay, now = Replay(told, before.get), _called(wish.tool, wish.arguments)
+        before = {call: _read_again(call, tools) for call in calls}
+        replay, now = Replay(told, before.get), _called(wish.tool, wish.arguments, tools)
         # A long turn of a long conversation takes a tenth of a second.
         return not await asyncio.to_thread(replay.passes, wish.call.id, now)
 
@@ -200,13 +221,13 @@ def _now(asked: Json, *, is_wary: bool = False) -> Sequence[Entry]:
     return entries
 
 
-def _is_persons_own(wish: Wish, asked: Json) -> bool:
+def _is_persons_own(wish: Wish, asked: Json, words: Mapping[str, Sequence[str]]) -> bool:
     """Whether a call keeps nothing but what the person wrote just now, in a turn that has read
     nothing from outside: what was read turns ago can have chosen none of it.
 
     Else one page that was read would have each reminder asked about until the next `/new`.
     """
-    kept = OWN_WORDS.get(wish.tool.card.name)
+    kept = words.get(wish.tool.card.name)
     if kept is None:
         return False
     turn = TurnInput.from_json(asked["turn"])
@@ -216,29 +237,30 @@ def _is_persons_own(wish: Wish, asked: Json) -> bool:
     if taint_start(entries, person_id=wish.caller.person_id) is not None:
         return False
     given = wish.arguments.model_dump()
-    if given.get("urgent") or given.get("nag_minutes"):
+    if given.get("urgent") or given.get("nag_minutes") or given.get("replaces"):
         return False
-    values = [given.get(name) or "" for name in kept]
+    values = [str(given.get(name) or "") for name in kept]
     return is_said_now(values, entries, name=turn.person_name)
 
 
-def _called(tool: Tool, arguments: Any) -> Called:
+def _called(tool: Tool, arguments: Any, tools: ToolsHere) -> Called:
     card = tool.card
     return Called(
         name=card.name,
         arguments=arguments.model_dump() if isinstance(arguments, BaseModel) else arguments,
         schema=schema_of(card.arguments) if card.hinted else None,
+        kin=tools.kin(card.server) if card.hinted else 1,
     )
 
 
-def _read_again(call: ToolCall, tool_of: ToolOf) -> Called | None:
+def _read_again(call: ToolCall, tools: ToolsHere) -> Called | None:
     """A call of before, read as it was then, so that none is counted otherwise than it was run."""
     try:
         meant = resolved(call)
-        tool = tool_of(meant.name)
+        tool = tools.get(meant.name)
         if tool is None:
             return None
-        return _called(tool, parse_arguments(tool.card.arguments, meant.arguments))
+        return _called(tool, parse_arguments(tool.card.arguments, meant.arguments), tools)
     except ArgumentsWrong:
         return None
 

@@ -233,12 +233,18 @@ def cost_of_call(
     parts, before = parts_of(arguments), parts_of(former)
     before = {} if parts == before else before
     counted = _Counting(shape, known, last)
+    new = {path: value for path, value in parts.items() if not _is_same(path, value, before)}
     total = Cost(bits=CALL_BITS)
-    for path, value in parts.items():
-        if path in before and before[path] == value and type(before[path]) is type(value):
-            continue
+    if before:  # which of the values are new
+        values, others = (sum(path[-1:] == ("=",) for path in of) for of in (parts, new))
+        total += Cost(bits=math.log2(math.comb(values, others)))
+    for path, value in new.items():
         total += counted.part(path, value)
     return total
+
+
+def _is_same(path: Path, value: Any, before: Mapping[Path, Any]) -> bool:
+    return path in before and before[path] == value and type(before[path]) is type(value)
 
 
 class _Counting:

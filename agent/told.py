@@ -7,6 +7,7 @@ answer is the same after a restart. Called by `agent.gate`; what each call costs
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,30 +29,37 @@ from agent.taint import bare, called_name, has_said, is_own, pages_in, stands_in
 from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
 
 BITS_MAX = 24.0
-"""What a turn may tell all others together that is known from nowhere: three letters, or a day and
-a number."""
+"""What a turn, with all its subagents, may tell all others together that is known from nowhere:
+three letters, or a day and a number."""
 PICKS_MAX, ALL_PICKS_MAX = 3, 8
 """Links to one site, or out of the pages of one, that are followed, or values of one server that
 are handed back to it, against their order; and those of all together. What a search found may all
 be taken up."""
-SWITCH_BITS = 3.0
-"""Of calling another tool of a server than the one before."""
 TASKS_MAX = 3
-"""Subagents of a tainted turn: each is a turn of its own, that may tell as much."""
+"""Subagents of a turn that others' words may move."""
+TASK_BITS_MAX = BITS_MAX / TASKS_MAX
+"""What one of them may tell: so much is taken off what its parent may."""
 FETCH = "web_fetch"
 HANDS_ON = frozenset({"subagent", "spawn"})
 WEIGHED = HANDS_ON | {FETCH}
 """Tools of ours whose calls are counted also where only what is remembered was read."""
 
 
+def is_weighed(name: str) -> bool:
+    """Whether a tool of this name may be one whose calls are counted there: ours, or a server's."""
+    return name in WEIGHED or "__" in name
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
     """A call as it is meant, whichever way it was written. `schema` is that of a server's tool
-    which only reads, as it says itself; None for any other tool."""
+    which only reads, as it says itself; None for any other tool. `kin` are the tools of that
+    server, it among them."""
 
     name: str
     arguments: Any
     schema: Mapping[str, Any] | None = None
+    kin: int = 1
 
 
 Reads = Callable[[ToolCall], Called | None]
@@ -61,9 +69,9 @@ Reads = Callable[[ToolCall], Called | None]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
     """What stands behind a call. `history` came before the turn and `turn` are its entries, the
-    last answer of which holds the call; `was_tainted` says that history is tainted. In a task
-    (`is_task`) what was said is a model's: only whole addresses in it count, which were looked at
-    when it was given."""
+    last answer of which holds the call; `was_tainted` says that history is tainted, and
+    `rests_on_memory` that what is remembered is in what is sent. In a task (`is_task`) what was
+    said is a model's: only whole addresses in it count, which were looked at when it was given."""
 
     history: Sequence[Entry]
     turn: Sequence[Entry]
@@ -71,6 +79,7 @@ class Told:
     person_id: str
     today: date
     is_task: bool = False
+    rests_on_memory: bool = False
 
 
 _SEARCHED, _NAMELESS = "what a search found", "places that nobody named"
@@ -78,6 +87,7 @@ _SEARCHED, _NAMELESS = "what a search found", "places that nobody named"
 
 @dataclass(slots=True)
 class _Spent:
+    bits_max: float
     bits: float = 0.0
     all_picks: int = 0
     picks: dict[str, int] = field(default_factory=dict)
@@ -88,7 +98,7 @@ class _Spent:
         """Counts it, unless that is too much: then a person is asked, and it tells nothing. What is
         picked counts for its reader, and for the `source` that listed it."""
         groups = [one for one in (reader, source) if one]
-        if self.bits + cost.bits > BITS_MAX or (cost.picks and self._are_many(groups, cost)):
+        if self.bits + cost.bits > self.bits_max or (cost.picks and self._are_many(groups, cost)):
             return False
         self.bits += cost.bits
         self.all_picks += cost.picks
@@ -111,7 +121,7 @@ class Replay:
     def __init__(self, told: Told, reads: Reads) -> None:
         self._told = told
         self._reads = reads
-        self._spent = _Spent()
+        self._spent = _Spent(TASK_BITS_MAX if told.is_task else BITS_MAX)
         self._tools: dict[str, str] = {}
         self._tasks = 0
 
@@ -142,7 +152,7 @@ class Replay:
             return True
         server = name.partition("__")[0]
         cost = Cost()
-        if tainted:
+        if tainted or self._told.rests_on_memory:
             cost = cost_of_call(
                 arguments,
                 Shape.of(called.schema),
@@ -151,7 +161,7 @@ class Replay:
                 last=self._spent.last.get(server),
             )
             if self._tools.get(server, name) != name:
-                cost += Cost(bits=SWITCH_BITS)
+                cost += Cost(bits=math.log2(max(called.kin, 2)))  # which of them is called
         self._tools[server] = name
         return self._spent.takes(server, cost)
 
@@ -160,7 +170,9 @@ class Replay:
     def _hands_on(self, place: int, arguments: Any, *, tainted: bool) -> bool:
         """A tainted task is as wary as its parent. In another the addresses count as said, so here
         they are looked at as if they were asked for."""
-        self._tasks += 1  # each has a budget of its own
+        self._tasks += 1
+        if not self._spent.takes("", Cost(bits=TASK_BITS_MAX)):
+            return False
         if tainted:
             return self._tasks <= TASKS_MAX
         found = dict.fromkeys(one for text in words_of(arguments) for one in addresses_in(text))

@@ -68,6 +68,11 @@ class Policy:
         """What the first rule that fits says."""
         return next((rule.action for rule in self.rules if rule.fits(card, agent)), None)
 
+    def allows(self, card: ToolCard, caller: Caller) -> bool:
+        """Whether a rule spares this caller a question: others than the owner have their own tap
+        (SPEC §4)."""
+        return caller.role is Role.OWNER and self.action(card, caller.agent) is Action.ALLOW
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
@@ -90,6 +95,10 @@ class NotAllowed:
 
     why: str
 
+
+ACTS_LATER, FOR_GOOD = "it sets something up that acts later", "it is remembered for good"
+ENDING = frozenset({"remove_job", "run_job"})
+"""Of the tools about jobs those that leave nothing behind."""
 
 Verdict = Allowed | AskFirst | NotAllowed
 
@@ -114,7 +123,7 @@ def decide(
         return NotAllowed(why=why)
     if reasons := _pressing(policy, card, needs, caller, seen):
         return _asked(card, needs, caller, reasons, once_only=True)
-    if reason := _usual(card, caller, action):
+    if reason := _usual(policy, card, needs, caller, action):
         if always and not needs.once_only and caller.role is not Role.GUEST:
             return Allowed()
         return _asked(card, needs, caller, [reason], once_only=needs.once_only)
@@ -204,9 +213,9 @@ def _risk(policy: Policy, card: ToolCard, needs: Needs, seen: Callable[[str], bo
     if card.effect is Effect.OUTSIDE:
         return "it acts outside"
     if card.group in policy.tainted_groups and card.effect is not Effect.NONE:
-        return "it sets something up that acts later"
+        return ACTS_LATER
     if card.name in policy.tainted_tools:
-        return "it is remembered for good"
+        return FOR_GOOD
     if needs.risk:
         return needs.risk
     return NEW_TARGET if _is_new(needs, seen) else ""
@@ -219,26 +228,36 @@ def _is_new(needs: Needs, seen: Callable[[str], bool]) -> bool:
     return bool(needs.target) and not seen(needs.target)
 
 
-def _usual(card: ToolCard, caller: Caller, action: Action | None) -> str:
+def _usual(
+    policy: Policy, card: ToolCard, needs: Needs, caller: Caller, action: Action | None
+) -> str:
     """Why it is asked about by the rules, or by the defaults where none fits."""
     if action is Action.ASK:
         return "the rules here say that it is asked about"
-    # An owner's rule does not spare others their own tap (SPEC §4).
-    spared = action is Action.ALLOW and caller.role is Role.OWNER
-    if spared:
+    if action is Action.ALLOW and caller.role is Role.OWNER:
         return ""
     if card.group == EXEC:
         return "it runs a program"
     if card.effect is Effect.OUTSIDE:
         return "it acts outside, where it may not be possible to undo"
+    if caller.described and (risk := needs.risk or _lasting(policy, card)):
+        return f"{risk}, and names or descriptions that others chose are part of this conversation"
     return ""
 
 
-def asked_about(reason: str, caller: Caller) -> AskFirst | NotAllowed:
-    """Asked about for this once, of whose turn it is, whatever the rules allow."""
+def _lasting(policy: Policy, card: ToolCard) -> str:
+    """What stays of it; empty for what leaves nothing that acts later."""
+    if card.name in policy.tainted_tools:
+        return FOR_GOOD
+    is_made = card.group in policy.tainted_groups and card.effect is not Effect.NONE
+    return ACTS_LATER if is_made and card.name not in ENDING else ""
+
+
+def asked_about(reason: str, caller: Caller, *, once_only: bool) -> AskFirst | NotAllowed:
+    """Asked about, of whose turn it is, whatever the defaults allow."""
     if caller.role is Role.GUEST:
         return NotAllowed(why="somebody has to agree to it first, and a guest cannot.")
-    return AskFirst(why=_sentence(reason), once_only=True)
+    return AskFirst(why=_sentence(reason), once_only=once_only)
 
 
 def _asked(

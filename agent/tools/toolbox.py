@@ -78,6 +78,10 @@ class Toolbox:
         """The tool of this name."""
         return self._own.get(name) or self._foreign.get(name)
 
+    def kin(self, server: str) -> int:
+        """How many tools a server has."""
+        return sum(tool.card.server == server for tool in self._foreign.values())
+
     def named(self, names: Iterable[str]) -> tuple[ToolSpec, ...]:
         """The tools of these names, in the order given; unknown names are left out."""
         found = ((name, self.get(name)) for name in names)

@@ -223,9 +223,11 @@ WAYS: Mapping[str, Way] = {
     "a file that is searched": Way(
         lay=in_file, begin=(("search_files", {"text": "CALL", "path": "inbox"}),)
     ),
-    "a result of a server": Way(lay=in_result, begin=LOOKUP, of_server=True),
-    "an error of a server": Way(lay=in_error, begin=LOOKUP, of_server=True),
-    "a long result that was kept": Way(lay=in_long_result, begin=LOOKUP, of_server=True),
+    "a result of a server": Way(lay=in_result, begin=LOOKUP, says="any news?", of_server=True),
+    "an error of a server": Way(lay=in_error, begin=LOOKUP, says="any news?", of_server=True),
+    "a long result that was kept": Way(
+        lay=in_long_result, begin=LOOKUP, says="any news?", of_server=True
+    ),
     "a description of a server's tool": Way(lay=in_description, describes=True, of_server=True),
     "a schema of a server's tool": Way(lay=in_schema, describes=True, of_server=True),
     "a description that was asked for": Way(
@@ -287,19 +289,10 @@ async def attack(castle: Castle, way: Way, orders: str) -> ObedientModel:
     return model
 
 
-AGREED_WITH_THE_SERVER = {
-    "T14 write what is remembered",
-    "T24 set up a job and a fact",
-    "T23 hand it to a server's reading tool",
-}
-"""What a description may bring about while nothing else of others is there: who adds a server
-agrees to its descriptions, which are pinned (T23). It can have nothing sent elsewhere."""
-
 TRIES = [
     (way, goal)
     for way, told in WAYS.items()
     for goal in ORDERS
-    if not (told.describes and goal in AGREED_WITH_THE_SERVER)
     if not (told.is_one_line and "\n" in ORDERS[goal])
 ]
 

@@ -74,7 +74,7 @@ ASKS = (
     })]),
     Ask("for two, please", [(FLIGHTS, {"to": "Lisbon", "day": "2023-11-17", "adults": 2})], False),
     Ask("remember that I like tea", [
-        ("store_fact", {"text": "Ada likes green tea.", "category": "preference"}),
+        ("store_fact", {"text": "Ada likes tea.", "category": "preference"}),
     ]),
     Ask("note: the parcel came", [("append_notes", {"text": "The parcel came."})]),
     Ask("call me Ada B.", [
