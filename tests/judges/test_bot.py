@@ -12,6 +12,7 @@ from llmock.pytest_plugin import LLMock
 from tests.acceptance.rig import TOKEN, Home, Telegram, until
 from tests.bot.kit import OWNER, Rig, eventually, rigged
 from tests.judges.aimock import Aimock, calls, says
+from tests.thorough import THOROUGH
 
 ANSWER = (
     "Your notes say that there is milk to buy, that the bicycle wants new brakes before the end of "
@@ -23,6 +24,9 @@ ANSWER = (
 """Longer than what is held back of each answer until it is clear that it is no hidden thought."""
 
 NOTES = "- milk\n- new brakes\n- Ada's birthday on Friday\n"
+ONE_CLIENT = pytest.mark.parametrize("client", ["direct", "litellm"] if THOROUGH else ["direct"])
+"""The other one talks with aimock in `test_conversation`."""
+
 CLIENTS = pytest.mark.parametrize("client", ["direct", "litellm"])
 
 
@@ -59,7 +63,7 @@ def results(body: dict[str, Any]) -> list[str]:
     return [one["content"] for one in body["messages"] if one["role"] == "tool"]
 
 
-@CLIENTS
+@ONE_CLIENT
 @pytest.mark.node
 def test_a_conversation_goes_on_through_tools_and_faults_in_one_message_each(
     home: Home, telegram: Telegram, aimock: Aimock, client: str
