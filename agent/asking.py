@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import structlog
@@ -66,6 +66,8 @@ class AskingOptions:
     `pictures` are where those of a conversation lie; without, none is shown."""
 
     temperature: float = 0.4
+    temperatures: Mapping[str, float] = field(default_factory=dict)
+    """Of further agents, by their names."""
     max_output_tokens: int = 8_192
     redact: Callable[[str], str] = str
     pictures: KeptPictures | None = None
@@ -105,6 +107,7 @@ class Asking:
         self._toolbox = toolbox
         self._library = library
         self._temperature = options.temperature
+        self._temperatures = options.temperatures
         self._max_output_tokens = options.max_output_tokens
         self._redact = options.redact
         self._cheap_model = options.cheap_model
@@ -122,12 +125,15 @@ class Asking:
         `stand_in` names the model that answered and the one that should have, where they differ;
         `owner` holds sentences for the owner."""
         turn = TurnInput.from_json(question["turn"])
-        model = await self._models.named(question["model"])
+        model = await self._models.named(question["model"], agent=turn.agent)
         sent, facts = await self._history(turn, question)
         if question["hint"]:
             texts = self._library.texts()
             facts["hint"] = notes.hint(texts, question["hint"], question["detail"])
-        request = await self._request(model, sent, question, facts.get("hint", ""))
+        sent += [entry_from_json(data) for data in question["entries"]]
+        if "hint" in facts:
+            sent.append(Note(text=facts["hint"]))
+        request = await self._request(model, sent, question, self._warmth(question, turn.agent))
         request = await self._with_pictures(ctx, turn, model, request)
         facts |= await self._compared(turn, question, request)
         draft = self._drafts.open(ctx.run_id, turn.message.address)
@@ -184,7 +190,7 @@ class Asking:
             raise SpendingRefused(allowed.words)
         if allowed.model != model.name:
             facts["cheaper"] = allowed.model
-            model = await self._models.named(allowed.model)
+            model = await self._models.named(allowed.model, agent=turn.agent)
         bounded = replace(
             request, max_output_tokens=min(request.max_output_tokens, allowed.tokens_out)
         )
@@ -254,17 +260,14 @@ class Asking:
         return [*shorten_before(sent, short)], {"turns_sent": len(kept), "sent_from": sent_from}
 
     async def _request(
-        self, model: Model, sent: list[Entry], question: Json, hint: str
+        self, model: Model, sent: list[Entry], question: Json, temperature: float
     ) -> ModelRequest:
-        now = [entry_from_json(data) for data in question["entries"]]
-        if hint:
-            now.append(Note(text=hint))
-        entries = repair(_told(model, sent + now))
+        entries = repair(_told(model, sent))
         return ModelRequest(
             system=self._redact(await self._system(question["system"])),
             entries=tuple(map(self._fit_to_send, entries)),
             tools=self._toolbox.named(question["tools"]),
-            temperature=self._warmth(question),
+            temperature=temperature,
             max_output_tokens=model.traits.output_tokens(self._max_output_tokens),
             extra=_effort(model, question),
         )
@@ -285,10 +288,11 @@ class Asking:
         urls = await self._pictures.urls(request.entries, caller_of(ctx.run_id, turn))
         return replace(request, pictures=urls) if urls else request
 
-    def _warmth(self, question: Json) -> float:
+    def _warmth(self, question: Json, agent: str) -> float:
         """Cooler where a tool fits the message well, a little warmer after a malformed call."""
         cooler: float | None = question["cooler"]
-        warmth = self._temperature if cooler is None else min(self._temperature, cooler)
+        usual = self._temperatures.get(agent, self._temperature)
+        warmth = usual if cooler is None else min(usual, cooler)
         return min(warmth + float(question["warmer"]), 2.0)
 
     async def _require_fit(self, model: Model, request: ModelRequest) -> None:

@@ -162,7 +162,7 @@ class AttachedFiles:
         """
         turn = TurnInput.from_json(payload)
         caller = caller_of(ctx.run_id, turn)
-        model = await self._models.at(turn.message.address.key)
+        model = await self._models.at(turn.message.address.key, agent=turn.agent)
         arrival = _Arrival(
             turn=turn,
             caller=caller,

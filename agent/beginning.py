@@ -180,7 +180,8 @@ class Beginning:
     ) -> Plan:
         """What would be sent now; files that came add `brought_tokens` to the person's words.
         Raises StorageError."""
-        model = await self._models.at(occasion.turn.message.address.key)
+        turn = occasion.turn
+        model = await self._models.at(turn.message.address.key, agent=turn.agent)
         known = await self._conversations.history(occasion.turn.conversation)
         history, start = since_compaction(known)
         gathered = _told(await self._gathering.gather(occasion, history), history.compaction)

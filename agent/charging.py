@@ -16,7 +16,7 @@ def charge_of(run_id: RunId, turn: TurnInput) -> Charge:
         conversation=turn.conversation,
         run_id=run_id,
         job="" if turn.job is None else turn.job.name,
-        agent="default",
+        agent=turn.agent,
         time_zone=turn.time_zone,
     )
 

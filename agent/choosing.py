@@ -69,7 +69,9 @@ class Choosing:
         turn = scene.turn
         unattended = scene.kind in UNATTENDED
         jobs = turn.job is not None and turn.job.makes_jobs
-        candidates = self._reach.cards_of(turn.role, unattended=unattended, jobs=jobs)
+        candidates = self._reach.cards_of(
+            turn.role, unattended=unattended, jobs=jobs, agent=turn.agent
+        )
         known = self._toolbox.names
         given = _given(turn)
         if given is not None:

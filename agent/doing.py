@@ -143,6 +143,7 @@ def _caller(ctx: TurnContext, turn: TurnInput, arguments: Json, *, described: bo
         makes_jobs=turn.job is not None and turn.job.makes_jobs,
         parent=None if turn.task is None else turn.task.conversation,
         message_id=turn.message.message_id,
+        agent=turn.agent,
     )
 
 

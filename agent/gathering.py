@@ -228,7 +228,7 @@ class Gathering:
         options, turn = self._options, occasion.turn
         zone = turn.time_zone or options.host_zone
         now = self._clock.now().astimezone(ZoneInfo(zone))
-        base, base_source = self._library.base()
+        base, base_source = self._library.base(turn.agent)
         notes, notes_source = self._library.notes(turn)
         return Scene(
             now=now,

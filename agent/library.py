@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
 from stat import S_ISREG
+from types import MappingProxyType
 
 import structlog
 
 from agent.errors import SettingsWrong
 from agent.headings import BOOTSTRAP
-from agent.messages import Role, TurnInput
+from agent.messages import DEFAULT_AGENT, Role, TurnInput
 from agent.scene import DailyNote
 
 log = structlog.get_logger()
@@ -58,7 +59,7 @@ ABOUT_THE_OWNER = "USER.md"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonaSettings:
-    """The first two links of the base chain; blank means not set (SPEC §5)."""
+    """The first two links of an agent's base chain; blank means not set (SPEC §5)."""
 
     system_prompt: str = ""
     system_prompt_file: Path | None = None
@@ -129,11 +130,18 @@ def _head_of(path: Path) -> str:
 class Library:
     """Templates by name, workspace copies first; the persona; bootstrap files."""
 
-    def __init__(self, shipped: Path, workspace: Path, persona: PersonaSettings) -> None:
+    def __init__(
+        self,
+        shipped: Path,
+        workspace: Path,
+        persona: PersonaSettings,
+        others: Mapping[str, PersonaSettings] = MappingProxyType({}),
+    ) -> None:
+        """`persona` is that of the agent `default`, `others` are those of further agents."""
         self._shipped = shipped
         self._workspace = workspace
         self._own = workspace / "prompts"
-        self._persona = persona
+        self._personas = {DEFAULT_AGENT: persona, **others}
         self._files = TextFiles(within=workspace)
         self._told_broken: set[str] = set()
         # The shipped templates are part of the program: they change with a restart.
@@ -149,9 +157,10 @@ class Library:
         Raises SettingsWrong, naming every file that is wrong.
         """
         problems = [problem for name in NEEDED for problem in self._problems(name)]
-        wanted = self._persona.system_prompt_file
-        if wanted is not None and self._files.read(wanted) is None:
-            problems.append(f"{wanted}: agents.default.system_prompt_file cannot be read")
+        for agent, persona in self._personas.items():
+            wanted = persona.system_prompt_file
+            if wanted is not None and self._files.read(wanted) is None:
+                problems.append(f"{wanted}: agents.{agent}.system_prompt_file cannot be read")
         if problems:
             raise SettingsWrong("\n".join(problems))
 
@@ -176,16 +185,18 @@ class Library:
             self._told_broken.discard(name)
         return broken
 
-    def base(self) -> tuple[str, str]:
-        """The first text of the base chain, and where it is from."""
-        persona = self._persona
+    def base(self, agent: str = DEFAULT_AGENT) -> tuple[str, str]:
+        """The first text of an agent's base chain, and where it is from. One that is in the
+        settings no more is served as `default`."""
+        agent = agent if agent in self._personas else DEFAULT_AGENT
+        persona = self._personas[agent]
         if persona.system_prompt.strip():
-            return persona.system_prompt, "agents.default.system_prompt"
+            return persona.system_prompt, f"agents.{agent}.system_prompt"
         if persona.system_prompt_file is not None:
             text = self._files.read(persona.system_prompt_file)
             if text is not None and text.strip():
-                return text, "agents.default.system_prompt_file"
-        folder = persona.persona_dir or self._workspace / "agents" / "default"
+                return text, f"agents.{agent}.system_prompt_file"
+        folder = persona.persona_dir or self._workspace / "agents" / agent
         text = self._files.read(folder / "instructions.md")
         if text is not None and text.strip():
             return text, "instructions.md"

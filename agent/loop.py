@@ -8,7 +8,9 @@ that is done stand in the Log, which is what history gets.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from agent.calling import UNKNOWN_FATE, Calling
@@ -73,11 +75,20 @@ NOT_DONE = "_(To be exact: nothing was sent, saved or changed just now.)_"
 class Loop:
     """The rounds of a turn."""
 
-    def __init__(self, toolbox: Toolbox, *, steps_max: int, claims: str = "") -> None:
-        """`claims` is the word list of finished actions (`prompts/words_claims.md`)."""
+    def __init__(
+        self,
+        toolbox: Toolbox,
+        *,
+        steps_max: int,
+        others: Mapping[str, int] = MappingProxyType({}),
+        claims: str = "",
+    ) -> None:
+        """`claims` is the word list of finished actions (`prompts/words_claims.md`); `others` are
+        the `steps_max` of further agents, by their names."""
         self._toolbox = toolbox
         self._calling = Calling(toolbox)
         self._steps_max = steps_max
+        self._others = others
         self._claims = ClaimWords(claims)
 
     async def run(
@@ -139,7 +150,7 @@ class Loop:
     def _steps_of(self, turn: TurnInput) -> int:
         """A task has its own number of rounds, and a job may."""
         own = turn.task.steps_max if turn.task is not None else turn.job and turn.job.steps_max
-        return own or self._steps_max
+        return own or self._others.get(turn.agent, self._steps_max)
 
     # --- asking the model ----------------------------------------------------------------------
 

@@ -50,6 +50,10 @@ class Origin(StrEnum):
     SUBAGENT = "subagent"
 
 
+DEFAULT_AGENT = "default"
+"""The agent that always exists, and takes what no binding gives to another (SPEC §4)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
     """A place where messages go: a chat, or one thread or topic of it."""
@@ -208,7 +212,7 @@ class TurnInput:
 
     A subagent's has a `task`; the address, the person and their rights are those of the turn that
     gave it. A `report` says that the message is ours, about a task that has ended. With a `job` the
-    clock began it, and nobody is there.
+    clock began it, and nobody is there. `agent` is the name in the settings of who answers.
     """
 
     message: IncomingMessage
@@ -223,6 +227,7 @@ class TurnInput:
     task: Task | None = None
     report: Report | None = None
     job: JobOrder | None = None
+    agent: str = DEFAULT_AGENT
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` reads back equal."""
@@ -244,6 +249,7 @@ class TurnInput:
             task=_task_from_json(data["task"]) if data.get("task") else None,
             report=_report_from_json(data["report"]) if data.get("report") else None,
             job=_job_from_json(data["job"]) if data.get("job") else None,
+            agent=data.get("agent", DEFAULT_AGENT),
         )
 
 

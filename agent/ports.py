@@ -63,11 +63,12 @@ class InUse:
 class Models(Protocol):
     """The models that there are, by where they answer and by name. Raises StorageError."""
 
-    async def at(self, lane: str) -> InUse:
-        """Which one answers at an address."""
+    async def at(self, lane: str, *, agent: str = "") -> InUse:
+        """Which one answers at an address; for this agent, where it is not that of the address."""
 
-    async def named(self, name: str) -> Model:
-        """That one, with what stands in for it; the usual one where the name is of none."""
+    async def named(self, name: str, *, agent: str = "") -> Model:
+        """That one, with what stands in for it with this agent; the usual one where the name is of
+        none."""
 
     def untold(self) -> Sequence[str]:
         """What the owner has to hear of keys and accounts, a sentence each; told once."""

@@ -129,7 +129,7 @@ class Rehearsing:
     async def ask(self, turn: TurnInput) -> Heard:
         """What the model says now, every call of a tool blocked."""
         plan = await self._plan(turn)
-        model = await self._models.named(plan.model.name)
+        model = await self._models.named(plan.model.name, agent=turn.agent)
         entries: list[Entry] = [*plan.entries(), *_entries(plan, self._options.redact)]
         wishes: list[ToolCall] = []
         used = Usage()

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from agent.jobs import When
-from agent.messages import OutboxId, PersonId, RunId
+from agent.messages import DEFAULT_AGENT, OutboxId, PersonId, RunId
 from agent.ports import NewRun, StoredRun
 from agent.stored import NewMessage
 
@@ -95,7 +95,7 @@ class NewJob:
     what: What
     when: When
     deliver_to: str
-    agent: str = "default"
+    agent: str = DEFAULT_AGENT
     missed: Missed = Missed.ONCE
     missed_within_s: int | None = None
     quiet: WhenQuiet = WhenQuiet.DEFER

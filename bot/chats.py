@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from zoneinfo import ZoneInfo
 
+from agent.bindings import Bindings
 from agent.messages import Address, PersonId
 from bot.access import Access
 from bot.approvals import is_shared
@@ -19,8 +20,9 @@ class Chats:
     """Implements `scheduler.kinds.target.Hearing` and `scheduler.telling.People`: who is let in,
     and which chats are whose. Looked at each time: people go."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, bindings: Bindings) -> None:
         self._access = access
+        self._bindings = bindings
         self._private: dict[PersonId, frozenset[str]] = {}
 
     async def load(self) -> None:
@@ -66,6 +68,10 @@ class Chats:
     def is_group(self, lane: str) -> bool:
         """Whether others read along there."""
         return is_shared(lane)
+
+    def agent_at(self, lane: str) -> str:
+        """The name of the agent that answers there."""
+        return self._bindings.agent_of(lane)
 
     def zone(self, person_id: PersonId) -> ZoneInfo:
         """The person's, else this machine's."""

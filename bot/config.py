@@ -22,6 +22,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from bot.config_agents import AgentsSettings
 from bot.config_attachments import AttachmentsSettings
 from bot.config_memory import HistorySettings, MemorySettings
 from bot.config_schedule import HeartbeatSettings, SchedulerSettings
@@ -308,39 +309,6 @@ class AccessSettings(Section):
         description="Strangers get a code that the owner approves; or are refused unless listed; "
         "or are let in.",
     )
-
-
-class AgentSettings(Section):
-    """The assistant itself. The agent named default always exists."""
-
-    system_prompt: str = Field(
-        default="", description="What the assistant is, in place of prompts/system.md."
-    )
-    system_prompt_file: str = Field(
-        default="", description="The same from a file; a relative path starts in the workspace."
-    )
-    persona_dir: str = Field(
-        default="",
-        description="Folder that holds instructions.md. Empty: agents/default in the workspace.",
-    )
-    temperature: float = Field(
-        default=0.4, ge=0, le=2, description="How freely the model chooses its words."
-    )
-    max_steps: int = Field(
-        default=8, ge=1, le=50, description="Model calls with tools in one turn."
-    )
-    allowed_tools: Names = Field(
-        default=(), description='Tools it may use, such as ["search_*"]. Empty: all.'
-    )
-    denied_tools: Names = Field(
-        default=(), description="Tools it may not use, the same way; a denial wins."
-    )
-
-
-class AgentsSettings(Section):
-    """The agents by name; this version serves `default` alone."""
-
-    default: AgentSettings = AgentSettings()
 
 
 class TurnsSettings(Section):

@@ -18,7 +18,11 @@ from bot.config_tree import KeyPath, node_at, tables_by_name, tables_of
 from bot.config_words import allowed, dotted
 
 COMMENT_CHARS_MAX = 90
-EXAMPLE_NAMES: Mapping[KeyPath, str] = {("skills",): "weather", ("mcp",): "memory"}
+EXAMPLE_NAMES: Mapping[KeyPath, str] = {
+    ("skills",): "weather",
+    ("mcp",): "memory",
+    ("agents",): "work",
+}
 """What the owner might call a table, for each section that takes them by name."""
 _INDENT = "#  "
 """In front of the lines of a table that one may add: who takes the # away has TOML."""

@@ -243,14 +243,8 @@ def _checked(given: _Given) -> tuple[Settings, list[str]]:
 
 
 def _unknown_refused(given: _Given, unknown: Sequence[Loc]) -> Iterator[str]:
-    other_agents = dict.fromkeys(
-        loc[:2] for loc in unknown if loc[0] == "agents" and len(loc) > 2 and loc[1] != "default"
-    )
     for loc in unknown:
-        if loc[:2] not in other_agents:
-            yield f"{given.place(loc)}: unknown key; {known_hint(loc)}"
-    for loc in other_agents:
-        yield f"{given.place(loc)}: this version serves one agent, agents.default"
+        yield f"{given.place(loc)}: unknown key; {known_hint(loc)}"
 
 
 def _unknown(value: object, node: Node, loc: Loc = ()) -> Iterator[Loc]:

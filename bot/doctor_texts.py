@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.errors import SettingsWrong
-from agent.library import Library
 from agent.skills.places import Look, look
 from agent.skills.skill import Place, Severity
 from bot.config import Settings
 from bot.doctor import Finding, fail, ok, warn
-from bot.home import Home, shipped
-from bot.options import persona_of, places_of
+from bot.home import Home
+from bot.options import places_of, texts_of
 
 
 def prompts(home: Home, settings: Settings) -> Iterator[Finding]:
     """Every template that is missing or lacks a placeholder: with one, the bot does not start."""
-    library = Library(shipped("prompts"), home.workspace, persona_of(home, settings))
+    library = texts_of(home, settings)
     try:
         library.check()
     except SettingsWrong as error:

@@ -15,6 +15,7 @@ from typing import Self, assert_never
 
 import structlog
 
+from agent.bindings import Bindings
 from agent.errors import AssistantError, StorageError
 from agent.messages import Address, IncomingMessage, OutboxId, Role, RunId, TurnInput
 from agent.ports import Clock, Conversations, InboxState, NewRun, TurnEngine
@@ -97,6 +98,9 @@ class Door:
 
     acknowledge: Callable[[IncomingMessage], Coroutine[None, None, None]] | None = None
     """Shows that a message was taken in; set once, before the first message. Never fails."""
+
+    bindings: Bindings = Bindings()
+    """Which agent answers where; set once, before the first message."""
 
     def __init__(
         self,
@@ -385,6 +389,7 @@ class Door:
             time_zone=person.time_zone,
             language=person.language,
             language_hint=person.language_hint,
+            agent=self.bindings.agent_at(message.address),
         )
 
     async def _edited(

@@ -22,12 +22,13 @@ from bot.home_view import HomeView, Told
 from bot.log_desk import LogDesk
 from bot.memories import Rights, person_of, rights_of
 from bot.model_desk import ModelDesk
-from bot.options import host_zone
+from bot.options import bindings_of, host_zone
 from bot.place import Workplace
 from bot.reactions import Reactions
 from bot.reception import Reception
 from bot.reminding import RemindDesk
 from bot.schedule import ScheduleDesk
+from bot.schedules import beat_minutes
 from bot.spending import pressed_by
 from bot.status import BotStatus, Watched
 from bot.usage import UsageDesk
@@ -62,7 +63,7 @@ async def opened_entrance(
         host_zone=host_zone(),
     )
     models = ModelDesk(whole.pool)
-    status = BotStatus(_watched(whole, models), clock=place.clock, changed=changed)
+    status = BotStatus(_watched(place, whole, models), clock=place.clock, changed=changed)
     whole.doors.status = status
     rights = rights_of(
         place,
@@ -100,7 +101,7 @@ class _Desks:
     why: WhyDesk
 
 
-def _watched(whole: Assembly, models: ModelDesk) -> Watched:
+def _watched(place: Workplace, whole: Assembly, models: ModelDesk) -> Watched:
     return Watched(
         choice=whole.choice,
         models=models,
@@ -112,6 +113,7 @@ def _watched(whole: Assembly, models: ModelDesk) -> Watched:
         servers=whole.servers,
         runner=whole.abilities.tools.runner,
         clock=whole.schedules,
+        bindings=bindings_of(place.settings),
     )
 
 
@@ -167,6 +169,7 @@ def _door(place: Workplace, whole: Assembly, desks: _Desks) -> Door:
             "why": desks.why.press,
         },
     )
+    door.bindings = bindings_of(place.settings)
     if place.settings.telegram.ack_reaction:
         door.acknowledge = Reactions(whole.channels.by_name).acknowledge
     door.freshen = IdleReset(
@@ -232,11 +235,12 @@ def _home_view(place: Workplace, whole: Assembly) -> HomeView:
 
 
 def _heartbeat_desk(place: Workplace, whole: Assembly) -> HeartbeatDesk:
-    calendar, wanted = whole.abilities.calendar, place.settings.heartbeat
+    calendar, settings = whole.abilities.calendar, place.settings
+    minutes = {name: beat_minutes(settings, name) for name in settings.agents.by_name}
     return HeartbeatDesk(
         calendar.clerk,
         calendar.beats,
         calendar.switches,
-        every_minutes=wanted.every_minutes if wanted.enabled else 0,
+        minutes={name: every for name, every in minutes.items() if every},
         ensure=whole.schedules.ensure_heartbeat,
     )

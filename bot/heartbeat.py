@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 
 from agent.errors import Permanent
 from agent.jobbook import Beats, JobBook, Switches
-from agent.messages import IncomingMessage
+from agent.messages import DEFAULT_AGENT, IncomingMessage
 from agent.scheduled import Job, JobKind
 from bot import schedule_words as words
 from bot.ports import Person
+from scheduler.silence import list_name
 
 log = structlog.get_logger()
 
@@ -30,15 +31,15 @@ class HeartbeatDesk:
         beats: Beats,
         switches: Switches,
         *,
-        every_minutes: int,
+        minutes: Mapping[str, int],
         ensure: Callable[[], Awaitable[None]],
     ) -> None:
-        """`every_minutes` is that of the settings, 0 for never; `ensure` keeps the job as the
-        settings and the switch want it."""
+        """`minutes` are those between two looks, by agents that have any; `ensure` keeps the jobs
+        as the settings and the switch want them."""
         self._book = book
         self._beats = beats
         self._switches = switches
-        self._every_minutes = every_minutes
+        self._minutes = minutes
         self._ensure = ensure
 
     async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str:
@@ -48,33 +49,40 @@ class HeartbeatDesk:
                 return await self._state(person)
             case [("on" | "off") as word]:
                 return await self._set(person, is_on=word == "on")
-            case ["now"]:
-                return await self._now(person)
-            case ["why"]:
+            case ["now", *agent] if len(agent) <= 1:
+                return await self._now(person, *agent)
+            case ["why", *agent] if len(agent) <= 1:
                 zone = self._book.zone(person.id)
-                job = await self._job(person)
-                agent = "default" if job is None else job.new.agent
-                return words.beats_text(await self._beats.last(agent, BEATS_SHOWN), zone)
+                last = await self._beats.last((agent or [DEFAULT_AGENT])[0], BEATS_SHOWN)
+                return words.beats_text(last, zone)
             case _:
                 return words.HEARTBEAT_USE
 
-    async def _job(self, person: Person) -> Job | None:
+    async def _job(self, person: Person, agent: str) -> Job | None:
         jobs = await self._book.of(person.id)
-        return next((job for job in jobs if job.new.kind is JobKind.HEARTBEAT), None)
+        beats = (job for job in jobs if job.new.kind is JobKind.HEARTBEAT)
+        return next((job for job in beats if job.new.agent == agent), None)
 
     async def _state(self, person: Person) -> str:
-        if self._every_minutes <= 0:
+        if not self._minutes:
             return words.HEARTBEAT_NEVER
-        job, zone = await self._job(person), self._book.zone(person.id)
+        told = [await self._state_of(person, agent) for agent in self._minutes]
+        is_any = not {*told} <= {words.HEARTBEAT_OFF, words.HEARTBEAT_NOT_YET}
+        shown = "\n\n".join(dict.fromkeys(told))
+        return f"{shown}\n{words.HEARTBEAT_USE}" if is_any else shown
+
+    async def _state_of(self, person: Person, agent: str) -> str:
+        job, zone = await self._job(person, agent), self._book.zone(person.id)
         by_hand = await self._switches.is_on(SWITCH)
         if job is None:
             is_off = by_hand is False
             return words.HEARTBEAT_OFF if is_off else words.HEARTBEAT_NOT_YET
         set_by = "by the settings" if by_hand is None else "by hand"
         state = "on" if job.enabled else "off"
+        whose = "" if agent == DEFAULT_AGENT else f" of the agent `{agent}`"
         lines = [
-            f"The heartbeat is {state} ({set_by}): every {self._every_minutes} min I look at "
-            "HEARTBEAT.md, and ask a model only if there is something to do in it.",
+            f"The heartbeat{whose} is {state} ({set_by}): every {self._minutes[agent]} min I look "
+            f"at {list_name(agent)}, and ask a model only if there is something to do in it.",
             words.next_line(self._book, job, n=1),
         ]
         if job.failures and not job.enabled:
@@ -82,24 +90,25 @@ class HeartbeatDesk:
         last = await self._beats.last(job.new.agent, 1)
         if last:
             lines.append(f"Last:\n{words.beat_line(last[0], zone)}")
-        return "\n".join([*lines, words.HEARTBEAT_USE])
+        return "\n".join(lines)
 
     async def _set(self, person: Person, *, is_on: bool) -> str:
-        if is_on and self._every_minutes <= 0:
+        if is_on and not self._minutes:
             return words.HEARTBEAT_NEVER
         await self._switches.set_on(SWITCH, is_on)
         await self._ensure()
-        if is_on and (job := await self._job(person)) is not None and not job.enabled:
-            await self._book.resume(job)  # it had kept failing
+        for agent in self._minutes if is_on else ():
+            if (job := await self._job(person, agent)) is not None and not job.enabled:
+                await self._book.resume(job)  # it had kept failing
         log.info("heartbeat.set", is_on=is_on, person=person.id)
         if not is_on:
             return words.HEARTBEAT_OFF
         return await self._state(person)
 
-    async def _now(self, person: Person) -> str:
-        job = await self._job(person)
+    async def _now(self, person: Person, agent: str = DEFAULT_AGENT) -> str:
+        job = await self._job(person, agent)
         if job is None:
-            return words.HEARTBEAT_NEVER if self._every_minutes <= 0 else words.HEARTBEAT_NOT_YET
+            return words.HEARTBEAT_NOT_YET if agent in self._minutes else words.HEARTBEAT_NEVER
         try:
             await self._book.run(job)
         except Permanent as refused:
@@ -107,4 +116,6 @@ class HeartbeatDesk:
         last = await self._beats.last(job.new.agent, 1)
         if last and last[0].outcome == "skipped":
             return f"No model was asked: {last[0].why}."
-        return "I look at HEARTBEAT.md now. What I find comes by itself; nothing is no message."
+        return (
+            f"I look at {list_name(agent)} now. What I find comes by itself; nothing is no message."
+        )

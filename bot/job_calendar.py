@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent.scheduled import Job, Taken
 from bot.access import Access
 from bot.chats import Chats
+from bot.options import bindings_of
 from bot.place import Workplace
 from bot.toolmaking import NoBotRuns
 from memory.beats import SqliteBeats, SqliteSwitches
@@ -25,7 +26,7 @@ class Calendar:
 
     def __init__(self, place: Workplace, database: Database, access: Access) -> None:
         clock = place.clock
-        self.chats = Chats(access)
+        self.chats = Chats(access, bindings_of(place.settings))
         self.jobs = SqliteJobs(database)
         self.tellings = SqliteTellings(database)
         self.beats = SqliteBeats(database)

@@ -23,7 +23,7 @@ from bot.parts import Prompting
 from bot.place import Workplace
 from bot.schedules import active_hours_of
 from scheduler.ahead import Rules
-from scheduler.orders import BeatList, JobTurns, Orders, Outlook
+from scheduler.orders import BeatLists, JobTurns, Orders, Outlook
 from scheduler.skill_jobs import SkillJobs
 
 RUNS_MIN, RUNS_COUNTED = 3, 20
@@ -108,12 +108,12 @@ def job_desk_of(
 ) -> JobDesk:
     """Over the calendar; what needs a running bot says so where none is."""
     settings, clock = place.settings, place.clock
-    beats = BeatList(place.home.workspace / "HEARTBEAT.md")
+    beats = BeatLists(place.home.workspace)
 
     async def rules() -> Rules:
         return Rules(
             daily_max=settings.scheduler.daily_max,
-            heartbeats=await beats.has_tasks(),
+            heartbeats=await beats.have_tasks(settings.agents.by_name),
             hours=active_hours_of(settings.heartbeat.active_hours),
         )
 

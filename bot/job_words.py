@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from agent.jobs import At, Cron, Every, When
 from agent.scheduled import Job, JobKind
 from bot.prompt_words import PRICE_UNKNOWN, money
+from scheduler.silence import list_name
 
 DAYS_A_MONTH = 30
 
@@ -66,7 +67,7 @@ def what_words(job: Job) -> str:
         case JobKind.TOOL:
             return f"{what.tool} {what.arguments}"
         case JobKind.HEARTBEAT:
-            return "HEARTBEAT.md"
+            return list_name(job.new.agent)
     assert_never(job.new.kind)
 
 

@@ -34,7 +34,8 @@ class ModelDesk:
         lane = message.address.key
         if wish.casefold() == DEFAULT:
             await self._pool.reset(lane)
-            return f"From the next message on, `{self._usual.name}` answers here: the usual one."
+            usual = self._pool.usual(lane).main.name
+            return f"From the next message on, `{usual}` answers here: the usual one."
         try:
             found = await self._pool.choose(
                 lane, wish, any_name=person.role is Role.OWNER, by=person.id
@@ -43,12 +44,12 @@ class ModelDesk:
             return f"That model cannot be chosen here. {_offered(self._pool.models.all())}"
         except SettingsWrong as error:
             return f"Nothing was changed, for that model cannot be used. {error}"
-        return self._done(found)
+        return self._done(found, lane)
 
     async def here(self, lane: str) -> list[str]:
-        """For /status: who answers in this chat, where another one than the usual was set."""
+        """For /status: who answers in this chat, where it is another one than elsewhere."""
         standing = await self._pool.standing(lane)
-        if not standing.chosen:
+        if not standing.chosen and standing.answering.name == self._pool.models.main.name:
             return []
         return [f"Model in this chat: {standing.answering.name} ({_reason(standing)})"]
 
@@ -56,14 +57,11 @@ class ModelDesk:
         """For /status: who is left alone, and why."""
         return [f"Model left alone: {_rest(state)}" for state in self._pool.resting()]
 
-    @property
-    def _usual(self) -> Named:
-        return self._pool.models.main
-
-    def _done(self, found: Named) -> str:
+    def _done(self, found: Named, lane: str) -> str:
         lines = [f"From the next message on, `{found.name}` answers here."]
-        stand_ins = self._pool.stand_ins(found)
-        if found.name == self._usual.name:
+        usual = self._pool.usual(lane)
+        stand_ins = self._pool.stand_ins(found, usual)
+        if found.name == usual.main.name:
             lines = [f"{lines[0][:-1]}: the usual one."]
         elif found.is_local and not stand_ins:
             lines.append("It runs on this machine, and nothing outside of it stands in for it.")

@@ -7,7 +7,7 @@ a provider anything.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agent.errors import ModelRefused, SettingsWrong
 from agent.models.choose import Choice, Wanted, beside, choose, is_here
@@ -33,17 +33,34 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Usual:
+    """The model that answers for an agent, and its stand-ins in order."""
+
+    main: Named
+    fallbacks: tuple[Named, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Configured:
-    """The models of the settings: the usual one, its stand-ins in order, and the cheap one."""
+    """The models of the settings: the usual one, its stand-ins in order, and the cheap one; and
+    those of agents that have their own, by the agents' names."""
 
     main: Named
     fallbacks: tuple[Named, ...] = ()
     cheap: Named | None = None
+    agents: Mapping[str, Usual] = field(default_factory=dict)
 
     def all(self) -> tuple[Named, ...]:
         """Each once, the usual one first."""
         cheap = (self.cheap,) if self.cheap else ()
-        return tuple({one.name: one for one in (self.main, *self.fallbacks, *cheap)}.values())
+        own = [one for usual in self.agents.values() for one in (usual.main, *usual.fallbacks)]
+        models = (self.main, *self.fallbacks, *cheap, *own)
+        return tuple({one.name: one for one in models}.values())
+
+    def of(self, agent: str) -> Usual:
+        """What is usual with an agent."""
+        found = self.agents.get(agent)
+        return found or Usual(main=self.main, fallbacks=self.fallbacks)
 
     def keys(self) -> tuple[str, ...]:
         """The keys in use: what must never be shown."""
@@ -55,10 +72,20 @@ async def configured(settings: Settings, env: Mapping[str, str]) -> Configured:
     llm, finder = settings.llm, NameFinder(settings, env)
     main = await choose(finder.wanted, env=env, prices=finder.prices)
     usual = Named(name=llm.model.strip() or main.priced_as or main.model, choice=main)
+    fallbacks = tuple([await finder.usable(name) for name in llm.fallbacks])
+    agents: dict[str, Usual] = {}
+    for name, agent in settings.agents.by_name.items():
+        if agent.model.strip() or agent.fallbacks:
+            own = [await finder.usable(one) for one in agent.fallbacks]
+            agents[name] = Usual(
+                main=await finder.usable(agent.model) if agent.model.strip() else usual,
+                fallbacks=tuple(own) or fallbacks,
+            )
     return Configured(
         main=usual,
-        fallbacks=tuple([await finder.usable(name) for name in llm.fallbacks]),
+        fallbacks=fallbacks,
         cheap=await finder.usable(llm.cheap_model) if llm.cheap_model.strip() else None,
+        agents=agents,
     )
 
 

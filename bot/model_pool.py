@@ -19,6 +19,7 @@ from typing import Protocol, Self
 
 import structlog
 
+from agent.bindings import Bindings
 from agent.errors import Permanent, SettingsWrong
 from agent.messages import PersonId
 from agent.models.choose import Choice
@@ -27,7 +28,7 @@ from agent.models.retry import Patient, TextSink
 from agent.ports import Clock, InUse, Model
 from agent.request import ModelRequest, ModelTraits
 from agent.transcript import Answered
-from bot.model_names import Configured, Named, NameFinder, match
+from bot.model_names import Configured, Named, NameFinder, Usual, match
 from bot.prompts import Answering
 
 log = structlog.get_logger()
@@ -90,6 +91,7 @@ class ModelPool:
         finder: NameFinder,
         clock: Clock,
         output_tokens_max: int,
+        bindings: Bindings | None = None,
     ) -> None:
         self._models = models
         self._stored = chosen
@@ -97,13 +99,14 @@ class ModelPool:
         self._finder = finder
         self._clock = clock
         self._output_tokens_max = output_tokens_max
+        self._bindings = bindings or Bindings()
         self._chance = random.Random(secrets.randbits(64))
         self._by_name = {one.name: one for one in models.all()}
         self._found: dict[str, Named | SettingsWrong] = {}
         self._chosen: dict[str, str] = {}
         self._opening = asyncio.Lock()
         self._clients: OrderedDict[str, _Open] = OrderedDict()
-        self._chains: dict[str, Fallback | Patient] = {}
+        self._chains: dict[tuple[str, ...], Fallback | Patient] = {}
 
     async def __aenter__(self) -> Self:
         self._chosen = dict(await self._stored.load())
@@ -127,18 +130,20 @@ class ModelPool:
 
     # --- for turns -----------------------------------------------------------------------------
 
-    async def at(self, lane: str) -> InUse:
-        """Which one answers at an address."""
-        standing = await self.standing(lane)
+    async def at(self, lane: str, *, agent: str = "") -> InUse:
+        """Which one answers at an address; for this agent, where it is not that of the address."""
+        standing = await self.standing(lane, agent=agent)
         return InUse(name=standing.answering.name, traits=standing.answering.choice.traits)
 
-    async def named(self, name: str) -> Model:
-        """That one, with what stands in for it; the usual one where the name is of none."""
-        found = await self._find(name) if name else self._models.main
+    async def named(self, name: str, *, agent: str = "") -> Model:
+        """That one, with what stands in for it with this agent; the usual one where the name is of
+        none."""
+        usual = self._models.of(agent)
+        found = await self._find(name) if name else usual.main
         if isinstance(found, SettingsWrong):
             log.warning("model.gone", model=name, why=str(found))
-            found = self._models.main
-        return _Asked(self, found)
+            found = usual.main
+        return _Asked(self, found, self.stand_ins(found, usual))
 
     def untold(self) -> Sequence[str]:
         """What the owner has to hear of keys and accounts, a sentence each; told once."""
@@ -149,16 +154,21 @@ class ModelPool:
         ]
 
     async def answer(
-        self, one: Named, request: ModelRequest, *, on_text: Callable[[str], None] | TextSink
+        self,
+        links: Sequence[Named],
+        request: ModelRequest,
+        *,
+        on_text: Callable[[str], None] | TextSink,
     ) -> Answered:
-        """Asks a model, and those that stand in for it where it is in trouble."""
+        """Asks the first model, and the further ones where it is in trouble."""
         clients: list[_Open] = []
         try:
-            for link in (one, *self.stand_ins(one)):
+            for link in links:
                 client = await self._client(link)
                 client.uses += 1
                 clients.append(client)
-            return await self._chain(one, clients).answer(request, on_text=on_text)
+            chain = self._chain(tuple(link.name for link in links), clients)
+            return await chain.answer(request, on_text=on_text)
         finally:
             for client in clients:
                 client.uses -= 1
@@ -187,27 +197,32 @@ class ModelPool:
         """Those of the settings."""
         return self._models
 
-    async def standing(self, lane: str) -> Standing:
+    def usual(self, lane: str) -> Usual:
+        """What answers at an address where nothing else was chosen."""
+        return self._models.of(self._bindings.agent_of(lane))
+
+    async def standing(self, lane: str, *, agent: str = "") -> Standing:
         """Who answers at an address, and who stands in."""
+        usual = self._models.of(agent) if agent else self.usual(lane)
         chosen = self._chosen.get(lane, "")
-        found = await self._find(chosen) if chosen else self._models.main
+        found = await self._find(chosen) if chosen else usual.main
         trouble = ""
         if isinstance(found, SettingsWrong):
-            found, trouble = self._models.main, str(found)
+            found, trouble = usual.main, str(found)
         return Standing(
             answering=found,
-            stand_ins=self.stand_ins(found),
+            stand_ins=self.stand_ins(found, usual),
             chosen=chosen,
             trouble=trouble,
         )
 
-    def stand_ins(self, one: Named) -> tuple[Named, ...]:
+    def stand_ins(self, one: Named, usual: Usual) -> tuple[Named, ...]:
         """What is asked while a model cannot answer.
 
         Of the usual one: the fallbacks. Of another one: the usual one and the fallbacks, where
         there are any; and nothing that leaves this machine where it was chosen to stay here.
         """
-        main, fallbacks = self._models.main, self._models.fallbacks
+        main, fallbacks = usual.main, usual.fallbacks
         if one.name == main.name:
             return tuple(other for other in fallbacks if other.name != one.name)
         if not fallbacks:
@@ -225,7 +240,7 @@ class ModelPool:
             if not any_name:
                 raise NotOffered("That model is not among those that can be chosen here.")
             found = await self._finder.usable(typed)
-        if found.name == self._models.main.name:
+        if found.name == self.usual(lane).main.name:
             await self.reset(lane)
             return found
         await self._client(found)
@@ -291,12 +306,13 @@ class ModelPool:
             client = self._clients[name]
             if client.uses == 0 and client is not keep:
                 del self._clients[name]
-                self._chains.pop(name, None)
+                for links in [links for links in self._chains if name in links]:
+                    del self._chains[links]
                 await client.stack.aclose()
                 return
 
-    def _chain(self, one: Named, clients: Sequence[_Open]) -> Fallback | Patient:
-        known = self._chains.get(one.name)
+    def _chain(self, links: tuple[str, ...], clients: Sequence[_Open]) -> Fallback | Patient:
+        known = self._chains.get(links)
         if known is not None:
             return known
         states = [client.health for client in clients]
@@ -306,7 +322,7 @@ class ModelPool:
             )
         else:
             chain = Fallback(states, clock=self._clock, chance=self._chance)
-        self._chains[one.name] = chain
+        self._chains[links] = chain
         return chain
 
 
@@ -321,6 +337,7 @@ class _Asked:
 
     _pool: ModelPool
     _one: Named
+    _stand_ins: tuple[Named, ...]
 
     @property
     def name(self) -> str:
@@ -333,4 +350,4 @@ class _Asked:
     async def answer(
         self, request: ModelRequest, *, on_text: Callable[[str], None] | TextSink
     ) -> Answered:
-        return await self._pool.answer(self._one, request, on_text=on_text)
+        return await self._pool.answer((self._one, *self._stand_ins), request, on_text=on_text)

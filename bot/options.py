@@ -6,13 +6,16 @@ Called by `bot.app`, so that the wiring reads as a list of objects.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agent.beginning import PromptOptions
+from agent.bindings import Bindings
 from agent.gathering import GatheringOptions
-from agent.library import PersonaSettings
+from agent.library import Library, PersonaSettings
+from agent.messages import DEFAULT_AGENT
 from agent.models.choose import Wanted
 from agent.prompt import Placement
 from agent.skills.places import Places
@@ -27,14 +30,27 @@ from bot.home import Home, shipped
 from bot.pace import Rates
 
 
-def persona_of(home: Home, settings: Settings) -> PersonaSettings:
-    """The first links of the base chain."""
-    agent = settings.agents.default
-    return PersonaSettings(
-        system_prompt=agent.system_prompt,
-        system_prompt_file=_path(home, agent.system_prompt_file),
-        persona_dir=_path(home, agent.persona_dir),
-    )
+def personas_of(home: Home, settings: Settings) -> Mapping[str, PersonaSettings]:
+    """The first links of the base chain, by agent."""
+    return {
+        name: PersonaSettings(
+            system_prompt=agent.system_prompt,
+            system_prompt_file=_path(home, agent.system_prompt_file),
+            persona_dir=_path(home, agent.persona_dir),
+        )
+        for name, agent in settings.agents.by_name.items()
+    }
+
+
+def texts_of(home: Home, settings: Settings) -> Library:
+    """The texts of prompts, not checked yet."""
+    personas = dict(personas_of(home, settings))
+    return Library(shipped("prompts"), home.workspace, personas.pop(DEFAULT_AGENT), personas)
+
+
+def bindings_of(settings: Settings) -> Bindings:
+    """Which agent answers where."""
+    return Bindings(settings.agents.rules())
 
 
 def wanted_of(settings: Settings) -> Wanted:
@@ -82,14 +98,16 @@ def prompt_options_of(settings: Settings) -> PromptOptions:
     )
 
 
-def reach_of(settings: Settings) -> ReachOptions:
-    """Which tools a run may have."""
-    agent = settings.agents.default
-    return ReachOptions(
-        allowed=agent.allowed_tools,
-        denied=agent.denied_tools,
-        members_approve_outside=settings.tools.members_approve_outside,
-    )
+def reach_of(settings: Settings) -> Mapping[str, ReachOptions]:
+    """Which tools a run may have, by agent."""
+    return {
+        name: ReachOptions(
+            allowed=agent.allowed_tools,
+            denied=agent.denied_tools,
+            members_approve_outside=settings.tools.members_approve_outside,
+        )
+        for name, agent in settings.agents.by_name.items()
+    }
 
 
 def subagent_limits_of(settings: Settings) -> SubagentLimits:

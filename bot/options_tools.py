@@ -17,6 +17,7 @@ from agent.tools.tool import Effect, Trust
 from agent.web.addresses import AllowedHosts, allowed_hosts
 from agent.web.search import SearchOptions
 from bot.config import Settings
+from bot.config_agents import budget_of
 from bot.config_tools import BudgetLimitSettings, McpServerSettings
 
 MICROS = 1_000_000
@@ -113,8 +114,23 @@ def _server(name: str, server: McpServerSettings) -> ServerOptions:
 def budget_options_of(settings: Settings) -> BudgetOptions:
     """What model calls may cost."""
     budget = settings.budget
-    return BudgetOptions(
-        limits=tuple(_limit(limit) for limit in budget.limits), warn_share=budget.warn_share
+    limits = [_limit(limit) for limit in budget.limits]
+    limits += [
+        _agents_limit(name, text)
+        for name, agent in settings.agents.by_name.items()
+        for text in agent.budget
+    ]
+    return BudgetOptions(limits=tuple(limits), warn_share=budget.warn_share)
+
+
+def _agents_limit(agent: str, text: str) -> Limit:
+    amount, unit, period = budget_of(text)
+    return Limit(
+        scope=Scope.AGENT,
+        period=Period(period),
+        unit=Unit.MONEY if unit == "usd" else Unit.TOKENS,
+        amount=round(amount * MICROS) if unit == "usd" else int(amount),
+        of=agent,
     )
 
 

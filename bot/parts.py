@@ -33,12 +33,13 @@ from bot.memories import Memories, household_of, memories_of, remembering_tools
 from bot.model_pool import ModelPool
 from bot.options import (
     allowed_of,
+    bindings_of,
     gathering_options_of,
-    persona_of,
     places_of,
     prompt_options_of,
     rules_of,
     subagent_limits_of,
+    texts_of,
 )
 from bot.options_tools import policy_of, selection_options_of
 from bot.place import Workplace
@@ -137,9 +138,7 @@ async def access_of(
 
 def library_of(place: Workplace) -> Library:
     """The texts of prompts, checked. Raises SettingsWrong."""
-    library = Library(
-        shipped("prompts"), place.home.workspace, persona_of(place.home, place.settings)
-    )
+    library = texts_of(place.home, place.settings)
     library.check()
     return library
 
@@ -269,5 +268,6 @@ def prompting_of(
         toolbox=tools.toolbox,
         prices=PriceTable(),
         models=models,
+        bindings=bindings_of(settings),
     )
     return Prompting(library=library, beginning=beginning, prompts=prompts)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
+from agent.bindings import Bindings
 from agent.differing import LayerChange, PromptDiff, diff
 from agent.errors import Permanent
 from agent.gathering import Occasion
@@ -119,6 +120,7 @@ class Prompts:
         toolbox: Toolbox,
         prices: Prices,
         models: Answerers,
+        bindings: Bindings | None = None,
     ) -> None:
         self._plans = plans
         self._traces = traces
@@ -127,6 +129,7 @@ class Prompts:
         self._toolbox = toolbox
         self._prices = prices
         self._models = models
+        self._bindings = bindings or Bindings()
 
     # --- looked at -------------------------------------------------------------------------------
 
@@ -258,6 +261,7 @@ class Prompts:
             time_zone=person.time_zone,
             language=person.language,
             language_hint=person.language_hint,
+            agent=self._bindings.agent_at(address),
         )
 
     def _person(self, address: Address, traces: Sequence[PromptTrace]) -> Person:

@@ -25,6 +25,7 @@ from agent.scheduled import (
 )
 from agent.stored import Button, ButtonRows, NewMessage
 from bot.memory_words import bare
+from scheduler.silence import list_name
 
 PREFIX = "job"
 """Of all buttons about jobs; those of reminders are made by `scheduler.kinds.message`."""
@@ -207,7 +208,7 @@ def job_text(book: JobBook, job: Job, runs: Sequence[JobRun], *, here: str) -> s
         JobKind.AGENT: f"Follows: {bare(what.text, chars_max=TEXT_CHARS)}",
         JobKind.SKILL: f"Follows the skill {bare(what.skill)}",
         JobKind.TOOL: f"Calls {bare(what.tool)} {bare(what.arguments, chars_max=TEXT_CHARS)}",
-        JobKind.HEARTBEAT: "Looks at HEARTBEAT.md",
+        JobKind.HEARTBEAT: f"Looks at {list_name(job.new.agent)}",
     }[job.new.kind]
     where = "this chat" if job.new.deliver_to == here else bare(job.new.deliver_to)
     lines = [

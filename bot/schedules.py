@@ -17,7 +17,7 @@ from agent.errors import AssistantError, StorageError
 from agent.jobbook import due_words
 from agent.jobs import Every, Unit
 from agent.library import Library
-from agent.messages import PersonId
+from agent.messages import DEFAULT_AGENT, PersonId
 from agent.ports import JobEnd
 from agent.scheduled import Job, JobKind, NewJob, SetBy, Taken, What
 from agent.skills.shelf import SkillShelf
@@ -26,6 +26,7 @@ from agent.stored import NewMessage
 from agent.turns import LocalEngine
 from bot.check_means import CheckMeans
 from bot.commands import as_typed
+from bot.config import Settings
 from bot.home import shipped
 from bot.job_calendar import Calendar
 from bot.memories import Memories
@@ -177,25 +178,27 @@ class Schedules:
 
     async def ensure_heartbeat(self) -> None:
         """Keeps the job of the heartbeat as the settings want it. Raises StorageError."""
-        wanted = self.place.settings.heartbeat
-        owner = self.chats.owner()
-        found = next(
-            (job for job in await self.jobs.kept() if job.new.kind is JobKind.HEARTBEAT), None
-        )
+        beats = [job for job in await self.jobs.kept() if job.new.kind is JobKind.HEARTBEAT]
+        by_agent = {job.new.agent: job for job in beats}
+        for agent in dict.fromkeys([*self.place.settings.agents.by_name, *by_agent]):
+            await self._ensure(agent, by_agent.get(agent))
+
+    async def _ensure(self, agent: str, found: Job | None) -> None:
+        wanted, owner = self.place.settings.heartbeat, self.chats.owner()
         by_hand = await self.calendar.switches.is_on(HEARTBEAT)
-        is_set = wanted.enabled and wanted.every_minutes > 0
-        if owner is None or not is_set or by_hand is False:
+        minutes = beat_minutes(self.place.settings, agent)
+        if owner is None or not minutes or by_hand is False:
             if found is not None and found.enabled:
-                await self.book.pause(found, why=OFF_BY_HAND if is_set else OFF_BY_SETTINGS)
+                await self.book.pause(found, why=OFF_BY_HAND if minutes else OFF_BY_SETTINGS)
             return
         target = wanted.deliver_to or await self.chats.home_of(owner)
         if not target:
             return
-        new = self._heartbeat(owner, target)
+        new = self._heartbeat(owner, target, agent=agent, minutes=minutes)
         if found is None:
             first = first_due(new.when, after=self.place.clock.now())
             if await self.jobs.add(new, first) is None:
-                log.error("heartbeat.name_taken", job=HEARTBEAT, person=owner)
+                log.error("heartbeat.name_taken", job=new.name, person=owner)
         elif _differs(found.new, new) or found.paused in {OFF_BY_HAND, OFF_BY_SETTINGS}:
             first = first_due(new.when, after=self.place.clock.now())
             await self.jobs.remove(found.id)
@@ -203,11 +206,11 @@ class Schedules:
             if made is not None and found.paused == BY_HAND:
                 await self.book.pause(made)
 
-    def _heartbeat(self, owner: PersonId, target: str) -> NewJob:
+    def _heartbeat(self, owner: PersonId, target: str, *, agent: str, minutes: int) -> NewJob:
         now = self.place.clock.now()
-        minutes = self.place.settings.heartbeat.every_minutes
         return NewJob(
-            name=HEARTBEAT,
+            name=HEARTBEAT if agent == DEFAULT_AGENT else f"{HEARTBEAT} {agent}",
+            agent=agent,
             person_id=owner,
             kind=JobKind.HEARTBEAT,
             what=What(),
@@ -232,7 +235,7 @@ class Schedules:
             JobKind.TOOL: ToolKind(turns),
             JobKind.HEARTBEAT: HeartbeatKind(
                 turns,
-                home.workspace / "HEARTBEAT.md",
+                home.workspace,
                 self,
                 fresh=lambda: shipped("HEARTBEAT.md").read_text(encoding="utf-8"),
                 local=self._local,
@@ -358,6 +361,14 @@ def telling_options_of(place: Workplace, around: Surroundings) -> TellingOptions
         phrases=lambda: phrases_of(around.library.texts()["words_trivial"]),
         likeness=likeness,
     )
+
+
+def beat_minutes(settings: Settings, agent: str) -> int:
+    """Minutes between two looks of an agent at its list; 0: none."""
+    if agent == DEFAULT_AGENT:
+        return settings.heartbeat.every_minutes if settings.heartbeat.enabled else 0
+    own = settings.agents.by_name.get(agent)
+    return own.heartbeat if own is not None else 0
 
 
 def _differs(one: NewJob, other: NewJob) -> bool:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
+from agent.bindings import Bindings
 from agent.budget import Budget
+from agent.messages import DEFAULT_AGENT
 from agent.models.choose import Choice
 from agent.ports import Clock
 from agent.tools.exec import Runner
@@ -40,6 +42,7 @@ class Watched:
     runner: Runner
     servers: McpDesk
     clock: TellsNext
+    bindings: Bindings
 
 
 class BotStatus:
@@ -56,6 +59,8 @@ class BotStatus:
         bot = self._watched
         up = self._clock.now() - self._since
         lines = [f"Hearthbot {VERSION}, up {_duration(up)}", f"Model: {bot.choice.model}"]
+        if lane and (agent := bot.bindings.agent_of(lane)) != DEFAULT_AGENT:
+            lines.append(f"Agent in this chat: {agent}")
         lines += await bot.models.here(lane)
         if not for_owner:
             return lines

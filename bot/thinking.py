@@ -16,6 +16,7 @@ from agent.budget import Budget
 from agent.doing import Doing
 from agent.gate import Gate
 from agent.loop import Loop
+from agent.messages import DEFAULT_AGENT
 from agent.pictures import KeptPictures
 from agent.ports import Drafts, Models
 from agent.tools.files import KeptResults
@@ -23,7 +24,7 @@ from bot.approvals import ApprovalDesk
 from bot.model_names import Configured, NameFinder
 from bot.model_pool import ModelPool
 from bot.models import client_of
-from bot.options import tool_limits_of
+from bot.options import bindings_of, tool_limits_of
 from bot.options_tools import paces_of, policy_of
 from bot.parts import Abilities, Prompting, Stores
 from bot.place import Workplace
@@ -41,6 +42,7 @@ def pool_of(place: Workplace, models: Configured, database: Database) -> ModelPo
         finder=NameFinder(place.settings, place.env),
         clock=place.clock,
         output_tokens_max=llm.max_output_tokens,
+        bindings=bindings_of(place.settings),
     )
 
 
@@ -72,6 +74,7 @@ def assistant_of(
 ) -> Assistant:
     """The program that the engine runs."""
     settings, tools = place.settings, abilities.tools
+    agents = settings.agents.by_name
     return Assistant(
         begin=prompting.beginning,
         model=Asking(
@@ -82,7 +85,8 @@ def assistant_of(
             toolbox=tools.toolbox,
             library=prompting.library,
             options=AskingOptions(
-                temperature=settings.agents.default.temperature,
+                temperature=agents[DEFAULT_AGENT].temperature,
+                temperatures={name: agent.temperature for name, agent in agents.items()},
                 max_output_tokens=settings.llm.max_output_tokens,
                 redact=checks.redact,
                 pictures=KeptPictures(abilities.workspace),
@@ -102,7 +106,8 @@ def assistant_of(
         ),
         loop=Loop(
             tools.toolbox,
-            steps_max=settings.agents.default.max_steps,
+            steps_max=agents[DEFAULT_AGENT].max_steps,
+            others={name: agent.max_steps for name, agent in agents.items()},
             claims=prompting.library.texts()["words_claims"],
         ),
         drafts=drafts,

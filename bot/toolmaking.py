@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent.errors import AssistantError, Permanent, SettingsWrong
 from agent.mcp.values import ToolApprovals
-from agent.messages import Address
+from agent.messages import DEFAULT_AGENT, Address
 from agent.ports import Conversations, NewRun
 from agent.skills.shelf import SkillShelf
 from agent.skills.workshop import Workshop
@@ -205,7 +205,8 @@ def _put_together(place: Workplace, of: Materials, made: Sequence[Tool], runner:
     late = _LateReach()
     found = Rank(ranking, late.all_cards)
     toolbox = Toolbox([*made, *discovery_tools(late, found)], of.servers)
-    late.reach = Reach(toolbox, reach_of(place.settings))
+    reaches = dict(reach_of(place.settings))
+    late.reach = Reach(toolbox, reaches.pop(DEFAULT_AGENT), reaches)
     late.toolbox = toolbox
     return Made(toolbox=toolbox, reach=late.reach, ranking=ranking, runner=runner)
 

@@ -6,7 +6,7 @@ see beforehand what they will do. Called by `bot.jobs`; what one person does wit
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -45,7 +45,7 @@ from scheduler.kinds.turns import (
     Turns,
 )
 from scheduler.quiet import QuietHours
-from scheduler.silence import has_tasks
+from scheduler.silence import has_tasks, list_name
 from scheduler.skill_jobs import Shelves
 from scheduler.timetable import Kind, upcoming
 
@@ -242,23 +242,24 @@ class Outlook:
 # --- the turn of a job, without running it ------------------------------------------------------
 
 
-class BeatList:
-    """HEARTBEAT.md, read and never written."""
+class BeatLists:
+    """HEARTBEAT.md of each agent, read and never written."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, workspace: Path) -> None:
+        self._workspace = workspace
 
-    async def text(self) -> str:
+    async def text(self, agent: str) -> str:
         """Empty where there is none."""
-        return await asyncio.to_thread(self._read)
+        return await asyncio.to_thread(self._read, agent)
 
-    async def has_tasks(self) -> bool:
-        """Whether there is anything to look at."""
-        return has_tasks(await self.text())
+    async def have_tasks(self, agents: Iterable[str]) -> bool:
+        """Whether there is anything to look at for one of them."""
+        return any([has_tasks(await self.text(agent)) for agent in agents])
 
-    def _read(self) -> str:
+    def _read(self, agent: str) -> str:
+        path = self._workspace / list_name(agent)
         try:
-            text = self._path.read_text(encoding="utf-8-sig", errors="replace")
+            text = path.read_text(encoding="utf-8-sig", errors="replace")
         except OSError:
             return ""
         return text[:LIST_CHARS_MAX]
@@ -297,9 +298,9 @@ class JobTurns:
     """Makes the turn that a job would run, with no effect."""
 
     def __init__(
-        self, hearing: Hearing, shelf: Shelves, beat_list: Callable[[], Awaitable[str]]
+        self, hearing: Hearing, shelf: Shelves, beat_list: Callable[[str], Awaitable[str]]
     ) -> None:
-        """`beat_list` is the text of HEARTBEAT.md."""
+        """`beat_list` is the text of an agent's HEARTBEAT.md."""
         self._turns = Turns(hearing, Nowhere())
         self._beat_list = beat_list
         self._kinds: Mapping[JobKind, Kind] = {
@@ -315,7 +316,7 @@ class JobTurns:
             return None
         if job.new.kind is JobKind.HEARTBEAT:
             order = JobOrder(job_id=job.id, slot=due.slot, name=job.new.name, is_heartbeat=True)
-            taking = await self._turns.taking(job, due, await self._beat_list(), order)
+            taking = await self._turns.taking(job, due, await self._beat_list(job.new.agent), order)
         else:
             taking = await self._kinds[job.new.kind](job, due, late_s=0)
         assert taking.run is not None, "what is no message is a turn"

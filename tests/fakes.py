@@ -105,10 +105,10 @@ class OneModel:
     def __init__(self, model: Model) -> None:
         self._model = model
 
-    async def at(self, lane: str) -> InUse:
+    async def at(self, lane: str, *, agent: str = "") -> InUse:
         return InUse(name=self._model.name, traits=self._model.traits)
 
-    async def named(self, name: str) -> Model:
+    async def named(self, name: str, *, agent: str = "") -> Model:
         return self._model
 
     def untold(self) -> Sequence[str]:

@@ -4,11 +4,12 @@ reaches further (SPEC §6). Called where tools are selected, looked up and run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 
-from agent.messages import Role
+from agent.messages import DEFAULT_AGENT, Role
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, may_call
 from agent.tools.toolbox import Toolbox
 
@@ -35,24 +36,37 @@ class ReachOptions:
 class Reach:
     """Implements `agent.tools.discovery.Available` over a toolbox."""
 
-    def __init__(self, toolbox: Toolbox, options: ReachOptions | None = None) -> None:
+    def __init__(
+        self,
+        toolbox: Toolbox,
+        options: ReachOptions | None = None,
+        others: Mapping[str, ReachOptions] = MappingProxyType({}),
+    ) -> None:
+        """`options` are those of the agent `default`, `others` those of further agents."""
         self._toolbox = toolbox
         self._options = options or ReachOptions()
+        self._others = others
 
     def cards(self, caller: Caller) -> Sequence[ToolCard]:
         """All that this run may have, in the order of the toolbox."""
-        return self.cards_of(caller.role, unattended=caller.unattended, jobs=caller.makes_jobs)
+        kind = _Kind(role=caller.role, unattended=caller.unattended, jobs=caller.makes_jobs)
+        return self._cards(kind, caller.agent)
 
     def cards_of(
-        self, role: Role, *, unattended: bool = False, jobs: bool = False
+        self,
+        role: Role,
+        *,
+        unattended: bool = False,
+        jobs: bool = False,
+        agent: str = DEFAULT_AGENT,
     ) -> Sequence[ToolCard]:
         """All that a run for a person of this role may have, in the order of the toolbox. With
         `jobs` also one that nobody watches may make jobs."""
-        return [
-            tool.card
-            for tool in self._toolbox.tools()
-            if self._may(tool.card, role=role, unattended=unattended, jobs=jobs)
-        ]
+        return self._cards(_Kind(role=role, unattended=unattended, jobs=jobs), agent)
+
+    def _cards(self, kind: _Kind, agent: str) -> Sequence[ToolCard]:
+        options = self._of(agent)
+        return [tool.card for tool in self._toolbox.tools() if _may(tool.card, kind, options)]
 
     def names(self, role: Role, *, unattended: bool = False) -> list[str]:
         """The same, by name."""
@@ -63,24 +77,35 @@ class Reach:
         tool = self._toolbox.get(name)
         if tool is None:
             return None
-        is_open = self._may(
-            tool.card, role=caller.role, unattended=caller.unattended, jobs=caller.makes_jobs
-        )
-        return tool if is_open else None
+        kind = _Kind(role=caller.role, unattended=caller.unattended, jobs=caller.makes_jobs)
+        return tool if _may(tool.card, kind, self._of(caller.agent)) else None
 
-    def _may(self, card: ToolCard, *, role: Role, unattended: bool, jobs: bool = False) -> bool:
-        name, options = card.name, self._options
-        withheld = ATTENDED_ALONE if jobs else ATTENDED_ALONE | MAKES_JOBS
-        if name in (withheld if unattended else UNATTENDED_ALONE):
-            return False
-        if options.allowed and not _matches(name, options.allowed):
-            return False
-        if _matches(name, options.denied):
-            return False
-        if may_call(role, card.effect):
-            return True
-        asks = options.members_approve_outside and card.group != "exec"
-        return asks and role is Role.MEMBER and card.effect is Effect.OUTSIDE
+    def _of(self, agent: str) -> ReachOptions:
+        return self._others.get(agent, self._options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """A kind of run."""
+
+    role: Role
+    unattended: bool
+    jobs: bool
+
+
+def _may(card: ToolCard, kind: _Kind, options: ReachOptions) -> bool:
+    name = card.name
+    withheld = ATTENDED_ALONE if kind.jobs else ATTENDED_ALONE | MAKES_JOBS
+    if name in (withheld if kind.unattended else UNATTENDED_ALONE):
+        return False
+    if options.allowed and not _matches(name, options.allowed):
+        return False
+    if _matches(name, options.denied):
+        return False
+    if may_call(kind.role, card.effect):
+        return True
+    asks = options.members_approve_outside and card.group != "exec"
+    return asks and kind.role is Role.MEMBER and card.effect is Effect.OUTSIDE
 
 
 def _matches(name: str, globs: Sequence[str]) -> bool:

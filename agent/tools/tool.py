@@ -16,7 +16,7 @@ import structlog
 from pydantic import BaseModel
 
 from agent.errors import AssistantError
-from agent.messages import Address, ConversationId, PersonId, Role, RunId
+from agent.messages import DEFAULT_AGENT, Address, ConversationId, PersonId, Role, RunId
 from agent.ports import Clock, Redo
 from agent.request import ToolSpec
 from agent.text import clean, cut_middle
@@ -106,7 +106,7 @@ class Caller:
     described: bool = False
     unattended: bool = False
     agreed: bool = False
-    agent: str = "default"
+    agent: str = DEFAULT_AGENT
     makes_jobs: bool = False
     parent: ConversationId | None = None
     """Of a subagent: the conversation that gave it its task."""

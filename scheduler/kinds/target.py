@@ -38,6 +38,9 @@ class Hearing(Protocol):
     def is_group(self, lane: str) -> bool:
         """Whether others read along there."""
 
+    def agent_at(self, lane: str) -> str:
+        """The name of the agent that answers there."""
+
 
 def require_target(hearing: Hearing, job: Job) -> Hearer:
     """The person. Raises TargetGone."""

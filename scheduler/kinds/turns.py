@@ -26,7 +26,7 @@ from agent.ports import NewRun
 from agent.scheduled import Due, Job, SlotState, Taking
 from agent.tools.reach import MAKES_JOBS
 from scheduler.kinds.target import Hearing, require_target
-from scheduler.silence import has_tasks
+from scheduler.silence import has_tasks, list_name
 
 
 class SkillGone(Permanent):
@@ -85,6 +85,7 @@ class Turns:
             language_hint=person.language_hint,
             origin=Origin.HEARTBEAT if order.is_heartbeat else Origin.JOB,
             job=order,
+            agent=job.new.agent if order.is_heartbeat else self._hearing.agent_at(lane),
         )
         run = NewRun(
             run_id=order.run_id,
@@ -198,7 +199,7 @@ class HeartbeatKind:
     def __init__(
         self,
         turns: Turns,
-        path: Path,
+        workspace: Path,
         beats: KeepsBeats,
         *,
         fresh: Callable[[], str],
@@ -206,10 +207,10 @@ class HeartbeatKind:
         hours: ActiveHours,
         checks: Sequence[Check] = (),
     ) -> None:
-        """`path` is the list, `fresh` a new one in place of one that is missing; `local` is now on
-        the wall of the job's person."""
+        """The lists lie in the `workspace`; `fresh` is a new one in place of one that is missing.
+        `local` is now on the wall of the job's person."""
         self._turns = turns
-        self._path = path
+        self._workspace = workspace
         self._beats = beats
         self._fresh = fresh
         self._local = local
@@ -222,7 +223,7 @@ class HeartbeatKind:
         if isinstance(skipped, str):
             await self._beats.beat(job.new.agent, "skipped", skipped)
             return Taking(job_id=job.id, due=due, next=None, state=SlotState.SKIPPED, note=skipped)
-        text = await asyncio.to_thread(self._read)
+        text = await asyncio.to_thread(self._read, job.new.agent)
         order = JobOrder(job_id=job.id, slot=due.slot, name=job.new.name, is_heartbeat=True)
         await self._beats.beat(job.new.agent, "began", "the list holds something to look at")
         return await self._turns.taking(job, due, text, order)
@@ -230,18 +231,20 @@ class HeartbeatKind:
     async def _why_not(self, job: Job) -> str | None:
         if not self._hours.holds(self._local(job)):
             return "outside of the active hours"
-        if not has_tasks(await asyncio.to_thread(self._read)):
-            return "HEARTBEAT.md holds nothing to look at"
+        if not has_tasks(await asyncio.to_thread(self._read, job.new.agent)):
+            return f"{list_name(job.new.agent)} holds nothing to look at"
         if not self._checks:
             return None
         changed = [check.name for check in self._checks if await check()]
         return None if changed else "no check found anything new"
 
-    def _read(self) -> str:
+    def _read(self, agent: str) -> str:
+        path = self._workspace / list_name(agent)
         try:
-            return self._path.read_text(encoding="utf-8-sig", errors="replace")[:LIST_CHARS_MAX]
+            return path.read_text(encoding="utf-8-sig", errors="replace")[:LIST_CHARS_MAX]
         except FileNotFoundError:
-            self._path.write_text(self._fresh(), encoding="utf-8")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(self._fresh(), encoding="utf-8")
             return ""
         except OSError:
             return ""

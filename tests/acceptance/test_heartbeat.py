@@ -171,7 +171,7 @@ async def test_a_day_of_looks_at_a_list_without_tasks_begins_no_turn(
     office = Office(tmp_path, start=MORNING)
     kind = HeartbeatKind(
         Turns(Chats(), kept),
-        path,
+        tmp_path,
         kept,
         fresh=lambda: shipped("HEARTBEAT.md").read_text("utf-8"),
         local=lambda job: office.clock.now(),

@@ -70,6 +70,9 @@ class Home:
     def may_hear(self, person_id: PersonId, lane: str) -> bool:
         return lane == LANE
 
+    def agent_at(self, lane: str) -> str:
+        return "default"
+
     def is_group(self, lane: str) -> bool:
         return False
 
@@ -120,7 +123,7 @@ class Workshop:
     async def current(self) -> Shelf:
         return Shelf(skills=tuple(self.skills))
 
-    async def _list(self) -> str:
+    async def _list(self, agent: str) -> str:
         return self.beats
 
     async def _rules(self) -> Rules:

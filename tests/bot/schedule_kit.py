@@ -83,7 +83,7 @@ class Place:
                 counter.clerk,
                 counter.beats,
                 counter.switches,
-                every_minutes=self.every_minutes,
+                minutes={"default": self.every_minutes} if self.every_minutes else {},
                 ensure=self._ensure,
             )
             yield self

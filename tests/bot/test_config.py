@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr, ValidationError
 
+from agent.bindings import Binding
 from agent.errors import SettingsWrong
 from agent.skills.patterns import Pattern
 from agent.tools.exec import ExecOptions
@@ -185,7 +186,7 @@ def test_an_unknown_key_stops_the_start_with_its_path_and_the_nearest(
         ("HEARTHBOT_TELEGRAM_TOKEN", "HEARTHBOT_TELEGRAM__TOKEN"),
         ("HEARTHBOT_telegram__token", "HEARTHBOT_TELEGRAM__TOKEN"),
         ("hearthbot_llm__model", "HEARTHBOT_LLM__MODEL"),
-        ("HEARTHBOT_AGENTS__WORK__MAX_STEPS", "HEARTHBOT_AGENTS__DEFAULT__MAX_STEPS"),
+        ("HEARTHBOT_AGENTS__WORK__MAX_STEP", "HEARTHBOT_AGENTS__WORK__MAX_STEPS"),
     ],
 )
 def test_a_misspelt_variable_stops_the_start_without_its_value(
@@ -204,11 +205,49 @@ def test_a_key_named_like_an_argument_of_the_library_is_just_unknown(
     assert f"{key}: unknown key" in complaint(tmp_path, f"{key} = true\n")
 
 
-def test_another_agent_is_refused_once_and_in_plain_words(tmp_path: Path) -> None:
-    text = complaint(tmp_path, "[agents.work]\ntemperature = 1\nmax_steps = 3\n")
+def test_agents_are_had_by_name_the_default_one_first(tmp_path: Path) -> None:
+    toml = (
+        '[agents.work]\nmax_steps = 3\nbudget = ["2 usd a day"]\n'
+        '[[agents.bindings]]\nchannel = "telegram"\nchat_id = "5"\nagent = "work"\n'
+    )
 
-    assert "1 problem." in text
-    assert "agents.work: this version serves one agent, agents.default" in text
+    agents = loaded(tmp_path, toml).agents
+
+    assert [*agents.by_name] == ["default", "work"]
+    assert agents.by_name["work"].max_steps == 3
+    assert agents.rules() == (Binding(channel="telegram", chat_id="5", agent="work"),)
+
+
+def binding(channel: str = "telegram", chat: str = "5", agent: str = "work") -> str:
+    return f'[[agents.bindings]]\nchannel = "{channel}"\nchat_id = "{chat}"\nagent = "{agent}"\n'
+
+
+@pytest.mark.parametrize(
+    ("toml", "said"),
+    [
+        (binding(agent="play"), "agents.bindings[0]: there is no [agents.play]; there are default"),
+        (binding() + binding(), "agents.bindings[1] can never be reached: agents.bindings[0]"),
+        (binding(chat="*") + binding(), "agents.bindings[1] can never be reached"),
+        (binding(channel="*", chat="*") + binding(), "put it in front of that one"),
+        (binding(chat="-1*") + binding(chat="-10*"), "agents.bindings[1] can never be reached"),
+        (binding(channel="mail"), "allowed: telegram, slack, console, *"),
+        (binding(chat="-100:7"), "the id alone, without the channel and without a topic"),
+        ("[agents.Work_1]\nmax_steps = 3", "an agent's name is made of a-z"),
+        ('[agents.work]\nbudget = ["cheap"]', "allowed are such as"),
+        ('[agents.work]\nbudget = ["0.5 tokens a day"]', "whole numbers"),
+        ("[agents.work]\nheartbeat = 2", "allowed: 0 (none), or 5 and more"),
+    ],
+)
+def test_what_cannot_be_meant_of_agents_is_refused(tmp_path: Path, toml: str, said: str) -> None:
+    work = "" if "agents.work]" in toml or "Work_1" in toml else "[agents.work]\nmax_steps = 3\n"
+
+    assert said in complaint(tmp_path, work + toml)
+
+
+def test_bindings_that_all_can_be_reached_are_taken(tmp_path: Path) -> None:
+    toml = "[agents.work]\n" + binding() + binding(chat="*") + binding("slack", "*", "default")
+
+    assert len(loaded(tmp_path, toml).agents.bindings) == 3
 
 
 @pytest.mark.parametrize("toml", ["telegram = 3", 'agents = "x"', "[agents]\ndefault = 1"])
@@ -1002,13 +1041,16 @@ def test_the_example_shows_every_table_that_can_be_added_with_every_key(tmp_path
 def test_every_rule_and_skill_of_the_example_can_be_taken_over_by_hand(tmp_path: Path) -> None:
     text = example_toml()
     everything = re.sub(r"^#(?=[a-z]|  )", "", text, flags=re.MULTILINE)
-    without = re.sub(r"^(force_include|rules|limits|rates) = \[\]\n", "", everything, flags=re.M)
+    without = re.sub(
+        r"^(force_include|rules|limits|rates|bindings) = \[\]\n", "", everything, flags=re.M
+    )
 
     settings = loaded(tmp_path, without)
 
     assert len(settings.prompt.force_include) == len(settings.tools.rules) == 1
     assert len(settings.budget.limits) == len(settings.budget.rates) == 1
     assert [*settings.mcp.by_name] == ["memory"]
+    assert [*settings.agents.by_name] == ["default", "work"]
     assert settings.history == Settings().history
 
 

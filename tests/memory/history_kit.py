@@ -106,10 +106,10 @@ class Window:
 
     window: int = 128_000
 
-    async def at(self, lane: str) -> InUse:
+    async def at(self, lane: str, *, agent: str = "") -> InUse:
         return InUse(name="m", traits=ModelTraits(window=self.window))
 
-    async def named(self, name: str) -> Model:
+    async def named(self, name: str, *, agent: str = "") -> Model:
         raise AssertionError("nobody asks the model of the conversation")
 
     def untold(self) -> Sequence[str]:

@@ -44,6 +44,9 @@ class Chats:
     def may_hear(self, person_id: PersonId, lane: str) -> bool:
         return lane in LANES.get(person_id, ())
 
+    def agent_at(self, lane: str) -> str:
+        return "default"
+
     def is_group(self, lane: str) -> bool:
         return lane == GROUP
 
