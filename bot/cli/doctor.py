@@ -164,7 +164,7 @@ def _reach(
     yield Check(name="channels", look=lambda: doctor_reach.channels(settings))
     if offline:
         return
-    limit_s = doctor_reach.MODEL_S + 5
+    limit_s = doctor_reach.MODEL_S + doctor_reach.VERSION_S + 5
     yield Check(name="model", look=lambda: doctor_reach.model(settings, env), limit_s=limit_s)
     for name in doctor_reach.other_models(settings):
         yield Check(
