@@ -160,7 +160,7 @@ def trip_notice(paused: Paused) -> Notice:
     return Notice(
         key=f"brake/{paused.since_ms}",
         text=f"⚠️ I have stopped asking models: {paused.words}. Reminders still come. If this was "
-        "meant, send /resume and I go on; /usage shows what used it.",
+        "meant, send `/resume` and I go on; `/usage` shows what used it.",
         buttons=(RESUME,),
     )
 
@@ -169,8 +169,8 @@ def brake_words(paused: Paused, *, is_owner: bool) -> str:
     """What somebody who writes meanwhile is told."""
     if is_owner:
         return (
-            f"I have paused myself: {paused.words}. Send /resume and I go on; /usage shows what "
-            "used it."
+            f"I have paused myself: {paused.words}. Send `/resume` and I go on; `/usage` shows "
+            "what used it."
         )
     return (
         "I am pausing for the moment, because more was used than is usual. The owner has been told "
