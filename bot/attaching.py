@@ -6,6 +6,7 @@ Called by `bot.assembly`; the command `doctor` asks it about pictures.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from agent.attached import AttachedFiles, Means
 from agent.attached_pictures import PICTURE_BYTES_MAX, PICTURE_SIDE_MAX
@@ -19,10 +20,12 @@ from agent.tools.workspace import Workspace
 from agent.transcribing import PaidTranscriber
 from bot.channel import Channel
 from bot.config import Settings
-from bot.doctor import Finding, ok
 from bot.fetching import ChannelFiles
 from bot.options import host_zone, wanted_of
 from bot.place import Workplace
+
+if TYPE_CHECKING:
+    from bot.doctor import Finding
 
 
 def files_of(
@@ -55,6 +58,8 @@ def files_of(
 
 def pictures_check(side_max: int, *, installed: bool | None = None) -> Iterator[Finding]:
     """Whether large pictures are made smaller: a hint for `hearthbot doctor`, never a fault."""
+    from bot.doctor import ok  # which a bot that runs has no need of
+
     if is_installed() if installed is None else installed:
         yield ok(f"larger ones are shown as copies of {side_max:,} pixels a side")
     else:
