@@ -29,6 +29,7 @@ from agent.remembering import StoredFact, fact_key
 from agent.scheduled import Job, JobKind, SetBy
 from agent.stored import Button, ButtonRows, Outcome
 from agent.tools.showing import visible
+from bot.channel import EDIT_FACT
 from bot.memory_words import bare, fact_from
 from bot.prompt_words import percent
 from bot.schedule_words import name_of, when_words
@@ -71,6 +72,9 @@ NAME_CHARS = 60
 FACTS_SHOWN = 10
 CALLS_SHOWN = 12
 SLOTS_SHOWN = 10
+
+_ROUND = str.maketrans("[]", "()")
+"""Escaped square brackets could be read as the marks of a formula."""
 
 _REASONS = {
     "core": "always",
@@ -179,15 +183,21 @@ def answer_text(record: TurnRecord, found: Explained, known: Known, reader: Read
     return "\n\n".join(block for block in blocks if block)
 
 
-def fact_buttons(facts: Sequence[StoredFact]) -> ButtonRows:
-    """One for each that can still be forgotten."""
-    buttons = [
+def fact_buttons(facts: Sequence[StoredFact], *, with_forms: bool) -> ButtonRows:
+    """To forget each that still holds, and to correct it where the platform has forms: elsewhere
+    words have to be written, as the text says."""
+    forget = [
         Button(label=f"Forget {fact.key}", data=f"{PREFIX}:{fact.key}:{FORGET}", style="bad")
         for fact in facts[:FACTS_SHOWN]
     ]
-    return tuple(
-        tuple(buttons[at : at + BUTTONS_IN_ROW]) for at in range(0, len(buttons), BUTTONS_IN_ROW)
-    )
+    if not with_forms:
+        rows = range(0, len(forget), BUTTONS_IN_ROW)
+        return tuple(tuple(forget[at : at + BUTTONS_IN_ROW]) for at in rows)
+    correct = [
+        Button(label=f"Correct {fact.key}", data=f"{EDIT_FACT}{fact.key}")
+        for fact in facts[:FACTS_SHOWN]
+    ]
+    return tuple(zip(correct, forget, strict=True))
 
 
 def _remembered(found: Explained, known: Known, reader: Reader) -> list[str]:
@@ -287,7 +297,8 @@ def _call(call: Called, known: Known, reader: Reader) -> str:
 
 def _shortened(text: str, known: Known, chars_max: int) -> str:
     """Cut before it is made safe: long texts take their time."""
-    return bare(visible(known.redact(text)[: 4 * chars_max]), chars_max=chars_max)
+    flat = visible(known.redact(text)[: 4 * chars_max]).translate(_ROUND)
+    return bare(flat, chars_max=chars_max)
 
 
 def _agreed(agreed: Sequence[Agreed], known: Known, reader: Reader) -> str:
