@@ -398,7 +398,7 @@ def test_a_change_touches_its_own_line_and_secrets_of_the_environment_stay_there
         terminal.expect("Do you want it in Slack")
         terminal.type(ENTER)
         terminal.expect("Language?")
-        terminal.type("German" + ENTER)
+        terminal.type("deutsch" + ENTER)
         terminal.expect('prompt.language = "German"')
         terminal.expect("Save this in")
         terminal.type(ENTER)
