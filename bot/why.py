@@ -21,6 +21,7 @@ from bot.approvals import is_shared
 from bot.channel import HAVE_FORMS, Pressed
 from bot.command_tools import Answer, TellsMemory
 from bot.ports import Person
+from bot.why_clock import clock_text
 from bot.zones import zone_of
 
 BACK_DIGITS_MAX = 3
@@ -131,7 +132,7 @@ class WhyDesk:
         owners = {job.new.person_id for job in jobs.values() if job is not None}
         theirs = next(iter(owners)) if len(owners) == 1 else person.id
         reader = self._reader(message, person, whose_turn=theirs)
-        said = words.clock_text(behind, jobs, await self._known(None, message, person), reader)
+        said = clock_text(behind, jobs, await self._known(None, message, person), reader)
         runs = {slot.run_id for slot in behind.slots if _asked_a_model(jobs[slot.job_id], slot)}
         if len(runs) != 1:
             return Answer(text=said)
