@@ -17,8 +17,7 @@ import pytest
 from bot.commands import NAMES
 from bot.typed import outside_of_code
 from tests.bot.kit import eventually
-from tests.bot.slack_kit import ANN, BOB, SlackRig, slack_rigged
-from tests.bot.test_slack_commands import BARE
+from tests.bot.slack_kit import ANN, BARE, BOB, SlackRig, slack_rigged
 from tests.checkout import ROOT
 
 PACKAGES = ("agent", "bot", "memory", "scheduler")
@@ -130,10 +129,12 @@ async def test_a_turn_that_fails_says_how_to_start_afresh(rig: SlackRig) -> None
 
 
 async def test_what_was_said_before_the_trouble_stays_as_the_model_wrote_it(rig: SlackRig) -> None:
-    rig.model.say("In that game `/new` and /new begin a round.")
+    said = "In that game `/new` and /new begin a round."
+    rig.foreign.add(said)
+    rig.model.say(said)
     async with rig.serving_slack(ANN) as bot:
         rig.writes("how do I begin?")
-        await rig.shows("In that game `/new` and /new begin a round.")
+        await rig.shows(said)
         await rig.quiet(bot)
 
 
