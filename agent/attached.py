@@ -28,6 +28,7 @@ from agent.attached_ports import (
 from agent.attached_words import called, file_name, size_of
 from agent.charging import charge_of
 from agent.errors import AssistantError, DocumentWrong, Temporary
+from agent.file_names import as_fitted, fitting
 from agent.history import brought_tokens
 from agent.layers import notes
 from agent.messages import Attachment, TurnInput
@@ -210,7 +211,7 @@ class AttachedFiles:
         path = f"{arrival.folder}/{file_name(arrival.turn, number, attachment)}"
         async with self._places:
             try:
-                content = await self._content(arrival, path, attachment)
+                path, content = await self._content(arrival, path, attachment)
             except AssistantError as error:
                 return _File(said=f"{called(attachment)}, which could not be had: {error}")
             if not content:
@@ -232,24 +233,33 @@ class AttachedFiles:
                 opened = _File(said=f"{about}, not opened")
         return replace(opened, kept=_kept(path, opened.rest))
 
-    async def _content(self, arrival: _Arrival, path: str, attachment: Attachment) -> bytes:
-        """From the workspace if it was fetched before; else from the platform, and then kept."""
+    async def _content(
+        self, arrival: _Arrival, path: str, attachment: Attachment
+    ) -> tuple[str, bytes]:
+        """Where it lies, with an ending that fits it, and what it is. From the workspace if it was
+        fetched before; else from the platform, and then kept."""
         bytes_max = self._options.bytes_max
         if attachment.size_bytes > bytes_max:
             raise _too_large(attachment.size_bytes, bytes_max)
-        kept = await asyncio.to_thread(
-            self._workspace.read, path, arrival.caller, bytes_max=bytes_max, missing=b""
-        )
-        if kept:
-            return kept
+        kept, content = await asyncio.to_thread(self._kept, path, arrival.caller)
+        if content:
+            return kept, content
         content = await self._fetched(arrival, attachment)
         if len(content) > bytes_max:
             raise _too_large(len(content), bytes_max)
+        path = fitting(path, signature_of(content))
         if content:
             await asyncio.to_thread(
                 self._workspace.write, path, content, arrival.caller, bytes_max=bytes_max
             )
-        return content
+        return path, content
+
+    def _kept(self, path: str, caller: Caller) -> tuple[str, bytes]:
+        bytes_max = self._options.bytes_max
+        for one in as_fitted(path):
+            if found := self._workspace.read(one, caller, bytes_max=bytes_max, missing=b""):
+                return one, found
+        return path, b""
 
     async def _fetched(self, arrival: _Arrival, attachment: Attachment) -> bytes:
         """Tried twice."""

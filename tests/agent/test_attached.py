@@ -136,6 +136,41 @@ def note_of(found: Brought) -> Note:
     return found.note
 
 
+@pytest.mark.parametrize(
+    ("content", "came", "ending"),
+    [
+        (PNG, {"kind": "document", "name": "scan.png"}, ".png"),
+        (PNG, {"kind": "document", "name": "scan.jpg"}, ".png"),
+        (PNG, {"kind": "document", "name": "SCAN.PNG"}, ".PNG"),
+        (PNG, {"kind": "document"}, ".png"),
+        (PNG, {"kind": "image", "name": "v1.2 final"}, ".png"),
+        (PNG, {"kind": "photo"}, ".png"),
+        (b"words", {"kind": "document", "name": "notes.py"}, ".py"),
+        (b"words", {"kind": "document", "name": "notes.png"}, ".txt"),
+        (b"words", {"kind": "document", "name": "Makefile"}, ""),
+        (PNG, {"kind": "document", "name": "plan.v2"}, ".v2.png"),
+        (b"%PDF-1.7 \x00", {"kind": "document", "name": "plan.docx"}, ".pdf"),
+        (b"PK\x03\x04..", {"kind": "document", "name": "letter.docx"}, ".docx"),
+        (b"\x1f\x8b\x00\x01", {"kind": "sticker"}, ".gz"),
+        (b"\x00\x01\x02", {"kind": "document", "name": "odd.png"}, ".png"),
+    ],
+)
+async def test_a_file_is_kept_with_an_ending_that_fits_it_and_found_again(
+    tmp_path: Path, content: bytes, came: dict[str, str], ending: str
+) -> None:
+    source = Source(a=content)
+    house = House(tmp_path, source)
+
+    first = await house.opens(file("a", **came))
+    again = await house.opens(file("a", **came))
+
+    [path] = [one for one in house.kept() if not one.endswith((".shown.png", ".shown.jpg"))]
+    assert path.endswith(ending)
+    assert f"kept as {path}" in note_of(first).text
+    assert note_of(again) == note_of(first)
+    assert source.asked == ["a"]
+
+
 # --- fetching ------------------------------------------------------------------------------------
 
 
