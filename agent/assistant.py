@@ -6,7 +6,7 @@ what came of it is handed back as one TurnEnd. Built by `bot.app`, called by `bo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import structlog
@@ -48,6 +48,15 @@ from agent.turns import BY_PERSON, TIME_LIMIT
 
 log = structlog.get_logger()
 
+Typed = Callable[[str, Address], str]
+"""Markdown of ours, with the commands in it as they are typed at an address: channels differ."""
+
+
+def as_written(text: str, where: Address) -> str:
+    """Where commands are typed as they are written here."""
+    return text
+
+
 CUT_NOTICES = {
     "length": "_(Cut at the output limit. Say “continue” for the rest.)_",
     "filter": "_(The model service's content filter cut the answer off here.)_",
@@ -67,7 +76,7 @@ NOTICES = {
     "BillingRefused": "The model service says that the account has no credit left. "
     "The owner has to look at it.",
     "ContextTooLong": "That is more text than the model can take at once. "
-    "Send it in smaller pieces, or start afresh with /new.",
+    "Send it in smaller pieces, or start afresh with `/new`.",
     "ContentFiltered": "The model service's content filter held the answer back.",
     "MalformedCall": "The model wrote tool calls that its service could not read, again and again. "
     "Please put it another way.",
@@ -113,6 +122,7 @@ class Assistant:
         loop: Loop,
         drafts: Drafts,
         files: StepFunction = left_alone,
+        typed: Typed = as_written,
     ) -> None:
         """Without `files`, what comes with a message is named and not opened."""
         self._steps: Mapping[str, StepFunction] = {
@@ -124,6 +134,7 @@ class Assistant:
         }
         self._loop = loop
         self._drafts = PeopleDrafts(drafts)
+        self._typed = typed
         self._closings: dict[RunId, _Closing] = {}
 
     @property
@@ -134,7 +145,7 @@ class Assistant:
     async def run(self, ctx: TurnContext, payload: Json) -> TurnEnd:
         """One turn, a person's or a subagent's. See `agent.ports.Program.run`."""
         turn = TurnInput.from_json(payload)
-        closing = self._closings[ctx.run_id] = _Closing(ctx.run_id, turn)
+        closing = self._closings[ctx.run_id] = _Closing(ctx.run_id, turn, self._typed)
         self._drafts.open(ctx.run_id, turn.message.address)
         try:
             end = await self._through(ctx, turn, payload, closing)
@@ -176,7 +187,8 @@ class Assistant:
         closing = self._closings.pop(run.run_id, None)
         try:
             # What it did before it broke stays known: the person may well send it again.
-            known = closing or _Closing(run.run_id, TurnInput.from_json(run.payload))
+            turn = TurnInput.from_json(run.payload)
+            known = closing or _Closing(run.run_id, turn, self._typed)
             return known.told_on(known.told(notice))
         except (KeyError, TypeError, ValueError, Unpaired):
             log.exception("turn.unreadable", turn=run.run_id)
@@ -222,7 +234,8 @@ def _bare_end(run: NewRun, notice: str) -> TurnEnd:
 class _Closing:
     """Makes the TurnEnd: the log is closed, and the reply is what its answers say."""
 
-    def __init__(self, run_id: RunId, turn: TurnInput) -> None:
+    def __init__(self, run_id: RunId, turn: TurnInput, typed: Typed) -> None:
+        self._typed = typed
         self.run_id = run_id
         self.turn = turn
         self.turns = [turn]
@@ -311,6 +324,7 @@ class _Closing:
 
     def told(self, notice: str, *, owner_notice: str = "") -> TurnEnd:
         """Ends as failed with this notice, which history keeps as a note."""
+        notice = self._typed(notice, self.turn.message.address)
         self._close_log()
         said = self.log.reply()
         self.log.add(Note(text=notes.was_told(notice)))
@@ -369,7 +383,7 @@ class _Closing:
             lines.append(STAND_IN_NOTICE.format(answered=answered, usual=usual))
         if self._is_owner_alone():
             lines += [f"_({text})_" for text in self.log.for_owner]
-        return lines
+        return [self._typed(line, self.turn.message.address) for line in lines]
 
     def _is_owner_alone(self) -> bool:
         here = self.turn.role is Role.OWNER and not self.turn.message.is_group

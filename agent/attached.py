@@ -10,29 +10,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 import structlog
 
+from agent.attached_pictures import PicturesShown
 from agent.attached_ports import (
     AttachedOptions,
     FileSource,
     FileUnavailable,
+    Scaler,
     Sound,
     Transcriber,
 )
 from agent.attached_words import called, file_name, size_of
 from agent.charging import charge_of
 from agent.errors import AssistantError, DocumentWrong, Temporary
+from agent.file_names import as_fitted, fitting
 from agent.history import brought_tokens
 from agent.layers import notes
 from agent.messages import Attachment, TurnInput
 from agent.pictures import caller_of
 from agent.ports import Clock, Json, Models, TurnContext
 from agent.reading.files import FileReader, FileText
-from agent.signatures import FileKind, Signature, signature_of
+from agent.signatures import FileKind, signature_of
 from agent.spending import Charge
 from agent.tools.tool import Caller
 from agent.tools.workspace import RESULTS, WRITE_BYTES_MAX, Workspace, results_folder
@@ -48,16 +51,15 @@ RETRY_AFTER_S_MAX = 10.0
 """How long one try may take, and how long the second and last one is waited for."""
 
 AT_ONCE = 4
-"""Files that are fetched at the same time, of all chats: each is held in memory meanwhile."""
+"""Files that are fetched, and pictures that are made smaller, at the same time, of all chats: each
+is held in memory meanwhile."""
 
 FILES_MAX = 20
 """Of one message; more are named and left."""
 
-PICTURE_BYTES_MAX = 3_750_000
-PICTURE_SIDE_MAX = 8_000
 PICTURES_MAX = 10
 PICTURES_BYTES_MAX = 15_000_000
-"""What every provider takes of pictures; the last two are of one message."""
+"""What every provider takes of the pictures of one message."""
 
 OWN_VOICE = frozenset({"voice", "video_note"})
 """Kinds of attachments that a person speaks into their device; other sound is somebody's."""
@@ -118,7 +120,8 @@ class _Arrival:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
     """What became of one: `said` about it, and what it holds. `text` is from outside, and may be
-    read on at `rest`; `transcript` are the person's own words."""
+    read on at `rest`; `beside` is where a smaller copy of the picture lies; `transcript` are the
+    person's own words."""
 
     said: str
     name: str = ""
@@ -126,8 +129,19 @@ class _File:
     rest: str = ""
     picture: Picture | None = None
     picture_bytes: int = 0
+    beside: str = ""
     transcript: str = ""
     kept: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """By what files are opened. Without a transcriber nobody listens to sound, without a scaler no
+    picture is made smaller."""
+
+    reader: FileReader = field(default_factory=FileReader)
+    transcriber: Transcriber | None = None
+    scaler: Scaler | None = None
 
 
 class AttachedFiles:
@@ -141,16 +155,19 @@ class AttachedFiles:
         *,
         clock: Clock,
         options: AttachedOptions | None = None,
-        reader: FileReader | None = None,
-        transcriber: Transcriber | None = None,
+        means: Means | None = None,
     ) -> None:
         self._source = source
         self._workspace = workspace
         self._models = models
         self._clock = clock
         self._options = options or AttachedOptions()
-        self._reader = reader or FileReader()
-        self._transcriber = transcriber
+        means = means or Means()
+        self._reader = means.reader
+        self._transcriber = means.transcriber
+        self._pictures = PicturesShown(
+            workspace, means.scaler, side_max=self._options.picture_side_max
+        )
         self._places = asyncio.Semaphore(AT_ONCE)
 
     async def __call__(self, ctx: TurnContext, payload: Json) -> Json:
@@ -192,17 +209,20 @@ class AttachedFiles:
 
     async def _file(self, arrival: _Arrival, number: int, attachment: Attachment) -> _File:
         path = f"{arrival.folder}/{file_name(arrival.turn, number, attachment)}"
-        try:
-            content = await self._content(arrival, path, attachment)
-        except AssistantError as error:
-            return _File(said=f"{called(attachment)}, which could not be had: {error}")
-        if not content:
-            return _File(said=f"{called(attachment)}, which is empty")
-        found = signature_of(content)
-        about = f"{called(attachment)} ({found.shown}, {size_of(len(content))}), kept as {path}"
+        async with self._places:
+            try:
+                path, content = await self._content(arrival, path, attachment)
+            except AssistantError as error:
+                return _File(said=f"{called(attachment)}, which could not be had: {error}")
+            if not content:
+                return _File(said=f"{called(attachment)}, which is empty")
+            found = signature_of(content)
+            about = f"{called(attachment)} ({found.shown}, {size_of(len(content))}), kept as {path}"
+            if found.kind is FileKind.PICTURE:
+                # In its place, since one that waits to be made smaller is held in memory too.
+                opened = await self._picture(arrival, path, content, about=about)
+                return replace(opened, kept=_kept(path, opened.beside))
         match found.kind:
-            case FileKind.PICTURE:
-                opened = _picture(arrival, path, found, about=about, size=len(content))
             case FileKind.DOCUMENT:
                 opened = await self._document(arrival, path, content, about=about)
             case FileKind.SOUND:
@@ -211,28 +231,35 @@ class AttachedFiles:
                 opened = await self._sound(arrival, path, attachment, content)
             case _:
                 opened = _File(said=f"{about}, not opened")
-        beside = (opened.rest,) if opened.rest not in {"", path} else ()
-        return replace(opened, kept=(path, *beside))
+        return replace(opened, kept=_kept(path, opened.rest))
 
-    async def _content(self, arrival: _Arrival, path: str, attachment: Attachment) -> bytes:
-        """From the workspace if it was fetched before; else from the platform, and then kept."""
+    async def _content(
+        self, arrival: _Arrival, path: str, attachment: Attachment
+    ) -> tuple[str, bytes]:
+        """Where it lies, with an ending that fits it, and what it is. From the workspace if it was
+        fetched before; else from the platform, and then kept."""
         bytes_max = self._options.bytes_max
         if attachment.size_bytes > bytes_max:
             raise _too_large(attachment.size_bytes, bytes_max)
-        kept = await asyncio.to_thread(
-            self._workspace.read, path, arrival.caller, bytes_max=bytes_max, missing=b""
-        )
-        if kept:
-            return kept
-        async with self._places:
-            content = await self._fetched(arrival, attachment)
-            if len(content) > bytes_max:
-                raise _too_large(len(content), bytes_max)
-            if content:
-                await asyncio.to_thread(
-                    self._workspace.write, path, content, arrival.caller, bytes_max=bytes_max
-                )
-        return content
+        kept, content = await asyncio.to_thread(self._kept, path, arrival.caller)
+        if content:
+            return kept, content
+        content = await self._fetched(arrival, attachment)
+        if len(content) > bytes_max:
+            raise _too_large(len(content), bytes_max)
+        path = fitting(path, signature_of(content))
+        if content:
+            await asyncio.to_thread(
+                self._workspace.write, path, content, arrival.caller, bytes_max=bytes_max
+            )
+        return path, content
+
+    def _kept(self, path: str, caller: Caller) -> tuple[str, bytes]:
+        bytes_max = self._options.bytes_max
+        for one in as_fitted(path):
+            if found := self._workspace.read(one, caller, bytes_max=bytes_max, missing=b""):
+                return one, found
+        return path, b""
 
     async def _fetched(self, arrival: _Arrival, attachment: Attachment) -> bytes:
         """Tried twice."""
@@ -257,6 +284,24 @@ class AttachedFiles:
                 )
         except TimeoutError as error:
             raise Temporary(f"it did not come within {FETCH_S:.0f} seconds") from error
+
+    async def _picture(self, arrival: _Arrival, path: str, content: bytes, *, about: str) -> _File:
+        found = signature_of(content)
+        if not found.width:
+            return _File(said=f"{about}. It is damaged, and cannot be shown")
+        if not arrival.sees:
+            about = f"{about}, {found.width} by {found.height} pixels"
+            return _File(said=f"{about}. You cannot see pictures: say so, and do not guess")
+        try:
+            shown = await self._pictures.shown(path, content, found, arrival.caller)
+        except AssistantError as error:
+            return _File(said=f"{about}. It cannot be shown to you now: {error}".rstrip("."))
+        return _File(
+            said=about + shown.about,
+            picture=shown.picture,
+            picture_bytes=shown.size_bytes,
+            beside=shown.beside,
+        )
 
     async def _document(self, arrival: _Arrival, path: str, content: bytes, *, about: str) -> _File:
         name = path.rpartition("/")[2]
@@ -334,22 +379,8 @@ class AttachedFiles:
         )
 
 
-def _picture(arrival: _Arrival, path: str, found: Signature, *, about: str, size: int) -> _File:
-    if not found.width:
-        return _File(said=f"{about}. It is damaged, and cannot be shown")
-    about = f"{about}, {found.width} by {found.height} pixels"
-    if not arrival.sees:
-        return _File(said=f"{about}. You cannot see pictures: say so, and do not guess")
-    if size > PICTURE_BYTES_MAX or max(found.width, found.height) > PICTURE_SIDE_MAX:
-        return _File(
-            said=f"{about}. It is too large to be shown to you (at most "
-            f"{size_of(PICTURE_BYTES_MAX)} and {PICTURE_SIDE_MAX:,} pixels a side): ask for a "
-            "smaller copy"
-        )
-    picture = Picture(
-        path=path, media_type=found.media_type, width=found.width, height=found.height
-    )
-    return _File(said=about, picture=picture, picture_bytes=size)
+def _kept(path: str, beside: str) -> tuple[str, ...]:
+    return (path, beside) if beside and beside != path else (path,)
 
 
 def _how_much(one: _File, shown: int) -> str:

@@ -7,12 +7,12 @@ stored, `agent.budget` stores; `HandPause` is the owner's own pause.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent.ports import Clock
-from agent.spending import Button, Notice, Pause, Paused
+from agent.spending import Button, Charge, Notice, Pause, Paused, Purpose
 
 MINUTE_S = 60
 RESUME = Button("Go on", "brake:resume", "/resume")
@@ -24,8 +24,13 @@ class BrakeOptions:
 
     The hour is the last `minutes` buckets. A burst is the mean of the last `burst_minutes`; the
     baseline is the mean of those minutes before in which anything was used, and counts once there
-    are `baseline_minutes_min` of them and it is at least `baseline_tokens_min`. 0 as
-    `hour_tokens_max` or `burst_factor` switches that rule off.
+    are `baseline_minutes_min` of them and it is at least `baseline_tokens_min`. Until then
+    `baseline_presumed` stands in for it: a busy minute of one person, who writes three times, with
+    two requests of 2,500 tokens for each. 0 as `hour_tokens_max` or `burst_factor` switches that
+    rule off.
+
+    What a person asks for has a pace of its own: it is set against the presumed baseline at least,
+    and only once there is another, and its tokens count by `by_hand_weight`.
     """
 
     enabled: bool = True
@@ -34,16 +39,33 @@ class BrakeOptions:
     burst_minutes: int = 2
     burst_factor: float = 3.0
     baseline_tokens_min: int = 1_000
-    baseline_minutes_min: int = 3
+    baseline_minutes_min: int = 10
+    baseline_presumed: int = 15_000
+    by_hand_weight: float = 0.5
+
+
+BY_HAND = "by hand"
+"""The source of what somebody asked for who is there: bounded by how fast a person writes."""
+
+
+def source_of(charge: Charge) -> str:
+    """For whom a call counts: BY_HAND, or the job, or what else asks by itself."""
+    if charge.job:
+        return f"job {charge.job}"
+    is_asked_for = charge.purpose in {Purpose.CHAT, Purpose.SUBAGENT}
+    return BY_HAND if is_asked_for else str(charge.purpose)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rush:
-    """The figures of one moment. `burst` and `baseline` are tokens a minute; a baseline of 0 is
-    too thin to compare with."""
+    """The figures of one moment. `baseline` and the bursts are tokens a minute; a baseline of 0 is
+    too thin to compare with. `burst` is that of everything, `unattended` of all that nobody is
+    there for, and `largest` of what asks most among that."""
 
     hour: int
     burst: float
+    unattended: float
+    largest: float
     baseline: float
 
 
@@ -53,7 +75,7 @@ class Brake:
     def __init__(self, options: BrakeOptions, clock: Clock) -> None:
         self._options = options
         self._clock = clock
-        self._buckets: deque[tuple[int, int]] = deque()
+        self._buckets: deque[tuple[int, Counter[str]]] = deque()
         self._paused: Paused | None = None
 
     @property
@@ -78,20 +100,21 @@ class Brake:
             for minute, tokens in minutes.items()
             if minute <= now_minute and minute * 60_000 >= min(released_ms, now_ms)
         }
-        self._buckets = deque(sorted(counted.items()))
+        # Who asked for them is not known any more: a start is no reason to stop anybody.
+        self._buckets = deque((at, Counter({BY_HAND: counted[at]})) for at in sorted(counted))
         self._forget()
         if paused is not None and paused.is_on and self._options.enabled:
             self._paused = paused
             return None
         return self._check()
 
-    def add(self, tokens: int) -> Paused | None:
-        """Counts what a call used. The pause, when this is what tripped it."""
+    def add(self, tokens: int, *, source: str = "") -> Paused | None:
+        """Counts what a call used, for `source_of` its charge. The pause, when this is what tripped
+        it."""
         minute = self._minute()
-        if self._buckets and self._buckets[-1][0] == minute:
-            self._buckets[-1] = (minute, self._buckets[-1][1] + tokens)
-        else:
-            self._buckets.append((minute, tokens))
+        if not self._buckets or self._buckets[-1][0] != minute:
+            self._buckets.append((minute, Counter()))
+        self._buckets[-1][1][source] += tokens
         self._forget()
         return self._check()
 
@@ -104,15 +127,21 @@ class Brake:
     def rush(self) -> Rush:
         """How much is used at this moment."""
         self._forget()
-        options, minute = self._options, self._minute()
-        recent = [used for at, used in self._buckets if at > minute - options.burst_minutes]
-        before = [used for at, used in self._buckets if at <= minute - options.burst_minutes]
+        options, begin = self._options, self._minute() - self._options.burst_minutes
+        recent: Counter[str] = Counter()
+        for at, used in self._buckets:
+            if at > begin:
+                recent.update(used)
+        before = [used.total() for at, used in self._buckets if at <= begin]
         active = [used for used in before if used > 0]
         baseline = sum(active) / len(active) if active else 0.0
         is_thin = len(active) < options.baseline_minutes_min
+        by_themselves = [used for source, used in recent.items() if source != BY_HAND]
         return Rush(
-            hour=sum(recent) + sum(before),
-            burst=sum(recent) / options.burst_minutes,
+            hour=recent.total() + sum(before),
+            burst=recent.total() / options.burst_minutes,
+            unattended=sum(by_themselves) / options.burst_minutes,
+            largest=max(by_themselves, default=0) / options.burst_minutes,
             baseline=0.0 if is_thin or baseline < options.baseline_tokens_min else baseline,
         )
 
@@ -146,13 +175,27 @@ def _why(rush: Rush, options: BrakeOptions) -> str:
             f"{rush.hour:,} tokens were used in the last {options.minutes} minutes; the limit is "
             f"{options.hour_tokens_max:,}"
         )
-    if options.burst_factor > 0 < rush.baseline * options.burst_factor < rush.burst:
+    usual = rush.baseline or options.baseline_presumed
+    if options.burst_factor > 0 and _is_burst(rush, options):
+        of = "" if rush.baseline else ", presumed as too few are known yet"
         return (
             f"{rush.burst:,.0f} tokens a minute were used in the last {options.burst_minutes} "
-            f"minutes, {rush.burst / rush.baseline:.1f} times as many as in the active minutes "
-            f"before ({rush.baseline:,.0f}); the limit is {options.burst_factor:g} times"
+            f"minutes, {rush.burst / usual:.1f} times as many as in the active minutes before "
+            f"({usual:,.0f}{of}); the limit is {options.burst_factor:g} times"
         )
     return ""
+
+
+def _is_burst(rush: Rush, options: BrakeOptions) -> bool:
+    """Whether far more is used than usual. While little is known each job is looked at for itself:
+    several may have been missed and come at once, and only one that runs wild takes so much."""
+    factor, presumed = options.burst_factor, options.baseline_presumed
+    if not rush.baseline:
+        return rush.largest > factor * presumed
+    by_hand = (rush.burst - rush.unattended) * options.by_hand_weight
+    return rush.unattended > factor * rush.baseline or rush.unattended + by_hand > factor * max(
+        rush.baseline, presumed
+    )
 
 
 def trip_notice(paused: Paused) -> Notice:
@@ -160,7 +203,7 @@ def trip_notice(paused: Paused) -> Notice:
     return Notice(
         key=f"brake/{paused.since_ms}",
         text=f"⚠️ I have stopped asking models: {paused.words}. Reminders still come. If this was "
-        "meant, send /resume and I go on; /usage shows what used it.",
+        "meant, send `/resume` and I go on; `/usage` shows what used it.",
         buttons=(RESUME,),
     )
 
@@ -169,8 +212,8 @@ def brake_words(paused: Paused, *, is_owner: bool) -> str:
     """What somebody who writes meanwhile is told."""
     if is_owner:
         return (
-            f"I have paused myself: {paused.words}. Send /resume and I go on; /usage shows what "
-            "used it."
+            f"I have paused myself: {paused.words}. Send `/resume` and I go on; `/usage` shows "
+            "what used it."
         )
     return (
         "I am pausing for the moment, because more was used than is usual. The owner has been told "

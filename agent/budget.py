@@ -18,7 +18,7 @@ from enum import IntEnum
 import structlog
 
 from agent.books import Books, Bound, Tell, Wish
-from agent.brake import Brake, HandPause, brake_words, trip_notice
+from agent.brake import Brake, HandPause, brake_words, source_of, trip_notice
 from agent.errors import BrokenAnswer, ModelTimeout
 from agent.messages import PersonId
 from agent.ports import Clock
@@ -397,7 +397,7 @@ class Budget:
         if call.state is CallState.COUNTED:
             self._usual.learn(call)
         self._warn(opened.bound, 0, 0)
-        if tripped := self._brake.add(call.tokens):
+        if tripped := self._brake.add(call.tokens, source=source_of(call.charge)):
             self._trip(tripped)
         self._wake_waiting()
         return call

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
+
+from agent.signatures import CLAIMS, ENDINGS, EXACT, Signature
 
 NAME_BYTES_MAX = 120
 """Of a name without its mark: file systems take 255."""
@@ -30,6 +33,40 @@ def safe_name(given: str, *, mark: str = "") -> str:
     stem = _shortened(stem.rstrip("_. -")) or "file"
     marked = f"{stem}-{mark}" if mark else stem
     return f"{marked}.{ending}" if ending else marked
+
+
+def fitting(path: str, found: Signature) -> str:
+    """The path with an ending that fits what the file is: programs go by it. What may well end so
+    keeps its ending, and text that has none needs none."""
+    endings = ENDINGS.get(found.media_type, ())
+    stem, ending = _parted(path)
+    claimed = ending.lower()
+    if not endings or claimed in endings:
+        return path
+    if claimed in _KNOWN:
+        is_wrong = found.media_type in EXACT or claimed in CLAIMS
+        return f"{stem}.{endings[0]}" if is_wrong else path
+    is_bare = not claimed and found.media_type != "text/plain"
+    return f"{path}.{endings[0]}" if is_bare or found.media_type in EXACT else path
+
+
+_KNOWN = frozenset(ending for endings in ENDINGS.values() for ending in endings)
+
+
+def as_fitted(path: str) -> Iterator[str]:
+    """Every path that `fitting` may make of this one, itself first."""
+    yield path
+    stem, ending = _parted(path)
+    before = stem if ending.lower() in _KNOWN else path
+    usual = dict.fromkeys(endings[0] for endings in ENDINGS.values())
+    yield from (f"{before}.{one}" for one in usual)
+
+
+def _parted(path: str) -> tuple[str, str]:
+    """Stem and ending of the last name."""
+    folder, slash, name = path.rpartition("/")
+    stem, _, ending = name.rpartition(".")
+    return (f"{folder}{slash}{stem}", ending) if stem else (path, "")
 
 
 def _is_seen(letter: str) -> bool:

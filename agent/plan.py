@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 
 from agent.gathering import Gathered
 from agent.history import shorten_before
+from agent.kept import once
 from agent.ports import History, InUse, Json, StoredEntry
 from agent.prefix import Part, part_of
 from agent.prompt import Prompt
@@ -102,8 +103,13 @@ class Plan:
         return (
             bool(names & REMEMBERED_LAYERS)
             or self.gathered.scene.turn.task is not None
-            or rests_on_memory(self.entries())
+            or any(map(_rests_on_memory, self.entries()))
         )
+
+
+@once
+def _rests_on_memory(entry: Entry) -> bool:
+    return rests_on_memory([entry])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

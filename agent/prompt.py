@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from agent import headings
 from agent.fitting import Count, Cut, fit
@@ -299,6 +300,15 @@ def _gone(standing: Mapping[str, str], said: Iterable[str]) -> list[PromptLayer]
     ]
 
 
+KNOWN_CONTEXTS_MAX = 1_024
+"""Blocks of the history that are taken apart once: all of them come back in each prompt."""
+
+
+def drop_known() -> None:
+    """Keeps none of the blocks that were taken apart: somebody has something forgotten."""
+    _read_back.cache_clear()
+
+
 def read_back(contexts: Sequence[str], asides: Sequence[str] = ()) -> Mapping[str, str]:
     """What each turn layer with a heading said last, by heading, from the blocks as sent.
 
@@ -316,6 +326,11 @@ def read_back(contexts: Sequence[str], asides: Sequence[str] = ()) -> Mapping[st
     return {heading: _without(text, asides) for heading, text in standing.items()}
 
 
+@lru_cache(maxsize=KNOWN_CONTEXTS_MAX)
+def _read_back(context: str, asides: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple(read_back([context], asides).items())
+
+
 def _without(text: str, asides: Sequence[str]) -> str:
     text = text.rstrip("\n")
     for aside in reversed(asides):
@@ -329,8 +344,9 @@ class Told:
 
     def __init__(self, contexts: Sequence[str], asides: Sequence[str] = ()) -> None:
         self._all: dict[str, list[str]] = {}
+        known = tuple(asides)
         for context in contexts:
-            for heading, text in read_back([context], asides).items():
+            for heading, text in _read_back(context, known):
                 self._all.setdefault(heading, []).append(text)
         self.standing = {heading: texts[-1] for heading, texts in self._all.items()}
 

@@ -1,13 +1,16 @@
 """What a file is by its own first bytes, whatever its name says, and how large a picture is.
 
-Pure; called by `agent.attached`. Nothing is unpacked or drawn here: a few bytes are looked at.
+Pure; called by `agent.attached` and `agent.file_names`. Nothing is unpacked or drawn
+here: a few bytes are looked at.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 HEAD_BYTES = 4_096
 """So far text is looked for in what nobody knows."""
@@ -59,6 +62,38 @@ _OTHERS = (
     (b"\x7fELF", "application/x-program"),
     (b"MZ", "application/x-program"),
 )
+ENDINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "image/jpeg": ("jpg", "jpeg", "jpe", "jfif"),
+        "image/png": ("png", "apng"),
+        "image/gif": ("gif",),
+        "image/webp": ("webp",),
+        "application/pdf": ("pdf", "ai"),
+        "audio/ogg": ("ogg", "oga", "opus", "ogv"),
+        "audio/mpeg": ("mp3", "mpga"),
+        "audio/flac": ("flac",),
+        "audio/amr": ("amr",),
+        "audio/wav": ("wav", "wave"),
+        "audio/mp4": ("m4a", "mp4", "aac"),
+        "video/mp4": ("mp4", "m4v", "mov", "3gp", "m4a", "heic", "avif"),
+        "video/webm": ("webm", "mkv", "weba"),
+        "application/zip": ("zip", "docx", "xlsx", "pptx", "odt", "ods", "odp", "epub", "jar"),
+        "application/gzip": ("gz", "tgz", "tgs"),
+        "text/plain": ("txt",),
+    }
+)
+"""How names of such files end, the usual way first. Text, archives and containers have many more:
+their names are only wrong where they claim to be something else (`CLAIMS`)."""
+
+EXACT = frozenset(
+    {"image/jpeg", "image/png", "image/gif", "image/webp", "application/pdf"}
+    | {kind for kind in ENDINGS if kind.startswith("audio/")}
+)
+"""Kinds of which all endings are known."""
+
+CLAIMS = frozenset(ending for kind in EXACT for ending in ENDINGS[kind])
+"""Endings that say of a file that it is one of those."""
+
 _TEXT_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _PLAIN = Signature(kind=FileKind.DOCUMENT, media_type="text/plain")
 _UNKNOWN = Signature(kind=FileKind.OTHER, media_type="application/octet-stream")

@@ -58,7 +58,7 @@ def warning_words(limit: Limit, subject: str, *, used: int, free: str) -> str:
     return (
         f"{_upper(name)} is {share} % used: {amount_words(limit.unit, used)} of "
         f"{amount_words(limit.unit, limit.amount)}. It is free again {free}; until then I get by "
-        "with less, and stop asking models once it is used up. /usage shows more."
+        "with less, and stop asking models once it is used up. `/usage` shows more."
     )
 
 

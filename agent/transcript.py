@@ -6,7 +6,7 @@ Entries are stored as JSON through `to_json` and read back by `entry_from_json`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from agent.kept import Keeps
@@ -175,7 +175,21 @@ def kind_of(entry: Entry) -> str:
 
 def to_json(entry: Entry) -> dict[str, Any]:
     """A JSON object that `entry_from_json` reads back equal."""
-    return {"kind": kind_of(entry), **asdict(entry)}
+    data = {"kind": kind_of(entry), **_fields(entry)}
+    match entry:
+        case Answered():
+            data["calls"] = [_fields(call) for call in entry.calls]
+            data["usage"] = _fields(entry.usage)
+        case Note():
+            data["pictures"] = [_fields(picture) for picture in entry.pictures]
+        case _:
+            pass
+    return data
+
+
+def _fields(value: Entry | ToolCall | Usage | Picture) -> dict[str, Any]:
+    """As `asdict`, which would copy each text of each entry of each turn deeply."""
+    return {name: getattr(value, name) for name in value.__slots__}
 
 
 def entry_from_json(data: dict[str, Any]) -> Entry:

@@ -20,9 +20,20 @@ class Done:
     effect: str
 
 
+def typed_run(person_id: PersonId, lane: str, message_id: str) -> RunId:
+    """Under which name is kept what a command such as `/remember` stored: it is no turn."""
+    return RunId(f"{typed_in(person_id, lane)}{message_id}")
+
+
+def typed_in(person_id: PersonId, lane: str) -> str:
+    """How the names of all that one person typed in one chat begin."""
+    return f"typed:{person_id}:{lane}#"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastTurn:
-    """The newest turn that changed something, with those of its subagents as `runs`.
+    """The newest turn that changed something, with those of its subagents as `runs`; or a command
+    that did (`typed`).
 
     `facts` and `changes` count what it stored and what of it can be taken back; `is_undone`: it was
     taken back already.
@@ -35,6 +46,7 @@ class LastTurn:
     facts: int = 0
     changes: int = 0
     is_undone: bool = False
+    typed: bool = False
 
 
 class TurnsDone(Protocol):
@@ -42,7 +54,7 @@ class TurnsDone(Protocol):
 
     async def last(self, person_id: PersonId, lane: str, *, since_ms: int) -> LastTurn | None:
         """The newest turn of this person at this address that ended since then and changed
-        something; None where there is none."""
+        something, or a command after it that stored something; None where there is none."""
 
     async def undone(self, run_ids: Sequence[RunId]) -> None:
         """Writes that these were taken back. May be repeated."""

@@ -386,9 +386,9 @@ class Access:
         person = self._register.find(wanted)
         if person is None:
             raise UnknownPerson(
-                f"Nobody here is {wanted.strip()!r}. `hearthbot access list` (in a chat: /access) "
-                "shows everybody; an address looks like telegram:123456789 (a number: names can "
-                "change hands)."
+                f"Nobody here is {wanted.strip()!r}. `hearthbot access list` (in a "
+                "chat: `/access`) shows everybody; an address looks like "
+                "telegram:123456789 (a number: names can change hands)."
             )
         return person
 

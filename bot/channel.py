@@ -295,6 +295,9 @@ class HomeSection:
     title: str = ""
 
 
+HAVE_FORMS = frozenset({"slack"})
+"""Channels whose platform opens a form when a button is pressed."""
+
 NEW_REMINDER = "form:reminder"
 """The data of a button that opens a form, on a platform that has forms."""
 

@@ -24,3 +24,11 @@ class AttachmentsSettings(Section):
         description="Characters of the documents of one message that the model reads at once; it "
         "reads on with read_file.",
     )
+    picture_side: int = Field(
+        default=1568,
+        ge=256,
+        le=3000,
+        description="Pixels of the longest side of a picture as the model is shown it: of a larger "
+        "one it gets a smaller copy. Needs the extra `pictures`; without it pictures are shown as "
+        "they are, or not at all.",
+    )

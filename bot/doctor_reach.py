@@ -6,16 +6,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from agent.errors import AssistantError, ModelTimeout
 from agent.models.choose import beside, choose
 from bot.config import Settings
 from bot.doctor import Finding, fail, ok, warn
 from bot.doctor_stored import waiting
-from bot.live_model import try_model
+from bot.live_model import try_model, with_version
 from bot.live_slack import scopes_missing, socket_address, wanted_scopes, workspace
 from bot.live_telegram import account, is_polled_elsewhere, webhook
 from bot.options import wanted_of
 
 MODEL_S = 20.0
+VERSION_S = 10.0
+"""A second address is tried for so long."""
+
 SLOW_S = 10.0
 CONFLICT_S = 6
 """Another copy comes back after about five seconds when a poll of ours has ended its own."""
@@ -26,8 +30,18 @@ WAITING_MAX = 50
 async def model(settings: Settings, env: Mapping[str, str], name: str = "") -> list[Finding]:
     """Whether a model answers: the main one, or another by its name. Raises AssistantError."""
     wanted = wanted_of(settings)
-    choice = await choose(beside(wanted, name) if name else wanted, env=env)
-    trial = await try_model(choice, limit_s=MODEL_S)
+    wanted = beside(wanted, name) if name else wanted
+    try:
+        choice = await choose(wanted, env=env)
+        trial = await try_model(choice, limit_s=MODEL_S)
+    except ModelTimeout:
+        raise
+    except AssistantError as error:
+        better = await with_version(wanted, env=env, limit_s=VERSION_S)
+        if not better:
+            raise
+        what = str(error).partition(". ")[0]
+        return [fail(f"{what}; {better} does answer", f'Set api_base = "{better}" below [llm].')]
     text = f"{choice.model} answered after {trial.seconds:.1f} s"
     if choice.traits.demo:
         return [

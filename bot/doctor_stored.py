@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Protocol
 
+from agent.spending import Pause, Paused
 from bot.doctor import Finding, fail, ok, warn
 from bot.home import Home
 from bot.skill_words import counted
@@ -52,6 +53,8 @@ class Looked(Protocol):
     def jobs(self) -> Mapping[str, int]: ...
     @property
     def next_job_ms(self) -> int | None: ...
+    @property
+    def pauses(self) -> Sequence[Paused]: ...
 
 
 def database(home: Home, found: Looked, *, good_backup: Path | None) -> Iterator[Finding]:
@@ -144,6 +147,24 @@ def schedule(found: Looked, *, now: datetime, is_running: bool) -> Iterator[Find
         yield ok("no job is set")
     else:
         yield ok(f"{counted(on, 'job')}, the next {_when(found.next_job_ms, now)}")
+
+
+def pause(found: Looked, *, host_zone: tzinfo) -> Iterator[Finding]:
+    """Whether the owner or the brake has stopped the bot, since when, and how it goes on."""
+    for one in found.pauses:
+        at = datetime.fromtimestamp(one.since_ms / 1000, host_zone)
+        since = f"since {at.day} {at:%b %Y, %H:%M}"
+        if one.kind is Pause.HAND:
+            text = f"the owner paused the bot, {since}: what is written to it waits"
+            yield warn(text, LET_GO_ON)
+        else:
+            text = f"the bot has stopped asking models, {since}: {one.words}"
+            yield warn(text, f"hearthbot usage shows what used it. {LET_GO_ON}")
+    if not found.pauses:
+        yield ok("not paused")
+
+
+LET_GO_ON = 'To go on: hearthbot chat -m "/resume"'
 
 
 def _when(ms: int | None, now: datetime) -> str:

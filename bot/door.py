@@ -424,7 +424,8 @@ class Door:
                 said = await commands.answer(command, self._command_tools, what)
             except AssistantError as error:
                 log.error("door.command", command=command.name, why=str(error))
-                said = Answer(text=f"{slash(lane)}{command.name} did not work: {error}")
+                why = commands.as_typed(str(error), lane)
+                said = Answer(text=f"{slash(lane)}{command.name} did not work: {why}")
             except Exception:  # else the event stays open, and ends the bot at each start anew
                 log.exception("door.command", command=command.name)
                 said = Answer(text=BROKEN.format(name=f"{slash(lane)}{command.name}"))

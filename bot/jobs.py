@@ -99,12 +99,14 @@ class JobDesk:
     def row(self, job: Job) -> Json:
         """One job: see `bot.job_rows.job_row`."""
         person = self._people.person(job.new.person_id)
-        return job_row(job, person, once_resumed=self._once_resumed(job))
+        return job_row(job, person, once_resumed=self._orders.once_resumed(job))
 
-    def read(self, text: str) -> Json:
+    async def read(self, text: str, *, name: str = "") -> Json:
         """How a time is read for the owner: `sentence`, `when`, `zone`, and `next` moments. Raises
-        Permanent, with what is to be asked."""
+        Permanent, with what is to be asked, or because a job has the `name` already."""
         owner = self._owner()
+        if name:
+            await self._orders.require_free(owner, name)
         found, zone = self._orders.read(owner, text), self._people.zone(owner)
         return {
             "sentence": found.sentence,
@@ -129,6 +131,8 @@ class JobDesk:
         owner = self._owner()
         nag = wanted.get("nag_minutes")
         missed = wanted.get("missed")
+        if name := str(wanted.get("name") or ""):
+            await self._orders.require_free(owner, name)
         job = await self._orders.add(
             JobWish(
                 person_id=owner,
@@ -136,7 +140,7 @@ class JobDesk:
                 what=What(text=str(wanted["text"])),
                 time=self._orders.read(owner, str(wanted["when"])),
                 deliver_to=str(wanted.get("to") or "") or await self._home(owner),
-                name=str(wanted.get("name") or ""),
+                name=name,
                 urgent=bool(wanted.get("urgent")),
                 nag_s=None if nag is None else int(nag) * 60,
                 missed=None if not missed else Missed(missed),
@@ -145,22 +149,24 @@ class JobDesk:
         )
         return {**self.row(job), "text": f"{job.key} ({job.new.name}) is kept."}
 
-    async def edit(self, name: str, wanted: Json) -> Json:
+    async def edit(self, key: str, wanted: Json) -> Json:
         """Gives a job other times (`when`), words (`text`), another `name` or other rules
         (`missed`, `quiet`); what is empty stays. Its row."""
-        job = await self._orders.find(name)
+        job = await self._orders.find(key)
         when, text = str(wanted.get("when") or ""), str(wanted.get("text") or "")
         missed, quiet = wanted.get("missed"), wanted.get("quiet")
         # Both or neither: a time that cannot be read leaves the words as they are.
         time = self._orders.read(job.new.person_id, when) if when else None
+        if name := str(wanted.get("name") or ""):
+            await self._orders.require_free(job.new.person_id, name, but=job.id)
         if text:
             job = await self._orders.reword(job, text)
         if time is not None:
             job = await self._orders.move(job, time)
-        if missed or quiet or wanted.get("name"):
+        if missed or quiet or name:
             job = await self._orders.rule(
                 job,
-                name=str(wanted.get("name") or ""),
+                name=name,
                 missed=Missed(missed) if missed else None,
                 quiet=WhenQuiet(quiet) if quiet else None,
             )
@@ -277,15 +283,6 @@ class JobDesk:
         except Permanent as error:
             return (), str(error)
 
-    def _once_resumed(self, job: Job) -> Due | None:
-        """Of one that stands still; None also where there is no telling."""
-        if job.enabled:
-            return None
-        try:
-            return self._orders.once_resumed(job)
-        except Permanent:
-            return None
-
     async def _rehearsed(self, job: Job) -> tuple[TurnInput | None, Rehearsal, str]:
         """The turn, what would be sent, and what would keep it from running."""
         try:
@@ -369,16 +366,13 @@ def job_operations(desk: JobDesk) -> Mapping[str, Operation]:
 
         return operation
 
-    async def read(request: Json, emit: Emit) -> Json:
-        return desk.read(str(request["when"]))
-
     async def test(request: Json, emit: Emit) -> Json:
         return await desk.test(str(request["job"]), emit, with_model=bool(request["with_model"]))
 
     return {
         "jobs.list": asked(lambda r: desk.listed()),
         "jobs.show": asked(lambda r: desk.shown(str(r["job"]))),
-        "jobs.read": read,
+        "jobs.read": asked(lambda r: desk.read(str(r["when"]), name=str(r.get("name") or ""))),
         "jobs.cost": asked(lambda r: desk.cost(str(r["skill"]))),
         "jobs.add": asked(desk.add),
         "jobs.edit": asked(lambda r: desk.edit(str(r["job"]), r)),

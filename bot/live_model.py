@@ -7,12 +7,13 @@ that the bot has with one in trouble.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from agent.errors import ModelTimeout
-from agent.models.choose import Choice, Probe, models_at
+from agent.errors import AssistantError, ModelTimeout
+from agent.models.choose import Choice, Probe, Wanted, choose, models_at
 from agent.models.providers import FOREIGN, LOCAL, PROVIDERS
 from agent.request import ModelRequest
 from agent.text import clean
@@ -64,6 +65,28 @@ async def try_model(choice: Choice, *, limit_s: float) -> Trial:
     text = " ".join(clean(answered.text).split())
     shown = text if len(text) <= SHOWN_CHARS_MAX else f"{text[: SHOWN_CHARS_MAX - 1]}…"
     return Trial(text=shown, seconds=time.monotonic() - started)
+
+
+async def with_version(wanted: Wanted, *, env: Mapping[str, str], limit_s: float) -> str:
+    """The address with `/v1` behind it, where the model answers there: many leave that out. Empty
+    where the address has a version, or it does not answer there either."""
+    base = versioned(wanted.api_base)
+    if not base:
+        return ""
+    try:
+        await try_model(await choose(replace(wanted, api_base=base), env=env), limit_s=limit_s)
+    except AssistantError:
+        return ""
+    return base
+
+
+def versioned(api_base: str) -> str:
+    """The address with `/v1` behind it; empty where there is none, or it ends in a version."""
+    base = api_base.rstrip("/")
+    return f"{base}/v1" if base and not _VERSION.search(base) else ""
+
+
+_VERSION = re.compile(r"/v\d+\w*$", re.ASCII)
 
 
 async def offers(env: Mapping[str, str], *, probe: Probe = models_at) -> list[Offer]:

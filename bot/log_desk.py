@@ -128,7 +128,13 @@ class LogDesk:
 # --- the file -----------------------------------------------------------------------------------
 
 
-def find(file: Path, wanted: Wanted) -> Found:
+def find(
+    file: Path,
+    wanted: Wanted,
+    *,
+    looked_at_bytes_max: int = LOOKED_AT_BYTES_MAX,
+    block_bytes: int = BLOCK_BYTES,
+) -> Found:
     """The last lines that are wanted, of the log file and those that it was turned over to.
 
     Blocks. Raises FileNotFoundError where there is no log file, OSError where it cannot be read.
@@ -136,9 +142,9 @@ def find(file: Path, wanted: Wanted) -> Found:
     """
     found: list[Mapping[str, object]] = []
     since = ""
-    left = LOOKED_AT_BYTES_MAX
+    left = looked_at_bytes_max
     for path in _files(file):
-        for raw in _backwards(path, left):
+        for raw in _backwards(path, left, block_bytes=block_bytes):
             left -= len(raw) + 1
             line = _object(raw)
             if line is None:
@@ -162,14 +168,14 @@ def _files(file: Path) -> Iterator[Path]:
             yield older
 
 
-def _backwards(path: Path, bytes_max: int) -> Iterator[bytes]:
+def _backwards(path: Path, bytes_max: int, *, block_bytes: int) -> Iterator[bytes]:
     """The lines of a file from its end, as far as `bytes_max` reach."""
     with path.open("rb") as opened:
         at = opened.seek(0, os.SEEK_END)
         end = max(0, at - max(0, bytes_max))
         rest = b""
         while at > end:
-            start = max(end, at - BLOCK_BYTES)
+            start = max(end, at - block_bytes)
             opened.seek(start)
             block = opened.read(at - start) + rest
             first, *lines = block.split(b"\n")

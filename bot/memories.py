@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 
-from agent import history, words
+from agent import history, prompt, words
 from agent.aftermath import Ended, Work
 from agent.asking import Payment
 from agent.background import Background, BackgroundOptions
@@ -111,7 +111,8 @@ class Afterthoughts:
 
     def works(self) -> Sequence[Work]:
         """What follows from each turn, in this order."""
-        made = [Work(name="archive", run=self._index), Work(name="compaction", run=self._compact)]
+        # The look at the history mostly reads alone, and lets the reply's own writes go first.
+        made = [Work(name="compaction", run=self._compact), Work(name="archive", run=self._index)]
         if self.with_insights:
             made.append(Work(name="insights", run=self._note))
         return made
@@ -221,6 +222,7 @@ class _KnownTexts:
     def __init__(self, embedding: Embedding) -> None:
         self._drops = (
             history.drop_known,
+            prompt.drop_known,
             words.drop_known,
             embedding.drop_known,
         )

@@ -6,7 +6,7 @@ Forgetting is `bot.memory_erasing`, which asks first. In a group all acts on wha
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, timedelta, tzinfo
 
 from agent.carried import Carries
@@ -26,6 +26,7 @@ from agent.remembering import (
     fact_key,
     whose,
 )
+from agent.undoing import typed_run
 from bot import memory_words as words
 from bot.channel import Pressed
 from bot.memory_erasing import Asking, ErasingDesk
@@ -95,7 +96,7 @@ class MemoryDesk:
             case "show" if said:
                 return await self._show(of, person, said)
             case "edit":
-                return await self._edit(of, person, said)
+                return await self._edit(of, message, person, said)
             case "forget" if said:
                 try:
                     return await self._forget(of, message, person, said)
@@ -125,6 +126,7 @@ class MemoryDesk:
                 text=text,
                 category=words.guessed_category(text),
                 source=FactSource.PERSON,
+                run_id=typed_run(person.id, message.address.key, message.message_id),
                 speaker=person.name if message.is_group else "",
                 asked=True,
             )
@@ -193,7 +195,7 @@ class MemoryDesk:
 
     # --- changing -----------------------------------------------------------------------------
 
-    async def _edit(self, of: Whose, person: Person, said: str) -> str:
+    async def _edit(self, of: Whose, message: IncomingMessage, person: Person, said: str) -> str:
         key, _, text = said.partition(" ")
         text = " ".join(text.split())
         if not text or fact_id_of(key) is None:
@@ -207,7 +209,9 @@ class MemoryDesk:
             return words.NOT_YOURS.format(key=fact.key)
         if fact.valid_to_ms is not None:
             return f"{fact.key} no longer holds. `/remember TEXT` keeps it anew."
-        return words.stored_text(await self._stores.facts.store(edited(fact, text)))
+        run_id = typed_run(person.id, message.address.key, message.message_id)
+        corrected = replace(edited(fact, text), run_id=run_id)
+        return words.stored_text(await self._stores.facts.store(corrected))
 
     async def _forget(self, of: Whose, message: IncomingMessage, person: Person, said: str) -> str:
         # Only behind numbers: of words, `yes` may be one.

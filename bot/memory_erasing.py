@@ -24,6 +24,7 @@ from agent.remembering import StoredFact
 from agent.stored import NewMessage
 from bot import memory_words as words
 from bot.channel import Pressed
+from bot.commands import as_typed
 from bot.ports import Person
 
 log = structlog.get_logger()
@@ -55,6 +56,7 @@ class Asking:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
     wish: Wish
+    lane: str
     card: OutboxId
     until_s: float
 
@@ -169,10 +171,10 @@ class ErasingDesk:
     async def _ask(self, asking: Asking, wish: Wish, what: str, found: Found) -> str:
         if found.refusal:
             raise ForgettingRefused(found.refusal)
-        token = self._new_token()
+        token, lane = self._new_token(), asking.message.address.key
         card = await self._cards.post(
             NewMessage(
-                lane=asking.message.address.key,
+                lane=lane,
                 text=words.found_text(what, found, self._root),
                 buttons=words.asked_buttons(token),
             )
@@ -181,7 +183,7 @@ class ErasingDesk:
             del self._questions[next(iter(self._questions))]
         until_s = self._clock.monotonic() + ASKED_S
         wish = replace(wish, cards=(card,))
-        self._questions[token] = _Question(wish=wish, card=card, until_s=until_s)
+        self._questions[token] = _Question(wish=wish, lane=lane, card=card, until_s=until_s)
         return words.ASKED_ABOVE
 
     async def _answered(self, token: str, word: str, person: Person) -> str:
@@ -210,7 +212,7 @@ class ErasingDesk:
         except AssistantError as error:
             log.error("memory.not_forgotten", why=str(error))
             text = f"⚠️ That did not work: {error}"
-        await self._tell(question.wish.cards, text)
+        await self._tell(question.wish.cards, as_typed(text, question.lane))
 
     async def _tell(self, cards: Sequence[OutboxId], text: str) -> None:
         for card in cards:

@@ -108,8 +108,8 @@ def _offered(models: tuple[Named, ...]) -> str:
 
 def _reason(standing: Standing) -> str:
     if standing.trouble:
-        return f"{standing.chosen} was set by /model, and cannot be used now: {standing.trouble}"
-    return "set by /model" if standing.chosen else "the usual one"
+        return f"{standing.chosen} was set by `/model`, and cannot be used now: {standing.trouble}"
+    return "set by `/model`" if standing.chosen else "the usual one"
 
 
 def _rest(state: Resting) -> str:

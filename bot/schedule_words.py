@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import assert_never
 
-from agent.errors import Permanent
 from agent.events import Occasion
 from agent.jobbook import NEXT_SHOWN, Beat, JobBook, MissedJob, TimeRead, due_words, moment_words
 from agent.jobs import At, Cron, Every, When
@@ -137,10 +136,7 @@ def next_line(book: JobBook, job: Job, *, n: int = NEXT_SHOWN) -> str:
 
 def paused_state(book: JobBook, job: Job) -> str:
     """Why it stands still, and what comes when it goes on."""
-    try:
-        due = book.once_resumed(job)
-    except Permanent:  # its zone is gone, or its times cannot be read: `/job` says so when resumed
-        due = None
+    due = book.once_resumed(job)
     then = f"; resumed now, next {due_words(due, book.zone(job.new.person_id))}" if due else ""
     return f"{why_paused(job)}{then}"
 

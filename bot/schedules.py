@@ -64,7 +64,7 @@ LOOK_EVERY_S = 60.0
 NEXT_TOLD = 3
 """Jobs that /status names."""
 
-OFF_BY_HAND, OFF_BY_SETTINGS = "off by /heartbeat", "off in the settings"
+OFF_BY_HAND, OFF_BY_SETTINGS = "switched off by hand", "off in the settings"
 
 
 class ShelfSkills:
@@ -256,7 +256,7 @@ class Schedules:
             lines.append(f"Next by the clock: {words}, {job.key} {job.new.name}")
         stopped = sum(job.failures > 0 and not job.enabled for job in jobs)
         if stopped:
-            lines.append(f"Jobs that were stopped, as they kept failing: {stopped} (/jobs)")
+            lines.append(f"Jobs that were stopped, as they kept failing: {stopped} (`/jobs`)")
         return lines
 
     def works(self) -> Sequence[Work]:

@@ -10,14 +10,14 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from agent.errors import SettingsWrong
-from agent.models.choose import choose
+from agent.errors import AssistantError, SettingsWrong
+from agent.models.choose import Wanted, choose
 from bot.config import CONFIG_NAME, KEYS, Settings
 from bot.config_reading import load
 from bot.config_tree import is_secret
 from bot.config_words import dotted
 from bot.config_writing import change, decoded
-from bot.live_model import try_model
+from bot.live_model import try_model, with_version
 from bot.live_slack import scopes_missing, socket_address, wanted_scopes, workspace
 from bot.live_telegram import account
 from bot.options import wanted_of
@@ -99,7 +99,17 @@ async def tested(settings: Settings, env: Mapping[str, str], manifest: Path) -> 
         if slack.mode == "socket":
             await socket_address(slack.base_url, slack.app_token.get_secret_value())
         lines.append(f"Slack: @{place.bot} in {place.team}")
-    choice = await choose(wanted_of(settings), env=env)
-    trial = await try_model(choice, limit_s=TRY_S)
-    lines.append(f"Model: {choice.model} answered after {trial.seconds:.1f} s. {choice.why}")
-    return lines
+    return [*lines, await _model_tested(wanted_of(settings), env)]
+
+
+async def _model_tested(wanted: Wanted, env: Mapping[str, str]) -> str:
+    try:
+        choice = await choose(wanted, env=env)
+        trial = await try_model(choice, limit_s=TRY_S)
+    except AssistantError as error:
+        if better := await with_version(wanted, env=env, limit_s=TRY_S):
+            raise SettingsWrong(
+                f"{error} It answers at {better}: set llm.api_base to that."
+            ) from None
+        raise
+    return f"Model: {choice.model} answered after {trial.seconds:.1f} s. {choice.why}"

@@ -10,7 +10,7 @@ from agent.models.choose import Wanted, choose, models_at
 from agent.models.providers import FOREIGN, PROVIDERS
 from bot.config_tree import KeyPath
 from bot.config_writing import Value
-from bot.live_model import offers, try_model
+from bot.live_model import offers, try_model, versioned, with_version
 from bot.options import wanted_of
 from bot.setup_desk import Desk, Plan, Situation
 
@@ -107,7 +107,11 @@ class ModelStep:
             desk.bad("An address begins with http:// or https://.")
             return None
         key = desk.ask_secret("Its key (Enter: none)")
-        names = list(desk.live("Asking for its models", models_at(address)))[:KEPT_MODELS_MAX]
+        names = self._listed(address)
+        if not names and (better := versioned(address)) and (found := self._listed(better)):
+            desk.say(f"{address} lists no models, but {better} does.")
+            if desk.confirm("Take that address?"):
+                address, names = better, found
         if names:
             name = names[desk.pick("Which of its models?", names, default=0)]
         else:
@@ -115,6 +119,9 @@ class ModelStep:
         # In a name with a slash the part before it would be taken for a provider.
         model = f"openai/{name}" if "/" in name else name
         return {MODEL: model, BASE: address, KEY: key or None} if name else None
+
+    def _listed(self, address: str) -> list[str]:
+        return list(self.desk.live("Asking for its models", models_at(address)))[:KEPT_MODELS_MAX]
 
     def _answers(self, changes: dict[KeyPath, Value]) -> bool:
         """Whether the model answers; says so, or what is wrong."""
@@ -130,8 +137,25 @@ class ModelStep:
             trial = self.desk.live("Asking it one question", _asked(wanted, self.here))
         except AssistantError as error:
             self.desk.bad(str(error))
-            return False
+            return self._answers_below(wanted, changes)
         self.desk.good(trial)
+        return True
+
+    def _answers_below(self, wanted: Wanted, changes: dict[KeyPath, Value]) -> bool:
+        """Whether it answers with `/v1` added to its address, and that is taken."""
+        if not versioned(wanted.api_base):
+            return False
+        work = with_version(wanted, env=self.here.env, limit_s=TRY_S)
+        better = self.desk.live("Trying its address with /v1 added", work)
+        if not better:
+            return False
+        if names := self.here.by_environment(BASE):
+            self.desk.say(f"It answers at {better}: set {names[0]} to that.")
+            return False
+        if not self.desk.confirm(f"It answers at {better}. Take that address?"):
+            return False
+        changes[BASE] = better
+        self.desk.good(f"The model answers at {better}.")
         return True
 
 

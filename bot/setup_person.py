@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from agent.languages import AUTO, read_language
 from bot.setup_desk import Desk, Plan, Situation
 from bot.zones import read_zone
 
 LANGUAGE = ("prompt", "language")
-AUTO = "auto"
 LANGUAGE_CHARS_MAX = 50
 
 
@@ -60,5 +60,8 @@ class PersonStep:
         now = self.here.settings.prompt.language
         self.desk.say(f"Language of its replies, for everybody; {AUTO} is the one of the message.")
         typed = self.desk.ask("Language?", default=now).strip()[:LANGUAGE_CHARS_MAX]
+        # "deutsch" and "de" mean one that has a name; what is not known may be one all the same.
+        if (known := read_language(typed).language) is not None:
+            typed = known.english
         if typed and typed != now:
             self.plan.changes[LANGUAGE] = typed

@@ -1,5 +1,5 @@
-"""Forms in Slack, from a person's home: a new reminder, another wording of a fact. Called by the
-intake.
+"""Forms in Slack, from a person's home or a message to them alone: a new reminder, another wording
+of a fact. Called by the intake.
 
 A form is opened at once, for what allows it is good for three seconds, and nothing is lost with one
 that does not open. What is filled in becomes the command that says the same, so that it is read,
@@ -35,8 +35,8 @@ _FACT_KEY = re.compile(r"f[0-9]{1,12}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormWish:
-    """Somebody pressed the button of a form on their home; `sender` is their address. With a key
-    it is about that fact."""
+    """Somebody pressed the button of a form on their home, or in a direct message; `sender` is
+    their address. With a key it is about that fact."""
 
     trigger: str
     channel: str
@@ -89,7 +89,7 @@ def fact_form(channel: str, key: str) -> dict[str, Any]:
 def form_wish(payload: Json) -> FormWish | None:
     """Which form is wished for, if that is what a payload says. Never raises."""
     view, actions = payload.get("view"), payload.get("actions")
-    if payload.get("type") != "block_actions" or not isinstance(view, dict):
+    if payload.get("type") != "block_actions":
         return None
     action = actions[0] if isinstance(actions, list) and actions else None
     value = text_of(action, "value") if isinstance(action, dict) else ""
@@ -99,7 +99,7 @@ def form_wish(payload: Json) -> FormWish | None:
     try:
         return FormWish(
             trigger=text_of(payload, "trigger_id"),
-            channel=_direct(view),
+            channel=_direct(view) if isinstance(view, dict) else _direct_message(payload),
             sender=f"slack:{needed_id(_part(payload, 'team'), 'id')}:{_user(payload)}",
             key=key,
         )
@@ -152,6 +152,14 @@ def _given(values: Json, name: str) -> str:
 
 def _direct(view: Json) -> str:
     channel = needed_id(view, HOME_CHANNEL)
+    if not is_direct(channel):
+        raise ValueError("no direct message")
+    return channel
+
+
+def _direct_message(payload: Json) -> str:
+    """Where a button stands that was pressed under a message."""
+    channel = needed_id(_part(payload, "channel"), "id")
     if not is_direct(channel):
         raise ValueError("no direct message")
     return channel

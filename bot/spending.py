@@ -15,12 +15,12 @@ from agent.spending import NOBODY, Notice, UsageLedger
 from agent.stored import Button, NewMessage
 from bot.access import Access
 from bot.channel import Pressed
+from bot.commands import as_typed
 from bot.model_pool import ModelPool
 from bot.options import host_zone
 from bot.options_tools import brake_options_of, budget_options_of
 from bot.place import Workplace
 from bot.ports import Person
-from bot.typed import all_as_typed
 from bot.usage import UsageDesk
 
 log = structlog.get_logger()
@@ -60,7 +60,7 @@ class Telling:
             log.warning("usage.untold", key=notice.key)
             return
         row = tuple(Button(label=one.label, data=one.data) for one in notice.buttons)
-        text = all_as_typed(notice.text, chats[0], {"usage", "resume"})
+        text = as_typed(notice.text, chats[0])
         await self._say(NewMessage(lane=chats[0], text=text, buttons=(row,) if row else ()))
 
 

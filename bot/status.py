@@ -79,9 +79,11 @@ class BotStatus:
         if bot.runner.why_open:
             lines.append(f"Programs run without a sandbox: {bot.runner.why_open}")
         if bot.budget.hand.paused is not None:
-            lines.append("Paused: nothing new is begun until /resume.")
+            lines.append("Paused: nothing new is begun until `/resume`.")
         if bot.budget.brake.paused is not None:
-            lines.append("Stopped asking models, as far more was used than usual: /usage, /resume.")
+            lines.append(
+                "Stopped asking models, as far more was used than usual: `/usage`, `/resume`."
+            )
         unknown = (await bot.outbox.counts()).get("unknown", 0)
         if unknown:
             lines.append(f"Replies whose fate is unknown: {unknown}")

@@ -17,13 +17,13 @@ import httpx
 import structlog
 import telegram
 from telegram.error import BadRequest, NetworkError, RetryAfter, TelegramError, TimedOut
-from telegram.request import HTTPXRequest
 from telegram.warnings import PTBUserWarning
 
 from agent.errors import SettingsWrong
 from bot.channel import NotSent
 from bot.odd_json import read_json
 from bot.outage import Outage
+from bot.telegram_http import Request, is_unconnected_by, was_surely_not_sent
 from bot.telegram_raw import ALLOWED_UPDATES
 
 log = structlog.get_logger()
@@ -48,12 +48,12 @@ class TelegramWeb:
         self._timeout_s = timeout_s
         self._poll_s = poll_s
         tls = _tls(base_url)
-        self._polling = _request(poll_s + POLL_SLACK_S, connections=1, tls=tls)
+        self._polling = _Request(poll_s + POLL_SLACK_S, connections=1, tls=tls)
         self.bot = telegram.Bot(
             token,
             base_url=f"{base_url}/bot",
             base_file_url=f"{base_url}/file/bot",
-            request=_request(timeout_s, connections=64, tls=tls),
+            request=_Request(timeout_s, connections=64, tls=tls),
             get_updates_request=self._polling,
         )
         # The library would have every raw call made by its named method; the raw one is the point.
@@ -123,8 +123,8 @@ class ServerFailed(NetworkError):
         self.status = status
 
 
-class _Request(HTTPXRequest):
-    """The library's HTTP client, with the status of a failing server kept, and careful reading."""
+class _Request(Request):
+    """With the status of a failing server kept, and careful reading."""
 
     @staticmethod
     def parse_json_payload(payload: bytes) -> dict[str, Any]:
@@ -152,18 +152,9 @@ def _tls(url: str) -> ssl.SSLContext:
     """One for both clients, as reading the certificates takes a while; without TLS, none are."""
     if url.startswith("http:"):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return httpx.create_ssl_context()
-
-
-def _request(read_timeout_s: float, *, connections: int, tls: ssl.SSLContext) -> HTTPXRequest:
-    return _Request(
-        connection_pool_size=connections,
-        read_timeout=read_timeout_s,
-        write_timeout=read_timeout_s,
-        connect_timeout=10.0,
-        pool_timeout=read_timeout_s,
-        httpx_kwargs={"trust_env": True, "verify": tls},
-    )
+    tls = httpx.create_ssl_context()
+    tls.set_alpn_protocols(["http/1.1"])
+    return tls
 
 
 async def wait(outage: Outage, error: Exception, **facts: str) -> None:
@@ -189,13 +180,12 @@ def surely_not_sent(error: NetworkError) -> bool:
     that it failed. A gateway's 502 or 504 says nothing about what stands behind it."""
     if isinstance(error, ServerFailed):
         return error.status in {500, 503}
-    cause = error.__cause__
-    return isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+    return was_surely_not_sent(error.__cause__)
 
 
 def is_unconnected(error: Exception) -> bool:
     """Whether there is no way to Telegram at all: no connection that could be made anew."""
-    return isinstance(error.__cause__, httpx.ConnectError | httpx.ConnectTimeout)
+    return is_unconnected_by(error.__cause__)
 
 
 def why(error: Exception) -> str:

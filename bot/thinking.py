@@ -21,6 +21,7 @@ from agent.pictures import KeptPictures
 from agent.ports import Drafts, Models
 from agent.tools.files import KeptResults
 from bot.approvals import ApprovalDesk
+from bot.commands import as_typed
 from bot.model_names import Configured, NameFinder
 from bot.model_pool import ModelPool
 from bot.models import client_of
@@ -112,4 +113,5 @@ def assistant_of(
         ),
         drafts=drafts,
         files=files,
+        typed=lambda text, where: as_typed(text, where.key),
     )

@@ -108,6 +108,11 @@ def _in_a_shell(command: str) -> str:
 _FACT = re.compile(r"f[0-9]+")
 
 
+def outside_of_code(text: str) -> str:
+    """Markdown without what stands in code marks."""
+    return _CODE.sub("", text)
+
+
 def _outside_of_quotes(text: str, change: Callable[[str], str]) -> list[str]:
     """The lines, those changed that stand neither in a quotation nor in a block of code."""
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""What `/undo` does: takes back what the last turn stored, and says what it cannot take back."""
+"""What `/undo` does: takes back what the last turn or command stored, and says what it cannot."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ NOTHING = "There is nothing to take back: no answer of the last 24 hours here ch
 NOT_AGAIN = (
     "What can be taken back of the last answer that changed something is taken back already; I do "
     "not go further back by myself. `/memory` shows what I know, and can change any of it."
+)
+NOT_AGAIN_TYPED = (
+    "What you had me remember last is taken back already; I do not go further back by myself. "
+    "`/memory` shows what I know, and can change any of it."
 )
 CANNOT = "What I cannot take back:"
 TAKEN_BACK_BY_STORES = frozenset({"store_fact", "update_fact", "update_profile"})
@@ -71,7 +75,7 @@ class UndoDesk:
         taken = await self._taken_back(turn, of, is_group=message.is_group)
         # What a crash left of it, though, is taken back now.
         if turn.is_undone and not taken:
-            return NOT_AGAIN
+            return NOT_AGAIN_TYPED if turn.typed else NOT_AGAIN
         return self._told(turn, taken, person)
 
     async def _taken_back(self, turn: LastTurn, of: Whose, *, is_group: bool) -> list[str]:
@@ -90,7 +94,8 @@ class UndoDesk:
         at = datetime.fromtimestamp(turn.ended_ms / 1000, zone)
         blocks = []
         if taken:
-            blocks.append("\n".join([f"Taken back from the answer of {at:%H:%M}:", *taken]))
+            what = "what you had me keep at" if turn.typed else "the answer of"
+            blocks.append("\n".join([f"Taken back from {what} {at:%H:%M}:", *taken]))
         cannot = list(dict.fromkeys(f"- {one}" for one in _cannot(turn.done)))
         if cannot:
             head = CANNOT if taken else f"Of the answer of {at:%H:%M} I can take nothing back:"

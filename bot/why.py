@@ -18,9 +18,10 @@ from agent.remembering import Facts, StoredFact, fact_id_of, fact_key, place_of,
 from agent.scheduled import Job, JobKind
 from bot import why_words as words
 from bot.approvals import is_shared
-from bot.channel import Pressed
+from bot.channel import HAVE_FORMS, Pressed
 from bot.command_tools import Answer, TellsMemory
 from bot.ports import Person
+from bot.why_clock import clock_text
 from bot.zones import zone_of
 
 BACK_DIGITS_MAX = 3
@@ -123,14 +124,15 @@ class WhyDesk:
         if not reader.detailed:
             return Answer(text=text)
         open_facts = [one for one in known.facts.values() if one and one.valid_to_ms is None]
-        return Answer(text=text, buttons=words.fact_buttons(open_facts))
+        with_forms = message.address.channel in HAVE_FORMS
+        return Answer(text=text, buttons=words.fact_buttons(open_facts, with_forms=with_forms))
 
     async def _of_clock(self, behind: Behind, message: IncomingMessage, person: Person) -> Answer:
         jobs = {slot.job_id: await self._sources.jobs.get(slot.job_id) for slot in behind.slots}
         owners = {job.new.person_id for job in jobs.values() if job is not None}
         theirs = next(iter(owners)) if len(owners) == 1 else person.id
         reader = self._reader(message, person, whose_turn=theirs)
-        said = words.clock_text(behind, jobs, await self._known(None, message, person), reader)
+        said = clock_text(behind, jobs, await self._known(None, message, person), reader)
         runs = {slot.run_id for slot in behind.slots if _asked_a_model(jobs[slot.job_id], slot)}
         if len(runs) != 1:
             return Answer(text=said)

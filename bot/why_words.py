@@ -1,4 +1,4 @@
-"""What `/why` says of an answer, or of a message that came by the clock.
+"""What `/why` says of an answer.
 
 Markdown, for a phone. What others wrote (facts, arguments, results, names) stands there without a
 meaning as markup, and never as code: only our own commands are. Used by `bot.why`.
@@ -16,22 +16,19 @@ from agent.explaining import (
     CUT_BACK,
     SUMMED_UP,
     Agreed,
-    Behind,
     Called,
     Explained,
-    Slot,
     Spent,
     TurnRecord,
 )
 from agent.jobbook import moment_words
 from agent.messages import PersonId
 from agent.remembering import StoredFact, fact_key
-from agent.scheduled import Job, JobKind, SetBy
 from agent.stored import Button, ButtonRows, Outcome
 from agent.tools.showing import visible
+from bot.channel import EDIT_FACT
 from bot.memory_words import bare, fact_from
 from bot.prompt_words import percent
-from bot.schedule_words import name_of, when_words
 from bot.usage import cost_words
 
 PREFIX, FORGET = "why", "forget"
@@ -70,7 +67,9 @@ RESULT_CHARS = 140
 NAME_CHARS = 60
 FACTS_SHOWN = 10
 CALLS_SHOWN = 12
-SLOTS_SHOWN = 10
+
+_ROUND = str.maketrans("[]", "()")
+"""Escaped square brackets could be read as the marks of a formula."""
 
 _REASONS = {
     "core": "always",
@@ -122,18 +121,6 @@ _OUTCOMES = {
     Outcome.EXPIRED: "not answered in time",
     None: "not answered yet",
 }
-_KINDS = {
-    JobKind.MESSAGE: "reminder",
-    JobKind.AGENT: "job",
-    JobKind.SKILL: "skill by the clock",
-    JobKind.TOOL: "job",
-    JobKind.HEARTBEAT: "look at HEARTBEAT.md",
-}
-_SET_BY = {
-    SetBy.PERSON: "set up by its person",
-    SetBy.SKILL: "set up by a skill",
-    SetBy.BOT: "set up by me",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +155,7 @@ class Known:
 def answer_text(record: TurnRecord, found: Explained, known: Known, reader: Reader) -> str:
     """What a turn was made of."""
     blocks = [
-        f"**Why this answer**: {_moment(record.started_ms, reader.zone)}, `{record.run_id}`",
+        f"**Why this answer**: {moment(record.started_ms, reader.zone)}, `{record.run_id}`",
         *_remembered(found, known, reader),
         _picked(found, reader),
         _tools(found, known, reader),
@@ -179,15 +166,21 @@ def answer_text(record: TurnRecord, found: Explained, known: Known, reader: Read
     return "\n\n".join(block for block in blocks if block)
 
 
-def fact_buttons(facts: Sequence[StoredFact]) -> ButtonRows:
-    """One for each that can still be forgotten."""
-    buttons = [
+def fact_buttons(facts: Sequence[StoredFact], *, with_forms: bool) -> ButtonRows:
+    """To forget each that still holds, and to correct it where the platform has forms: elsewhere
+    words have to be written, as the text says."""
+    forget = [
         Button(label=f"Forget {fact.key}", data=f"{PREFIX}:{fact.key}:{FORGET}", style="bad")
         for fact in facts[:FACTS_SHOWN]
     ]
-    return tuple(
-        tuple(buttons[at : at + BUTTONS_IN_ROW]) for at in range(0, len(buttons), BUTTONS_IN_ROW)
-    )
+    if not with_forms:
+        rows = range(0, len(forget), BUTTONS_IN_ROW)
+        return tuple(tuple(forget[at : at + BUTTONS_IN_ROW]) for at in rows)
+    correct = [
+        Button(label=f"Correct {fact.key}", data=f"{EDIT_FACT}{fact.key}")
+        for fact in facts[:FACTS_SHOWN]
+    ]
+    return tuple(zip(correct, forget, strict=True))
 
 
 def _remembered(found: Explained, known: Known, reader: Reader) -> list[str]:
@@ -266,7 +259,7 @@ def _tools(found: Explained, known: Known, reader: Reader) -> str:
         return f"{head}, none called"
     lines = [_call(call, known, reader) for call in found.calls[:CALLS_SHOWN]]
     if len(found.calls) > CALLS_SHOWN:
-        lines.append(f"- and {len(found.calls) - CALLS_SHOWN} more calls")
+        lines.append(f"- and {_count(len(found.calls) - CALLS_SHOWN, 'more call')}")
     return "\n".join([f"{head}, {len(found.calls)} called:", *lines])
 
 
@@ -287,7 +280,8 @@ def _call(call: Called, known: Known, reader: Reader) -> str:
 
 def _shortened(text: str, known: Known, chars_max: int) -> str:
     """Cut before it is made safe: long texts take their time."""
-    return bare(visible(known.redact(text)[: 4 * chars_max]), chars_max=chars_max)
+    flat = visible(known.redact(text)[: 4 * chars_max]).translate(_ROUND)
+    return bare(flat, chars_max=chars_max)
 
 
 def _agreed(agreed: Sequence[Agreed], known: Known, reader: Reader) -> str:
@@ -297,7 +291,7 @@ def _agreed(agreed: Sequence[Agreed], known: Known, reader: Reader) -> str:
         if one.by is not None:
             name = bare(known.name_of(one.by), chars_max=NAME_CHARS) or "somebody"
             by = " by you" if one.by == reader.person_id else f" by {name}"
-        at = f", {_moment(one.at_ms, reader.zone)}" if one.at_ms else ""
+        at = f", {moment(one.at_ms, reader.zone)}" if one.at_ms else ""
         tool = bare(visible(one.tool), chars_max=NAME_CHARS)
         lines.append(f"- {tool} was {_OUTCOMES[one.outcome]}{by}{at}")
     return "\n".join(["Asked about:", *lines]) if lines else ""
@@ -346,45 +340,11 @@ def _on_the_way(record: TurnRecord, found: Explained, reader: Reader) -> str:
     return "\n".join(["On the way:", *lines]) if lines else ""
 
 
-# --- by the clock -------------------------------------------------------------------------------
-
-
-def clock_text(behind: Behind, jobs: Mapping[int, Job | None], known: Known, reader: Reader) -> str:
-    """Why something was sent that nobody asked for just then."""
-    if behind.gone:
-        gone = (
-            bare(behind.gone, chars_max=RESULT_CHARS) if reader.detailed else "It came by itself."
-        )
-        return f"**Why this was sent**: by the clock, by a job that is not there any more.\n{gone}"
-    lines = [_slot(slot, jobs.get(slot.job_id), known, reader) for slot in behind.slots]
-    if len(lines) == 1:
-        return f"**Why this was sent**: {lines[0]}"
-    shown = [f"- {line}" for line in lines[:SLOTS_SHOWN]]
-    if len(lines) > SLOTS_SHOWN:
-        shown.append(f"- and {len(lines) - SLOTS_SHOWN} more")
-    return "\n".join(["**Why this was sent**: it gathers what had to wait.", *shown])
-
-
-def _slot(slot: Slot, job: Job | None, known: Known, reader: Reader) -> str:
-    due = f"due {_moment(slot.due_ms, reader.zone)}"
-    if slot.late_s >= 60:
-        due += f", {slot.late_s // 60} min late"
-    if job is None:
-        return f"a job that is not there any more, {due}"
-    is_own = job.new.person_id == reader.person_id
-    owner = bare(known.name_of(job.new.person_id), chars_max=NAME_CHARS) or "somebody"
-    what = f"a {_KINDS[job.new.kind]} of {'yours' if is_own else owner}"
-    if not reader.detailed:
-        return f"{what} ({job.key}), {due}"
-    runs = f"it runs {when_words(job.new.when, reader.zone)}, {_SET_BY[job.new.set_by]}"
-    change = f"`/job {job.key}` shows and changes it."
-    return f"{what}, {job.key} “{name_of(job)}”, {due}; {runs}. {change}"
-
-
 # --- small things -------------------------------------------------------------------------------
 
 
-def _moment(at_ms: int, zone: tzinfo) -> str:
+def moment(at_ms: int, zone: tzinfo) -> str:
+    """`Tue 1 Dec 2026, 17:00`, on the wall of a zone."""
     return moment_words(datetime.fromtimestamp(at_ms / 1000, UTC), zone)
 
 

@@ -13,6 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agent.spending import Pause, Paused
 from memory.backups import all_backups, newest_good, problems
 from memory.faults import storage_error
 from memory.schema import MIGRATIONS, is_ours, read_migrations, version_of
@@ -49,8 +50,9 @@ from jobs where next_ms is not null group by 1
 _NEXT_JOB = """
 select min(max(next_ms, not_before_ms)) from jobs where enabled and next_ms is not null
 """
-JOBS_SINCE = 12
-"""The step that brought jobs."""
+_PAUSES = "select kind, since_ms, words from pauses where is_on order by since_ms"
+PAUSES_SINCE, JOBS_SINCE = 6, 12
+"""The steps that brought them."""
 _DAY_MS = 86_400_000
 
 
@@ -79,6 +81,8 @@ class Checkup:
     jobs: Mapping[str, int] = field(default_factory=dict)
     """How many are on, off, and stopped because they kept failing."""
     next_job_ms: int | None = None
+    pauses: tuple[Paused, ...] = ()
+    """Why the bot stands still, if it does."""
 
 
 def look(path: Path, *, limit_s: float, now_ms: int) -> Checkup:
@@ -111,6 +115,7 @@ def look(path: Path, *, limit_s: float, now_ms: int) -> Checkup:
                 owners=tuple(str(address) for (address,) in connection.execute(_OWNERS)),
                 jobs=dict(connection.execute(_JOBS).fetchall()) if has_jobs else {},
                 next_job_ms=_number(connection, _NEXT_JOB) if has_jobs else None,
+                pauses=_pauses(connection) if version >= PAUSES_SINCE else (),
             )
     except (sqlite3.Error, OSError) as error:
         raise storage_error(error, path) from error
@@ -148,6 +153,13 @@ def _bounded_check(connection: sqlite3.Connection, limit_s: float) -> str | None
         return None
     finally:
         connection.set_progress_handler(None, 0)
+
+
+def _pauses(connection: sqlite3.Connection) -> tuple[Paused, ...]:
+    return tuple(
+        Paused(kind=Pause(kind), since_ms=since_ms, words=words)
+        for kind, since_ms, words in connection.execute(_PAUSES)
+    )
 
 
 def _number(connection: sqlite3.Connection, sql: str, *values: int) -> int | None:

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,7 +149,7 @@ class Meanings:
         for document in documents:
             seen[list(set(document))] += 1
         self._table = table
-        self._weights = (np.log(1 + (len(texts) - seen + 0.5) / (seen + 0.5))) ** IDF_POWER
+        self._weights = _rarity(seen, among=len(texts))
         self._vectors = _pooled(table, self._weights, documents)
         self._size = len(texts)
         self._context = context
@@ -187,6 +186,19 @@ class Meanings:
         return vector
 
 
+def _rarity(seen: Floats, *, among: int) -> Floats:
+    """The weight of each token by how many of the texts it stands in: most stand in none, and all
+    of these have one weight."""
+    import numpy as np
+
+    places = np.concatenate([np.flatnonzero(seen), np.flatnonzero(seen == 0)[:1]])
+    counts = seen[places]
+    found = np.log(1 + (among - counts + 0.5) / (counts + 0.5)) ** IDF_POWER
+    weights: Floats = np.full(len(seen), found[-1], dtype=np.float32)
+    weights[places] = found
+    return weights
+
+
 class Cosines:
     """The cosine of each text, by its place in the list, with lowest and highest."""
 
@@ -212,25 +224,13 @@ def _pooled(table: Table, weights: Floats, documents: Sequence[Sequence[int]]) -
     """One vector of length 1 for each document; zeros for one that has no token."""
     import numpy as np
 
+    # One after the other: adding up ranges of one long array takes numpy four times as long.
     pooled = np.zeros((len(documents), table.rows.shape[1]), dtype=np.float32)
-    for start in range(0, len(documents), _AT_ONCE):
-        part = documents[start : start + _AT_ONCE]
-        filled = [number for number, document in enumerate(part) if document]
-        if filled:
-            rows = np.asarray(filled, dtype=np.int64) + start
-            pooled[rows] = _sums(table, weights, [part[number] for number in filled])
+    for place, document in enumerate(documents):
+        if document:
+            tokens: Ints = np.asarray(document, dtype=np.int64)
+            pooled[place] = weights[tokens] @ table.rows[tokens]
     return _unit(pooled)
-
-
-def _sums(table: Table, weights: Floats, documents: Sequence[Sequence[int]]) -> Floats:
-    import numpy as np
-
-    lengths = [len(document) for document in documents]
-    flat = np.fromiter(chain.from_iterable(documents), dtype=np.int64, count=sum(lengths))
-    starts = np.cumsum([0, *lengths[:-1]])
-    weighted = table.rows[flat] * weights[flat][:, None]
-    sums: Floats = np.add.reduceat(weighted, starts, axis=0)
-    return sums
 
 
 def _unit(vectors: Floats) -> Floats:

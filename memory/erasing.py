@@ -83,9 +83,9 @@ class Premises:
 # --- rows ------------------------------------------------------------------------------------
 
 BUSY = (
-    "A message of this person is being answered, or an answer of theirs is waited for (/approve, "
-    "/agents). What is in use cannot be erased under it, so nothing was. Say it again once that is "
-    "done; /stop ends it."
+    "A message of this person is being answered, or an answer of theirs is waited for "
+    "(`/approve`, `/agents`). What is in use cannot be erased under it, so nothing was. Say it "
+    "again once that is done; `/stop` ends it."
 )
 
 

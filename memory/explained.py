@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -24,14 +25,14 @@ LOOKED_AT_MAX = 200
 
 # The newest first: what people ask about is mostly young, and ids grow.
 _OF_MESSAGE = """
-select outbox.id, outbox.lane, outbox.run_id, outbox.created_ms
+select outbox.id, outbox.lane, outbox.run_id, outbox.created_ms, outbox.text
 from outbox_parts join outbox on outbox.id = outbox_id
 where message_id = ? and lane in (select value from json_each(?))
 order by outbox_id desc limit 1
 """
 _OPEN = "select id, created_ms from conversations where lane = ? and closed_ms is null"
 _NEWEST = """
-select id, lane, run_id, created_ms from outbox
+select id, lane, run_id, created_ms, text from outbox
 where lane = ? and created_ms >= ? and state <> 'draft' order by id desc limit ?
 """
 # The owner is also asked about turns of other chats, which they are not in.
@@ -40,12 +41,13 @@ _SLOTS = """
 select outbox_id, job_id, due_ms, late_s, run_id from job_runs
 where outbox_id >= ? order by due_ms
 """
-# A message that came by the clock joins the history of its chat in the same millisecond.
+# A message that came by the clock joins the history of its chat in the same transaction: how it
+# came, and then its words, to which a button may have added something since.
 _BY_CLOCK = """
-select messages.created_ms, body from messages
+select messages.created_ms, kind, body from messages
 join conversations on conversations.id = conversation_id
-where lane = ? and kind = 'note' and (run_id like 'j%:%' or run_id like 'digest:%')
-    and messages.created_ms >= ?
+where lane = ? and (run_id like 'j%:%' or run_id like 'digest:%') and messages.created_ms >= ?
+order by messages.id
 """
 _TURN = """
 select person_id, coalesce(started_ms, created_ms), ended_ms, erased_ms from turns where run_id = ?
@@ -161,8 +163,9 @@ def _behind(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> 
     if not rows:
         return
     slots = _slots(connection, min(row[0] for row in rows))
-    notes = _notes(connection, {row[1] for row in rows}, min(row[3] for row in rows))
-    for outbox_id, lane, run_id, created_ms in rows:
+    lanes, since_ms = {row[1] for row in rows}, min(row[3] for row in rows)
+    by_clock = {lane: list(_by_clock(connection, lane, since_ms)) for lane in lanes}
+    for outbox_id, lane, run_id, created_ms, text in rows:
         if run_id is not None:
             yield Behind(sent_ms=created_ms, run_id=RunId(run_id))
         elif found := slots.get(outbox_id):
@@ -170,7 +173,8 @@ def _behind(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> 
         elif card := connection.execute(_CARD, (outbox_id, lane)).fetchone():
             yield Behind(sent_ms=created_ms, run_id=RunId(card[0]))
         else:
-            yield Behind(sent_ms=created_ms, gone=notes.get((lane, created_ms), ""))
+            notes = (one.note for one in by_clock[lane] if one.is_of(created_ms, text))
+            yield Behind(sent_ms=created_ms, gone=next(notes, ""))
 
 
 def _slots(connection: sqlite3.Connection, first: int) -> Mapping[int, list[Slot]]:
@@ -181,15 +185,27 @@ def _slots(connection: sqlite3.Connection, first: int) -> Mapping[int, list[Slot
     return found
 
 
-def _notes(
-    connection: sqlite3.Connection, lanes: set[str], since_ms: int
-) -> Mapping[tuple[str, int], str]:
-    """How the history names what came by the clock, by the moment at which it did."""
-    return {
-        (lane, created_ms): str((_object(body) or {}).get("text", ""))
-        for lane in lanes
-        for created_ms, body in connection.execute(_BY_CLOCK, (lane, since_ms))
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Joined:
+    """How the history names something that came by the clock, with its words."""
+
+    at_ms: int
+    note: str
+    text: str
+
+    def is_of(self, created_ms: int, text: str) -> bool:
+        """Whether it is this message: something else may have been said in the same moment."""
+        return self.at_ms == created_ms and text.startswith(self.text)
+
+
+def _by_clock(connection: sqlite3.Connection, lane: str, since_ms: int) -> Iterator[_Joined]:
+    note = ""
+    for at_ms, kind, body in connection.execute(_BY_CLOCK, (lane, since_ms)):
+        text = str((_object(body) or {}).get("text", ""))
+        if kind == "note":
+            note = text
+        else:
+            yield _Joined(at_ms=at_ms, note=note, text=text)
 
 
 def _steps(connection: sqlite3.Connection, run_id: RunId) -> Iterator[Step]:

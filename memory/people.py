@@ -79,8 +79,8 @@ where person_id = ? and address glob 'telegram:[0-9]*' and not address glob 'tel
 order by created_ms, rowid
 """
 # A member's address on Slack is not where they read: the chat is known once they have written.
-_SLACK_CHATS = """
-select lane from turns where person_id = ? and lane glob 'slack:D*' and not lane glob 'slack:*:*'
+_SLACK_LANES = """
+select lane from turns where person_id = ? and lane glob 'slack:*.D*'
 group by lane order by max(seq) desc
 """
 _OWNERS = "select id from people where role = 'owner' order by created_ms, rowid"
@@ -210,9 +210,11 @@ def owner_address(connection: sqlite3.Connection) -> str | None:
 def private_chats(connection: sqlite3.Connection, person_id: str) -> list[str]:
     """Where this person alone reads: on Telegram by the verified address, on Slack where they have
     written in private."""
-    found = connection.execute(_TELEGRAM_CHATS, (person_id,)).fetchall()
-    found += connection.execute(_SLACK_CHATS, (person_id,)).fetchall()
-    return [str(row[0]) for row in found]
+    found = [str(row[0]) for row in connection.execute(_TELEGRAM_CHATS, (person_id,))]
+    lanes = (str(row[0]) for row in connection.execute(_SLACK_LANES, (person_id,)))
+    # Who writes in threads alone, as in the assistant's pane, reads in the chat around them too.
+    chats = dict.fromkeys(":".join(lane.split(":")[:2]) for lane in lanes)
+    return [*found, *chats]
 
 
 def _words(person: Person) -> tuple[str, ...]:

@@ -193,7 +193,7 @@ class SqliteSessions:
             if connection.execute(_BUSY, (lane, lane)).fetchone() is not None:
                 raise SessionBusy(
                     f"A message is being answered in {lane}, or an answer is waited for there, so "
-                    "nothing was erased. Say it again once that is done; /stop ends it."
+                    "nothing was erased. Say it again once that is done; `/stop` ends it."
                 )
             erase_conversation(connection, conversation, now_ms)
             if closed_ms is None:

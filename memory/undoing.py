@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from agent.messages import PersonId, RunId
-from agent.undoing import Done, LastTurn
+from agent.undoing import Done, LastTurn, typed_in
 from memory.database import Database
 
 LOOKED_AT_MAX = 200
@@ -28,6 +29,16 @@ _FACTS = "select count(*) from facts where person_id = ? and run_id = ?"
 _CHANGES = """
 select count(*) from profile_changes where person_id = ? and run_id = ? and undone_ms is null
 """
+_TYPED = """
+select run_id, created_ms from facts
+where run_id <> '' and run_id > ? and run_id < ? and person_id = ? and created_ms >= ?
+order by id desc limit 1
+"""
+_TYPED_UNDONE = """
+select key, created_ms from signals where key > ? and key < ? and created_ms >= ?
+order by created_ms desc limit 1
+"""
+_END = "\U0010ffff"
 _ENTRIES = """
 select body from messages where run_id = ? and kind in ('answered', 'result') order by id
 """
@@ -44,11 +55,14 @@ class SqliteTurnsDone:
 
         def work(connection: sqlite3.Connection) -> LastTurn | None:
             values = (person_id, lane, since_ms, LOOKED_AT_MAX)
+            typed = _typed(connection, person_id, lane, since_ms)
             for run_id, ended_ms in connection.execute(_TURNS, values).fetchall():
+                if typed is not None and typed.ended_ms >= ended_ms:
+                    break
                 turn = _turn(connection, person_id, RunId(run_id), ended_ms)
                 if turn.is_undone or turn.facts or turn.changes or turn.done:
                     return turn
-            return None
+            return typed
 
         return await self._database.read(work)
 
@@ -80,6 +94,24 @@ def _turn(
         changes=sum(_count(connection, _CHANGES, person_id, run) for run in runs),
         is_undone=bool(connection.execute(_IS_MARKED, (_mark_of(run_id),)).fetchone()[0]),
     )
+
+
+def _typed(
+    connection: sqlite3.Connection, person_id: PersonId, lane: str, since_ms: int
+) -> LastTurn | None:
+    """What this person typed here last that stored something. Once it is taken back, its mark is
+    all that is left of it."""
+    begin = typed_in(person_id, lane)
+    stored = connection.execute(_TYPED, (begin, f"{begin}{_END}", person_id, since_ms)).fetchone()
+    marks = f"{_mark_of(RunId(begin))}", f"{_mark_of(RunId(begin))}{_END}", since_ms
+    undone = connection.execute(_TYPED_UNDONE, marks).fetchone()
+    if stored is None and undone is None:
+        return None
+    if undone is None or (stored is not None and stored[1] > undone[1]):
+        run_id, at_ms = stored
+        return replace(_turn(connection, person_id, RunId(run_id), at_ms), typed=True)
+    run_id, at_ms = undone[0].removeprefix(_mark_of(RunId(""))), undone[1]
+    return replace(_turn(connection, person_id, RunId(run_id), at_ms), typed=True)
 
 
 def _count(connection: sqlite3.Connection, sql: str, person_id: str, run_id: str) -> int:

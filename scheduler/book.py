@@ -13,7 +13,7 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from agent.errors import Permanent
-from agent.jobbook import JobWish, TimeRead
+from agent.jobbook import JobWish, TimeRead, due_words
 from agent.jobs import At, When
 from agent.messages import PersonId, Role, RunId
 from agent.ports import Clock
@@ -168,8 +168,23 @@ class Book:
 
     # --- keeping --------------------------------------------------------------------------------
 
+    async def require_free(self, person_id: PersonId, name: str, *, but: int | None = None) -> None:
+        """For who counts on exactly this name, apart from the job with the id `but`. Raises
+        JobRefused with the job that has it."""
+        named = _named(name)
+        mine = [job for job in await self._store.kept(person_id) if job.id != but]
+        has_it = next((j for j in mine if j.new.name.casefold() == named.casefold()), None)
+        if has_it is not None:
+            state = _standing(has_it, self._zone(person_id))
+            raise JobRefused(
+                f"There is a job called {named!r} already: {has_it.key}, {state}. Nothing was "
+                f"changed. `/job {has_it.key}` shows it, `/job {has_it.key} remove` drops it."
+            )
+        if _free_name(named, {HEARTBEAT}) != named:
+            raise JobRefused(f"No job of yours can be called {named!r}: I use that name myself.")
+
     async def add(self, wanted: Wanted) -> Job:
-        """Keeps a job. Raises JobRefused."""
+        """Keeps a job; one whose name is taken gets a number behind it. Raises JobRefused."""
         new = self._checked(wanted)
         mine = await self._store.kept(new.person_id)
         if sum(one.next is not None for one in mine) >= JOBS_MAX:
@@ -272,9 +287,14 @@ class Book:
         return await self._put(fresh)
 
     def once_resumed(self, job: Job) -> Due | None:
-        """When a job that stands still would run next if it were resumed now; None: it is over.
-        Raises ZoneUnknown, CronWrong."""
-        due = self._next_of(job)
+        """When a job that stands still would run next if it were resumed now; None: it is over, it
+        does not stand still, or its times cannot be told, which resuming it says."""
+        if job.enabled:
+            return None
+        try:
+            due = self._next_of(job)
+        except Permanent:
+            return None
         ran_out = job.new.max_runs is not None and job.runs >= job.new.max_runs
         return None if due is None or ran_out or is_over(job, due) else due
 
@@ -400,6 +420,12 @@ def _named(text: str) -> str:
     if len(flat) > NAME_CHARS_MAX - 20:
         flat = f"{flat[: NAME_CHARS_MAX - 20].rstrip()}…"
     return flat or "job"
+
+
+def _standing(job: Job, zone: ZoneInfo) -> str:
+    if not job.enabled:
+        return f"paused: {job.paused or BY_HAND}"
+    return "over" if job.next is None else f"next {due_words(job.next, zone)}"
 
 
 def _free_name(name: str, taken: set[str]) -> str:

@@ -92,6 +92,10 @@ class Orders:
         """How a time is read, with its next runs. Nothing is kept."""
         return time_read(self._book.read_or_refuse(person_id, text))
 
+    async def require_free(self, person_id: PersonId, name: str, *, but: int | None = None) -> None:
+        """Raises JobRefused with the job that has this name, if it is another one than `but`."""
+        await self._book.require_free(person_id, name, but=but)
+
     async def add(self, wish: JobWish) -> Job:
         """Keeps one."""
         return await self._book.add(wanted(wish))
@@ -137,8 +141,7 @@ class Orders:
         return await self._timetable.run_now(job)
 
     def once_resumed(self, job: Job) -> Due | None:
-        """When a job that stands still would run next if it were resumed now; None: never. Raises
-        ZoneUnknown, CronWrong."""
+        """When a job that stands still would run next if it were resumed now; None: never."""
         return self._book.once_resumed(job)
 
     def next_runs(self, job: Job, *, n: int, after: datetime | None = None) -> Sequence[Due]:

@@ -21,7 +21,12 @@ from tests.checkout import PACKAGES, ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
-LOCKS = ("requirements.txt", "requirements-model.txt", "requirements-dev.txt")
+LOCKS = (
+    "requirements.txt",
+    "requirements-model.txt",
+    "requirements-dev.txt",
+    "requirements-pictures.txt",
+)
 
 KNOWN_PTH = {
     # Ours: one line with the path of the checkout.
@@ -104,6 +109,18 @@ def test_running_and_testing_use_the_same_versions() -> None:
     assert {name: str(pin.specifier) for name, pin in run.items()} == {
         name: str(pin.specifier) for name, pin in dev.items() if name in run
     }
+
+
+def test_the_extra_for_pictures_is_locked_as_it_is_tested() -> None:
+    extra, dev = locked("requirements-pictures.txt"), locked("requirements-dev.txt")
+    wanted = [Requirement(text) for text in PROJECT["optional-dependencies"]["pictures"]]
+
+    assert extra.keys() == {str(canonicalize_name(requirement.name)) for requirement in wanted}
+    for requirement in wanted:
+        pinned = extra[canonicalize_name(requirement.name)]
+        (version,) = [pin.version for pin in pinned.specifier]
+        assert requirement.specifier.contains(version)
+        assert pinned.specifier == dev[canonicalize_name(requirement.name)].specifier
 
 
 @pytest.mark.parametrize("lock", LOCKS)

@@ -11,7 +11,7 @@ from agent.messages import ConversationId, PersonId
 from agent.ports import Clock
 from agent.tools.tool import Caller
 
-NOTHING_HERE = "Memory is off in this chat (/private), so nothing of it is looked at here."
+NOTHING_HERE = "Memory is off in this chat (`/private`), so nothing of it is looked at here."
 
 
 class MemoryRefused(Permanent):
@@ -46,6 +46,6 @@ class Household:
         """Raises MemoryRefused where memory is off: then nothing is written, or taken away."""
         if await self.is_off(caller):
             raise MemoryRefused(
-                "memory is off in this chat (/private), so nothing was changed in it. Say so; the "
-                "person may say it again in another chat"
+                "memory is off in this chat (`/private`), so nothing was changed in it. Say so; "
+                "the person may say it again in another chat"
             )

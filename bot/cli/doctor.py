@@ -164,7 +164,7 @@ def _reach(
     yield Check(name="channels", look=lambda: doctor_reach.channels(settings))
     if offline:
         return
-    limit_s = doctor_reach.MODEL_S + 5
+    limit_s = doctor_reach.MODEL_S + doctor_reach.VERSION_S + 5
     yield Check(name="model", look=lambda: doctor_reach.model(settings, env), limit_s=limit_s)
     for name in doctor_reach.other_models(settings):
         yield Check(
@@ -267,6 +267,18 @@ class _Stored:
         now, is_running = datetime.now(UTC), is_held(self._home)
         return list(doctor_stored.schedule(found, now=now, is_running=is_running))
 
+    async def pause(self) -> Sequence[Finding]:
+        """Whether it stands still on purpose."""
+        from zoneinfo import ZoneInfo
+
+        from bot import doctor_stored
+        from bot.options import host_zone
+
+        found = await self._looked()
+        if found is None:
+            return []
+        return list(doctor_stored.pause(found, host_zone=ZoneInfo(host_zone())))
+
     async def owner(self) -> Sequence[Finding]:
         """Whether there is one."""
         from bot import doctor_stored
@@ -318,6 +330,7 @@ def _stored(home: Home) -> Iterator[Check]:
         ("inbox", stored.inbox),
         ("outbox", stored.outbox),
         ("schedule", stored.schedule),
+        ("pause", stored.pause),
         ("owner", stored.owner),
         ("time zone", stored.time_zone),
     ):

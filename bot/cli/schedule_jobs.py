@@ -125,7 +125,7 @@ def add(  # noqa: PLR0913, PLR0917 - each is an option of the command
         "missed": None if missed is None else missed.value,
         "quiet": quiet.value,
     }
-    _read_and_agree(when, asks=not yes, as_json=as_json, question="Keep it?")
+    _read_and_agree(when, name=name, asks=not yes, as_json=as_json, question="Keep it?")
     _print(_asked("jobs.add", **wanted), _done_lines, as_json=as_json)
 
 
@@ -267,11 +267,12 @@ def cost_of_skill(name: str) -> Answer:
 # --- asking the bot ----------------------------------------------------------------------------
 
 
-def _read_and_agree(when: str, *, asks: bool, as_json: bool, question: str) -> None:
-    """Shows how a time is read, and the next runs, before anything is kept."""
+def _read_and_agree(when: str, *, asks: bool, as_json: bool, question: str, name: str = "") -> None:
+    """Shows how a time is read, and the next runs, before anything is kept. `name` is that of a new
+    job: one that is taken is refused before it is asked."""
     if as_json:
         return
-    _print_rows(read_lines(_asked("jobs.read", when=when)))
+    _print_rows(read_lines(_asked("jobs.read", when=when, name=name)))
     if asks and _is_interactive():
         # Nothing is held open while somebody reads: another command may run meanwhile.
         typer.confirm(f"\n{question}", abort=True)

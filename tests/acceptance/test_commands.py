@@ -153,6 +153,32 @@ def test_the_lab_at_a_terminal_ends_with_ctrl_d(bare_home: Home) -> None:
         assert terminal.ends() == 0
 
 
+def test_an_answer_is_explained_and_the_log_shown_to_its_owner(
+    home: Home, telegram: Telegram
+) -> None:
+    home.approve(7, 8)
+    home.start()
+    telegram.says(7, "/remember I take my tea without milk")
+    telegram.says(7, "how do I take my tea?")
+    until(lambda: len(telegram.shown(7)) == 2)
+    telegram.says(7, "/why")
+    until(lambda: len(telegram.shown(7)) == 3)
+    [card] = telegram.cards(7)
+    telegram.press(7, card, "Forget f1", by=8)
+    until(lambda: len(telegram.popped_up()) == 1)
+    telegram.says(7, "/logs in-2")
+    telegram.says(8, "/logs")
+    until(lambda: len(telegram.shown(7)) == 4)
+    until(lambda: telegram.shown(8))
+
+    assert "f1 “I take my tea without milk”" in card.text
+    assert "Model: lab-model" in card.text
+    assert telegram.popped_up()[0].startswith("There is no f1 here.")
+    assert "model.answer turn=in-2" in telegram.shown(7)[3]
+    assert "tea" not in telegram.shown(7)[3]
+    assert telegram.shown(8) == ["/logs is for the owner."]
+
+
 def test_hearthbot_alone_with_a_token_serves(home: Home, telegram: Telegram) -> None:
     home.approve(7)
     telegram.says(7, "hello")

@@ -184,6 +184,33 @@ def test_wrong_answers_are_told_one_by_one(fresh: Home, model: Model) -> None:
     assert KEY in written(fresh)
 
 
+def test_an_address_without_its_version_is_mended(fresh: Home, model: Model) -> None:
+    with Terminal(fresh, "init") as terminal:
+        terminal.expect("Which one?")
+        terminal.type(number_of(terminal, "another server") + ENTER)
+        terminal.expect("Address")
+        terminal.type(f"{model.url}/" + ENTER)
+        terminal.expect("Its key")
+        terminal.type(ENTER)
+        terminal.expect("Take that address?")
+        terminal.type("n" + ENTER)
+        terminal.expect("Name of the model")
+        terminal.type("lab-model" + ENTER)
+        terminal.expect("It answers at")
+        terminal.expect("Take that address?")
+        terminal.type(ENTER)
+        terminal.expect("Token")
+        terminal.type(ENTER)
+        skip_to_the_end(terminal)
+        terminal.expect("Save this in")
+        terminal.type(ENTER)
+        terminal.expect("Start it now?")
+        terminal.type("n" + ENTER)
+        assert terminal.ends() == 0
+
+    assert f'api_base = "{model.url}/v1"' in written(fresh)
+
+
 def test_without_a_network_one_can_go_on(fresh: Home, model: Model) -> None:
     fresh.env["HEARTHBOT_TELEGRAM__BASE_URL"] = "http://127.0.0.1:9"
     with Terminal(fresh, "init") as terminal:
@@ -371,7 +398,7 @@ def test_a_change_touches_its_own_line_and_secrets_of_the_environment_stay_there
         terminal.expect("Do you want it in Slack")
         terminal.type(ENTER)
         terminal.expect("Language?")
-        terminal.type("German" + ENTER)
+        terminal.type("deutsch" + ENTER)
         terminal.expect('prompt.language = "German"')
         terminal.expect("Save this in")
         terminal.type(ENTER)

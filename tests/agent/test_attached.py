@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from agent.attached import AttachedFiles, Brought, brought, left_alone
-from agent.attached_ports import AttachedOptions, FileUnavailable, Sound
+from agent.attached import AttachedFiles, Brought, Means, brought, left_alone
+from agent.attached_ports import AttachedOptions, FileUnavailable, ScaledPicture, Sound
 from agent.errors import AssistantError, Overloaded, Temporary
 from agent.messages import (
     Address,
@@ -90,8 +90,7 @@ class House:
             OneModel(ScriptedModel(traits=ModelTraits(vision=sees))),
             clock=self.clock,
             options=options,
-            reader=cast(Any, Reader()),
-            **more,
+            means=Means(reader=cast(Any, Reader()), **more),
         )
 
     async def step(self, name: str, arguments: Json, **_: Any) -> Json:
@@ -135,6 +134,41 @@ def file(ref: str, *, kind: str = "document", name: str = "", **more: Any) -> At
 def note_of(found: Brought) -> Note:
     assert found.note is not None
     return found.note
+
+
+@pytest.mark.parametrize(
+    ("content", "came", "ending"),
+    [
+        (PNG, {"kind": "document", "name": "scan.png"}, ".png"),
+        (PNG, {"kind": "document", "name": "scan.jpg"}, ".png"),
+        (PNG, {"kind": "document", "name": "SCAN.PNG"}, ".PNG"),
+        (PNG, {"kind": "document"}, ".png"),
+        (PNG, {"kind": "image", "name": "v1.2 final"}, ".png"),
+        (PNG, {"kind": "photo"}, ".png"),
+        (b"words", {"kind": "document", "name": "notes.py"}, ".py"),
+        (b"words", {"kind": "document", "name": "notes.png"}, ".txt"),
+        (b"words", {"kind": "document", "name": "Makefile"}, ""),
+        (PNG, {"kind": "document", "name": "plan.v2"}, ".v2.png"),
+        (b"%PDF-1.7 \x00", {"kind": "document", "name": "plan.docx"}, ".pdf"),
+        (b"PK\x03\x04..", {"kind": "document", "name": "letter.docx"}, ".docx"),
+        (b"\x1f\x8b\x00\x01", {"kind": "sticker"}, ".gz"),
+        (b"\x00\x01\x02", {"kind": "document", "name": "odd.png"}, ".png"),
+    ],
+)
+async def test_a_file_is_kept_with_an_ending_that_fits_it_and_found_again(
+    tmp_path: Path, content: bytes, came: dict[str, str], ending: str
+) -> None:
+    source = Source(a=content)
+    house = House(tmp_path, source)
+
+    first = await house.opens(file("a", **came))
+    again = await house.opens(file("a", **came))
+
+    [path] = [one for one in house.kept() if not one.endswith((".shown.png", ".shown.jpg"))]
+    assert path.endswith(ending)
+    assert f"kept as {path}" in note_of(first).text
+    assert note_of(again) == note_of(first)
+    assert source.asked == ["a"]
 
 
 # --- fetching ------------------------------------------------------------------------------------
@@ -272,6 +306,60 @@ async def test_too_many_pictures_and_too_large_ones_are_named(tmp_path: Path) ->
     assert len(note.pictures) == 10
     assert note.text.count("too large to be shown") == 2
     assert note.text.count("too many came at once") == 1
+
+
+class Smaller:
+    """Makes every picture the same small one."""
+
+    async def scaled(self, content: bytes, *, side_max: int, bytes_max: int) -> ScaledPicture:
+        return ScaledPicture(content=PNG, media_type="image/png", width=side_max, height=48)
+
+
+async def test_a_large_picture_is_shown_as_a_smaller_copy_and_both_are_kept(tmp_path: Path) -> None:
+    content = jpeg(4_000, 3_000) + b"\0" * 3_800_000
+    house = House(tmp_path, Source(a=content), scaler=Smaller(), options={"picture_side_max": 64})
+
+    found = await house.opens(file("a", name="cat.jpg"))
+
+    (picture,) = note_of(found).pictures
+    assert picture.path.endswith(".jpg.shown.png")
+    assert (tmp_path / picture.path).read_bytes() == PNG
+    assert sorted(house.kept().values()) == sorted([content, PNG])
+    assert "(jpeg, 3.8 MB)" in note_of(found).text
+    assert (
+        "4000 by 3000 pixels, made smaller for you (64 by 48), and follows" in note_of(found).text
+    )
+
+
+async def test_the_step_names_both_so_that_both_can_be_erased(tmp_path: Path) -> None:
+    house = House(tmp_path, Source(a=jpeg(4_000, 3_000)), scaler=Smaller())
+
+    output = await house.files(house.context, turn(file("a", name="cat.jpg")).to_json())
+
+    assert sorted(output["kept"]) == sorted(house.kept())
+    assert len(output["kept"]) == 2
+
+
+async def test_a_copy_that_cannot_be_kept_keeps_nothing_else_back(tmp_path: Path) -> None:
+    class TooLong(Smaller):
+        async def scaled(self, content: bytes, *, side_max: int, bytes_max: int) -> ScaledPicture:
+            long = b"x" * (bytes_max + 1)
+            return ScaledPicture(content=long, media_type="image/png", width=64, height=48)
+
+    house = House(tmp_path, Source(a=jpeg(4_000, 3_000), b=PNG), scaler=TooLong())
+
+    note = note_of(await house.opens(file("a", name="cat.jpg"), file("b", name="dog.png")))
+
+    assert "It cannot be shown to you now: 3,750,001 bytes are too many" in note.text
+    assert len(note.pictures) == 1
+
+
+async def test_to_a_model_that_sees_nothing_no_copy_is_made(tmp_path: Path) -> None:
+    house = House(tmp_path, Source(a=jpeg(4_000, 3_000)), scaler=Smaller(), sees=False)
+
+    await house.opens(file("a", name="cat.jpg"))
+
+    assert len(house.kept()) == 1
 
 
 async def test_documents_share_the_room_and_say_where_the_rest_is(tmp_path: Path) -> None:

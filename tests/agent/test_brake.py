@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.brake import RESUME, Brake, BrakeOptions, brake_words
-from agent.spending import Pause, Paused, Verdict
+from agent.brake import BY_HAND, RESUME, Brake, BrakeOptions, brake_words, source_of
+from agent.spending import Charge, Pause, Paused, Purpose, Verdict
 from agent.transcript import Usage
 from tests.agent.spending_kit import NOON, HandClock, Purse, charge, limit, purse
 
@@ -71,15 +71,15 @@ def test_it_trips_on_a_burst_over_three_times_what_is_usual(clock: HandClock) ->
 
 def test_minutes_without_use_do_not_lower_what_is_usual(clock: HandClock) -> None:
     brake = Brake(BrakeOptions(), clock)
-    for _ in range(5):
+    for _ in range(10):
         brake.add(2_000)
-        clock.move(600)
+        clock.move(300)
 
     assert brake.rush().baseline == 2_000
     assert brake.add(11_000) is None
 
 
-@pytest.mark.parametrize(("minutes", "tokens"), [(10, 999), (2, 5_000)])
+@pytest.mark.parametrize(("minutes", "tokens"), [(10, 999), (9, 5_000), (0, 0)])
 def test_a_baseline_that_is_too_thin_is_not_compared_with(
     clock: HandClock, minutes: int, tokens: int
 ) -> None:
@@ -87,7 +87,93 @@ def test_a_baseline_that_is_too_thin_is_not_compared_with(
     hours_of_use(brake, clock, minutes=minutes, tokens=tokens)
     clock.move(60)
 
-    assert brake.add(100_000) is None
+    assert brake.add(100_000, source=BY_HAND) is None
+    assert brake.add(90_000, source="job news") is None
+    tripped = brake.add(1, source="job news")
+    assert tripped is not None
+    assert "(15,000, presumed as too few are known yet)" in tripped.words
+
+
+# --- people, and what runs wild ------------------------------------------------------------------
+
+
+def talks(
+    brake: Brake, clock: HandClock, dice: random.Random, *, every_s: float, for_s: float
+) -> bool:
+    """A person writes so often, and each message takes one to three requests with tools. Whether
+    it tripped."""
+    for _ in range(int(for_s / every_s)):
+        for _ in range(dice.choice([1, 2, 2, 3])):
+            if brake.add(dice.randint(2_000, 5_000), source=BY_HAND):
+                return True
+        clock.move(every_s)
+    return False
+
+
+@pytest.mark.parametrize("up_s", [0.0, 30.0, 59.0])
+def test_a_person_who_writes_every_20_s_from_the_first_minute_on_does_not_trip_it(
+    up_s: float,
+) -> None:
+    for seed in range(50):
+        clock = HandClock(up_s=up_s)
+
+        assert not talks(
+            Brake(BrakeOptions(), clock), clock, random.Random(seed), every_s=20, for_s=600
+        )
+
+
+def test_who_looks_about_slowly_may_then_be_quick() -> None:
+    for seed in range(50):
+        clock, dice = HandClock(up_s=30.0), random.Random(seed)
+        brake = Brake(BrakeOptions(), clock)
+
+        assert not talks(brake, clock, dice, every_s=70, for_s=70 * dice.randint(2, 14))
+        assert not talks(brake, clock, dice, every_s=20, for_s=300)
+
+
+@pytest.mark.parametrize("tokens", [2_000, 5_000])
+@pytest.mark.parametrize("up_s", [0.0, 30.0, 59.0])
+@pytest.mark.parametrize("talked_s", [0, 240, 1_500])
+def test_a_job_that_calls_a_model_every_2_s_is_stopped_within_2_minutes(
+    up_s: float, tokens: int, talked_s: int
+) -> None:
+    clock = HandClock(up_s=up_s)
+    brake = Brake(BrakeOptions(), clock)
+    talks(brake, clock, random.Random(1), every_s=60, for_s=talked_s)
+    began_s = clock.monotonic()
+
+    while brake.add(tokens, source="job news") is None:
+        clock.move(2)
+
+    assert clock.monotonic() - began_s <= 120
+
+
+def test_jobs_that_were_missed_may_come_at_once_after_the_start(clock: HandClock) -> None:
+    brake = Brake(BrakeOptions(), clock)
+
+    assert not [n for n in range(9) for _ in range(4) if brake.add(5_000, source=f"job {n}")]
+
+
+def test_what_a_restart_finds_of_the_last_minute_stops_nobody(clock: HandClock) -> None:
+    brake = Brake(BrakeOptions(), clock)
+
+    assert brake.restore({int(NOON.timestamp() // 60): 200_000}, None) is None
+
+
+@pytest.mark.parametrize(
+    ("purpose", "job", "source"),
+    [
+        (Purpose.CHAT, "", BY_HAND),
+        (Purpose.SUBAGENT, "", BY_HAND),
+        (Purpose.SUBAGENT, "news", "job news"),
+        (Purpose.JOB, "news", "job news"),
+        (Purpose.EXTRACTION, "", "extraction"),
+    ],
+)
+def test_only_what_somebody_asked_for_counts_as_done_by_hand(
+    purpose: Purpose, job: str, source: str
+) -> None:
+    assert source_of(Charge(purpose=purpose, job=job)) == source
 
 
 def test_each_rule_can_be_switched_off_and_so_can_all(clock: HandClock) -> None:
@@ -142,22 +228,39 @@ def test_a_day_of_talk_does_not_trip_it() -> None:
         assert brake.add(dice.randint(2_000, 4_000)) is None
 
 
-@given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 60_000)), max_size=60))
-def test_it_trips_exactly_when_a_rule_is_broken(use: list[tuple[int, int]]) -> None:
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 200), st.integers(0, 60_000), st.sampled_from([BY_HAND, "job a", "b"])
+        ),
+        max_size=60,
+    )
+)
+def test_it_trips_exactly_when_a_rule_is_broken(use: list[tuple[int, int, str]]) -> None:
     clock = HandClock(up_s=30.0)
     brake, told = Brake(BrakeOptions(), clock), 0
-    minutes: dict[int, int] = {}
+    calls: list[tuple[int, int, str]] = []
 
-    for pause_s, tokens in use:
+    for pause_s, tokens, source in use:
         clock.move(pause_s)
-        told += brake.add(tokens) is not None
+        told += brake.add(tokens, source=source) is not None
         here = int(clock.monotonic() // 60)
-        minutes[here] = minutes.get(here, 0) + tokens
-        hour = {at: used for at, used in minutes.items() if at > here - 60}
-        active = [used for at, used in hour.items() if at <= here - 2 and used > 0]
-        burst = sum(used for at, used in hour.items() if at > here - 2) / 2
-        baseline = sum(active) / len(active) if len(active) >= 3 else 0.0
-        is_broken = sum(hour.values()) >= 500_000 or (baseline >= 1_000 and burst > 3 * baseline)
+        calls.append((here, tokens, source))
+        hour = [call for call in calls if call[0] > here - 60]
+        minutes = {at: sum(used for other, used, _ in hour if other == at) for at, _, _ in hour}
+        active = [used for at, used in minutes.items() if at <= here - 2 and used > 0]
+        recent = {
+            name: sum(used for at, used, of in hour if at > here - 2 and of == name) / 2
+            for name in (BY_HAND, "job a", "b")
+        }
+        usual = sum(active) / len(active) if len(active) >= 10 else 0.0
+        alone = recent["job a"] + recent["b"]
+        if usual >= 1_000:
+            mixed = alone + recent[BY_HAND] / 2
+            is_burst = alone > 3 * usual or mixed > 3 * max(usual, 15_000)
+        else:
+            is_burst = max(recent["job a"], recent["b"]) > 45_000
+        is_broken = sum(minutes.values()) >= 500_000 or is_burst
         if is_broken:
             assert brake.paused is not None
             break

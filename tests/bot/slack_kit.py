@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from bot.app import Bot, open_bot
+from bot.commands import NAMES
 from bot.config_reading import load
 from bot.home import Home, prepare
 from bot.lab.model import ScriptedModel
@@ -24,6 +26,12 @@ TEAM = "T0LAB"
 US = "U0LABBOT"
 CHANNEL = "C0GENERAL"
 
+BARE = re.compile(rf"(?<!@hearth )(?<!\w)/(?:{'|'.join(sorted(NAMES))})\b")
+"""A command as nobody can type it in Slack."""
+
+NOT_OURS = re.compile(r"“[^”]*”|`/link [A-Z0-9]{8}`(?=\n\nFrom Slack)|\AYou said:.*", re.DOTALL)
+"""In our messages: what somebody is quoted with, a code for elsewhere, the echo of the model."""
+
 Mode = Literal["socket", "http"]
 
 
@@ -36,6 +44,8 @@ class SlackRig(TelegramRig):
         self.model = model
         self.mode = mode
         self.clock = HastyClock(1)
+        self.foreign: set[str] = set()
+        """Texts of the model that name commands as nobody types them in Slack."""
         self.serving: asyncio.Task[None] | None = None
         self._gives_up = False
         self.port = free_port() if mode == "http" else 0
@@ -139,13 +149,14 @@ async def slack_rigged(
     """A rig whose stand-ins run. Slack's minutes of waiting are made short."""
     options = {"retry_scale": 0.002, "ack_s": 1.0, **slack}
     async with FakeSlack(**options) as fake, ScriptedModel() as model:
-        yield SlackRig(folder, fake, model, mode)
-        judge_slack(fake)
+        rig = SlackRig(folder, fake, model, mode)
+        yield rig
+        judge_slack(fake, rig.foreign)
 
 
-def judge_slack(slack: FakeSlack) -> None:
-    """Whatever went out fits, calls nobody, has no address opened for a preview, and has its
-    answers in a thread in channels."""
+def judge_slack(slack: FakeSlack, foreign: Collection[str] = ()) -> None:
+    """Whatever went out fits, calls nobody, has no address opened for a preview, has its answers
+    in a thread in channels, and names commands as they are typed, but in the texts of others."""
     for method in ("chat.postMessage", "chat.update"):
         for call in slack.calls(method):
             text = call.params["text"]
@@ -153,4 +164,5 @@ def judge_slack(slack: FakeSlack) -> None:
             for code in ("<!", "<@", "<#"):
                 assert code not in text
             assert call.params["parse"] == "none"
+            assert not BARE.search(NOT_OURS.sub("", text)) or text in foreign, text
     assert slack.previewed() == []

@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from agent.errors import Overloaded, SettingsWrong
+from agent.spending import Pause, Paused
 from bot import doctor_home, doctor_machine
 from bot.doctor import (
     Check,
@@ -25,7 +27,7 @@ from bot.doctor import (
     run_checks,
     warn,
 )
-from bot.doctor_stored import backups, schedule
+from bot.doctor_stored import backups, pause, schedule
 from bot.home import Home, prepare
 from bot.lab.faults import answer
 from bot.lab.telegram import FakeTelegram
@@ -221,3 +223,33 @@ def test_what_runs_by_the_clock_is_told_and_what_stands_still_is_named(
 
     assert findings[0].level is level
     assert words in findings[0].text
+
+
+# --- why it stands still --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPauses:
+    pauses: Sequence[Paused] = ()
+
+
+@pytest.mark.parametrize(
+    ("paused", "level", "words", "fix"),
+    [
+        (None, Level.OK, "not paused", ""),
+        (Pause.HAND, Level.WARN, "the owner paused the bot, since 1 Jun 2026, 14:30", "/resume"),
+        (Pause.BRAKE, Level.WARN, "since 1 Jun 2026, 14:30: far too fast", "hearthbot usage"),
+    ],
+)
+def test_a_pause_is_told_with_its_reason_and_how_to_go_on(
+    paused: Pause | None, level: Level, words: str, fix: str
+) -> None:
+    at = datetime(2026, 6, 1, 12, 30, tzinfo=UTC)
+    since_ms = int(at.timestamp() * 1000)
+    pauses = [Paused(kind=paused, since_ms=since_ms, words="far too fast")] if paused else []
+
+    [finding] = pause(FoundPauses(pauses=pauses), host_zone=ZoneInfo("Europe/Berlin"))  # type: ignore[arg-type]
+
+    assert finding.level is level
+    assert words in finding.text
+    assert fix in finding.fix

@@ -10,13 +10,16 @@ import pytest
 
 from agent.errors import AssistantError, BrokenAnswer, ModelTimeout, SettingsWrong
 from agent.models.choose import Choice, Wanted, choose
+from bot import doctor_reach
+from bot.config import Settings
+from bot.doctor import Level
 from bot.lab.faults import Action, answer, bad_gateway, drop, garble, hold
 from bot.lab.model import ScriptedModel
 from bot.lab.slack import APP_TOKEN, FakeSlack, refusal
 from bot.lab.slack import TOKEN as BOT_TOKEN
 from bot.lab.telegram import FakeTelegram
 from bot.live import Unreachable, ask, host_of, shown_name
-from bot.live_model import offers, try_model
+from bot.live_model import offers, try_model, versioned, with_version
 from bot.live_slack import socket_address, wanted_scopes, workspace
 from bot.live_telegram import Taken, account, first_message, webhook
 from tests.checkout import ROOT
@@ -202,6 +205,30 @@ async def test_a_model_that_takes_too_long_is_given_up() -> None:
     async with ScriptedModel(delay_s=30) as model:
         with pytest.raises(ModelTimeout):
             await try_model(await chosen(model), limit_s=0.3)
+
+
+async def test_an_address_without_its_version_is_tried_with_it() -> None:
+    async with ScriptedModel() as model:
+        bare = model.api_base.removesuffix("/v1")
+        found = [
+            await with_version(Wanted(model="openai/lab-model", api_base=base), env={}, limit_s=10)
+            for base in (bare, f"{bare}/", model.api_base, f"{bare}/elsewhere", "")
+        ]
+
+    assert found == [model.api_base, model.api_base, "", "", ""]
+    assert versioned("https://example.com/api/v1beta") == ""
+
+
+async def test_the_doctor_says_which_address_answers() -> None:
+    async with ScriptedModel() as model:
+        bare = model.api_base.removesuffix("/v1")
+        settings = Settings.model_validate({"llm": {"model": "lab-model", "api_base": bare}})
+
+        [finding] = await doctor_reach.model(settings, {})
+
+    assert finding.level is Level.FAIL
+    assert finding.text.endswith(f"; {model.api_base} does answer")
+    assert finding.fix == f'Set api_base = "{model.api_base}" below [llm].'
 
 
 async def test_what_this_machine_has_is_offered_in_the_order_of_the_bot() -> None:

@@ -10,6 +10,7 @@ import pytest
 from agent.errors import StorageError
 from agent.forgotten import ForgettingRefused, Proof, Stage
 from agent.remembering import Whose
+from agent.undoing import typed_run
 from bot import memory_words as words
 from bot.memory_erasing import ASKED_S, ErasingDesk
 from tests.bot.memory_kit import ANNA, BENN, GUEST, Chat, opened_chat, pressed
@@ -112,6 +113,18 @@ async def test_what_is_remembered_is_stored_refreshed_corrected_or_refused(chat:
     assert "takes the place of f3" in await chat.remember("Ann lives in Bergen.")
     assert "I did not keep that" in await chat.remember("my password is hunter2hunter2")
     assert await chat.remember("  ") == words.USE_REMEMBER
+
+
+async def test_what_a_command_keeps_is_known_by_its_message_so_that_undo_finds_it(
+    chat: Chat,
+) -> None:
+    await chat.remember("I prefer tea without milk")
+    await chat.says("edit f1 The key is with Sue.")
+
+    kept = await chat.desk._stores.facts.list(Whose(person_id=ANN))
+
+    names = {fact.run_id for fact in kept}
+    assert names == {typed_run(ANN, ANNS_CHAT, "1")}
 
 
 async def test_a_correction_closes_the_old_one(chat: Chat) -> None:

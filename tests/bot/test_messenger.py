@@ -41,7 +41,7 @@ async def test_a_persons_chats_are_theirs_alone_and_what_is_sent_is_known_there(
                 Person(id=PersonId(name), role=Role.MEMBER, name=name, addresses=addresses)
             )
         journal = SqliteJournal(database)
-        for lane, whose in (("slack:D7", "p1"), ("slack:D8", "p2"), ("slack:C1", "p1")):
+        for lane, whose in (("slack:T1.D7", "p1"), ("slack:T1.D8", "p2"), ("slack:T1.C1", "p1")):
             await journal.submit(
                 NewRun(run_id=RunId(lane), lane=lane, by=PersonId(whose), payload={})
             )
@@ -53,11 +53,11 @@ async def test_a_persons_chats_are_theirs_alone_and_what_is_sent_is_known_there(
         messenger = BotMessenger(access, conversations, say, no_file)
 
         chats = [chat.lane for chat in await messenger.chats(PersonId("p1"))]
-        await messenger.send("slack:D7", "Your table is booked.")
-        history = await conversations.history(await conversations.current("slack:D7"))
+        await messenger.send("slack:T1.D7", "Your table is booked.")
+        history = await conversations.history(await conversations.current("slack:T1.D7"))
 
-    assert chats == ["telegram:42", "slack:D7"]
-    assert said == [NewMessage(lane="slack:D7", text="Your table is booked.")]
+    assert chats == ["telegram:42", "slack:T1.D7"]
+    assert said == [NewMessage(lane="slack:T1.D7", text="Your table is booked.")]
     assert [text for _, text in history.notes] == [f"{NOTED}Your table is booked."]
 
 
@@ -86,11 +86,11 @@ async def test_a_file_for_another_chat_is_known_there_and_one_for_this_chat_is_n
         messenger = BotMessenger(access, conversations, say, post)
 
         await messenger.send_file("telegram:42", file, caption="The plan", noted=False)
-        await messenger.send_file("slack:D7", file, caption="", noted=True)
+        await messenger.send_file("slack:T1.D7", file, caption="", noted=True)
         here = await conversations.history(await conversations.current("telegram:42"))
-        there = await conversations.history(await conversations.current("slack:D7"))
+        there = await conversations.history(await conversations.current("slack:T1.D7"))
 
     new = NewFile(name="plan.pdf", path="files/plan.pdf", content=b"%PDF")
-    assert posted == [("telegram:42", new, "The plan"), ("slack:D7", new, "")]
+    assert posted == [("telegram:42", new, "The plan"), ("slack:T1.D7", new, "")]
     assert not here.notes
     assert [text for _, text in there.notes] == [f"{NOTED_FILE}files/plan.pdf"]

@@ -142,4 +142,4 @@ async def test_a_refused_command_shows_and_changes_nothing(
 def test_help_names_what_one_may_use() -> None:
     owners = {command.name for command in COMMANDS if command.roles == commands.OWNER_ALONE}
 
-    assert owners == {"pair", "access", "pause", "resume", "heartbeat"}
+    assert owners == {"pair", "access", "pause", "resume", "heartbeat", "logs"}

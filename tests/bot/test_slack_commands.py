@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.commands import COMMANDS, NAMES
+from bot.commands import COMMANDS
 from tests.bot.kit import eventually
-from tests.bot.slack_kit import ANN, BOB, CHANNEL, SlackRig, slack_rigged
+from tests.bot.slack_kit import ANN, BARE, BOB, CHANNEL, SlackRig, slack_rigged
 
-BARE = re.compile(rf"(?<!@hearth )(?<!\w)/(?:{'|'.join(sorted(NAMES))})\b")
 KEPT = "Paused: your message is kept, and answered after `/hearth resume`."
 
 

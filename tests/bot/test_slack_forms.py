@@ -188,6 +188,17 @@ def test_a_press_on_a_fact_is_a_wish_about_it() -> None:
         assert (wish.key if wish else None) == key
 
 
+def test_a_press_under_a_message_to_one_person_alone_is_a_wish_too() -> None:
+    payload = {name: value for name, value in pressed().items() if name != "view"}
+
+    direct = form_wish(payload | {"channel": {"id": DIRECT}})
+
+    assert direct is not None
+    assert direct.channel == DIRECT
+    assert form_wish(payload | {"channel": {"id": "C0GENERAL"}}) is None
+    assert form_wish(payload) is None
+
+
 def test_a_form_about_a_fact_is_the_command_that_corrects_it() -> None:
     values = {"f12": {"f12": {"type": "plain_text_input", "value": "I like\ntea"}}}
     view = fact_form(DIRECT, "f12") | {"id": "V2", "state": {"values": values}}

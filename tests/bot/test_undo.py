@@ -11,8 +11,9 @@ import pytest
 from agent.messages import Address, ConversationId, IncomingMessage, PersonId, Role, RunId
 from agent.remembering import FactSource, NewFact, Whose
 from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
+from agent.undoing import typed_run
 from bot.ports import Person
-from bot.undo import NOT_AGAIN, NOTHING, UndoDesk
+from bot.undo import NOT_AGAIN, NOT_AGAIN_TYPED, NOTHING, UndoDesk
 from memory.database import Database
 from memory.embedding import Embedding
 from memory.facts import SqliteFacts
@@ -123,6 +124,68 @@ async def test_a_second_time_it_does_not_go_further_back(chat: Chat) -> None:
     assert await chat.undo() == NOT_AGAIN
 
     assert await chat.known() == ["Ann plays the oboe."]
+
+
+async def remembers(chat: Chat, text: str, message_id: str, *, by: PersonId = ME) -> None:
+    """What `/remember` stores."""
+    new = NewFact(
+        whose=Whose(person_id=by),
+        text=text,
+        category="background",
+        source=FactSource.PERSON,
+        run_id=typed_run(by, LANE, message_id),
+    )
+    await chat.facts.store(new)
+
+
+async def test_what_a_command_stored_after_the_last_answer_is_taken_back_and_the_answer_stays(
+    chat: Chat,
+) -> None:
+    await chat.turn("in-1", ("store_fact", "person"))
+    await chat.learns("Ann lives in Oslo.", "in-1")
+    chat.clock.move(60)
+    await remembers(chat, "Ann lives in Bergen.", "7")
+
+    said = await chat.undo()
+
+    assert said == (
+        "Taken back from what you had me keep at 14:01:\n"
+        "- no longer known: f2 “Ann lives in Bergen.”\n"
+        "- known again: f1 “Ann lives in Oslo.”"
+    )
+    chat.clock.move(60)
+    assert await chat.undo() == NOT_AGAIN_TYPED
+    assert await chat.known() == ["Ann lives in Oslo."]
+
+
+async def test_an_answer_after_a_command_is_the_last_one_again(chat: Chat) -> None:
+    await remembers(chat, "Ann plays the oboe.", "7")
+    chat.clock.move(60)
+    await chat.undo()
+    await remembers(chat, "Ann has a dog.", "8")
+    chat.clock.move(60)
+    await chat.turn("in-1", ("store_fact", "person"))
+    await chat.learns("Ben has a boat.", "in-1")
+
+    assert "f2 “Ben has a boat.”" in (await chat.undo()).replace("f3", "f2")
+    assert await chat.known() == ["Ann has a dog."]
+
+
+async def test_what_others_or_what_one_typed_elsewhere_stays(chat: Chat) -> None:
+    await remembers(chat, "Ben plays the oboe.", "7", by=PersonId("p2"))
+    await remembers(chat, "Ann has a dog.", "8")
+
+    assert await chat.undo(chat="55") == NOTHING
+    assert await chat.known() == ["Ann has a dog."]
+
+
+async def test_a_crash_in_the_middle_of_taking_back_a_command_is_made_up_for(chat: Chat) -> None:
+    await remembers(chat, "Ann has a dog.", "8")
+    chat.clock.move(1)
+    await chat.turns.undone([typed_run(ME, LANE, "8")])
+
+    assert "“Ann has a dog.”" in await chat.undo()
+    assert await chat.known() == []
 
 
 async def test_what_was_done_later_can_be_taken_back_again(chat: Chat) -> None:

@@ -10,12 +10,14 @@ import pytest
 
 from agent.errors import StorageCorrupt, StorageReadOnly
 from agent.messages import PersonId, Role
+from agent.spending import Changes, Pause, Paused
 from agent.stored import NewEvent, Person
 from bot.clock import SystemClock
 from memory.checkup import look
 from memory.database import Database
 from memory.inbox import SqliteInbox
 from memory.people import SqlitePeople
+from memory.usage import SqliteUsage
 
 
 def stamps(folder: Path) -> dict[str, bytes]:
@@ -38,6 +40,17 @@ async def test_a_fresh_database_is_well_and_stays_as_it_was(tmp_path: Path) -> N
     )
     assert (dict(found.inbox), dict(found.outbox), found.owners) == ({}, {}, ())
     assert stamps(tmp_path) == before
+
+
+async def test_it_sees_that_the_bot_was_stopped(tmp_path: Path) -> None:
+    file = tmp_path / "hearthbot.db"
+    async with Database.open(file, clock=SystemClock()) as database:
+        ledger = SqliteUsage(database)
+        brake = Paused(kind=Pause.BRAKE, since_ms=5, words="too fast")
+        over = Paused(kind=Pause.HAND, since_ms=4, is_on=False)
+        await ledger.put(Changes(pauses=(brake, over)))
+
+    assert look(file, limit_s=5.0, now_ms=0).pauses == (brake,)
 
 
 async def test_it_sees_what_a_running_writer_has_committed(tmp_path: Path) -> None:

@@ -247,3 +247,28 @@ async def test_who_wrote_last_is_known_by_person(
     await journal.submit(replace(run("a job of Ann"), by=ANN.id))
 
     assert await people.last_seen() == {BOB.id: START_MS + 60_000}
+
+
+async def test_on_slack_a_person_reads_alone_where_they_have_written_in_private(
+    people: SqlitePeople, database: Database
+) -> None:
+    await people.add_person(ANN)
+    await people.add_person(BOB)
+    journal = SqliteJournal(database)
+    for number, (lane, whose) in enumerate(
+        [
+            ("slack:T0LAB.D0OLD", ANN),
+            ("slack:T0LAB.C0GENERAL", ANN),
+            ("slack:T0LAB.C0GENERAL:1700000000.000100", ANN),
+            ("slack:T0LAB.D0BOB:1700000000.000100", BOB),
+            ("slack:T0LAB.D0ANN:1700000000.000100", ANN),
+        ]
+    ):
+        await journal.submit(replace(run(f"r{number}"), lane=lane, by=whose.id, inbox_id=None))
+
+    assert await people.private_chats(ANN.id) == [
+        "telegram:5",
+        "slack:T0LAB.D0ANN",
+        "slack:T0LAB.D0OLD",
+    ]
+    assert await people.private_chats(BOB.id) == ["telegram:6", "slack:T0LAB.D0BOB"]

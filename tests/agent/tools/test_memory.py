@@ -112,7 +112,7 @@ async def test_where_memory_is_off_nothing_is_written_and_that_is_said(
 
     told = await given.refused(name, **CALLS[name])
 
-    assert "memory is off in this chat (/private), so nothing was changed" in told
+    assert "memory is off in this chat (`/private`), so nothing was changed" in told
     assert [fact.text for fact in given.facts.rows.values()] == ["Ada likes coffee."]
     assert (given.facts.new, given.profiles.changes) == ([], [])
     assert list(tmp_path.iterdir()) == []
@@ -127,7 +127,7 @@ async def test_where_memory_is_off_nothing_is_found(tmp_path: Path, name: str) -
 
     told = await given.told(name, **CALLS[name])
 
-    assert told == "Memory is off in this chat (/private), so nothing of it is looked at here."
+    assert told == "Memory is off in this chat (`/private`), so nothing of it is looked at here."
 
 
 @pytest.mark.case("ME-07")

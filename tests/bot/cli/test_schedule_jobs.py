@@ -123,6 +123,30 @@ def test_what_is_unknown_says_how_jobs_are_listed_here(home: Home) -> None:
     assert "`hearthbot schedule list` lists them" in " ".join(result.output.split())
 
 
+def test_a_name_that_is_taken_is_refused_with_the_job_that_has_it(home: Home) -> None:
+    said("add", *DAILY, "--name", "Plants")
+    said("add", *DAILY, "--name", "Fish")
+
+    added = " ".join(refused("add", *DAILY, "--name", "plants", "--yes").split())
+    edited = " ".join(refused("edit", "j2", "--name", "Plants", "--text", "feed them").split())
+    own = refused("add", *DAILY, "--name", "heartbeat", "--json")
+
+    assert "There is a job called 'plants' already: j1, next " in added
+    assert "`hearthbot schedule show j1` shows it" in added
+    assert "called 'Plants' already: j1" in edited
+    assert "I use that name myself" in own
+    assert said("edit", "j2", "--name", "Fish")[0] == "j2 is changed."
+    assert [row["name"] for row in as_json("list")["jobs"]] == ["Plants", "Fish"]
+    assert {row["what"] for row in as_json("list")["jobs"]} == {DAILY[1]}
+
+
+def test_without_a_name_the_same_words_twice_get_a_number(home: Home) -> None:
+    said("add", *DAILY)
+    said("add", *DAILY)
+
+    assert [row["name"] for row in as_json("list")["jobs"]] == [DAILY[1], f"{DAILY[1]} 2"]
+
+
 def test_a_list_for_a_pipe_has_one_job_a_line(home: Home) -> None:
     said("add", *DAILY)
     said("add", "every Monday at 18:00", "look\tfor\nrain", "--do")

@@ -1,0 +1,114 @@
+"""In which form a picture that came is shown to a model: as it is, as a smaller copy, or not.
+
+The copy is kept beside the picture and read for every later request, so that the same bytes are
+sent each time. Called by `agent.attached`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from agent.attached_ports import PictureDamaged, PictureTooLarge, ScaledPicture, Scaler
+from agent.attached_scaling import INSTALL
+from agent.attached_words import size_of
+from agent.errors import Temporary
+from agent.signatures import Signature
+from agent.tools.tool import Caller
+from agent.tools.workspace import Workspace
+from agent.transcript import Picture
+
+PICTURE_BYTES_MAX = 3_750_000
+PICTURE_SIDE_MAX = 8_000
+"""What every provider takes of one picture."""
+
+_MARKS = (b"Exif\0\0", b"eXIf", b"EXIF", b"ns.adobe.com/xap", b"adobe.xmp", b"Photoshop 3.0")
+"""Where it was taken, when, by which camera, and which side is up."""
+_MOVES = {"image/gif": b"NETSCAPE2.0", "image/webp": b"ANIM"}
+"""Of several frames: not every provider takes such pictures."""
+
+_ENDINGS = {"image/png": ".shown.png", "image/jpeg": ".shown.jpg"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """`about` goes on with the sentence about the picture; `beside` is where a copy of it lies."""
+
+    about: str
+    picture: Picture | None = None
+    size_bytes: int = 0
+    beside: str = ""
+
+
+class PicturesShown:
+    """Pictures in the form in which models get them. Without a `scaler` none is made smaller."""
+
+    def __init__(self, workspace: Workspace, scaler: Scaler | None, *, side_max: int) -> None:
+        self._workspace = workspace
+        self._scaler = scaler
+        self._side_max = side_max
+
+    async def shown(self, path: str, content: bytes, found: Signature, caller: Caller) -> Shown:
+        """The picture that lies at `path`. May be repeated. Raises AssistantError where a copy
+        cannot be kept."""
+        about = f", {found.width} by {found.height} pixels"
+        if self._scaler is None or not self._wants_copy(content, found):
+            return _as_it_is(path, found, about=about, size=len(content))
+        try:
+            made = await self._scaler.scaled(
+                content, side_max=self._side_max, bytes_max=PICTURE_BYTES_MAX
+            )
+        except PictureDamaged as error:
+            return Shown(about=f"{about}. {error}, and cannot be shown")
+        except (PictureTooLarge, Temporary) as error:
+            if _fits(found, len(content)) and not _tells(content):
+                return _as_it_is(path, found, about=about, size=len(content))
+            return Shown(about=f"{about}. {error}, so you cannot see it: ask for a smaller copy")
+        return await self._copy(path, made, found, caller)
+
+    def _wants_copy(self, content: bytes, found: Signature) -> bool:
+        moves = _MOVES.get(found.media_type)
+        return (
+            len(content) > PICTURE_BYTES_MAX
+            or max(found.width, found.height) > self._side_max
+            or (moves is not None and moves in content)
+            or _tells(content)
+        )
+
+    async def _copy(
+        self, path: str, made: ScaledPicture, found: Signature, caller: Caller
+    ) -> Shown:
+        beside = f"{path}{_ENDINGS[made.media_type]}"
+        await asyncio.to_thread(
+            self._workspace.write, beside, made.content, caller, bytes_max=PICTURE_BYTES_MAX
+        )
+        picture = Picture(
+            path=beside, media_type=made.media_type, width=made.width, height=made.height
+        )
+        about = f", {found.width} by {found.height} pixels"
+        if max(made.width, made.height) < max(found.width, found.height):
+            about += f", made smaller for you ({made.width} by {made.height})"
+        return Shown(about=about, picture=picture, size_bytes=len(made.content), beside=beside)
+
+
+def _fits(found: Signature, size: int) -> bool:
+    return size <= PICTURE_BYTES_MAX and max(found.width, found.height) <= PICTURE_SIDE_MAX
+
+
+def _tells(content: bytes) -> bool:
+    """Whether it holds notes of a camera or program, which no provider needs to have. By the bytes
+    alone: what only looks like a note costs a copy."""
+    return any(mark in content for mark in _MARKS)
+
+
+def _as_it_is(path: str, found: Signature, *, about: str, size: int) -> Shown:
+    if not _fits(found, size):
+        return Shown(
+            about=f"{about}. It is too large to be shown to you (at most "
+            f"{size_of(PICTURE_BYTES_MAX)} and {PICTURE_SIDE_MAX:,} pixels a side): ask for a "
+            f"smaller copy. Where the owner runs {INSTALL} larger ones are made smaller"
+        )
+    picture = Picture(
+        path=path, media_type=found.media_type, width=found.width, height=found.height
+    )
+    return Shown(about=about, picture=picture, size_bytes=size)

@@ -1,0 +1,244 @@
+"""Wherever a text of ours names a command, it is named as it is typed where the text is read.
+
+In the code each stands in code marks, by which `bot.typed` finds it on the way out; a bare one
+would be told to people in Slack, where it is nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from bot.commands import NAMES
+from bot.typed import outside_of_code
+from tests.bot.kit import eventually
+from tests.bot.slack_kit import ANN, BARE, BOB, SlackRig, slack_rigged
+from tests.checkout import ROOT
+
+PACKAGES = ("agent", "bot", "memory", "scheduler")
+
+IN_A_TERMINAL = ("bot/cli/", "bot/doctor", "bot/setup", "bot/lab/")
+"""Read at the machine itself, outside of any chat."""
+
+ALLOWED = {
+    ("agent/brake.py", "/resume"): "what a button stands for, as the terminal types it",
+    ("agent/layers/notes.py", "The person ended this turn with /stop."): "for the model alone",
+    (
+        "bot/approval_words.py",
+        "That question is not known here (any more). /approve shows what is open.",
+    ): "pops up without markup; `bot.approvals` names it as it is typed",
+    (
+        "bot/approval_words.py",
+        "{} /approve revoke {} takes it back.",
+    ): "pops up without markup; `bot.approvals` names it as it is typed",
+    (
+        "bot/linking.py",
+        "/link(?:@[A-Za-z0-9_]{1,64})?[ \\t]{1,9}([A-Za-z0-9]{8})[ \\t\\n]{0,9}",
+    ): "reads what is typed",
+}
+"""Texts that name a command outside of code marks, each with the reason."""
+
+NAMED = re.compile(rf"(?<![\w/.}}<-])/(?:{'|'.join(sorted(NAMES))})(?![\w/-]|\.\w)")
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[SlackRig]:
+    async with slack_rigged(tmp_path) as made:
+        yield made
+
+
+# --- in the code ---------------------------------------------------------------------------------
+
+
+def texts(tree: ast.AST) -> Iterator[str]:
+    """Every string of a module but docstrings; what is filled in stands as {}."""
+    skipped: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            skipped.add(node.value)
+        elif isinstance(node, ast.JoinedStr):
+            skipped.update(node.values)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in skipped:
+            yield node.value
+        elif isinstance(node, ast.JoinedStr):
+            yield "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values
+            )
+
+
+def bare_ones() -> Iterator[tuple[str, str]]:
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            where = path.relative_to(ROOT).as_posix()
+            if where.startswith(IN_A_TERMINAL):
+                continue
+            for text in texts(ast.parse(path.read_text(encoding="utf-8"))):
+                if NAMED.search(outside_of_code(text)):
+                    yield where, text
+
+
+def test_a_text_of_ours_names_commands_in_code_marks() -> None:
+    found = set(bare_ones())
+
+    assert found - ALLOWED.keys() == set(), (
+        "Put the command into code marks (`/new`), so that it is told as it is typed in Slack."
+    )
+    assert ALLOWED.keys() - found == set(), "no longer there"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["/new", "Send /resume.", "(/usage shows it)", "/approve, /agents", 'say "/stop"', "x /job j1"],
+)
+def test_a_bare_command_is_found(text: str) -> None:
+    assert NAMED.search(outside_of_code(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["`/new`", "(`/job j12 pause`)", "a/new", "/new/x", "/usage.json", "/newer", "{}/new", "//new"],
+)
+def test_what_is_marked_or_is_no_command_is_not(text: str) -> None:
+    assert not NAMED.search(outside_of_code(text))
+
+
+# --- in Slack ------------------------------------------------------------------------------------
+
+
+async def told(rig: SlackRig, count: int, *, to: str = ANN) -> list[str]:
+    """The bot's messages to a person, once there are so many; no command is bare in them."""
+    await eventually(lambda: len(rig.read(to=to)) >= count)
+    assert [text for text in rig.read(to=to) if BARE.search(text)] == []
+    return rig.read(to=to)
+
+
+async def test_a_turn_that_fails_says_how_to_start_afresh(rig: SlackRig) -> None:
+    rig.model.named_fault("context", times=None)
+    async with rig.serving_slack(ANN) as bot:
+        rig.writes("hello")
+        [text] = await told(rig, 1)
+        await rig.quiet(bot)
+
+    assert "start afresh with `/hearth new`." in text
+
+
+async def test_what_was_said_before_the_trouble_stays_as_the_model_wrote_it(rig: SlackRig) -> None:
+    said = "In that game `/new` and /new begin a round."
+    rig.foreign.add(said)
+    rig.model.say(said)
+    async with rig.serving_slack(ANN) as bot:
+        rig.writes("how do I begin?")
+        await rig.shows(said)
+        await rig.quiet(bot)
+
+
+async def test_the_model_is_told_how_commands_are_typed(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN) as bot:
+        rig.writes("hello")
+        await rig.shows("You said: hello")
+        await rig.quiet(bot)
+
+    assert "typed behind one word here: `/hearth new`" in str(rig.model.requests[0]["messages"][0])
+
+
+async def test_the_brake_says_how_to_go_on(rig: SlackRig) -> None:
+    rig.env |= {"HEARTHBOT_BUDGET__BRAKE": "true", "HEARTHBOT_BUDGET__BRAKE_HOUR_TOKENS": "1000"}
+    async with rig.serving_slack(ANN) as bot:
+        rig.writes("one")
+        await told(rig, 2)
+        rig.writes("two")
+        texts_now = await told(rig, 3)
+        rig.slack.command(text="status")
+        status = (await told(rig, 4))[-1]
+        rig.slack.command(text="usage")
+        await told(rig, 5)
+        await rig.quiet(bot)
+
+    notice = next(text for text in texts_now if text.startswith("⚠️ I have stopped asking models"))
+    assert "send `/hearth resume` and I go on; `/hearth usage` shows what used it." in notice
+    assert texts_now[-1].startswith("I have paused myself: ")
+    assert "Send `/hearth resume` and I go on" in texts_now[-1]
+    assert "than usual: `/hearth usage`, `/hearth resume`." in status
+
+
+async def test_a_budget_that_warns_and_refuses_says_where_more_is_shown(rig: SlackRig) -> None:
+    rig.env["HEARTHBOT_BUDGET__LIMITS"] = '[{"scope": "person", "period": "day", "tokens": 6000}]'
+    async with rig.serving_slack(ANN) as bot:
+        for number in range(1, 4):
+            rig.writes(f"m{number}")
+            await told(rig, number)
+        await eventually(lambda: any("`/hearth usage` shows more." in one for one in rig.read()))
+        await told(rig, 4)
+        await rig.quiet(bot)
+        read = rig.read()
+
+    assert any("It is free again" in text and "To raise it" in text for text in read)
+
+
+async def test_a_pause_is_told_with_the_way_out_of_it_and_stands_in_the_status(
+    rig: SlackRig,
+) -> None:
+    async with rig.serving_slack(ANN, BOB) as bot:
+        rig.slack.command(text="pause")
+        await told(rig, 1)
+        rig.slack.command(text="status")
+        status = (await told(rig, 2))[-1]
+        rig.writes("hello?")
+        kept = (await told(rig, 3))[-1]
+        rig.writes("hello?", by=BOB)
+        await told(rig, 1, to=BOB)
+        rig.slack.command(text="resume")
+        await told(rig, 5)
+        await rig.quiet(bot)
+
+    assert "Paused: nothing new is begun until `/hearth resume`." in status
+    assert kept == "Paused: your message is kept, and answered after `/hearth resume`."
+
+
+async def test_a_model_that_cannot_be_asked_leaves_no_bare_command(rig: SlackRig) -> None:
+    rig.env["HEARTHBOT_LLM__TIMEOUT_S"] = "1"
+    rig.model.named_fault("401", times=None)
+    async with rig.serving_slack(ANN, BOB, hurry=100) as bot:
+        rig.slack.command(text="model openai/lab-model")
+        await told(rig, 1)
+        rig.writes("hello", by=BOB)
+        await told(rig, 1, to=BOB)
+        rig.writes("hello")
+        await told(rig, 2)
+        rig.slack.command(text="status")
+        await told(rig, 3)
+        await rig.quiet(bot)
+
+
+async def test_what_cannot_be_forgotten_now_says_what_ends_it(rig: SlackRig) -> None:
+    rig.model.say("later", wait_s=5)
+    async with rig.serving_slack(ANN) as bot:
+        rig.slack.command(text="remember I live in Bergen")
+        await told(rig, 1)
+        rig.writes("hello")
+        await eventually(lambda: len(rig.model.requests) == 1)
+        rig.slack.command(text="memory forget Bergen")
+        refused = (await told(rig, 2))[-1]
+        rig.slack.command(text="stop")
+        await told(rig, 3)
+        await rig.quiet(bot)
+
+    assert "(`/hearth approve`, `/hearth agents`)" in refused
+    assert "`/hearth stop` ends it." in refused
+
+
+async def test_a_command_that_fails_is_named_as_it_is_typed(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN) as bot:
+        rig.slack.command(text="job j99")
+        await eventually(partial(_has, rig, "There is no job 'j99'; `/hearth jobs` lists them."))
+        await rig.quiet(bot)
+
+
+def _has(rig: SlackRig, words: str) -> bool:
+    return any(words in text for text in rig.read())

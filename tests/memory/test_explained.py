@@ -1,0 +1,337 @@
+"""Messages lead to what stands behind them, and turns to all that is kept of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agent.explaining import Agreed, Behind, Slot, Spent, Step, TurnRecord
+from agent.messages import Address, ConversationId, OutboxId, PersonId, Role, RunId
+from agent.ports import ChildOf, Json
+from agent.scheduled import Due, Held, NewTelling, SlotState, Taken, Taking
+from agent.spending import CallState, Changes, Charge, ModelCall, Purpose
+from agent.stored import NewApproval, NewMessage, Outcome, OutPart, PartState
+from agent.transcript import Answered, Said, Usage
+from memory.approvals import SqliteApprovals
+from memory.conversations import SqliteConversations
+from memory.database import Database
+from memory.explained import SqliteTurnRecords
+from memory.jobs import SqliteJobs
+from memory.journal import SqliteJournal
+from memory.outbox import SqliteOutbox
+from memory.sessions import SqliteSessions
+from memory.tellings import SqliteTellings
+from memory.usage import SqliteUsage
+from tests.memory.kit import LANE, START_MS, StillClock, run, turn_end
+from tests.scheduler.jobs_kit import job as new_job
+
+ME = PersonId("p1")
+OTHERS = "telegram:7"
+
+
+class Chat:
+    """A private chat on a real database."""
+
+    def __init__(self, database: Database, clock: StillClock) -> None:
+        self.database, self.clock = database, clock
+        self.journal = SqliteJournal(database)
+        self.outbox = SqliteOutbox(database)
+        self.conversations = SqliteConversations(database)
+        self.records = SqliteTurnRecords(database)
+
+    async def turn(self, run_id: str, *steps: tuple[str, Json], lane: str = LANE) -> str:
+        """A turn that was answered by the message whose id is returned."""
+        conversation = await self.conversations.current(lane)
+        await self.journal.submit(run(run_id, lane=lane))
+        await self.journal.begin(RunId(run_id))
+        for n, (name, output) in enumerate(steps):
+            await self.journal.record(RunId(run_id), n, name, output)
+        end = turn_end(run_id, conversation, entries=(Said(text="hi"), Answered(text="yes")))
+        end = replace(end, reply="yes", reply_to=Address.parse(lane))
+        done = await self.journal.finish(RunId(run_id), end)
+        self.clock.move(1)
+        return await self.sent(done.ready[0][1], f"of-{run_id}")
+
+    async def sent(self, outbox_id: OutboxId, message_id: str) -> str:
+        part = OutPart(n=0, source="x", message_id=message_id, state=PartState.SENT)
+        await self.outbox.plan(outbox_id, [part])
+        return message_id
+
+    async def command(self, text: str = "Stopped.", *, lane: str = LANE) -> str:
+        """What a command said; its message."""
+        outbox_id = await self.outbox.add(NewMessage(lane=lane, text=text))
+        self.clock.move(1)
+        return await self.sent(outbox_id, f"command-{outbox_id}")
+
+    async def reminded(self, name: str = "tea") -> str:
+        """A reminder that was sent; its message."""
+        jobs, due = SqliteJobs(self.database), Due(slot="2026-08-01T12:00", at_ms=START_MS)
+        job = await jobs.add(new_job(name), due)
+        assert job is not None
+        message = NewMessage(lane=LANE, text=name)
+        taken = await jobs.take(
+            Taking(
+                job_id=job.id,
+                due=due,
+                next=None,
+                state=SlotState.TOLD,
+                message=message,
+                joins=f"by the job {job.key} ({name})",
+            ),
+            of=job,
+        )
+        assert isinstance(taken, Taken)
+        assert taken.outbox_id is not None
+        self.clock.move(1)
+        return await self.sent(taken.outbox_id, f"due-{job.id}")
+
+
+@pytest.fixture
+def chat(database: Database, clock: StillClock) -> Chat:
+    return Chat(database, clock)
+
+
+async def behind(chat: Chat, message_id: str, *lanes: str) -> Behind | None:
+    return await chat.records.of_message(lanes or (LANE,), message_id)
+
+
+# --- messages -----------------------------------------------------------------------------------
+
+
+async def test_a_message_leads_to_its_turn_in_its_own_chat_alone(chat: Chat) -> None:
+    first = await chat.turn("r1")
+    theirs = await chat.turn("r2", lane=OTHERS)
+
+    assert await behind(chat, first) == Behind(sent_ms=START_MS, run_id=RunId("r1"))
+    assert await behind(chat, theirs) is None
+    assert await behind(chat, "no such") is None
+    found = await behind(chat, theirs, LANE, OTHERS)
+    assert found is not None
+    assert found.run_id == "r2"
+
+
+async def test_what_a_command_said_leads_nowhere(chat: Chat) -> None:
+    await chat.turn("r1")
+    message = await chat.command()
+
+    assert await behind(chat, message) == Behind(sent_ms=START_MS + 1_000)
+
+
+async def test_a_reminder_leads_to_its_due_time_as_long_as_the_job_is_there(chat: Chat) -> None:
+    message = await chat.reminded()
+    kept = await behind(chat, message)
+    chat.clock.move(-1)
+    command = await chat.command("said in the same moment")
+    await SqliteJobs(chat.database).remove(1)
+    removed = await behind(chat, message)
+
+    assert kept == Behind(sent_ms=START_MS, slots=(Slot(job_id=1, due_ms=START_MS),))
+    assert removed == Behind(sent_ms=START_MS, gone="by the job j1 (tea)")
+    assert await behind(chat, command) == Behind(sent_ms=START_MS)
+
+
+async def test_the_newest_is_the_last_answer_or_reminder_of_the_open_conversation(
+    chat: Chat,
+) -> None:
+    assert await chat.records.newest(LANE) is None
+    await chat.turn("r1")
+    await chat.command()
+    await chat.reminded()
+    await chat.command()
+    await chat.turn("r2", lane=OTHERS)
+
+    newest = await chat.records.newest(LANE)
+    before = await chat.records.newest(LANE, back=2)
+    none = await chat.records.newest(LANE, back=3)
+    await chat.conversations.start_new(LANE)
+    chat.clock.move(1)
+    fresh = await chat.records.newest(LANE)
+
+    assert newest is not None
+    assert newest.slots
+    assert before is not None
+    assert before.run_id == "r1"
+    assert none is None
+    assert fresh is None
+
+
+async def test_what_is_still_being_written_is_no_answer_yet(chat: Chat) -> None:
+    await chat.turn("r1")
+    await chat.journal.submit(run("r2"))
+    await chat.outbox.open_draft(RunId("r2"), LANE)
+
+    found = await chat.records.newest(LANE)
+
+    assert found is not None
+    assert found.run_id == "r1"
+
+
+async def test_a_question_leads_to_its_turn_where_that_runs(chat: Chat) -> None:
+    await chat.conversations.current(LANE)
+    approvals = SqliteApprovals(chat.database)
+    for number, lane in enumerate((LANE, OTHERS), start=1):
+        await chat.journal.submit(run(f"r{number}", lane=lane))
+        ready = await approvals.add(
+            asked(f"a{number}", f"r{number}", lane),
+            role=Role.OWNER,
+            expires_ms=START_MS + 60_000,
+            card=NewMessage(lane=LANE, text="May I?"),
+        )
+        assert ready is not None
+        await chat.sent(ready[0][1], f"card-{number}")
+
+    own, others = await behind(chat, "card-1"), await behind(chat, "card-2")
+
+    await approvals.decide("a1", Outcome.ONCE, by=ME)
+    decided = await chat.records.turn(RunId("r1"))
+
+    assert own is not None
+    assert own.run_id == "r1"
+    assert decided is not None
+    assert decided.agreed == (Agreed(tool="exec", outcome=Outcome.ONCE, by=ME, at_ms=START_MS),)
+    assert others == Behind(sent_ms=START_MS), "the owner is asked, and is not in that chat"
+
+
+async def test_a_digest_leads_to_all_that_it_gathers(chat: Chat) -> None:
+    jobs, tellings = SqliteJobs(chat.database), SqliteTellings(chat.database)
+    for number in (1, 2):
+        due = Due(slot="2026-08-01T12:00", at_ms=START_MS + number)
+        job = await jobs.add(new_job(f"tea {number}"), due)
+        assert job is not None
+        taking = Taking(job_id=job.id, due=due, next=None, state=SlotState.TAKEN)
+        await jobs.take(taking, of=job)
+        await tellings.hold(NewTelling(job=job, due=due, text="found"), Held.QUIET)
+    outbox_id = await tellings.tell_waiting(
+        await tellings.waiting(), NewMessage(lane=LANE, text="all"), note="several"
+    )
+    assert outbox_id is not None
+    await chat.sent(outbox_id, "digest")
+
+    found = await behind(chat, "digest")
+
+    assert found is not None
+    assert [slot.job_id for slot in found.slots] == [1, 2]
+
+
+# --- turns --------------------------------------------------------------------------------------
+
+
+def asked(approval_id: str, run_id: str, lane: str = LANE) -> NewApproval:
+    return NewApproval(
+        id=approval_id,
+        run_id=RunId(run_id),
+        lane=lane,
+        person_id=ME,
+        agent="default",
+        tool="exec",
+        digest="d",
+        shows="ls",
+        why="it runs a program",
+    )
+
+
+def memories(*facts: str) -> list[Json]:
+    return [{"name": "memories", "sources": [f"fact:{fact}" for fact in facts]}]
+
+
+async def test_a_turn_comes_with_all_that_is_kept_of_it(chat: Chat) -> None:
+    await chat.turn("r1", ("begin", {"upto": 0}), ("model", {"answer": {}}))
+    approvals = SqliteApprovals(chat.database)
+    for approval_id in ("a1", "a2"):
+        new = asked(approval_id, "r1")
+        await approvals.add(new, role=Role.OWNER, expires_ms=START_MS * 2, card=None)
+
+    found = await chat.records.turn(RunId("r1"))
+
+    assert found == TurnRecord(
+        run_id=RunId("r1"),
+        person_id=ME,
+        started_ms=START_MS,
+        ended_ms=START_MS,
+        steps=(
+            Step(name="begin", output={"upto": 0}, started_ms=START_MS, ended_ms=START_MS),
+            Step(name="model", output={"answer": {}}, started_ms=START_MS, ended_ms=START_MS),
+        ),
+        entries=(Said(text="hi"), Answered(text="yes")),
+        agreed=(Agreed(tool="exec", outcome=None), Agreed(tool="exec", outcome=None)),
+    )
+    assert await chat.records.turn(RunId("nobodys")) is None
+
+
+def call(number: int, model: str, run_id: str, micros: int | None) -> ModelCall:
+    return ModelCall(
+        id=number,
+        at_ms=START_MS,
+        charge=Charge(purpose=Purpose.CHAT, person_id=ME, lane=LANE, run_id=RunId(run_id)),
+        model=model,
+        usage=Usage(prompt=10, completion=2, cached=4),
+        micros=micros,
+        guessed=12,
+        state=CallState.COUNTED,
+    )
+
+
+async def test_what_was_spent_is_added_up_by_model_with_that_of_subagents(chat: Chat) -> None:
+    await chat.turn("r1")
+    child = ChildOf(run_id=RunId("r1"), lane=LANE, waits=True)
+    await chat.journal.submit(replace(run("r2", lane="agent:1"), child_of=child))
+    calls = [
+        call(1, "big", "r1", 7),
+        call(2, "small", "r1", None),
+        call(3, "big", "r2", 3),
+        call(4, "big", "r9", 99),
+    ]
+    await SqliteUsage(chat.database).put(Changes(calls=calls))
+
+    found = await chat.records.turn(RunId("r1"))
+
+    assert found is not None
+    assert found.spent == (
+        Spent(model="big", calls=2, prompt=20, completion=4, cached=8, micros=10, unpriced=0),
+        Spent(model="small", calls=1, prompt=10, completion=2, cached=4, micros=0, unpriced=1),
+    )
+    assert found.subagents == 1
+
+
+async def test_facts_of_the_turns_that_were_sent_along_are_found(chat: Chat) -> None:
+    conversation = await chat.conversations.current(LANE)
+    for number in (1, 2, 3):
+        begin: Json = {"layers": memories(f"f{number}"), "conversation": conversation}
+        await chat.turn(f"r{number}", ("begin", begin))
+    history = (await chat.conversations.history(conversation)).entries
+    begin = {"conversation": conversation, "since": history[2].id, "upto": history[-1].id}
+    await chat.turn("r4", ("begin", begin))
+    await chat.turn("r5", ("begin", {"conversation": conversation, "since": "x", "upto": None}))
+
+    found, odd = await chat.records.turn(RunId("r4")), await chat.records.turn(RunId("r5"))
+
+    assert found is not None
+    assert odd is not None
+    assert [one["layers"] for one in found.before] == [memories("f3"), memories("f2")]
+    assert odd.before == ()
+
+
+async def test_what_was_erased_is_known_to_be(chat: Chat) -> None:
+    conversation = await chat.conversations.current(LANE)
+    message = await chat.turn("r1", ("begin", {"conversation": conversation}))
+    await chat.conversations.start_new(LANE)
+    await SqliteSessions(chat.database).erase(ConversationId(conversation))
+
+    found = await chat.records.turn(RunId("r1"))
+
+    assert (await behind(chat, message) or Behind(sent_ms=0)).run_id == "r1"
+    assert found is not None
+    assert (found.is_erased, found.steps, found.entries) == (True, (), ())
+
+
+async def test_what_cannot_be_read_is_left_out(chat: Chat) -> None:
+    await chat.turn("r1", ("begin", {"upto": 0}))
+    await chat.database.write(lambda c: c.execute("update steps set output = '{{'"))
+    await chat.database.write(lambda c: c.execute("update messages set body = '[]' where id = 1"))
+
+    found = await chat.records.turn(RunId("r1"))
+
+    assert found is not None
+    assert [step.output for step in found.steps] == [None]
+    assert found.entries == (Answered(text="yes"),)
