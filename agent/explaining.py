@@ -69,14 +69,16 @@ class Spent:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRecord:
     """All that is kept of a turn. `ended_ms` None: it still runs, or waits. `is_erased`: its steps
-    were erased on somebody's wish. `spent` has what its subagents took as well; `before` are the
-    `begin` steps of earlier turns that were sent along, the newest first."""
+    were erased on somebody's wish; `is_private`: memory is off in its conversation, of which
+    nothing is to stay once it is over. `spent` has what its subagents took as well; `before` are
+    the `begin` steps of earlier turns that were sent along, the newest first."""
 
     run_id: RunId
     person_id: PersonId
     started_ms: int
     ended_ms: int | None
     is_erased: bool = False
+    is_private: bool = False
     steps: tuple[Step, ...] = ()
     entries: tuple[Entry, ...] = ()
     agreed: tuple[Agreed, ...] = ()

@@ -8,7 +8,7 @@ whose turn it was, where nobody reads along; what was forgotten since is told wi
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from typing import Protocol
 
@@ -119,6 +119,9 @@ class WhyDesk:
         self, record: TurnRecord, found: Explained, message: IncomingMessage, person: Person
     ) -> Answer:
         reader = self._reader(message, person, whose_turn=record.person_id)
+        if record.is_private:
+            # What is written about it would stay when all else of it is erased.
+            reader = replace(reader, detailed=False)
         known = await self._known(found, message, person)
         text = words.answer_text(record, found, known, reader)
         if not reader.detailed:

@@ -57,6 +57,10 @@ FORGOTTEN = (
     "Something in that answer was forgotten since, and with it what was recorded of how it was "
     "made."
 )
+PRIVATE = (
+    "Memory is off in this conversation: nothing was remembered, and I write no details of it "
+    "here, as they would outlast it."
+)
 TOO_OLD = "This button no longer does anything."
 IN_PRIVATE = "Facts are forgotten in a private chat: `/memory forget f12`"
 
@@ -156,7 +160,7 @@ def answer_text(record: TurnRecord, found: Explained, known: Known, reader: Read
     """What a turn was made of."""
     blocks = [
         f"**Why this answer**: {moment(record.started_ms, reader.zone)}, `{record.run_id}`",
-        *_remembered(found, known, reader),
+        *([PRIVATE] if record.is_private else _remembered(found, known, reader)),
         _picked(found, reader),
         _tools(found, known, reader),
         _agreed(record.agreed, known, reader),

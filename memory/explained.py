@@ -46,11 +46,17 @@ where outbox_id >= ? order by due_ms
 _BY_CLOCK = """
 select messages.created_ms, kind, body from messages
 join conversations on conversations.id = conversation_id
-where lane = ? and (run_id like 'j%:%' or run_id like 'digest:%') and messages.created_ms >= ?
+where (run_id glob 'j[0-9]*:*' or run_id glob 'digest:*') and lane = ? and messages.created_ms >= ?
 order by messages.id
 """
 _TURN = """
 select person_id, coalesce(started_ms, created_ms), ended_ms, erased_ms from turns where run_id = ?
+"""
+_IS_PRIVATE = """
+select exists (
+    select 1 from messages join conversations on conversations.id = conversation_id
+    where run_id = ? and is_private
+)
 """
 _STEPS = "select name, output, started_ms, ended_ms from steps where run_id = ? order by n"
 _ENTRIES = "select body from messages where run_id = ? order by id"
@@ -120,6 +126,7 @@ class SqliteTurnRecords:
                 started_ms=started_ms,
                 ended_ms=ended_ms,
                 is_erased=erased_ms is not None,
+                is_private=bool(connection.execute(_IS_PRIVATE, (run_id,)).fetchone()[0]),
                 steps=steps,
                 entries=tuple(_entries(connection, run_id)),
                 agreed=tuple(_agreed(connection, run_id)),

@@ -258,9 +258,12 @@ async def test_a_facts_button_is_good_for_nobody_else(rig: Rig) -> None:
     assert [fact.id for fact in facts] == [fact_id]
 
 
-async def test_an_erased_conversation_says_so(rig: Rig) -> None:
+async def test_of_a_private_conversation_no_details_are_written_and_then_it_is_erased(
+    rig: Rig,
+) -> None:
     async with rig.running(OWNER) as bot:
         await asked(rig, "/private")
+        rig.model.call("list_dir", {"path": "marmalade"})
         secret = await answered(rig, bot, "the marmalade is hidden")
         during = await asked(rig, "/why")
         await asked(rig, "/private off")
@@ -268,7 +271,9 @@ async def test_an_erased_conversation_says_so(rig: Rig) -> None:
 
         text = await asked(rig, "/why", reply_to=secret)
 
-    assert during.startswith("Why this answer: ")
+    assert words.PRIVATE in during
+    assert "list_dir: " in during
+    assert "marmalade" not in during
     assert text == words.ERASED
 
 
