@@ -212,7 +212,10 @@ class Beginning:
         if not traits.tools:
             return Selection()
         return await self._choosing.choose(
-            gathered, history, is_step=is_step or not history.entries
+            gathered,
+            history,
+            is_step=is_step or not history.entries,
+            window=traits.window,
         )
 
     def _fitted(self, draft: _Draft, *, is_lean: bool, brought_tokens: int) -> Plan:

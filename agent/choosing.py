@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from agent.gathering import Gathered
 from agent.messages import ConversationId, RunId, TurnInput
 from agent.ports import History, Traces
+from agent.prefix import tools_part
 from agent.scene import PromptKind
 from agent.taint import called_name
 from agent.tools.ranking import ToolRanking
@@ -20,6 +21,7 @@ from agent.tools.selection import (
     Selection,
     SelectionOptions,
     Situation,
+    ToolRoom,
     exactly,
     select,
 )
@@ -34,6 +36,10 @@ RANKED_AT_ONCE_MAX = 120
 
 NOTHING = "nothing_to_report"
 """Offered wherever nobody watches: the prompts there rely on it."""
+
+SMALL_WINDOW, TOOLS_SHARE = 32_000, 0.25
+"""Below so many tokens tools may not take more than a share of the window: what is known of the
+person would have to go for them. The rest of them is reached by tool_search."""
 
 UNATTENDED = frozenset({PromptKind.HEARTBEAT, PromptKind.PROACTIVE})
 
@@ -61,8 +67,10 @@ class Choosing:
         self._options = options or SelectionOptions()
         self._offered: dict[ConversationId, tuple[str, ...]] = {}
 
-    async def choose(self, gathered: Gathered, history: History, *, is_step: bool) -> Selection:
-        """What is offered for this message. Changes nothing."""
+    async def choose(
+        self, gathered: Gathered, history: History, *, is_step: bool, window: int
+    ) -> Selection:
+        """What is offered for this message by a model with this window. Changes nothing."""
         if not gathered.thinking.is_small_talk:
             await self._toolbox.ready()
         scene = gathered.scene
@@ -93,10 +101,20 @@ class Choosing:
             ),
             known=known,
         )
+        room = self._room(window)
         ranks = self._ranking is not None and not situation.is_small_talk and bool(text.strip())
         if not ranks:
-            return select(situation, None, options=self._options)
-        return await self._ranked(situation)
+            return select(situation, None, options=self._options, room=room)
+        return await self._ranked(situation, room)
+
+    def _room(self, window: int) -> ToolRoom | None:
+        if window >= SMALL_WINDOW:
+            return None
+
+        def size(name: str) -> int:
+            return tools_part(self._toolbox.named([name])).tokens
+
+        return ToolRoom(tokens=int(window * TOOLS_SHARE), size=size)
 
     def remember(self, turn: TurnInput, selection: Selection) -> None:
         """What was just offered."""
@@ -104,17 +122,19 @@ class Choosing:
             self._offered.clear()
         self._offered[turn.conversation] = selection.names
 
-    async def _ranked(self, situation: Situation) -> Selection:
+    async def _ranked(self, situation: Situation, room: ToolRoom | None) -> Selection:
         assert self._ranking is not None
         cards = [tool.card for tool in self._toolbox.tools()]
         ranker = self._ranking.made(cards)
         if ranker is None or len(cards) > RANKED_AT_ONCE_MAX:
-            return await asyncio.to_thread(self._select, situation, cards)
-        return select(situation, ranker, options=self._options)
+            return await asyncio.to_thread(self._select, situation, cards, room)
+        return select(situation, ranker, options=self._options, room=room)
 
-    def _select(self, situation: Situation, cards: Sequence[ToolCard]) -> Selection:
+    def _select(
+        self, situation: Situation, cards: Sequence[ToolCard], room: ToolRoom | None
+    ) -> Selection:
         assert self._ranking is not None
-        return select(situation, self._ranking.of(cards), options=self._options)
+        return select(situation, self._ranking.of(cards), options=self._options, room=room)
 
     async def _current(self, turn: TurnInput) -> Sequence[str]:
         if turn.conversation not in self._offered:

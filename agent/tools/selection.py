@@ -5,7 +5,7 @@ Called once a turn, before the first request. Pure: the same situation gives the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -115,15 +115,30 @@ class Selection:
         return tuple(one.name for one in self.picked)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRoom:
+    """How many tokens of a small window tools may take, and what one takes. What has to be offered
+    (the core, what was offered before, the few best) may take more."""
+
+    tokens: int
+    size: Callable[[str], int]
+
+
 _DEFAULTS = SelectionOptions()
+_HAS_TO_BE = frozenset({Reason.CORE, Reason.KEPT, Reason.BEST})
 
 
 def select(
-    situation: Situation, ranker: Ranker | None, *, options: SelectionOptions = _DEFAULTS
+    situation: Situation,
+    ranker: Ranker | None,
+    *,
+    options: SelectionOptions = _DEFAULTS,
+    room: ToolRoom | None = None,
 ) -> Selection:
     """The tools for one message. Blocks for milliseconds while the ranker ranks; raises nothing.
 
-    The ranker may know more tools than the candidates. Without one, core and routes decide.
+    The ranker may know more tools than the candidates. Without one, core and routes decide. Without
+    `room` the window is large enough for as many as may be offered.
     """
     places = {card.name: place for place, card in enumerate(situation.candidates)}
     ranking = _Ranking()
@@ -131,8 +146,10 @@ def select(
         ranking = _ranked(situation, ranker, places)
     wanted = _wanted(situation, ranking, options, places)
     kept = [name for name in wanted if wanted[name] in {Reason.CORE, Reason.KEPT}]
-    room = max(options.tools_max, len(kept))
-    offered = dict.fromkeys([*kept, *(name for name in wanted if name not in kept)][:room])
+    at_most = max(options.tools_max, len(kept))
+    offered = list(dict.fromkeys([*kept, *(name for name in wanted if name not in kept)]))[:at_most]
+    if room is not None:
+        offered = _within(offered, wanted, room)
     reasons = {name: wanted[name] for name in offered}
     for name in situation.required:
         if name in places:
@@ -145,6 +162,20 @@ def select(
         cosine_best=ranking.cosine_best,
         is_sure=ranking.cosine_best > options.cosine_sure,
     )
+
+
+def _within(names: Sequence[str], wanted: Mapping[str, Reason], room: ToolRoom) -> list[str]:
+    """What has to be, and of the others, in their order, what finds room beside it."""
+    left = room.tokens - sum(room.size(name) for name in names if wanted[name] in _HAS_TO_BE)
+    found = []
+    for name in names:
+        if wanted[name] not in _HAS_TO_BE:
+            size = room.size(name)
+            if size > left:
+                continue
+            left -= size
+        found.append(name)
+    return found
 
 
 def exactly(names: Sequence[str], situation: Situation) -> Selection:

@@ -19,6 +19,7 @@ from agent.tools.selection import (
     Selection,
     SelectionOptions,
     Situation,
+    ToolRoom,
     exactly,
     select,
     temperature,
@@ -121,6 +122,24 @@ def test_over_the_cap_the_core_comes_first_then_score_then_name() -> None:
     assert len(chosen.names) == 25
     assert set(chosen.names) == {*CORE, "tool29", "tool28", *(f"tool{n:02}" for n in range(14))}
     assert chosen.left_out == tuple(f"tool{number:02}" for number in range(14, 28))
+
+
+def test_in_a_small_window_others_than_the_core_and_the_best_have_to_find_room() -> None:
+    room = ToolRoom(tokens=16 * 100, size=lambda name: 300 if name == "tool26" else 100)
+    cosines = {f"tool{29 - place:02}": 0.9 - place / 100 for place in range(8)}
+    wanted = wish(groups=["group0"], current=["tool31"], required=["tool39"])
+
+    chosen = select(wanted, ranker(**cosines), room=room)
+    least = select(wanted, ranker(**cosines), room=ToolRoom(tokens=0, size=room.size))
+    every = select(wanted, ranker(**cosines))
+
+    best = {f"tool{number}" for number in range(25, 30)}
+    assert set(least.names) == {*CORE, "tool31", *best, "tool39"}
+    assert set(chosen.names) == set(least.names)
+    assert len(every.names) == 26
+    roomy = select(wanted, ranker(**cosines), room=ToolRoom(tokens=19 * 100, size=room.size))
+    assert set(roomy.names) == {*least.names, "tool24", "tool23"}
+    assert "tool22" in roomy.left_out
 
 
 def test_required_tools_come_after_the_cap() -> None:
