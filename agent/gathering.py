@@ -6,6 +6,7 @@ what would be sent.
 
 from __future__ import annotations
 
+import asyncio
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -200,11 +201,24 @@ class Gathering:
 
     async def gather(self, occasion: Occasion, history: History) -> Gathered:
         """Everything for one prompt. `history` is what is sent along."""
+        zone = occasion.turn.time_zone or self._options.host_zone
+        now = self._clock.now().astimezone(ZoneInfo(zone))
         texts = self._library.texts()
-        matched = (await self._current()).matched(occasion)
-        thinking = self._reasoning.judge(occasion.text, texts)
+        try:
+            async with asyncio.TaskGroup() as group:
+                recalling = group.create_task(self._recalled(occasion, history, now))
+                # It asks its parts, and these ask the database, which looks for what is remembered
+                # while all else is put together.
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                matched = (await self._current()).matched(occasion)
+                thinking = self._reasoning.judge(occasion.text, texts)
+                scene = self._scene(occasion, now=now, zone=zone)
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None
         scene = replace(
-            await self._scene(occasion, history),
+            scene,
+            recalled=recalling.result(),
             texts=texts,
             listed=matched.listed[: self._options.skills_listed],
             unlisted=max(0, len(matched.listed) - self._options.skills_listed),
@@ -223,11 +237,9 @@ class Gathering:
             picked=matched.picked(),
         )
 
-    async def _scene(self, occasion: Occasion, history: History) -> Scene:
+    def _scene(self, occasion: Occasion, *, now: datetime, zone: str) -> Scene:
         """The person, the place and the moment."""
         options, turn = self._options, occasion.turn
-        zone = turn.time_zone or options.host_zone
-        now = self._clock.now().astimezone(ZoneInfo(zone))
         base, base_source = self._library.base(turn.agent)
         notes, notes_source = self._library.notes(turn)
         return Scene(
@@ -249,7 +261,6 @@ class Gathering:
             notes=notes,
             notes_source=notes_source,
             daily_notes=self._library.daily_notes(turn, now.date(), days=options.daily_notes),
-            recalled=await self._recalled(occasion, history, now),
         )
 
     async def _recalled(self, occasion: Occasion, history: History, now: datetime) -> Recalled:

@@ -143,31 +143,24 @@ class SqliteArchive:
         # Where nothing is sent (0), nothing of the conversation is left out.
         without = (conversation or "", before) if before else ("", 0)
 
-        def look(connection: sqlite3.Connection) -> list[_Found]:
+        embedding = self._embedding
+        if embedding is not None and not embedding.is_settled:
+            await asyncio.to_thread(embedding.table)  # others read meanwhile
+
+        def look(connection: sqlite3.Connection) -> list[Exchange]:
             kept = _rarest(connection, terms)
             limit = max(CANDIDATES * k, CANDIDATES_MIN)
-            return _candidates(connection, (expression(kept), person_id, place, *without, limit))
+            values = (expression(kept), person_id, place, *without, limit)
+            found = _candidates(connection, values)
+            if len(found) > 1 and embedding is not None:
+                found = _ranked(found, query, embedding, k)
+            return _exchanges(connection, found[:k])
 
         found = await self._database.read(lambda c: None if _is_behind(c) else look(c))
         if found is None:
             await self.index_new()
             found = await self._database.read(look)
-        if not found:
-            return []
-        if len(found) > 1 and self._embedding is not None:
-            found = await asyncio.to_thread(_ranked, found, query, self._embedding, k)
-        best = found[:k]
-        tainted = await self._database.read(partial(_had_read_outside, found=best))
-        return [
-            Exchange(
-                id=one.run_id,
-                when=datetime.fromtimestamp(one.at_ms / 1000, UTC),
-                said=one.said,
-                answered=one.answered,
-                tainted=read,
-            )
-            for one, read in zip(best, tainted, strict=True)
-        ]
+        return found
 
     async def index_new(self) -> int:
         """Takes in what was said since; returns how many exchanges. In bites, so that nobody waits
@@ -204,6 +197,19 @@ def drop_from_index(connection: sqlite3.Connection, conversation: ConversationId
         connection.execute(_DROP_EXCHANGES, (conversation,))
         # Only a merge of all its parts takes the deleted words out of the file.
         connection.execute(_MERGE_WORDS)
+
+
+def _exchanges(connection: sqlite3.Connection, found: Sequence[_Found]) -> list[Exchange]:
+    return [
+        Exchange(
+            id=one.run_id,
+            when=datetime.fromtimestamp(one.at_ms / 1000, UTC),
+            said=one.said,
+            answered=one.answered,
+            tainted=tainted,
+        )
+        for one, tainted in zip(found, _had_read_outside(connection, found), strict=True)
+    ]
 
 
 def _had_read_outside(connection: sqlite3.Connection, found: Sequence[_Found]) -> list[bool]:

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +93,11 @@ class Embedding:
         self._table: Table | None = None
 
     @property
+    def is_settled(self) -> bool:
+        """Whether it was found out if there is one, so that `table` answers at once."""
+        return self._settled
+
+    @property
     def is_loaded(self) -> bool:
         """Whether the table is there; looks, and loads nothing."""
         return self._table is not None
@@ -145,9 +151,8 @@ class Meanings:
         import numpy as np
 
         documents = table.tokens(texts)
-        seen = np.zeros(len(table.rows), dtype=np.float32)
-        for document in documents:
-            seen[list(set(document))] += 1
+        tokens = np.fromiter(chain.from_iterable(map(set, documents)), dtype=np.int64)
+        seen = np.bincount(tokens, minlength=len(table.rows)).astype(np.float32)
         self._table = table
         self._weights = _rarity(seen, among=len(texts))
         self._vectors = _pooled(table, self._weights, documents)
@@ -191,7 +196,7 @@ def _rarity(seen: Floats, *, among: int) -> Floats:
     of these have one weight."""
     import numpy as np
 
-    places = np.concatenate([np.flatnonzero(seen), np.flatnonzero(seen == 0)[:1]])
+    places = np.append(np.flatnonzero(seen), seen.argmin())
     counts = seen[places]
     found = np.log(1 + (among - counts + 0.5) / (counts + 0.5)) ** IDF_POWER
     weights: Floats = np.full(len(seen), found[-1], dtype=np.float32)

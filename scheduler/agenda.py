@@ -5,6 +5,7 @@ The one place that says when an event is over, and when somebody is reminded of 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -124,11 +125,14 @@ class EventAgenda:
         if wanted.scope or wanted.memory_off:
             return ()
         zone = self._zone(wanted.person_id)
-        events = await self.ahead(wanted.person_id, "", days=COMING_DAYS)
+        # Asked together, they are looked up together.
+        events, kept = await asyncio.gather(
+            self.ahead(wanted.person_id, "", days=COMING_DAYS), self._book.of(wanted.person_id)
+        )
         until_ms = _ms(self._clock.now() + timedelta(days=COMING_DAYS))
         jobs = [
             job
-            for job in await self._book.of(wanted.person_id)
+            for job in kept
             if _is_told(job) and job.next is not None and job.next.at_ms <= until_ms
         ]
         found = [_of_event(one, zone) for one in events]
