@@ -139,6 +139,9 @@ class JobBook(Protocol):
     async def reword(self, job: Job, text: str) -> Job:
         """Gives it other words."""
 
+    async def rule(self, job: Job, *, missed: Missed | None, quiet: WhenQuiet | None) -> Job:
+        """Gives it other rules; what is None stays."""
+
     async def remove(self, job: Job) -> None:
         """Drops it with its history."""
 

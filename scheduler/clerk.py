@@ -28,10 +28,12 @@ from agent.scheduled import (
     JobKind,
     JobRun,
     JobStore,
+    Missed,
     SetBy,
     SlotState,
     Taken,
     Tellings,
+    WhenQuiet,
 )
 from scheduler.book import Book, JobRefused, reading_of, time_read, wanted
 from scheduler.quiet import QuietHours, quiet_hours
@@ -158,6 +160,11 @@ class Clerk:
         if job.new.kind is JobKind.TOOL:
             raise JobRefused(f"{job.key} calls a tool and has no words of its own.")
         return await self._book.reword(job, text)
+
+    async def rule(self, job: Job, *, missed: Missed | None, quiet: WhenQuiet | None) -> Job:
+        """Gives it other rules; what is None stays. Raises JobRefused."""
+        _require_by_hand(job, "changed")
+        return await self._book.rule(job, missed=missed, quiet=quiet)
 
     async def remove(self, job: Job) -> None:
         """Drops it with its history. Raises JobRefused."""

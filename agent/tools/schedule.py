@@ -17,6 +17,8 @@ from agent.tools.events import ListEvents, RecordEvent
 from agent.tools.household import Household
 from agent.tools.scheduling import Abilities, ScheduleJob
 from agent.tools.times import (
+    IfMissed,
+    InQuiet,
     Readings,
     ScheduleRefused,
     call_of,
@@ -24,6 +26,8 @@ from agent.tools.times import (
     next_words,
     read_rows,
     require_member,
+    rule_rows,
+    rules_of,
     saved_words,
     scope_of,
     visible_here,
@@ -107,6 +111,13 @@ class UpdateArguments(Arguments):
     paused: Annotated[
         bool | None, Field(default=None, description="true stops it, false lets it go on")
     ]
+    missed: IfMissed
+    quiet: InQuiet
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether a rule is named."""
+        return self.missed is not None or self.quiet is not None
 
 
 class RemindMe:
@@ -219,22 +230,22 @@ class UpdateJob:
 
     def needs(self, arguments: UpdateArguments, caller: Caller) -> Needs:
         """See SaysNeeds: what is read, for a turn in which it is asked about."""
-        if not arguments.when.strip():
-            return Needs()
-        time = self._readings.of(arguments, caller, arguments.when)
-        rows = read_rows(time, self._book.zone(caller.person_id))
-        return Needs(shows="\n".join([f"job: {arguments.id}", *rows]))
+        rows = rule_rows(arguments.missed, arguments.quiet)
+        if arguments.when.strip():
+            time = self._readings.of(arguments, caller, arguments.when)
+            rows = [*read_rows(time, self._book.zone(caller.person_id)), *rows]
+        return Needs(shows="\n".join([f"job: {arguments.id}", *rows]) if rows else "")
 
     async def run(self, arguments: UpdateArguments, caller: Caller) -> str:
         """How it stands then."""
         require_member(caller)
         when, text = arguments.when.strip(), arguments.text.strip()
-        if not when and not text and arguments.paused is None:
-            raise ScheduleRefused("nothing was changed: give when, text or paused")
+        if not when and not text and not arguments.has_rules and arguments.paused is None:
+            raise ScheduleRefused("nothing was changed: give when, text, paused, missed or quiet")
         # Read before anything is changed: what must be asked first changes nothing.
         time = self._readings.of(arguments, caller, when) if when else None
         job = await find_here(self._book, caller, arguments.id)
-        if (when or text) and job.new.kind is not JobKind.MESSAGE:
+        if (when or text or arguments.has_rules) and job.new.kind is not JobKind.MESSAGE:
             # What runs by itself was agreed to as it is.
             raise ScheduleRefused(
                 f"{job.key} is more than a reminder, and the person agreed to it as it is. Remove "
@@ -245,6 +256,9 @@ class UpdateJob:
             job = await self._book.reword(job, text)
         if time is not None:
             job = await self._book.move(job, time)
+        if arguments.has_rules:
+            missed, quiet = rules_of(arguments.missed, arguments.quiet)
+            job = await self._book.rule(job, missed=missed, quiet=quiet)
         if arguments.paused is True and job.enabled:
             job = await self._book.pause(job)
         if arguments.paused is False and not job.enabled:

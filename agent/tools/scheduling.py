@@ -17,17 +17,21 @@ from pydantic import Field, field_validator
 from agent.errors import AssistantError, StorageError
 from agent.jobbook import JobBook, JobWish
 from agent.jobs import At
-from agent.scheduled import JobKind, What
+from agent.scheduled import JobKind, What, WhenQuiet
 from agent.tools.agents import Delegate
 from agent.tools.arguments import Arguments, ArgumentsWrong, parse_arguments
 from agent.tools.policy import NotAllowed, Policy, decide
 from agent.tools.reach import MAKES_JOBS, UNATTENDED_ALONE
 from agent.tools.times import (
+    IfMissed,
+    InQuiet,
     Readings,
     ScheduleRefused,
     call_of,
     read_rows,
     require_member,
+    rule_rows,
+    rules_of,
     saved_words,
 )
 from agent.tools.tool import Caller, Effect, Needs, SaysNeeds, Tool, ToolCard, Trust
@@ -70,6 +74,8 @@ class ScheduleArguments(Arguments):
         dict[str, Any], Field(default_factory=dict, description="the arguments of that tool")
     ]
     name: Annotated[str, Field(default="", max_length=80)]
+    missed: IfMissed
+    quiet: InQuiet
 
     @field_validator("arguments", mode="before")
     @classmethod
@@ -124,6 +130,7 @@ class ScheduleJob:
         rows = [
             *read_rows(time, self._book.zone(caller.person_id)),
             *_does(kind, what),
+            *rule_rows(arguments.missed, arguments.quiet),
             f"goes to: {'this group' if caller.is_group else 'this chat'} ({caller.address.key})",
         ]
         asks = ASKS_ONCE if isinstance(time.when, At) else ASKS_OFTEN
@@ -136,6 +143,7 @@ class ScheduleJob:
         time = self._readings.of(arguments, caller, arguments.when)
         if kind is JobKind.SKILL:
             await self._abilities.skill(what.skill)
+        missed, quiet = rules_of(arguments.missed, arguments.quiet)
         job = await self._book.add(
             JobWish(
                 person_id=caller.person_id,
@@ -144,6 +152,8 @@ class ScheduleJob:
                 time=time,
                 deliver_to=caller.address.key,
                 name=arguments.name.strip(),
+                missed=missed,
+                quiet=quiet or WhenQuiet.DEFER,
                 run_id=call_of(arguments, caller, self.card.name),
             )
         )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from datetime import tzinfo
+from typing import Annotated, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from agent.errors import Permanent
 from agent.jobbook import (
@@ -21,7 +22,7 @@ from agent.jobbook import (
 )
 from agent.messages import Role, RunId
 from agent.remembering import place_of
-from agent.scheduled import Job
+from agent.scheduled import Job, Missed, WhenQuiet
 from agent.tools.tool import Caller
 
 READINGS_MAX = 200
@@ -32,6 +33,22 @@ OPTIONS_MAX = 4
 
 class ScheduleRefused(Permanent):
     """A call cannot be done so; with what to ask the person, or what to do instead."""
+
+
+IfMissed = Annotated[
+    Literal["skip", "once", "all", "ask"] | None,
+    Field(default=None, description="runs missed while the bot was off; else once"),
+]
+InQuiet = Annotated[
+    Literal["defer", "drop", "ignore"] | None,
+    Field(default=None, description="results in quiet hours; else defer"),
+]
+"""Rules of a job, in the words of `hearthbot schedule add`."""
+
+
+def rules_of(missed: str | None, quiet: str | None) -> tuple[Missed | None, WhenQuiet | None]:
+    """As they are kept; None where they were not named."""
+    return Missed(missed) if missed else None, WhenQuiet(quiet) if quiet else None
 
 
 class Readings:
@@ -88,6 +105,12 @@ def read_rows(time: TimeRead, zone: tzinfo) -> list[str]:
     """How it was read, and the first due times: for who is asked."""
     following = [moment_words(one, zone) for one in time.next]
     return [f"when: {time.sentence} ({zone})", f"next: {'; '.join(following) or 'never'}"]
+
+
+def rule_rows(missed: str | None, quiet: str | None) -> list[str]:
+    """The rules that were named: for who is asked."""
+    rows = [f"runs missed while I was off: {missed}"] if missed else []
+    return [*rows, f"results in quiet hours: {quiet}"] if quiet else rows
 
 
 def saved_words(book: JobBook, job: Job, time: TimeRead | None) -> str:

@@ -14,10 +14,12 @@ import pytest
 from pydantic import Field
 
 from agent.messages import PersonId, Role, RunId
-from agent.scheduled import Job, JobKind
-from agent.tools.arguments import Arguments
+from agent.scheduled import Job, JobKind, Missed, WhenQuiet
+from agent.tools.arguments import Arguments, schema_of
 from agent.tools.policy import Action, Policy, PolicyRule
 from agent.tools.reach import MAKES_JOBS, Reach
+from agent.tools.schedule import UpdateArguments
+from agent.tools.scheduling import ScheduleArguments
 from agent.tools.tool import (
     Caller,
     Effect,
@@ -364,6 +366,46 @@ async def test_what_runs_by_itself_is_always_asked_about_and_shown_exactly(
     once = desk.needs("schedule_job", when="in 2 hours", message="hello")
     assert once.asks == "it is done later, by itself"
     assert "sends: hello" in once.shows
+
+
+async def test_a_job_may_have_rules_and_they_are_shown_before_it_is_agreed_to(
+    desk: Clerkship,
+) -> None:
+    rules = {"missed": "ask", "quiet": "drop"}
+
+    shows = desk.needs("schedule_job", **DAILY, **rules).shows
+    await desk.done("schedule_job", **DAILY, **rules)
+    await desk.done("schedule_job", when="every day at 13:00", message="eat")
+    refused = await desk.refused("schedule_job", **DAILY, missed="never")
+
+    assert "runs missed while I was off: ask\nresults in quiet hours: drop\n" in shows
+    ruled, usual = sorted(await desk.jobs(), key=lambda job: job.id)
+    assert (ruled.new.missed, ruled.new.quiet) == (Missed.ASK, WhenQuiet.DROP)
+    assert (usual.new.missed, usual.new.quiet) == (Missed.ONCE, WhenQuiet.DEFER)
+    assert "missed" in refused
+
+
+async def test_a_reminder_gets_other_rules_and_what_runs_by_itself_does_not(
+    desk: Clerkship,
+) -> None:
+    await desk.done("remind_me", text="tea", when="every day at 16:00")
+    await desk.done("update_job", id="j1", missed="skip")
+    await desk.done("update_job", id="j1", quiet="ignore")
+    job = await desk.only()
+    await desk.done("schedule_job", **DAILY)
+
+    assert (job.new.missed, job.new.quiet) == (Missed.SKIP, WhenQuiet.IGNORE)
+    assert "as it is" in await desk.refused("update_job", id="j2", quiet="ignore")
+    assert desk.needs("update_job", id="j1", missed="all").shows == (
+        "job: j1\nruns missed while I was off: all"
+    )
+
+
+def test_the_rules_are_named_as_on_the_command_line() -> None:
+    for arguments in (ScheduleArguments, UpdateArguments):
+        named = schema_of(arguments)["properties"]
+        assert named["missed"]["enum"] == list(Missed)
+        assert named["quiet"]["enum"] == list(WhenQuiet)
 
 
 async def test_a_job_is_kept_for_the_chat_of_the_call(desk: Clerkship) -> None:
