@@ -17,6 +17,11 @@ from agent.ports import NewRun, StoredRun
 from agent.stored import NewMessage
 
 
+def list_name(agent: str) -> str:
+    """Where an agent's list for the heartbeat lies in the workspace."""
+    return "HEARTBEAT.md" if agent == DEFAULT_AGENT else f"agents/{agent}/HEARTBEAT.md"
+
+
 class JobKind(StrEnum):
     """What a job does: send a fixed text, follow instructions, use a skill, call a tool, or look
     after the list of things to see to."""

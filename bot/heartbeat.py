@@ -9,10 +9,9 @@ import structlog
 from agent.errors import Permanent
 from agent.jobbook import Beats, JobBook, Switches
 from agent.messages import DEFAULT_AGENT, IncomingMessage
-from agent.scheduled import Job, JobKind
+from agent.scheduled import Job, JobKind, list_name
 from bot import schedule_words as words
 from bot.ports import Person
-from scheduler.silence import list_name
 
 log = structlog.get_logger()
 

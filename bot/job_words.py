@@ -7,9 +7,8 @@ from typing import Any, assert_never
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agent.jobs import At, Cron, Every, When
-from agent.scheduled import Job, JobKind
+from agent.scheduled import Job, JobKind, list_name
 from bot.prompt_words import PRICE_UNKNOWN, money
-from scheduler.silence import list_name
 
 DAYS_A_MONTH = 30
 

@@ -21,10 +21,10 @@ from agent.scheduled import (
     JobRun,
     Missed,
     SlotState,
+    list_name,
 )
 from agent.stored import Button, ButtonRows, NewMessage
 from bot.memory_words import bare
-from scheduler.silence import list_name
 
 PREFIX = "job"
 """Of all buttons about jobs; those of reminders are made by `scheduler.kinds.message`."""

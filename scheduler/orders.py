@@ -30,6 +30,7 @@ from agent.scheduled import (
     Taken,
     Tellings,
     WhenQuiet,
+    list_name,
 )
 from agent.skills.skill import SkillState
 from scheduler.ahead import Listener, Rules, Span, ahead, pace
@@ -45,7 +46,7 @@ from scheduler.kinds.turns import (
     Turns,
 )
 from scheduler.quiet import QuietHours
-from scheduler.silence import has_tasks, list_name
+from scheduler.silence import has_tasks
 from scheduler.skill_jobs import Shelves
 from scheduler.timetable import Kind, upcoming
 

@@ -11,8 +11,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from agent.messages import DEFAULT_AGENT
-
 WORD = "HEARTBEAT_OK"
 """What a model answers that has nothing to report."""
 
@@ -230,11 +228,6 @@ _EMPTY_ITEM = re.compile(r"(?:[-*+]|\d+[.)])?\s*(?:\[[ xX]?\])?\s*")
 _BARE_LINK = re.compile(r"(?:[-*+]|\d+[.)])?\s*(?:!?\[[^\]]*\]\([^)]*\)|<?https?://\S+>?)[\s.,;]*")
 _RULE = re.compile(r"[-*_=\s]{3,}")
 _HEADING = re.compile(r"#{1,6}(?:\s.*)?")
-
-
-def list_name(agent: str) -> str:
-    """Where the list of an agent lies in the workspace."""
-    return "HEARTBEAT.md" if agent == DEFAULT_AGENT else f"agents/{agent}/HEARTBEAT.md"
 
 
 def has_tasks(text: str) -> bool:

@@ -23,10 +23,10 @@ from agent.messages import (
     TurnInput,
 )
 from agent.ports import NewRun
-from agent.scheduled import Due, Job, SlotState, Taking
+from agent.scheduled import Due, Job, SlotState, Taking, list_name
 from agent.tools.reach import MAKES_JOBS
 from scheduler.kinds.target import Hearing, require_target
-from scheduler.silence import has_tasks, list_name
+from scheduler.silence import has_tasks
 
 
 class SkillGone(Permanent):
