@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from agent.messages import DEFAULT_AGENT
 from agent.ports import Clock
 from agent.spending import Button, Charge, Notice, Pause, Paused, Purpose
 
@@ -72,9 +73,10 @@ class Rush:
 class Brake:
     """Counts, trips, and stays tripped until it is released."""
 
-    def __init__(self, options: BrakeOptions, clock: Clock) -> None:
+    def __init__(self, options: BrakeOptions, clock: Clock, agent: str = DEFAULT_AGENT) -> None:
         self._options = options
         self._clock = clock
+        self._agent = agent
         self._buckets: deque[tuple[int, Counter[str]]] = deque()
         self._paused: Paused | None = None
 
@@ -122,7 +124,7 @@ class Brake:
         """Goes on: what was used up to now is no longer held against it."""
         self._paused = None
         self._buckets.clear()
-        return Paused(kind=Pause.BRAKE, since_ms=self._now_ms(), is_on=False)
+        return Paused(kind=Pause.BRAKE, since_ms=self._now_ms(), is_on=False, agent=self._agent)
 
     def rush(self) -> Rush:
         """How much is used at this moment."""
@@ -153,7 +155,10 @@ class Brake:
         why = _why(self.rush(), self._options)
         if not why:
             return None
-        self._paused = Paused(kind=Pause.BRAKE, since_ms=self._now_ms(), words=why)
+        why += "" if self._agent == DEFAULT_AGENT else f" (the agent `{self._agent}`)"
+        self._paused = Paused(
+            kind=Pause.BRAKE, since_ms=self._now_ms(), words=why, agent=self._agent
+        )
         return self._paused
 
     def _minute(self) -> int:
@@ -166,6 +171,42 @@ class Brake:
         oldest = self._minute() - self._options.minutes
         while self._buckets and self._buckets[0][0] <= oldest:
             self._buckets.popleft()
+
+
+class Brakes:
+    """One brake for each agent: one that runs wild stops no other (SPEC §4)."""
+
+    def __init__(self, options: BrakeOptions, clock: Clock) -> None:
+        self._options = options
+        self._clock = clock
+        self._by_agent = {DEFAULT_AGENT: Brake(options, clock)}
+
+    def of(self, agent: str) -> Brake:
+        """That of an agent."""
+        found = self._by_agent.get(agent)
+        if found is None:
+            found = self._by_agent[agent] = Brake(self._options, self._clock, agent)
+        return found
+
+    @property
+    def by_agent(self) -> Mapping[str, Brake]:
+        """Of all agents that have asked for anything of late, `default` first."""
+        return self._by_agent
+
+    @property
+    def paused(self) -> tuple[Paused, ...]:
+        """Why which agents stand still."""
+        return tuple(one.paused for one in self._by_agent.values() if one.paused is not None)
+
+    def restore(
+        self, minutes: Mapping[str, Mapping[int, int]], pauses: Mapping[str, Paused]
+    ) -> list[Paused]:
+        """As `Brake.restore`, by agent."""
+        agents = dict.fromkeys([*self._by_agent, *minutes, *pauses])
+        tripped = (
+            self.of(agent).restore(minutes.get(agent, {}), pauses.get(agent)) for agent in agents
+        )
+        return [one for one in tripped if one is not None]
 
 
 def _why(rush: Rush, options: BrakeOptions) -> str:
@@ -201,7 +242,8 @@ def _is_burst(rush: Rush, options: BrakeOptions) -> bool:
 def trip_notice(paused: Paused) -> Notice:
     """What the owner is told, once for each time."""
     return Notice(
-        key=f"brake/{paused.since_ms}",
+        key=f"brake/{paused.since_ms}"
+        + ("" if paused.agent == DEFAULT_AGENT else f"/{paused.agent}"),
         text=f"⚠️ I have stopped asking models: {paused.words}. Reminders still come. If this was "
         "meant, send `/resume` and I go on; `/usage` shows what used it.",
         buttons=(RESUME,),

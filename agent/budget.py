@@ -18,7 +18,7 @@ from enum import IntEnum
 import structlog
 
 from agent.books import Books, Bound, Tell, Wish
-from agent.brake import Brake, HandPause, brake_words, source_of, trip_notice
+from agent.brake import Brakes, HandPause, brake_words, source_of, trip_notice
 from agent.errors import BrokenAnswer, ModelTimeout
 from agent.messages import PersonId
 from agent.ports import Clock
@@ -86,7 +86,7 @@ class Budget:
         self,
         ledger: UsageLedger,
         prices: FindsPrices,
-        brake: Brake,
+        brakes: Brakes,
         *,
         options: BudgetOptions,
         clock: Clock,
@@ -96,7 +96,7 @@ class Budget:
         """`host_zone` is this machine's, for all days but a person's."""
         self._ledger = ledger
         self._prices = prices
-        self._brake = brake
+        self._brakes = brakes
         self._options = options
         self._clock = clock
         self._host_zone = host_zone
@@ -132,7 +132,7 @@ class Budget:
 
         Raises StorageError when a budget cannot be kept.
         """
-        if paused := self._brake.paused:
+        if paused := self._brakes.of(charge.agent).paused:
             words = brake_words(paused, is_owner=charge.is_owner)
             return Allowance(verdict=Verdict.REFUSE, words=words)
         wishes = [await self._wish(charge.purpose, model, tokens_in, tokens_out)]
@@ -208,9 +208,9 @@ class Budget:
         return self._options.limits
 
     @property
-    def brake(self) -> Brake:
-        """For its figures."""
-        return self._brake
+    def brakes(self) -> Brakes:
+        """For their figures."""
+        return self._brakes
 
     @property
     def estimate_error(self) -> EstimateError:
@@ -259,9 +259,9 @@ class Budget:
     async def resume(self) -> frozenset[Pause]:
         """Ends every pause, the brake's too; returns which there were. Raises StorageError."""
         lifted = set()
-        if self._brake.paused is not None:
-            await self._books.store(Paused(kind=Pause.BRAKE, since_ms=self._now_ms(), is_on=False))
-            self._brake.release()
+        for paused in self._brakes.paused:
+            await self._books.store(replace(paused, since_ms=self._now_ms(), is_on=False, words=""))
+            self._brakes.of(paused.agent).release()
             lifted.add(Pause.BRAKE)
         if self.hand.paused is not None:
             over = Paused(kind=Pause.HAND, since_ms=self._now_ms(), is_on=False)
@@ -279,10 +279,13 @@ class Budget:
         if found.settled:
             log.info("usage.settled_by_estimate", calls=found.settled)
         self._books.begin(found.next_id, found.notices_known, found.notices_untold)
-        pauses = {paused.kind: paused for paused in found.pauses}
-        if Pause.HAND in pauses:
-            self.hand.put(pauses[Pause.HAND])
-        if tripped := self._brake.restore(found.minutes, pauses.get(Pause.BRAKE)):
+        brakes: dict[str, Paused] = {}
+        for paused in found.pauses:
+            if paused.kind is Pause.HAND:
+                self.hand.put(paused)
+            else:
+                brakes[paused.agent] = paused
+        for tripped in self._brakes.restore(found.minutes, brakes):
             self._trip(tripped)
 
     async def _wish(self, purpose: Purpose, model: str, tokens_in: int, tokens_out: int) -> Wish:
@@ -319,7 +322,7 @@ class Budget:
                 worst = next((one for one in fits if one[0] is _Fit.BUSY), fits[-1])
                 return self._refuse(charge, bound[worst[1]], wishes[-1], fit=worst[0])
             await self._until(freed, gives_up_at)
-            if paused := self._brake.paused:
+            if paused := self._brakes.of(charge.agent).paused:
                 words = brake_words(paused, is_owner=charge.is_owner)
                 return Allowance(verdict=Verdict.REFUSE, words=words)
 
@@ -397,7 +400,8 @@ class Budget:
         if call.state is CallState.COUNTED:
             self._usual.learn(call)
         self._warn(opened.bound, 0, 0)
-        if tripped := self._brake.add(call.tokens, source=source_of(call.charge)):
+        brake = self._brakes.of(call.charge.agent)
+        if tripped := brake.add(call.tokens, source=source_of(call.charge)):
             self._trip(tripped)
         self._wake_waiting()
         return call

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agent.errors import Permanent
-from agent.messages import ConversationId, PersonId, RunId
+from agent.messages import DEFAULT_AGENT, ConversationId, PersonId, RunId
 from agent.models.prices import Price
 from agent.request import ModelTraits
 from agent.transcript import Usage
@@ -320,12 +320,14 @@ class Pause(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused:
-    """A pause; `words` say why. Not `is_on`: it ended at `since_ms`."""
+    """A pause; `words` say why. Not `is_on`: it ended at `since_ms`. The brake's is that of one
+    `agent`."""
 
     kind: Pause
     since_ms: int
     is_on: bool = True
     words: str = ""
+    agent: str = DEFAULT_AGENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,12 +347,12 @@ class Changes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """What is known at start. `minutes` are the tokens of each minute since the epoch that are
-    asked for, `settled` how many calls of a dead process were settled by their estimate."""
+    """What is known at start. `minutes` are, by agent, the tokens of each minute since the epoch
+    that are asked for, `settled` how many calls of a dead process were settled by estimate."""
 
     next_id: int
     settled: int = 0
-    minutes: dict[int, int] = field(default_factory=dict)
+    minutes: dict[str, dict[int, int]] = field(default_factory=dict)
     notices_known: frozenset[str] = frozenset()
     notices_untold: tuple[Notice, ...] = ()
     pauses: tuple[Paused, ...] = ()

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from agent.brake import Brake
+from agent.brake import Brakes
 from agent.budget import Budget
 from agent.models.prices import Price, PriceTable
 from agent.ports import Clock
@@ -70,7 +70,7 @@ def budget_of(place: Workplace, ledger: UsageLedger, pool: ModelPool, *, tell: T
     return Budget(
         ledger,
         PricesOfPool(pool),
-        Brake(brake_options_of(place.settings), clock),
+        Brakes(brake_options_of(place.settings), clock),
         options=budget_options_of(place.settings),
         clock=clock,
         host_zone=ZoneInfo(host_zone()),

@@ -80,7 +80,7 @@ class BotStatus:
             lines.append(f"Programs run without a sandbox: {bot.runner.why_open}")
         if bot.budget.hand.paused is not None:
             lines.append("Paused: nothing new is begun until `/resume`.")
-        if bot.budget.brake.paused is not None:
+        if bot.budget.brakes.paused:
             lines.append(
                 "Stopped asking models, as far more was used than usual: `/usage`, `/resume`."
             )

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from agent.brake import RESUME
 from agent.budget import Budget
-from agent.messages import IncomingMessage, PersonId, Role
+from agent.messages import DEFAULT_AGENT, IncomingMessage, PersonId, Role
 from agent.ports import Clock
 from agent.spending import (
     MICROS,
@@ -164,7 +164,7 @@ class UsageDesk:
             "by": rows,
             "budgets": [_budget_row(one, self._names()) for one in await self._all_standings()],
             "paused": self._pauses(),
-            "hour": self._budget.brake.rush().hour if self._budget else None,
+            "hour": sum(self._hours().values()) if self._budget else None,
         }
 
     async def set_paused(self, *, paused: bool) -> Json:
@@ -292,15 +292,25 @@ class UsageDesk:
             f"⚠️ Paused: {words or 'by you'}. Send `/resume` and I go on."
             for words in (row["words"] for row in self._pauses())
         ]
-        hour, limit = self._budget.brake.rush().hour, self._budget.brake.hour_tokens_max
-        if limit:
-            lines.append(f"The last hour: {hour:,} tokens; at {limit:,} I stop and ask you first.")
+        for agent, hour in self._hours().items():
+            limit = self._budget.brakes.of(agent).hour_tokens_max
+            whose = "" if agent == DEFAULT_AGENT else f" of the agent `{agent}`"
+            if limit:
+                lines.append(
+                    f"The last hour{whose}: {hour:,} tokens; at {limit:,} I stop and ask you first."
+                )
         return lines
+
+    def _hours(self) -> dict[str, int]:
+        """Tokens of the last hour, by agent."""
+        if self._budget is None:
+            return {}
+        return {agent: one.rush().hour for agent, one in self._budget.brakes.by_agent.items()}
 
     def _pauses(self) -> list[Json]:
         if self._budget is None:
             return []
-        found = [self._budget.brake.paused, self._budget.hand.paused]
+        found = [*self._budget.brakes.paused, self._budget.hand.paused]
         return [
             {"kind": one.kind.value, "since_ms": one.since_ms, "words": one.words}
             for one in found

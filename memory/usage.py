@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from agent.messages import PersonId
@@ -40,8 +40,8 @@ _NEXT_ID = "select coalesce(max(id), 0) + 1 from usage"
 _LEFT_OPEN = "select count(*) from usage where state = 'open'"
 _SETTLE_LEFT = "update usage set state = 'estimated' where state = 'open'"
 _MINUTES = """
-select at_ms / 60000, sum(prompt + completion) from usage
-where at_ms >= ? and at_ms <= ? group by 1
+select agent, at_ms / 60000, sum(prompt + completion) from usage
+where at_ms >= ? and at_ms <= ? group by 1, 2
 """
 _SUM_TURN = """
 select coalesce(sum(prompt + completion), 0), coalesce(sum(micros), 0) from usage
@@ -73,10 +73,10 @@ on conflict (key) do nothing
 """
 _TOLD = "update spending_notices set told_ms = ? where key = ?"
 _FORGET_NOTICES = "delete from spending_notices where told_ms is not null and created_ms < ?"
-_PAUSES = "select kind, is_on, since_ms, words from pauses order by kind"
+_PAUSES = "select kind, agent, is_on, since_ms, words from pauses order by kind, agent"
 _PUT_PAUSE = """
-insert into pauses (kind, is_on, since_ms, words) values (?, ?, ?, ?)
-on conflict (kind) do update set
+insert into pauses (kind, agent, is_on, since_ms, words) values (?, ?, ?, ?, ?)
+on conflict (kind, agent) do update set
     is_on = excluded.is_on, since_ms = excluded.since_ms, words = excluded.words
 """
 # One statement for every question; what is not asked for is one group.
@@ -144,8 +144,8 @@ class SqliteUsage:
                 connection.execute(_ADD_NOTICE, row)
             connection.executemany(_TOLD, [(now_ms, key) for key in changes.told])
             for pause in changes.pauses:
-                row_of = (pause.kind, pause.is_on, pause.since_ms, storable(pause.words))
-                connection.execute(_PUT_PAUSE, row_of)
+                row_of = (pause.kind, pause.agent, pause.is_on, pause.since_ms)
+                connection.execute(_PUT_PAUSE, (*row_of, storable(pause.words)))
             return [_sum(connection, account) for account in sums]
 
         return await self._database.write(work)
@@ -215,14 +215,21 @@ def _opening(connection: sqlite3.Connection, minutes_from_ms: int, now_ms: int) 
     notices = connection.execute(_NOTICES, (now_ms - NOTICES_KEPT_MS,)).fetchall()
     return Opening(
         next_id=connection.execute(_NEXT_ID).fetchone()[0],
-        minutes=dict(connection.execute(_MINUTES, (minutes_from_ms, now_ms)).fetchall()),
+        minutes=_by_agent(connection.execute(_MINUTES, (minutes_from_ms, now_ms))),
         notices_known=frozenset(row[0] for row in notices),
         notices_untold=tuple(_notice(row) for row in notices if row[4] is None),
         pauses=tuple(
-            Paused(kind=Pause(kind), is_on=bool(is_on), since_ms=since_ms, words=words)
-            for kind, is_on, since_ms, words in connection.execute(_PAUSES)
+            Paused(kind=Pause(kind), agent=agent, is_on=bool(is_on), since_ms=since_ms, words=words)
+            for kind, agent, is_on, since_ms, words in connection.execute(_PAUSES)
         ),
     )
+
+
+def _by_agent(rows: Iterable[tuple[str, int, int]]) -> dict[str, dict[int, int]]:
+    found: dict[str, dict[int, int]] = {}
+    for agent, minute, tokens in rows:
+        found.setdefault(agent, {})[minute] = tokens
+    return found
 
 
 def _notice(row: tuple[Any, ...]) -> Notice:

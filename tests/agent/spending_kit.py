@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from agent.brake import Brake, BrakeOptions
+from agent.brake import BrakeOptions, Brakes
 from agent.budget import Budget, BudgetOptions
 from agent.errors import StorageFull
 from agent.messages import PersonId, RunId
@@ -152,7 +152,7 @@ async def purse_on(
     budget = Budget(
         ledger,
         PriceTable(),
-        Brake(brake or BrakeOptions(enabled=False), clock),
+        Brakes(brake or BrakeOptions(enabled=False), clock),
         options=replace(options or BudgetOptions(input_margin=1.0), limits=limits),
         clock=clock,
         host_zone=UTC,
@@ -167,7 +167,7 @@ def charge(
     *,
     run: str = "",
     job: str = "",
-    agent: str = "main",
+    agent: str = "default",
     purpose: Purpose = Purpose.CHAT,
     zone: str = "",
     is_owner: bool = False,

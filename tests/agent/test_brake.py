@@ -368,7 +368,7 @@ async def test_it_goes_on_when_it_is_told_to_and_does_not_trip_at_once_again(
 
         assert (lifted, nothing) == (frozenset({Pause.BRAKE}), frozenset[Pause]())
         assert after.verdict is Verdict.GO
-        assert one.budget.brake.paused is None
+        assert one.budget.brakes.of("default").paused is None
 
 
 async def test_it_stays_tripped_over_a_restart_and_is_not_told_again(tmp_path: Path) -> None:
@@ -392,11 +392,11 @@ async def test_the_last_hour_is_known_after_a_restart(tmp_path: Path) -> None:
 
     later = HandClock(NOON + timedelta(minutes=30), up_s=5.0)
     async with purse(tmp_path / "bot.db", brake=BrakeOptions(), clock=later) as again:
-        assert again.budget.brake.rush().hour == 490_000
+        assert again.budget.brakes.of("default").rush().hour == 490_000
 
         await again.spend(charge(), 10_000)
 
-        assert again.budget.brake.paused is not None
+        assert again.budget.brakes.of("default").paused is not None
 
 
 async def test_a_trip_that_died_before_it_was_stored_is_found_at_the_start(
@@ -409,7 +409,7 @@ async def test_a_trip_that_died_before_it_was_stored_is_found_at_the_start(
     async with purse(path, brake=BrakeOptions()) as again:
         told = await again.settled()
 
-        assert again.budget.brake.paused is not None
+        assert again.budget.brakes.of("default").paused is not None
         assert len(told) == 1
 
 
@@ -426,8 +426,8 @@ async def test_what_was_used_before_it_was_let_go_does_not_count_after_a_restart
 
     later = HandClock(clock.now() + timedelta(minutes=1))
     async with purse(path, brake=BrakeOptions(), clock=later) as again:
-        assert again.budget.brake.paused is None
-        assert again.budget.brake.rush().hour == 1_000
+        assert again.budget.brakes.of("default").paused is None
+        assert again.budget.brakes.of("default").rush().hour == 1_000
 
 
 def test_switching_the_brake_off_lets_go_what_it_held(clock: HandClock) -> None:
@@ -442,3 +442,31 @@ def test_nobody_but_the_owner_is_told_figures() -> None:
     paused = Paused(kind=Pause.BRAKE, since_ms=1, words="1,234,567 tokens were used")
 
     assert "1,234,567" not in brake_words(paused, is_owner=False)
+
+
+# --- several agents ------------------------------------------------------------------------------
+
+
+async def test_an_agent_that_runs_wild_stops_no_other_also_after_a_restart(tmp_path: Path) -> None:
+    path, clock = tmp_path / "bot.db", HandClock()
+    work = charge(agent="work")
+    async with purse(path, brake=BrakeOptions(), clock=clock) as one:
+        for _ in range(6):
+            await one.spend(work, 100_000)
+        told = await one.settled()
+        refused = await one.spend(work, 10)
+        other = await one.spend(charge(), 10)
+
+    [paused] = one.budget.brakes.paused
+    assert paused.agent == "work"
+    assert "(the agent `work`)" in paused.words
+    assert len(told) == 1
+    assert (refused.verdict, other.verdict) == (Verdict.REFUSE, Verdict.GO)
+    later = HandClock(clock.now() + timedelta(minutes=5))
+    async with purse(path, brake=BrakeOptions(), clock=later) as again:
+        assert (await again.spend(work, 10)).verdict is Verdict.REFUSE
+        assert (await again.spend(charge(), 10)).verdict is Verdict.GO
+
+        await again.budget.resume()
+
+        assert (await again.spend(work, 10)).verdict is Verdict.GO

@@ -72,7 +72,7 @@ async def test_a_call_is_recorded_with_whose_it_was_its_tokens_and_its_money(pat
     # gpt-4.1: $2 a million in, $0.50 from the cache, $8 out.
     columns = "person_id, lane, run_id, job, agent, purpose, model, prompt, completion, cached"
     assert stored(path, columns) == [
-        ("p1", "telegram:5", "r1", "backup", "main", "chat", MODEL, 1_000, 100, 400)
+        ("p1", "telegram:5", "r1", "backup", "default", "chat", MODEL, 1_000, 100, 400)
     ]
     assert stored(path, "micros, state") == [(600 * 2 + 200 + 800, "counted")]
 

@@ -66,7 +66,7 @@ class Office:
             purpose=purpose,
             person_id=person.id,
             lane=f"telegram:{person.id[1:]}",
-            agent="main",
+            agent="default",
             job=job,
             time_zone=person.time_zone,
         )

@@ -173,7 +173,7 @@ async def test_the_minutes_of_the_last_hour_are_read_back(usage: SqliteUsage) ->
 
     found = await usage.open(minutes_from_ms=START_MS - 3_600_000)
 
-    assert found.minutes == {minute: 200, minute - 1: 100, minute - 59: 100}
+    assert found.minutes == {"main": {minute: 200, minute - 1: 100, minute - 59: 100}}
 
 
 async def test_a_notice_is_kept_once_until_it_is_told(usage: SqliteUsage) -> None:
