@@ -61,6 +61,7 @@ async def opened_entrance(
         lambda: access.directory.people,
         clock=place.clock,
         host_zone=host_zone(),
+        resumed=whole.schedules.timetable.changed,
     )
     models = ModelDesk(whole.pool)
     status = BotStatus(_watched(place, whole, models), clock=place.clock, changed=changed)

@@ -92,14 +92,17 @@ class UsageDesk:
         *,
         clock: Clock,
         host_zone: str,
+        resumed: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """`budget` None: no bot runs here, and only what is stored can be told. `people` are those
-        who are let in, for their names."""
+        who are let in, for their names. `resumed` hears that a pause is over: whatever it held need
+        not wait until somebody looks."""
         self._sums = sums
         self._budget = budget
         self._people = people
         self._clock = clock
         self._host_zone: tzinfo = ZoneInfo(host_zone)
+        self._resumed = resumed
 
     @property
     def is_paused(self) -> bool:
@@ -182,6 +185,8 @@ class UsageDesk:
         lifted = await self._budget.resume()
         if not lifted:
             return NOT_PAUSED
+        if self._resumed is not None:
+            await self._resumed()
         if Pause.HAND in lifted:
             return "I go on, with what was written meanwhile first."
         return "I go on. What was used up to now is no longer held against me."

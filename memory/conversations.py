@@ -289,8 +289,9 @@ def _extended(had: _Entries, rows: list[tuple[int, str, str]]) -> _Entries:
 
 _CONVERSATIONS_MAX = 256
 _WEIGHT_MAX = 12_000_000
-_ENTRY_WEIGHT = 600
-"""What an entry costs beside its text, in bytes: at most 20,000 entries are kept."""
+_ENTRY_WEIGHT = 1_200
+"""What an entry costs beside its text, in bytes, what is found out about it and kept with it
+included: at most 10,000 entries are kept."""
 
 
 @dataclass(slots=True)

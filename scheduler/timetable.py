@@ -131,7 +131,8 @@ class Timetable:
             pass  # what is being taken is taken whole
 
     async def changed(self) -> None:
-        """A job was added or changed: the alarm is set anew. Raises StorageError."""
+        """A job was added or changed, or the owner's pause is over: the alarm is set anew, and goes
+        off at once where something is due. Raises StorageError."""
         await self._set_alarm(after_ms=0)
 
     async def _set_alarm(self, *, after_ms: int) -> None:

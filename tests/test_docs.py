@@ -1,11 +1,14 @@
-"""The pages tell the truth: links, keys, lists, the map, quoted messages, and every command."""
+"""The pages tell the truth: links, keys, lists, the map, quoted messages, pictures, and every
+command."""
 
 from __future__ import annotations
 
 import ast
+import asyncio
 import re
 import textwrap
 import tomllib
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +19,11 @@ from bot import commands
 from bot.config import KEYS, SECTIONS, Settings
 from bot.config_example import example_toml
 from bot.config_reading import dotted, load
+from docs.make_pictures import PICTURES, SCENES, make
+from docs.pictures.lines import line_width, lines_of
+from docs.pictures.shapes import Paragraph, Span
 from tests.checkout import PACKAGES, PAGES, ROOT, modules
+from tests.thorough import THOROUGH
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -181,3 +188,68 @@ def test_every_message_that_troubleshooting_explains_is_one_that_the_bot_gives()
 
     assert len(quoted) > 10
     assert [piece for piece in pieces if piece and piece not in said] == []
+
+
+# --- pictures ----------------------------------------------------------------------------------
+
+SVG = "{http://www.w3.org/2000/svg}"
+PICTURE_BYTES_MAX = 40_000
+
+each_picture = pytest.mark.parametrize("name", sorted(SCENES))
+
+
+def test_each_picture_that_is_made_is_on_a_page_and_no_other_is() -> None:
+    shown = {
+        Path(found[1]).name: found[0]
+        for page in PAGES
+        for found in re.findall(r"!\[([^\]]*)\]\(([^)]+\.svg)\)", page.read_text(encoding="utf-8"))
+    }
+
+    assert set(shown) == {f"{name}.svg" for name in SCENES}
+    assert {file.name for file in PICTURES.glob("*.svg")} == set(shown)
+    assert all(len(words) > 10 for words in shown.values()), "each is told in words too"
+
+
+@each_picture
+def test_a_picture_is_light_and_stands_alone(name: str) -> None:
+    svg = (PICTURES / f"{name}.svg").read_text(encoding="utf-8")
+
+    assert len(svg.encode()) < PICTURE_BYTES_MAX
+    for fetched in ("http", "url(", "href", "@import", "<image", "<script", "@font-face"):
+        assert fetched not in svg.replace('xmlns="http://www.w3.org/2000/svg"', ""), fetched
+
+
+@each_picture
+def test_a_picture_tells_in_words_all_that_it_shows(name: str) -> None:
+    drawn = ET.parse(PICTURES / f"{name}.svg").getroot()
+    told = "".join((drawn.findtext(f"{SVG}desc") or "").split())
+
+    texts = ["".join(one.itertext()) for one in drawn.iter(f"{SVG}text")]
+    missing = [text for text in texts if _only_words(text) not in told]
+
+    assert drawn.get("role") == "img"
+    assert len(drawn.findtext(f"{SVG}title") or "") > 20
+    assert set(missing) <= {"A", "H", "hearth  APP", "Ann"}, "faces and names of writers"
+
+
+def _only_words(text: str) -> str:
+    return "".join(text.removeprefix("$ ").split())
+
+
+@pytest.mark.parametrize("name", sorted(SCENES) if THOROUGH else ["approval"])
+def test_a_picture_is_what_a_run_of_the_bot_says(name: str) -> None:
+    drawn = asyncio.run(make(name))
+
+    kept = (PICTURES / f"{name}.svg").read_text(encoding="utf-8")
+    assert drawn == kept, f"the bot says other words now: python -m docs.make_pictures {name}"
+
+
+def test_the_lines_of_a_picture_keep_the_words_and_stay_within_their_width() -> None:
+    long = "a word, then anextraordinarilylongonethatfitsnowhere and 👩‍👩‍👧 `code` in the end " * 3
+    text = (Paragraph(spans=(Span(text=long, look="b"), Span(text=long, look="c"))),)
+
+    lines = lines_of(text, 120.0)
+
+    joined = "".join(span.text for line, _ in lines for span in line)
+    assert "".join(joined.split()) == "".join((long * 2).split())
+    assert all(len(line) == 1 or line_width((line, size)) <= 130 for line, size in lines)

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, assert_never
 
 from agent.headings import disarmed
+from agent.kept import once
 from agent.models.marks import mark, takes_marks
 from agent.request import ModelRequest, ModelTraits, ToolSpec
 from agent.transcript import Answered, Context, Entry, Note, Picture, Said, ToolCall, ToolResult
@@ -53,6 +54,12 @@ def body(
         data["stream_options"] = {"include_usage": True}
     data |= _limits(name, request)
     data |= {key: request.extra[key] for key in sorted(request.extra)}
+    marks = dialect.cache_marks and takes_marks(name)
+    if traits.tools and not (marks or dialect.plain or traits.demo):
+        written = _written(request.system, request.entries)
+        if written is not None:
+            tools = f',"tools":{_text([*map(_tool, request.tools)])}' if request.tools else ""
+            return _bytes(f'{_text(data)[:-1]}{tools},"messages":{written}}}')
     if request.tools and traits.tools:
         data["tools"] = [_tool(spec) for spec in request.tools]
     data["messages"] = messages(
@@ -62,14 +69,21 @@ def body(
         tools=traits.tools,
         pictures=request.pictures if traits.vision else None,
     )
-    if dialect.cache_marks and takes_marks(name):
+    if marks:
         mark(data, request.entries)
     return encode(data)
 
 
 def encode(data: object) -> bytes:
     """Compact JSON; half a surrogate pair becomes a question mark instead of an error."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return _bytes(_text(data))
+
+
+def _text(data: object) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
@@ -96,12 +110,57 @@ def messages(
             names |= {call.id: call.name for call in entry.calls}
             _add_answer(found, entry, tools=tools)
         elif isinstance(entry, ToolResult) and tools:
-            found.append({"role": "tool", "tool_call_id": entry.call_id, "content": entry.content})
+            found.append(_result(entry))
         else:
             _add_words(found, _words(entry, names), plain=plain)
         if isinstance(entry, Note) and entry.pictures:
             _add_pictures(found, entry.pictures, pictures, plain=plain)
     return found
+
+
+def _written(system: str, entries: Sequence[Entry]) -> str | None:
+    """`messages` as JSON, put together from what each entry comes to, which is written once: a long
+    history comes back with each request. None where an entry does not stand for itself: it has
+    pictures, or is one of two answers in a row."""
+    found = [_text({"role": "system", "content": system})] if system else []
+    words: list[str] = []
+    last = ""
+    for role, text in map(_piece, entries):
+        if role == _PICTURES or (text and last == _ANSWER and role in {_ANSWER, _CALLS}):
+            return None
+        if not text:
+            continue
+        if role == _WORDS:
+            words.append(text)
+        else:
+            found += [*_said(words), text]
+            words.clear()
+        last = role
+    return f"[{','.join([*found, *_said(words)])}]"
+
+
+_WORDS, _ANSWER, _CALLS, _RESULT, _PICTURES = "words", "answer", "calls", "result", "pictures"
+
+
+def _said(words: Sequence[str]) -> list[str]:
+    return [f'{{"role":"user","content":[{",".join(words)}]}}'] if words else []
+
+
+@once
+def _piece(entry: Entry) -> tuple[str, str]:
+    """What an entry is in a request, and its JSON: a whole message, or a part of the person's."""
+    match entry:
+        case Answered():
+            made: list[Message] = []
+            _add_answer(made, entry, tools=True)
+            return _CALLS if entry.calls else _ANSWER, "".join(map(_text, made))
+        case ToolResult():
+            return _RESULT, _text(_result(entry))
+        case Note() if entry.pictures:
+            return _PICTURES, ""
+        case _:
+            words = _words(entry, {})
+            return _WORDS, _text({"type": "text", "text": words}) if words else ""
 
 
 def words_of(said: Said) -> str:
@@ -122,6 +181,10 @@ def _limits(name: str, request: ModelRequest) -> dict[str, Any]:
     if _REASONING_NAMES.search(name):
         return {"max_completion_tokens": request.max_output_tokens}
     return {"temperature": request.temperature, "max_tokens": request.max_output_tokens}
+
+
+def _result(result: ToolResult) -> Message:
+    return {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
 
 
 def _tool(spec: ToolSpec) -> Message:

@@ -247,6 +247,25 @@ async def test_the_owner_pauses_and_resumes(office: Office) -> None:
     assert await office.desk.resume(ANNA) == NOT_PAUSED
 
 
+async def test_whatever_was_held_hears_at_once_that_it_goes_on(tmp_path: Path) -> None:
+    heard: list[bool] = []
+    async with purse(tmp_path / "bot.db") as one:
+
+        async def resumed() -> None:
+            heard.append(one.budget.hand.paused is None)
+
+        desk = UsageDesk(
+            one.ledger, one.budget, tuple, clock=one.clock, host_zone="UTC", resumed=resumed
+        )
+        await desk.resume(ANNA)
+        await desk.pause(ANNA)
+        await desk.resume(BEN)
+        assert heard == []
+        await desk.resume(ANNA)
+
+    assert heard == [True]
+
+
 @pytest.mark.parametrize("person", [BEN, GUEST])
 async def test_nobody_but_the_owner_pauses_or_resumes(office: Office, person: Person) -> None:
     await office.desk.pause(ANNA)

@@ -19,7 +19,7 @@ from bot.clock import SystemClock
 from memory.database import Database
 from memory.jobs import SqliteJobs
 from scheduler.missing import first_due
-from scheduler.timetable import Hears, Timetable
+from scheduler.timetable import LOOK_EVERY_S, Hears, Timetable
 from tests.scheduler.jobs_kit import Broken, KeptKind, Office, at, job
 
 MORNING = datetime(2026, 6, 1, 6, 0, tzinfo=UTC)
@@ -333,6 +333,46 @@ async def test_the_alarm_rings_by_itself_also_for_what_was_added_later(tmp_path:
             await timetable.changed()
             async with asyncio.timeout(20):
                 await rang.wait()
+
+
+class _LooksOnce(SystemClock):
+    """The alarm is set up at once; from then on nobody looks by himself."""
+
+    def __init__(self) -> None:
+        self.rests = asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds == LOOK_EVERY_S:
+            self.rests.set()
+            await asyncio.Event().wait()
+
+
+async def test_what_was_held_is_taken_as_soon_as_it_is_told_that_the_pause_is_over(
+    tmp_path: Path,
+) -> None:
+    clock, rang, pauses = _LooksOnce(), asyncio.Event(), ["the owner's"]
+    async with Database.open(tmp_path / "hearthbot.db", clock=clock) as database:
+        store = SqliteJobs(database)
+
+        async def nobody(*args: object) -> None:
+            pass
+
+        hears = Hears(
+            taken=lambda job, taken: rang.set(), missed=nobody, failed=nobody, stopped=nobody
+        )
+        overdue = job("tea", when=at(clock.now()))
+        await store.add(overdue, first_due(overdue.when, after=clock.now() - timedelta(minutes=1)))
+        kinds = dict.fromkeys(JobKind, KeptKind())
+        held = lambda: bool(pauses)  # noqa: E731
+        async with (
+            Timetable(store, kinds, hears, clock=clock, held=held) as timetable,
+            asyncio.timeout(20),
+        ):
+            await clock.rests.wait()
+            assert not rang.is_set()
+            pauses.clear()
+            await timetable.changed()
+            await rang.wait()
 
 
 async def _ran(office: Office, *, until: datetime, step_min: int = 10) -> list[str]:

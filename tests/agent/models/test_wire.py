@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from agent.models import wire
 from agent.models.wire import Dialect
 from agent.request import ModelRequest, ModelTraits, ToolSpec
-from agent.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
+from agent.transcript import (
+    Answered,
+    Context,
+    Entry,
+    Note,
+    Picture,
+    Said,
+    ToolCall,
+    ToolResult,
+)
 
 TOOL = ToolSpec(name="look", description="Looks.", parameters={"type": "object", "properties": {}})
 
@@ -202,6 +211,21 @@ def test_a_grown_history_has_the_bytes_of_the_former_one_as_its_prefix(
     # The closing brackets and quotes of the former one are where the later one goes on.
     assert later.startswith(former.rstrip(b'"]}'))
     assert bytes_of(entries) == later
+
+
+@given(entries=histories, system=words, offered=st.booleans())
+def test_a_request_put_together_from_known_pieces_has_the_bytes_of_one_that_is_written_whole(
+    entries: tuple[Entry, ...], system: str, offered: bool
+) -> None:
+    tools = (TOOL, TOOL) if offered else ()
+    seen = (*entries, Note(text="A picture", pictures=(Picture(path="a", media_type="image/png"),)))
+    for part in (entries, entries, seen):
+        request = ModelRequest(system=system, entries=part, tools=tools)
+        made = wire.body("m", request, traits=ModelTraits())
+
+        whole = json.loads(made)
+        whole["messages"] = wire.messages(system, part, pictures=None)
+        assert made == wire.encode(whole)
 
 
 @given(entries=histories, plain=st.booleans(), tools=st.booleans())
