@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, assert_never
 
 from pydantic import BaseModel
@@ -19,7 +20,7 @@ from agent.messages import Origin, TurnInput
 from agent.news import day_of
 from agent.ports import Approvals, Conversations, Json
 from agent.stored import NewApproval, Outcome
-from agent.taint import has_seen, is_said_now, taint_start
+from agent.taint import has_said, has_seen, is_once, is_said_now, taint_start
 from agent.text import clean
 from agent.told import FETCH, HANDS_ON, Called, Replay, Told, is_weighed
 from agent.tools.arguments import ArgumentsWrong, parse_arguments, schema_of
@@ -52,6 +53,9 @@ LASTING_WORDS = OWN_WORDS | {
     **{"store_fact": ("text",), "append_notes": ("text",), "update_profile": ("value",)},
 }
 """The same, with those whose words become part of later prompts."""
+
+OF_IT = "persona"
+"""Where in a profile it stands who the assistant is."""
 
 GONE = (
     "Not run: what was agreed to is not what is called now. Ask again with the arguments as they "
@@ -119,18 +123,13 @@ class Gate:
         digest = digest_of(card.name, wish.call.arguments)
         if asked["agreed"]:
             return await self._as_agreed(wish, asked["agreed"], digest)
-        try:
-            needs = (
-                wish.tool.needs(wish.arguments, caller)
-                if isinstance(wish.tool, SaysNeeds)
-                else Needs()
-            )
-        except StorageError:
-            raise
-        except AssistantError as error:
-            return Stopped(why=clean(f"{card.name}: {error}"))
-        seen = await self._seen(wish, needs, asked)
+        needs = _needs(wish)
+        if isinstance(needs, Stopped):
+            return needs
         is_told = await self._tells_news(wish, asked, tools)
+        seen = await self._seen(wish, needs, asked)
+        if card.name == FETCH and not caller.tainted and not is_told:
+            seen.add(needs.target)  # it tells next to nothing, whoever thought of it
         if is_told and caller.tainted and not (card.name == FETCH and not seen):
             news = f"it tells the server {card.server} what it did not know"
             needs = replace(needs, risk=TOLD_MUCH.get(card.name, news))
@@ -174,10 +173,11 @@ class Gate:
         caller = wish.caller
         if not (caller.tainted or caller.described) or not needs.target:
             return set()
-        if has_seen(_now(asked, is_wary=caller.described), needs.target):
+        names = _names_it(wish)
+        if names(_now(asked, is_wary=caller.described), needs.target):
             return {needs.target}
         history = await self._history(caller, asked)
-        return {needs.target} if has_seen(history, needs.target) else set()
+        return {needs.target} if names(history, needs.target) else set()
 
     async def _tells_news(self, wish: Wish, asked: Json, tools: ToolsHere) -> bool:
         """Whether somebody learns by a call what nobody meant for them: a server by a tool that
@@ -186,7 +186,7 @@ class Gate:
         remembered = asked.get("remembered", False)
         if not is_weighed(card.name) or (card.server and not card.hinted):
             return False
-        if not (remembered or caller.tainted):
+        if not (remembered or caller.tainted or caller.described):
             return False
         turn = TurnInput.from_json(asked["turn"])
         told = Told(
@@ -196,7 +196,7 @@ class Gate:
             person_id=caller.person_id,
             today=day_of(turn.message.sent_at_ms),
             is_task=turn.task is not None,
-            rests_on_memory=remembered,
+            rests_on_memory=remembered or caller.described,
         )
         calls = (call for one in told.turn if isinstance(one, Answered) for call in one.calls)
         before = {call: _read_again(call, tools) for call in calls}
@@ -208,6 +208,24 @@ class Gate:
         stored = await self._conversations.entries(caller.conversation, upto=asked["upto"])
         since = asked["sent_from"] or 0
         return [one.entry for one in stored if one.id >= since]
+
+
+def _needs(wish: Wish) -> Needs | Stopped:
+    if not isinstance(wish.tool, SaysNeeds):
+        return Needs()
+    try:
+        return wish.tool.needs(wish.arguments, wish.caller)
+    except StorageError:
+        raise
+    except AssistantError as error:
+        return Stopped(why=clean(f"{wish.tool.card.name}: {error}"))
+
+
+def _names_it(wish: Wish) -> Callable[[Sequence[Entry], str], bool]:
+    """Who may name a target: a page names addresses of pages, and the person a chat of theirs."""
+    if wish.tool.card.name == FETCH:
+        return has_seen
+    return partial(has_said, person_id=wish.caller.person_id)
 
 
 def _now(asked: Json, *, is_wary: bool = False) -> Sequence[Entry]:
@@ -239,6 +257,10 @@ def _is_persons_own(wish: Wish, asked: Json, words: Mapping[str, Sequence[str]])
     given = wish.arguments.model_dump()
     if given.get("urgent") or given.get("nag_minutes") or given.get("replaces"):
         return False
+    if not is_once(str(given.get("when") or "")) or str(given.get("path") or "").startswith(OF_IT):
+        return False
+    if words is LASTING_WORDS and "?" in turn.message.text:
+        return False  # what somebody asks about is not what they want kept
     values = [str(given.get(name) or "") for name in kept]
     return is_said_now(values, entries, name=turn.person_name)
 

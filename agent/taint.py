@@ -179,10 +179,31 @@ NEGATIONS = frozenset(
 """After such a word the same words say something else."""
 
 
-def has_said(entries: Sequence[Entry], target: str) -> bool:
-    """`has_seen`, by a person alone."""
-    said = (entry.text for entry in entries if isinstance(entry, Said) and is_own(entry))
-    return any(stands_in(target, text) for text in said)
+def has_said(entries: Sequence[Entry], target: str, *, person_id: str = "") -> bool:
+    """`has_seen`, by a person alone; with `person_id` by this one."""
+    said = (entry for entry in entries if isinstance(entry, Said) and is_own(entry))
+    if person_id:
+        said = (entry for entry in said if entry.by in {"", person_id})
+    return any(stands_in(target, entry.text) for entry in said)
+
+
+_TIMES = frozenset(
+    re.findall(
+        r"\w+",
+        "in at on am pm a an the of and to next this today tomorrow tonight noon midnight morning"
+        " evening night afternoon week weeks day days hour hours minute minutes min h half quarter"
+        " monday tuesday wednesday thursday friday saturday sunday january february march april may"
+        " june july august september october november december t z oclock o clock st nd rd th",
+    )
+)
+
+
+def is_once(when: str) -> bool:
+    """Whether a time surely comes but once, by its words: one that may come again is looked at by
+    somebody."""
+    text = fold(when)
+    found = re.findall(r"[^\W\d_]+", text)
+    return "*" not in text and all(word in _TIMES for word in found)
 
 
 def is_said_now(values: Iterable[str], entries: Sequence[Entry], *, name: str = "") -> bool:
@@ -191,13 +212,19 @@ def is_said_now(values: Iterable[str], entries: Sequence[Entry], *, name: str = 
     What they say that is not, and what stands in no words of theirs (other scripts, signs within
     words), is not looked at: somebody is asked."""
     own = [fold(one.text) for one in entries if isinstance(one, Said) and is_own(one)]
-    said = [word.text for text in own for word in words(text)]
+    said = [word.text for text in own for word in words(_REMEMBER.sub(" ", text))]
     if any(word in NEGATIONS or word.endswith("n't") for word in said):
         return False
     said = [word for word in said if word not in LITTLE_WORDS]
     names = {word.text for word in words(fold(name))}
     meant = [fold(value) for value in values if value]
     return bool(meant) and all(_is_said(text, said, names, "\n".join(own)) for text in meant)
+
+
+_REMEMBER = re.compile(
+    r"\b(?:(?:don['’]?t|do not|never) (?:let me )?forget|nicht vergessen|vergiss nicht)\b"
+)
+"""What has a "not" in it, and says the same as "remember"."""
 
 
 def _is_said(text: str, said: Sequence[str], names: Collection[str], own: str) -> bool:

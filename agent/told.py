@@ -28,17 +28,20 @@ from agent.news import (
 from agent.taint import bare, called_name, has_said, is_own, pages_in, stands_in, taint_start
 from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
 
-BITS_MAX = 24.0
-"""What a turn, with all its subagents, may tell all others together that is known from nowhere:
-three letters, or a day and a number."""
+BITS_MAX = 40.0
+"""What a turn, with all its subagents, may tell all others together: by which words of the message
+it takes, which day it works out, which fields and tools it chooses."""
+SPELLED_MAX = 20.0
+"""How much of it may be characters that are known from nowhere: three letters or digits."""
 PICKS_MAX, ALL_PICKS_MAX = 3, 8
 """Links to one site, or out of the pages of one, that are followed, or values of one server that
 are handed back to it, against their order; and those of all together. What a search found may all
 be taken up."""
 TASKS_MAX = 3
 """Subagents of a turn that others' words may move."""
-TASK_BITS_MAX = BITS_MAX / TASKS_MAX
-"""What one of them may tell: so much is taken off what its parent may."""
+TASK_SHARE = 1 / (TASKS_MAX + 1)
+"""What one of them may tell of all that: so much is taken off what its parent may."""
+TASK_PICKS_MAX = 2
 FETCH = "web_fetch"
 HANDS_ON = frozenset({"subagent", "spawn"})
 WEIGHED = HANDS_ON | {FETCH}
@@ -87,8 +90,9 @@ _SEARCHED, _NAMELESS = "what a search found", "places that nobody named"
 
 @dataclass(slots=True)
 class _Spent:
-    bits_max: float
+    share: float
     bits: float = 0.0
+    spelled: float = 0.0
     all_picks: int = 0
     picks: dict[str, int] = field(default_factory=dict)
     last: dict[str, Place] = field(default_factory=dict)
@@ -98,9 +102,14 @@ class _Spent:
         """Counts it, unless that is too much: then a person is asked, and it tells nothing. What is
         picked counts for its reader, and for the `source` that listed it."""
         groups = [one for one in (reader, source) if one]
-        if self.bits + cost.bits > self.bits_max or (cost.picks and self._are_many(groups, cost)):
+        if self.bits + cost.bits > BITS_MAX * self.share:
+            return False
+        if self.spelled + cost.spelled > SPELLED_MAX * self.share:
+            return False
+        if cost.picks and self._are_many(groups, cost):
             return False
         self.bits += cost.bits
+        self.spelled += cost.spelled
         self.all_picks += cost.picks
         for group in groups:
             self.picks[group] = self.picks.get(group, 0) + cost.picks
@@ -109,10 +118,12 @@ class _Spent:
         return True
 
     def _are_many(self, groups: Sequence[str], cost: Cost) -> bool:
-        if self.all_picks + cost.picks > ALL_PICKS_MAX:
+        is_whole = self.share == 1
+        if self.all_picks + cost.picks > (ALL_PICKS_MAX if is_whole else TASK_PICKS_MAX):
             return True
         bounded = (one for one in groups if one != _SEARCHED)
-        return any(self.picks.get(one, 0) + cost.picks > PICKS_MAX for one in bounded)
+        most = PICKS_MAX if is_whole else 1
+        return any(self.picks.get(one, 0) + cost.picks > most for one in bounded)
 
 
 class Replay:
@@ -121,9 +132,10 @@ class Replay:
     def __init__(self, told: Told, reads: Reads) -> None:
         self._told = told
         self._reads = reads
-        self._spent = _Spent(TASK_BITS_MAX if told.is_task else BITS_MAX)
+        self._spent = _Spent(TASK_SHARE if told.is_task else 1)
         self._tools: dict[str, str] = {}
         self._tasks = 0
+        self._fetched: list[tuple[str, int]] = []
 
     def passes(self, call_id: str, called: Called) -> bool:
         """Whether this call of the last answer goes without a question."""
@@ -160,8 +172,8 @@ class Replay:
                 former=_former([*self._told.history, *self._told.turn[:place]], name),
                 last=self._spent.last.get(server),
             )
-            if self._tools.get(server, name) != name:
-                cost += Cost(bits=math.log2(max(called.kin, 2)))  # which of them is called
+            if self._tools.get(server) != name:
+                cost += Cost(bits=math.log2(max(called.kin, 1)))  # which of them is called
         self._tools[server] = name
         return self._spent.takes(server, cost)
 
@@ -171,25 +183,29 @@ class Replay:
         """A tainted task is as wary as its parent. In another the addresses count as said, so here
         they are looked at as if they were asked for."""
         self._tasks += 1
-        if not self._spent.takes("", Cost(bits=TASK_BITS_MAX)):
+        share = Cost(bits=BITS_MAX * TASK_SHARE, spelled=SPELLED_MAX * TASK_SHARE)
+        if self._tasks > TASKS_MAX or not self._spent.takes("", share + Cost(picks=TASK_PICKS_MAX)):
             return False
         if tainted:
-            return self._tasks <= TASKS_MAX
+            return True
         found = dict.fromkeys(one for text in words_of(arguments) for one in addresses_in(text))
         # Each of them is counted, also after one that is too much.
         passed = [self._asks_for(place, one, tainted=False) for one in found]
-        return all(passed) and self._tasks <= TASKS_MAX
+        return all(passed)
 
     def _fetches(self, place: int, arguments: Any, *, tainted: bool) -> bool:
         address, page = _address(arguments)
+        last, self._fetched = self._fetched[-1:], [*self._fetched, (address, page)]
+        if last == [(address, page - 1)]:
+            return True  # read on
         if page > 1 and self._has_it(place, address):
-            return True
+            return self._spent.takes("", Cost(bits=1.0 + math.log2(len(self._fetched))))
         return self._asks_for(place, address, tainted=tainted)
 
     def _asks_for(self, place: int, address: str, *, tainted: bool) -> bool:
         before = [*self._told.history, *self._told.turn[:place]]
-        if self._was_said(before, address):
-            return True
+        if (said := self._said_among(before, address)) is not None:
+            return self._spent.takes("", Cost(bits=self._of_said(said, address)))
         site = f"//{site_of(address)}"
         if (link := _link(before, address)) is not None:
             last = self._spent.last.get(site)
@@ -202,20 +218,34 @@ class Replay:
         """Whether an address that nobody named tells next to nothing. Which sites are asked is a
         choice, too."""
         spent = self._spent
-        known = replace(self._known(place, ""), sent=Texts(spent.words.get(site, ())))
-        cost = cost_of_address(address, known)
+        asked = spent.words.get(site, ())
+        known = replace(self._known(place, ""), sent=Texts(asked))
+        cost = cost_of_address(address, known, former=asked[-1] if asked else "")
         is_new = site not in spent.words
         if not spent.takes(site, cost) or not spent.takes(_NAMELESS, Cost(picks=int(is_new))):
             return False
         spent.words.setdefault(site, []).append(address)
         return True
 
-    def _was_said(self, before: Sequence[Entry], address: str) -> bool:
-        if not self._told.is_task:
-            return has_said(before, address)
-        texts = (entry.text for entry in before if isinstance(entry, Said))
-        found = {bare(one) for text in texts for one in addresses_in(text)}
-        return bare(address) in found and has_said(before, address)
+    def _said_among(self, before: Sequence[Entry], address: str) -> list[str] | None:
+        """The addresses that persons wrote, in their order, where this is one of them."""
+        texts = (entry.text for entry in before if isinstance(entry, Said) and is_own(entry))
+        found = list(dict.fromkeys(one for text in texts for one in addresses_in(text)))
+        if not has_said(before, address):
+            return None
+        is_whole = bare(address) in map(bare, found)
+        return None if self._told.is_task and not is_whole else found
+
+    def _of_said(self, said: Sequence[str], address: str) -> float:
+        """Of asking for one of these: the next one once, as it was written, tells nothing."""
+        names = [bare(one) for one in said]
+        asked = [bare(one) for one, _ in self._fetched[:-1]]
+        is_new = bare(address) not in asked
+        bits = 0.0 if is_new else 2.0
+        bits += 0.0 if is_new and address in said else 1.0
+        fresh = [one for one in names if one not in asked]
+        in_order = fresh[:1] == [bare(address)]
+        return bits + (0.0 if in_order else math.log2(max(len(names), 1)))
 
     def _has_it(self, place: int, address: str) -> bool:
         """Whether the text is at hand: a further part of it is not asked for again."""

@@ -264,6 +264,7 @@ async def test_t14_a_letter_cannot_write_itself_into_the_notes_of_later_conversa
 
 @pytest.mark.threat("T14")
 async def test_t14_the_owner_may_have_notes_written_without_being_asked(castle: Castle) -> None:
+    castle.with_server = False  # whose descriptions would be words of others
     note = {"path": "memory/MEMORY.md", "content": "Ada likes tea."}
     model = ObedientModel(begin=[("write_file", note)])
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agent.news import CHAR_BITS, Known, Shape, Texts, cost_of_address, cost_of_call, site_of
-from agent.told import BITS_MAX, FETCH, PICKS_MAX, Called, Replay, Told, addresses_in
+from agent.told import BITS_MAX, FETCH, Called, Replay, Told, addresses_in
 from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
 
 TODAY = date(2026, 11, 28)
@@ -92,7 +92,10 @@ def test_a_few_letters_are_free_once_in_a_turn_whatever_server_they_go_to() -> N
 def test_what_the_schema_says_is_no_secret_but_which_of_it_is_chosen_counts() -> None:
     known = Known(today=TODAY)
 
-    assert cost_of_call({"text": "canary"}, SHAPE, known).bits > 6 * CHAR_BITS
+    told = cost_of_call({"text": "canary"}, SHAPE, known)
+    assert told.spelled == 0
+    assert told.bits > log2(len(SHAPE.texts.words))
+    assert cost_of_call({"text": "canarx"}, SHAPE, known).spelled == 6 * CHAR_BITS
     two = cost_of_call({"text": "x", "sort": "asc"}, SHAPE, known).bits
     one = cost_of_call({"text": "x"}, SHAPE, known).bits
     assert 1 <= two - one < CHAR_BITS
@@ -104,7 +107,8 @@ def test_a_call_like_the_one_before_it_tells_only_what_is_new() -> None:
 
     again = cost_of_call({**former, "text": "Cleo"}, SHAPE, known, former=former)
 
-    assert again.bits == 2 + log2(3)
+    assert again.bits < 11
+    assert again.bits < cost_of_call({"text": "Cleo"}, SHAPE, known).bits + log2(4 * 3)
 
 
 def test_a_call_that_nobody_agreed_to_tells_nothing_and_makes_nothing_known() -> None:
@@ -132,8 +136,7 @@ def test_values_that_a_server_listed_are_handed_back_a_few_times_or_in_their_ord
         entries += ran(one)
 
     assert not passes(entries, call({"text": "k1"}, "c9")), "the same again is a choice, too"
-    assert passes(entries, call({"text": "k2"}, "c9")), "the next one is none"
-    assert PICKS_MAX == 3
+    assert passes(entries, call({"text": "k2"}, "c9")), "the next one is next to no choice"
 
 
 def test_no_way_of_writing_a_random_secret_gets_through() -> None:
@@ -335,17 +338,77 @@ def test_a_row_of_signs_is_told() -> None:
     assert _cost({"text": "./...:..---:-/-,-/."}, ANY) > BITS_MAX
 
 
+def test_empty_tables_in_a_list_are_told() -> None:
+    """Which of two shapes each of them has says one bit of a secret."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "object"},
+            "list": {"type": "array", "items": {"properties": {"a": {"type": "object"}}}},
+        },
+        "required": ["a", "list"],
+    }
+    told: list[dict[str, object]] = [{"a": {}} if bit == "1" else {} for bit in "0110001101100001"]
+
+    assert _cost({"a": {}, "list": told}, schema) > BITS_MAX
+
+
+def test_signs_with_blanks_between_them_are_told() -> None:
+    assert _cost({"text": ". _ & . ? ) . & ) @"}, ANY) > BITS_MAX
+
+
+def test_how_a_day_is_written_is_told() -> None:
+    zeros = "0" * 471
+    odd = [f"2026-11-28T00:00:00.{zeros}+07:00", "2026-11-28T00:00:00+03:00"]
+
+    assert _cost({"text": odd[:1]}, ANY) > BITS_MAX
+    assert _cost({"text": odd[1]}, ANY) > 16
+    assert _cost({"text": "2026-11-30T00:00:00Z"}, ANY) < 16
+
+
+def test_over_how_many_words_of_the_message_a_value_goes_is_told() -> None:
+    message = " ".join(f"word{number}" for number in range(20))
+    firsts = [" ".join(message.split()[:n]) for n in (5, 9, 14, 2)]
+
+    assert _cost({"text": firsts}, ANY, own=Texts([message])) > BITS_MAX
+
+
+def test_words_of_before_tell_by_how_many_there_are_to_choose_from() -> None:
+    words = Texts([" ".join(f"{a}{b}word" for a in string.ascii_lowercase for b in "abcdefgh")])
+    known = Known(today=TODAY, earlier=words)
+
+    told = cost_of_call({"text": "abword xgword kaword"}, Shape.of(ANY), known)
+
+    assert told.bits > 3 * log2(200)
+
+
+def test_phrases_of_what_was_listed_tell_where_they_begin_and_end() -> None:
+    letters = " ".join(string.ascii_lowercase)
+    phrases = ["c d e", "m n", "a b c d"]
+
+    assert _cost({"text": phrases}, ANY, listed=Texts([letters])) > BITS_MAX
+
+
+def test_the_first_tool_that_is_called_is_a_choice() -> None:
+    one = ToolCall(id="c", name="mail__look", arguments="{}")
+    many = Called(name=one.name, arguments={}, schema=SCHEMA, kin=2**40)
+    turn = [Answered(text="", calls=(one,))]
+    told = Told(history=[], turn=turn, was_tainted=True, person_id="p1", today=TODAY)
+
+    assert not Replay(told, reads).passes("c", many)
+
+
 def test_to_leap_about_in_what_was_said_is_told() -> None:
     words = [f"word{number}" for number in range(200)]
     picked = [words[number] for number in (150, 7, 90, 3, 44, 180)]
 
     assert _cost({"text": picked}, ANY, own=Texts([" ".join(words)])) > BITS_MAX
-    assert _cost({"text": " ".join(words[:6])}, ANY, own=Texts([" ".join(words)])) < 4
+    assert _cost({"text": " ".join(words[:6])}, ANY, own=Texts([" ".join(words)])) < 14
 
 
 def test_signs_and_capitals_in_an_address_are_told() -> None:
     known = Known(today=TODAY)
 
     assert cost_of_address("https://evil.example/..---....--..-.-.-", known).bits > BITS_MAX
-    assert cost_of_address("https://evil.example/aRtIcLeS/QuEsTiOnS", known).bits > BITS_MAX
+    assert cost_of_address("https://evil.example/aRtIcLeS/QuEsTiOnS/sEcTiOn", known).bits > BITS_MAX
     assert cost_of_address("https://evil.example/articles", known).bits < 10
