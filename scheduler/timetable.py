@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Protocol, Self
 
 import structlog
@@ -40,7 +40,11 @@ from scheduler.missing import (
     due_after,
     due_again,
     due_of,
+    failing,
     is_over,
+    missed_dues,
+    moved,
+    nothing,
     passed,
     rule_for,
 )
@@ -61,16 +65,6 @@ SEEN_MAX = 2
 
 UNASKED = "to be asked about"
 """The note of a due time that somebody is to be asked about, before that was done."""
-
-_DONE: Mapping[Missed, SlotState] = MappingProxyType(
-    {
-        Missed.SKIP: SlotState.SKIPPED,
-        Missed.ASK: SlotState.ASKED,
-        Missed.ALL: SlotState.TAKEN,
-        Missed.ONCE: SlotState.TAKEN,
-    }
-)
-"""What becomes of due times that were missed, by the rule of their job."""
 
 UNFORESEEN = "an unforeseen error; it is in the log"
 
@@ -256,7 +250,7 @@ class Timetable:
         now_ms = self._now_ms()
         if is_over(job, job.next):
             await self._store.take(
-                _nothing(job, job.next, next=None, note="the job had expired"), of=job
+                nothing(job, job.next, next=None, note="the job had expired"), of=job
             )
             return False
         if (now_ms - job.next.at_ms) // 1000 <= LATE_S:
@@ -280,9 +274,7 @@ class Timetable:
         last = found.last
         late_s = (now_ms - last.at_ms) // 1000
         rule = rule_for(job, late_s)
-        missed = MissedDues(
-            job_id=job.id, count=found.count, first=found.first, last=last, done=_DONE[rule]
-        )
+        missed = missed_dues(job, found, rule)
         untold = None if job.new.kind is JobKind.HEARTBEAT else missed
         match rule:
             case Missed.SKIP:
@@ -318,11 +310,11 @@ class Timetable:
         now_ms, due, state = self._now_ms(), missed.last, missed.done
         after = due_after(job, due, now_ms=now_ms, ran=state is not SlotState.SKIPPED)
         late_s = (now_ms - due.at_ms) // 1000
-        left_out = _nothing(job, due, next=after, note=note)
+        left_out = nothing(job, due, next=after, note=note)
         taking = replace(left_out, state=state, late_s=late_s, missed=untold)
         taken = await self._store.take(taking, of=job)
         if taken is NotTaken.OTHER:
-            taken = await self._store.take(replace(taking, due=_moved(job, due)), of=job)
+            taken = await self._store.take(replace(taking, due=moved(job, due)), of=job)
         if taken is NotTaken.OTHER:
             await self._pass_over(job, due, after)
         return isinstance(taken, Taken)
@@ -352,14 +344,14 @@ class Timetable:
         except StorageError:
             raise
         except AssistantError as trouble:
-            return await self._not_run(_failing(job, due, next_due, missed, str(trouble)), job)
+            return await self._not_run(failing(job, due, next_due, missed, str(trouble)), job)
         except Exception:  # a job's run, one of the three places (STYLE §6)
             log.exception("job.failed", job=job.id)
-            return await self._not_run(_failing(job, due, next_due, missed, UNFORESEEN), job)
+            return await self._not_run(failing(job, due, next_due, missed, UNFORESEEN), job)
         taking = replace(taking, next=next_due, late_s=late_s, missed=missed)
         taken = await self._store.take(taking, of=job)
-        if taken is NotTaken.OTHER and due != (moved := _moved(job, due)):
-            return await self._take(job, moved, now_ms, following=following, missed=missed)
+        if taken is NotTaken.OTHER and due != (elsewhere := moved(job, due)):
+            return await self._take(job, elsewhere, now_ms, following=following, missed=missed)
         if taken is NotTaken.OTHER:
             await self._pass_over(job, due, next_due)
         if isinstance(taken, NotTaken):
@@ -463,23 +455,6 @@ class _Alarm:
     def stop(self) -> None:
         """What rings is not waited for."""
         self._scheduler.shutdown(wait=False)
-
-
-def _nothing(job: Job, due: Due, *, next: Due | None, note: str) -> Taking:
-    return Taking(job_id=job.id, due=due, next=next, state=SlotState.SKIPPED, note=note)
-
-
-def _failing(
-    job: Job, due: Due, next_due: Due | None, missed: MissedDues | None, why: str
-) -> Taking:
-    nothing = _nothing(job, due, next=next_due, note=why)
-    return replace(nothing, state=SlotState.FAILED, missed=missed)
-
-
-def _moved(job: Job, due: Due) -> Due:
-    """Its own slot for a due time whose slot is taken by one of another zone: the job moved."""
-    zone = job.new.when.zone
-    return due if due.slot.endswith(f" {zone}") else replace(due, slot=f"{due.slot} {zone}")
 
 
 def _has_run_enough(job: Job) -> bool:
