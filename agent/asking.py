@@ -20,6 +20,7 @@ from agent.library import Library
 from agent.messages import ConversationId, TurnInput
 from agent.models.counting import Encodings, TokenCounter
 from agent.pictures import KeptPictures, caller_of
+from agent.plan import as_sent
 from agent.ports import (
     Conversations,
     Draft,
@@ -33,7 +34,6 @@ from agent.ports import (
 from agent.prefix import Part, Prefix, compare, entry_parts, schema_texts, tools_part
 from agent.request import ModelRequest
 from agent.spending import SpendingRefused, Verdict
-from agent.taint import fenced
 from agent.tools.toolbox import Toolbox
 from agent.transcript import (
     Answered,
@@ -274,7 +274,7 @@ class Asking:
 
     def _fit_to_send(self, entry: Entry) -> Entry:
         """Fenced, and without secrets: looked for once in each entry, as long as it is held."""
-        entry = fenced(entry)
+        entry = as_sent(entry)
         return entry if self._is_clean(entry) else _redacted(entry, self._redact)
 
     def _has_no_secret(self, entry: Entry) -> bool:

@@ -37,3 +37,21 @@ def once(find: Callable[[K], T]) -> Callable[[K], T]:
         return answer
 
     return known
+
+
+def changed_once(change: Callable[[K], K]) -> Callable[[K], K]:
+    """As `once`, for what makes another value of its kind, and mostly gives back the value itself.
+
+    So what is found out about the other one is kept as long as the value is.
+    """
+
+    @once
+    def other(value: K) -> K | None:
+        made = change(value)
+        return None if made is value else made
+
+    def changed(value: K) -> K:
+        made = other(value)
+        return value if made is None else made
+
+    return changed
