@@ -27,13 +27,14 @@ def once(find: Callable[[K], T]) -> Callable[[K], T]:
 
     def known(value: K) -> T:
         try:
-            found = value._found
+            answer: T = value._found[find]
         except AttributeError:
-            found = {}
-            object.__setattr__(value, "_found", found)
-        if find not in found:
-            found[find] = find(value)
-        answer: T = found[find]
+            object.__setattr__(value, "_found", {})
+        except KeyError:
+            pass
+        else:
+            return answer
+        answer = value._found[find] = find(value)
         return answer
 
     return known
