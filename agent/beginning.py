@@ -237,7 +237,7 @@ class Beginning:
             room = min(room, LEAN_PROMPT_TOKENS) if is_lean else room
             prompt = assemble(
                 draft.gathered.scene,
-                sent_contexts=[entry.text for entry in entries if isinstance(entry, Context)],
+                sent_contexts=[entry for entry in entries if isinstance(entry, Context)],
                 placement=self._options.placement,
                 room_tokens=room,
             )
