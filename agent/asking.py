@@ -14,12 +14,13 @@ from agent.charging import charge_of
 from agent.errors import AssistantError, ContextTooLong, StorageError
 from agent.guards import VisibleText, visible
 from agent.history import chars_of, picture_tokens, repair, sent_since, shorten_before, text_of
-from agent.kept import once
+from agent.kept import changed_once
 from agent.layers import notes
 from agent.library import Library
 from agent.messages import ConversationId, TurnInput
 from agent.models.counting import Encodings, TokenCounter
 from agent.pictures import KeptPictures, caller_of
+from agent.plan import as_sent
 from agent.ports import (
     Conversations,
     Draft,
@@ -33,7 +34,6 @@ from agent.ports import (
 from agent.prefix import Part, Prefix, compare, entry_parts, schema_texts, tools_part
 from agent.request import ModelRequest
 from agent.spending import SpendingRefused, Verdict
-from agent.taint import fenced
 from agent.tools.toolbox import Toolbox
 from agent.transcript import (
     Answered,
@@ -115,7 +115,7 @@ class Asking:
         self._rates = payment.rates if payment else None
         self._pictures = options.pictures
         self._systems: dict[str, str] = {}
-        self._is_clean = once(self._has_no_secret)
+        self._fit_to_send = changed_once(self._made_fit_to_send)
         self._encodings = Encodings()
 
     async def __call__(self, ctx: TurnContext, question: Json) -> Json:
@@ -272,13 +272,9 @@ class Asking:
             extra=_effort(model, question),
         )
 
-    def _fit_to_send(self, entry: Entry) -> Entry:
+    def _made_fit_to_send(self, entry: Entry) -> Entry:
         """Fenced, and without secrets: looked for once in each entry, as long as it is held."""
-        entry = fenced(entry)
-        return entry if self._is_clean(entry) else _redacted(entry, self._redact)
-
-    def _has_no_secret(self, entry: Entry) -> bool:
-        return _redacted(entry, self._redact) is entry
+        return _redacted(as_sent(entry), self._redact)
 
     async def _with_pictures(
         self, ctx: TurnContext, turn: TurnInput, model: Model, request: ModelRequest

@@ -20,7 +20,7 @@ from agent.history import (
 )
 from agent.messages import Role, TurnInput
 from agent.models.counting import TokenCounter
-from agent.plan import Plan, Tokens, plan_as_json
+from agent.plan import Plan, Tokens, as_sent, plan_as_json
 from agent.ports import (
     Conversations,
     History,
@@ -36,7 +36,6 @@ from agent.remembering import Compaction, CompactionWanted, Compactor
 from agent.request import ModelTraits
 from agent.scene import PromptKind
 from agent.spending import Level
-from agent.taint import fenced
 from agent.tools.selection import Selection
 from agent.tools.toolbox import Toolbox
 from agent.transcript import Context
@@ -232,13 +231,13 @@ class Beginning:
         # What is estimated here is counted before it is sent, and may then come to more.
         fits = output + int((traits.window - output) / TokenCounter(draft.model.name).factor)
         for attempt in range(FITTING_TRIES):
-            entries = tuple(map(fenced, shorten_before(sent.stored, sent.shortened_to)))
+            entries = tuple(map(as_sent, shorten_before(sent.stored, sent.shortened_to)))
             history_tokens = sum(part.tokens for part in entry_parts(entries))
             room = self._room(traits, fits - around + words, history_tokens + words)
             room = min(room, LEAN_PROMPT_TOKENS) if is_lean else room
             prompt = assemble(
                 draft.gathered.scene,
-                sent_contexts=[entry.text for entry in entries if isinstance(entry, Context)],
+                sent_contexts=[entry for entry in entries if isinstance(entry, Context)],
                 placement=self._options.placement,
                 room_tokens=room,
             )

@@ -369,8 +369,17 @@ def _shortened(result: ToolResult, names: dict[str, str], keep_chars: int) -> To
     marker = f"[{names.get(result.call_id, 'tool')}: truncated, was {size} chars]"
     if size <= max(keep_chars, len(marker)) or _SHORTENED.fullmatch(result.content):
         return result
-    # Still untrusted: the answers after it stand, and may repeat what it said.
-    return replace(result, content=marker)
+    known = _shortened_by(result)
+    if marker not in known:
+        # Still untrusted: the answers after it stand, and may repeat what it said.
+        known[marker] = replace(result, content=marker)
+    return known[marker]
+
+
+@once
+def _shortened_by(result: ToolResult) -> dict[str, ToolResult]:
+    """What it was shortened to, by the marker in its place: one, unless an id was given twice."""
+    return {}
 
 
 def _exchange_start(entries: Sequence[Entry], count: int) -> int:

@@ -27,13 +27,32 @@ def once(find: Callable[[K], T]) -> Callable[[K], T]:
 
     def known(value: K) -> T:
         try:
-            found = value._found
+            answer: T = value._found[find]
         except AttributeError:
-            found = {}
-            object.__setattr__(value, "_found", found)
-        if find not in found:
-            found[find] = find(value)
-        answer: T = found[find]
+            object.__setattr__(value, "_found", {})
+        except KeyError:
+            pass
+        else:
+            return answer
+        answer = value._found[find] = find(value)
         return answer
 
     return known
+
+
+def changed_once(change: Callable[[K], K]) -> Callable[[K], K]:
+    """As `once`, for what makes another value of its kind, and mostly gives back the value itself.
+
+    So what is found out about the other one is kept as long as the value is.
+    """
+
+    @once
+    def other(value: K) -> K | None:
+        made = change(value)
+        return None if made is value else made
+
+    def changed(value: K) -> K:
+        made = other(value)
+        return value if made is None else made
+
+    return changed

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 from agent.gathering import Gathered
 from agent.history import shorten_before
-from agent.kept import once
+from agent.kept import changed_once, once
 from agent.ports import History, InUse, Json, StoredEntry
 from agent.prefix import Part, part_of
 from agent.prompt import Prompt
@@ -71,7 +71,7 @@ class Plan:
 
     def entries(self) -> tuple[Entry, ...]:
         """The history as it is sent."""
-        return tuple(fenced(entry) for entry in shorten_before(self.sent, self.shortened_to))
+        return tuple(map(as_sent, shorten_before(self.sent, self.shortened_to)))
 
     @property
     def tainted(self) -> str:
@@ -105,6 +105,10 @@ class Plan:
             or self.gathered.scene.turn.task is not None
             or any(map(_rests_on_memory, self.entries()))
         )
+
+
+as_sent = changed_once(fenced)
+"""An entry as it is sent: what is not ours stands in a marked block."""
 
 
 @once

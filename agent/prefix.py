@@ -93,7 +93,7 @@ def schema_texts(tools: Sequence[ToolSpec]) -> tuple[str, ...]:
 
 def entry_parts(entries: Iterable[Entry]) -> tuple[Part, ...]:
     """One part an entry."""
-    return tuple(_entry_part(entry) for entry in entries)
+    return tuple(map(_entry_part, entries))
 
 
 def compare(former: Sequence[str] | None, parts: Sequence[Part]) -> Prefix:

@@ -9,15 +9,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from agent import headings
 from agent.fitting import Count, Cut, fit
 from agent.headings import CONTEXT_CLOSE, CONTEXT_OPEN, TURN_HEADINGS, harmless, harmless_in
 from agent.history import estimate_tokens
+from agent.kept import once
 from agent.layers import abilities, identity, moment, past, person, request, rules
 from agent.request import Piece, PromptLayer, Repeat, Stability
 from agent.scene import PromptKind, Scene, fill
+from agent.transcript import Context
 
 Layer = Callable[[Scene], PromptLayer | None]
 
@@ -140,7 +141,7 @@ _PLACEMENT = Placement()
 def assemble(
     scene: Scene,
     *,
-    sent_contexts: Sequence[str] = (),
+    sent_contexts: Sequence[Context] = (),
     placement: Placement = _PLACEMENT,
     room_tokens: int | None = None,
     count: Count = estimate_tokens,
@@ -260,7 +261,7 @@ def _user(scene: Scene) -> str:
 
 
 def _fresh(
-    turn: Sequence[PromptLayer], contexts: Sequence[str], asides: Sequence[str]
+    turn: Sequence[PromptLayer], contexts: Sequence[Context], asides: Sequence[str]
 ) -> tuple[list[PromptLayer], list[str]]:
     """The turn layers that have to be sent, and the names of those that need not."""
     told = Told(contexts, asides)
@@ -300,15 +301,6 @@ def _gone(standing: Mapping[str, str], said: Iterable[str]) -> list[PromptLayer]
     ]
 
 
-KNOWN_CONTEXTS_MAX = 1_024
-"""Blocks of the history that are taken apart once: all of them come back in each prompt."""
-
-
-def drop_known() -> None:
-    """Keeps none of the blocks that were taken apart: somebody has something forgotten."""
-    _read_back.cache_clear()
-
-
 def read_back(contexts: Sequence[str], asides: Sequence[str] = ()) -> Mapping[str, str]:
     """What each turn layer with a heading said last, by heading, from the blocks as sent.
 
@@ -326,9 +318,9 @@ def read_back(contexts: Sequence[str], asides: Sequence[str] = ()) -> Mapping[st
     return {heading: _without(text, asides) for heading, text in standing.items()}
 
 
-@lru_cache(maxsize=KNOWN_CONTEXTS_MAX)
-def _read_back(context: str, asides: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    return tuple(read_back([context], asides).items())
+@once
+def _read_back(context: Context) -> Mapping[str, str]:
+    return read_back([context.text])
 
 
 def _without(text: str, asides: Sequence[str]) -> str:
@@ -342,12 +334,13 @@ def _without(text: str, asides: Sequence[str]) -> str:
 class Told:
     """What the blocks of the history say, by the heading of each layer."""
 
-    def __init__(self, contexts: Sequence[str], asides: Sequence[str] = ()) -> None:
+    def __init__(self, contexts: Sequence[Context], asides: Sequence[str] = ()) -> None:
         self._all: dict[str, list[str]] = {}
-        known = tuple(asides)
+        ends = tuple(f"\n\n{aside}" for aside in asides if aside)
         for context in contexts:
-            for heading, text in _read_back(context, known):
-                self._all.setdefault(heading, []).append(text)
+            for heading, text in _read_back(context).items():
+                said = _without(text, asides) if text.endswith(ends) else text
+                self._all.setdefault(heading, []).append(said)
         self.standing = {heading: texts[-1] for heading, texts in self._all.items()}
 
     def newest(self, heading: str) -> str:

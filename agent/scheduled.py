@@ -177,13 +177,25 @@ class JobRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MissedDues:
+    """Due times of a job that passed while nothing ran, until its person was told of them. `count`
+    is how many, `first` and `last` the first and the last of them; `done` is what was done."""
+
+    job_id: int
+    count: int
+    first: Due
+    last: Due
+    done: SlotState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Taking:
     """How a due time is taken, in one transaction: the row of the ledger, what it sets going (a
     message, a turn, or nothing), and the job's next due time.
 
     `state` is what the slot is at once; a `message` makes it TOLD, a `run` TAKEN. A message joins
     the history of its chat, after the note `joins`. Without `counts` it is none of the runs that
-    the job is to have.
+    the job is to have. `missed` is kept with it: its person is to be told of that.
     """
 
     job_id: int
@@ -196,6 +208,7 @@ class Taking:
     note: str = ""
     joins: str = ""
     counts: bool = True
+    missed: MissedDues | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,6 +288,18 @@ class JobStore(Protocol):
 
     async def runs(self, job_id: int, *, limit: int) -> Sequence[JobRun]:
         """The newest slots of a job first."""
+
+    async def missed(self) -> Sequence[MissedDues]:
+        """What was missed and is to be told, of each job together, in the order of its first."""
+
+    async def keep_missed(self, missed: MissedDues) -> None:
+        """Has it told, with what is to be told of its job already."""
+
+    async def tell_missed(
+        self, told: Sequence[MissedDues], cards: Sequence[NewMessage], *, asked: str
+    ) -> Sequence[OutboxId]:
+        """Puts the cards that tell of these into the outbox, and has none of them told again; what
+        was asked about gets the note `asked`. Without cards nobody can be asked so far."""
 
 
 # --- telling a person, unasked -----------------------------------------------------------------

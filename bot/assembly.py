@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass
 
-from agent.aftermath import Aftermath
+from agent.aftermath import Aftermath, Work
 from agent.asking import Payment
 from agent.budget import Budget
 from agent.library import Library
@@ -27,6 +27,7 @@ from agent.web.client import ClientOptions, WebClient
 from bot.access import Access
 from bot.approvals import ApprovalDesk, ApprovalOptions
 from bot.attaching import files_of
+from bot.cards import Cards
 from bot.channels import Channels, opened_channels
 from bot.check_means import CheckMeans
 from bot.home import shipped
@@ -63,6 +64,7 @@ from bot.skills import SkillDesk
 from bot.spending import Telling, budget_of
 from bot.thinking import Checks, assistant_of, payment_of, pool_of
 from bot.toolmaking import Doors, opened_servers
+from bot.zone_desk import ZoneDesk
 from memory.approvals import SqliteApprovals
 from memory.cards import SqliteCards
 from memory.database import Database
@@ -70,6 +72,7 @@ from memory.mcp_tools import SqliteToolApprovals
 from memory.outbox import SqliteOutbox
 from memory.usage import SqliteUsage
 from scheduler.kinds.idle import IdleOptions, IdleTimers
+from scheduler.moving import ZoneMoves
 from scheduler.skill_jobs import SkillJobs
 
 
@@ -99,6 +102,7 @@ class Assembly:
     schedules: Schedules
     job_desk: JobDesk
     approvals: ApprovalDesk
+    zones: ZoneDesk
     aftermath: Aftermath
     engine: LocalEngine
 
@@ -233,7 +237,9 @@ class Assembly:
                 budget=self.budget,
             ),
         )
-        works = [*self.afterthoughts.works(), *self.schedules.works()]
+        self.zones = self._zone_desk()
+        asks = Work(name="time zone", run=self.zones.after_turn)
+        works = [asks, *self.afterthoughts.works(), *self.schedules.works()]
         self.aftermath = await self._stack.enter_async_context(Aftermath(works))
         self.engine = await self._stack.enter_async_context(
             LocalEngine(
@@ -256,7 +262,25 @@ class Assembly:
         rights.erasing.start()
         await rights.private.sweep()
         await self._stack.enter_async_context(self.schedules.running(self.engine))
+        await self.zones.start()
         await self._stack.enter_async_context(self._idle_timers())
+
+    def _zone_desk(self) -> ZoneDesk:
+        calendar, zones = self.abilities.calendar, self.abilities.zones
+        clock = self._place.clock
+
+        def busy(lane: str) -> bool:
+            return self.engine.busy(lane)  # which is built with this
+
+        return ZoneDesk(
+            zones,
+            self.access,
+            ZoneMoves(zones.store, calendar.clerk, calendar.agenda, clock=clock),
+            Cards(self.outbox, calendar.cards),
+            clock=clock,
+            deliver=self.outbox.deliver,
+            busy=busy,
+        )
 
     def _surroundings(self) -> Surroundings:
         return Surroundings(

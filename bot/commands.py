@@ -219,9 +219,11 @@ async def link(tools: Tools, asked: Asked) -> str:
     return as_typed(text, asked.message.address.channel) if asked.rest else text
 
 
-async def time_zone(tools: Tools, asked: Asked) -> str:
-    """What time it is for a person."""
-    return await tools.people.time_zone(asked.person, asked.rest)
+async def time_zone(tools: Tools, asked: Asked) -> Answer:
+    """What time it is for a person, and what goes by another zone."""
+    said = await tools.people.time_zone(asked.person, asked.rest)
+    moves = await tools.people.moves(asked.message)
+    return Answer(text=f"{said}\n\n{moves.text}".strip(), buttons=moves.buttons)
 
 
 async def language(tools: Tools, asked: Asked) -> str:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Protocol
 
+from agent.messages import DEFAULT_AGENT
 from agent.spending import Pause, Paused
 from bot.doctor import Finding, fail, ok, warn
 from bot.home import Home
@@ -158,7 +159,8 @@ def pause(found: Looked, *, host_zone: tzinfo) -> Iterator[Finding]:
             text = f"the owner paused the bot, {since}: what is written to it waits"
             yield warn(text, LET_GO_ON)
         else:
-            text = f"the bot has stopped asking models, {since}: {one.words}"
+            who = "the bot" if one.agent == DEFAULT_AGENT else f"the agent {one.agent}"
+            text = f"{who} has stopped asking models, {since}: {one.words}"
             yield warn(text, f"hearthbot usage shows what used it. {LET_GO_ON}")
     if not found.pauses:
         yield ok("not paused")

@@ -99,6 +99,10 @@ class Door:
     acknowledge: Callable[[IncomingMessage], Coroutine[None, None, None]] | None = None
     """Shows that a message was taken in; set once, before the first message. Never fails."""
 
+    afterwards: Callable[[str], Awaitable[None]] | None = None
+    """Hears of the address where a command or a press was answered; set once, before the first
+    message. May raise StorageError, and may be called again."""
+
     bindings: Bindings = Bindings()
     """Which agent answers where; set once, before the first message."""
 
@@ -437,6 +441,7 @@ class Door:
             )
             end = partial(self._end, event, InboxState.COMMAND, reason=command.name, reply=reply)
             await self._patiently(end)
+            await self._answered(lane)
 
         if not command.waits:
             await answer()
@@ -463,6 +468,7 @@ class Door:
         if isinstance(channel, AnswersPresses):
             self._spawn(channel.answered(pressed, text), name="press answered")
             await asyncio.sleep(0)
+        await self._answered(pressed.address.key)
 
     async def _pressed(self, pressed: Pressed, person: Person) -> str:
         prefix, colon, _ = pressed.data.partition(":")
@@ -477,6 +483,15 @@ class Door:
         except Exception:  # as with commands
             log.exception("door.press", prefix=prefix)
             return BROKEN.format(name="That button")
+
+    async def _answered(self, lane: str) -> None:
+        """What follows is a thing of its own: its trouble is not the answer's."""
+        if self.afterwards is None:
+            return
+        try:
+            await self.afterwards(lane)
+        except StorageError as trouble:
+            log.warning("door.afterwards", lane=lane, why=str(trouble))
 
     async def state_of(self, knock: Knock) -> InboxState | None:
         """What became of an event."""

@@ -143,12 +143,7 @@ def _tools(place: Workplace, whole: Assembly, desks: _Desks) -> Tools:
         memory=desks.rights.desk,
         undo=desks.rights.undo,
         private=desks.rights.private,
-        people=Reception(
-            whole.access,
-            clock=place.clock,
-            host_zone=host_zone(),
-            language=place.settings.prompt.language,
-        ),
+        people=_reception(place, whole),
         snippets=whole.snippets,
     )
 
@@ -168,9 +163,11 @@ def _door(place: Workplace, whole: Assembly, desks: _Desks) -> Door:
             "mem": desks.rights.desk.press,
             "job": desks.schedule.press,
             "why": desks.why.press,
+            "zone": whole.zones.press,
         },
     )
     door.bindings = bindings_of(place.settings)
+    door.afterwards = whole.zones.after
     if place.settings.telegram.ack_reaction:
         door.acknowledge = Reactions(whole.channels.by_name).acknowledge
     door.freshen = IdleReset(
@@ -186,13 +183,26 @@ def _door(place: Workplace, whole: Assembly, desks: _Desks) -> Door:
 def _schedule_desk(place: Workplace, whole: Assembly) -> ScheduleDesk:
     calendar, clock = whole.abilities.calendar, place.clock
     cards = Cards(whole.outbox, calendar.cards)
-    return ScheduleDesk(
+    desk = ScheduleDesk(
         calendar.clerk,
         calendar.agenda,
         RemindDesk(calendar.clerk, cards, clock=clock),
         cards,
         clock=clock,
     )
+    desk.hours_set = whole.abilities.zones.used
+    return desk
+
+
+def _reception(place: Workplace, whole: Assembly) -> Reception:
+    reception = Reception(
+        whole.access,
+        clock=place.clock,
+        host_zone=host_zone(),
+        language=place.settings.prompt.language,
+    )
+    reception.zones = whole.zones
+    return reception
 
 
 def _why_desk(whole: Assembly, rights: Rights) -> WhyDesk:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 
-from agent import history, prompt, words
+from agent import history, words
 from agent.aftermath import Ended, Work
 from agent.asking import Payment
 from agent.background import Background, BackgroundOptions
@@ -222,7 +222,6 @@ class _KnownTexts:
     def __init__(self, embedding: Embedding) -> None:
         self._drops = (
             history.drop_known,
-            prompt.drop_known,
             words.drop_known,
             embedding.drop_known,
         )

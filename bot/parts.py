@@ -5,7 +5,7 @@ prompt. Called by `bot.app` alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.beginning import Beginning
 from agent.budget import Budget
@@ -26,6 +26,7 @@ from agent.tools.tool import Caller, Tool
 from agent.tools.toolbox import ForeignTools
 from agent.tools.workspace import Workspace
 from bot.access import Access
+from bot.assumed_zones import AssumedZones
 from bot.home import shipped
 from bot.job_calendar import Calendar
 from bot.linking import Deliver
@@ -35,6 +36,7 @@ from bot.options import (
     allowed_of,
     bindings_of,
     gathering_options_of,
+    host_zone,
     places_of,
     prompt_options_of,
     rules_of,
@@ -46,6 +48,7 @@ from bot.place import Workplace
 from bot.prompts import Prompts
 from bot.schedules import ShelfSkills
 from bot.toolmaking import Doors, Made, Materials, tools_of
+from memory.assumed_zones import SqliteAssumedZones
 from memory.conversations import SqliteConversations
 from memory.database import Database
 from memory.journal import SqliteJournal
@@ -80,6 +83,7 @@ class Abilities:
     tools: Made
     routes: RouteFile
     calendar: Calendar
+    zones: AssumedZones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,8 +172,15 @@ def abilities_of(
     )
     routes.check()
     calendar = Calendar(place, stores.database, access)
+    zones = AssumedZones(
+        SqliteAssumedZones(stores.database),
+        access,
+        zone=host_zone(),
+        is_anywhere=calendar.clerk.is_anywhere,
+    )
+    calendar.clerk.hears = zones
     stores.upcoming.agenda = calendar.agenda
-    household = household_of(place, access, stores.conversations)
+    household = replace(household_of(place, access, stores.conversations), noted=zones.noted)
     reached = _LateReach()
     scheduling = Scheduling(
         reached=reached.tool, skill=ShelfSkills(shelf).work, policy=policy_of(settings)
@@ -198,6 +209,7 @@ def abilities_of(
     reached.reach = tools.reach
     return Abilities(
         calendar=calendar,
+        zones=zones,
         shelf=shelf,
         workshop=workshop,
         workspace=workspace,

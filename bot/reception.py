@@ -7,11 +7,14 @@ for a phone; a command that can be sent next stands on a line of its own, to be 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Protocol
 
 from agent.languages import AUTO, LanguageRead, language_of, read_language
 from agent.messages import IncomingMessage, PersonId, Role
 from agent.ports import Clock
+from agent.stored import ButtonRows
 from bot.access import ADMITTED, Access, LastOwner, OwnerFirst, UnknownCode, UnknownPerson
 from bot.linking import LINK_VALID_MS, LinkRefused, Redeemed, read_code, taken
 from bot.ports import Pairing, Person
@@ -48,8 +51,25 @@ FOR_GUESTS = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What is said beside an answer, and the buttons under it; empty: nothing."""
+
+    text: str = ""
+    buttons: ButtonRows = ()
+
+
+class OffersMoves(Protocol):
+    """Knows what goes by a zone that was assumed; `bot.zone_desk` is one."""
+
+    async def offer(self, message: IncomingMessage) -> Offer: ...
+
+
 class Reception:
     """Answers about people. Raises StorageError and nothing else."""
+
+    zones: OffersMoves | None = None
+    """Set once, before the first command."""
 
     def __init__(
         self, access: Access, *, clock: Clock, host_zone: str, language: str = AUTO
@@ -212,6 +232,10 @@ class Reception:
                 "such as `/timezone Berlin`."
             )
         return text
+
+    async def moves(self, message: IncomingMessage) -> Offer:
+        """What was set up by another zone than the person's, and a button that moves it."""
+        return Offer() if self.zones is None else await self.zones.offer(message)
 
     def _time_there(self, person: Person) -> str:
         how = "To change it: `/timezone Berlin`, or any other city."

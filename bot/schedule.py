@@ -7,7 +7,7 @@ A press is checked against the person who was recognised: only they answer for t
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta, tzinfo
 
 import structlog
@@ -16,7 +16,7 @@ from agent.errors import Permanent
 from agent.events import Agenda
 from agent.jobbook import JobBook, JobWish, TimeRead, moment_words
 from agent.jobs import At
-from agent.messages import IncomingMessage, RunId
+from agent.messages import IncomingMessage, PersonId, RunId
 from agent.ports import Clock
 from agent.remembering import place_of
 from agent.scheduled import Job, JobKind
@@ -38,6 +38,9 @@ DATE_DIGITS_MAX = 11
 
 class ScheduleDesk:
     """Commands and presses about jobs. Everything may raise StorageError."""
+
+    hours_set: Callable[[PersonId, str], Awaitable[None]] | None = None
+    """Hears of the chat where a person set quiet hours; set once, before the first command."""
 
     def __init__(
         self,
@@ -98,6 +101,8 @@ class ScheduleDesk:
             hours = await self._book.set_quiet_hours(person.id, wanted)
         except Permanent as refused:
             return f"{refused} {words.QUIET_USE}"
+        if self.hours_set is not None:
+            await self.hours_set(person.id, message.address.key)
         zone = self._book.zone(person.id)
         return (
             f"Quiet hours: {hours} ({zone}). What I find by myself then waits until they end; your "

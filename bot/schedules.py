@@ -49,7 +49,7 @@ from scheduler.kinds.turns import (
     Turns,
 )
 from scheduler.missing import first_due
-from scheduler.outcomes import Followers, Outcomes
+from scheduler.outcomes import ASKED, Followers, Outcomes
 from scheduler.quiet import quiet_hours
 from scheduler.silence import phrases_of
 from scheduler.skill_jobs import SkillJobs
@@ -130,7 +130,7 @@ class Schedules:
             self.jobs,
             self.teller,
             clock=place.clock,
-            hears=Followers(stopped=self._stopped, beat=self._beat, missed=self._missed),
+            hears=Followers(stopped=self._stopped, beat=self._beat),
         )
         self.timetable = Timetable(
             self.jobs,
@@ -286,11 +286,11 @@ class Schedules:
 
     async def _missed(self, person_id: PersonId, runs: tuple[MissedRun, ...]) -> None:
         log.info("jobs.missed", person=person_id, jobs=[run.job.key for run in runs])
-        if home := await self.chats.home_of(person_id):
-            for card in missed_cards(home, runs, self.chats.zone(person_id)):
-                await self._say(card)
-            for run in runs:
-                await self.outcomes.was_asked(run)
+        home, cards = await self.chats.home_of(person_id), list[NewMessage]()
+        if home:
+            cards = [*map(_as_typed, missed_cards(home, runs, self.chats.zone(person_id)))]
+        rows = await self.jobs.tell_missed([run.dues for run in runs], cards, asked=ASKED)
+        self._around.outbox.deliver([(home, row) for row in rows])
 
     async def _stopped(self, job: Job, why: str) -> None:
         log.warning("job.stopped", job=job.key, why=why)
@@ -298,8 +298,7 @@ class Schedules:
             await self._say(stopped_card(job.new.deliver_to, job, why))
 
     async def _say(self, card: NewMessage) -> None:
-        """A card of ours, with the commands in it as they are typed where it goes."""
-        await self._around.outbox.say(replace(card, text=as_typed(card.text, card.lane)))
+        await self._around.outbox.say(_as_typed(card))
 
     async def _beat(self, job: Job, outcome: str, why: str) -> None:
         await self.beat(job.new.agent, outcome, why)
@@ -327,6 +326,11 @@ class Schedules:
                     log.error("schedules.storage", why=str(trouble))
                 is_troubled = True
             await self.place.clock.sleep(LOOK_EVERY_S)
+
+
+def _as_typed(card: NewMessage) -> NewMessage:
+    """A card of ours, with the commands in it as they are typed where it goes."""
+    return replace(card, text=as_typed(card.text, card.lane))
 
 
 def active_hours_of(text: str) -> ActiveHours:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import warnings
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -17,13 +18,21 @@ import httpx
 import structlog
 import telegram
 from telegram.error import BadRequest, NetworkError, RetryAfter, TelegramError, TimedOut
+from telegram.request import HTTPXRequest, RequestData
 from telegram.warnings import PTBUserWarning
 
 from agent.errors import SettingsWrong
 from bot.channel import NotSent
 from bot.odd_json import read_json
 from bot.outage import Outage
-from bot.telegram_http import Request, is_unconnected_by, was_surely_not_sent
+from bot.telegram_http import (
+    CONNECT_S,
+    Posts,
+    Unanswered,
+    is_loaded,
+    is_unconnected_by,
+    was_surely_not_sent,
+)
 from bot.telegram_raw import ALLOWED_UPDATES
 
 log = structlog.get_logger()
@@ -48,12 +57,12 @@ class TelegramWeb:
         self._timeout_s = timeout_s
         self._poll_s = poll_s
         tls = _tls(base_url)
-        self._polling = _Request(poll_s + POLL_SLACK_S, connections=1, tls=tls)
+        self._polling = Request(poll_s + POLL_SLACK_S, connections=1, tls=tls)
         self.bot = telegram.Bot(
             token,
             base_url=f"{base_url}/bot",
             base_file_url=f"{base_url}/file/bot",
-            request=_Request(timeout_s, connections=64, tls=tls),
+            request=Request(timeout_s, connections=64, tls=tls),
             get_updates_request=self._polling,
         )
         # The library would have every raw call made by its named method; the raw one is the point.
@@ -123,8 +132,46 @@ class ServerFailed(NetworkError):
         self.status = status
 
 
-class _Request(Request):
-    """With the status of a failing server kept, and careful reading."""
+class Request(HTTPXRequest):
+    """The library's requests, made by aiohttp where that can be, with the status of a failing
+    server kept, and careful reading. Times in seconds.
+
+    What fails has httpx's or aiohttp's own error as its cause.
+    """
+
+    def __init__(
+        self,
+        read_s: float,
+        *,
+        connections: int,
+        tls: ssl.SSLContext,
+        loaded: Callable[[], bool] = is_loaded,
+    ) -> None:
+        """`read_s` is also what sending and waiting for a free connection may take; `loaded` says
+        whether aiohttp is there."""
+        super().__init__(
+            connection_pool_size=connections,
+            read_timeout=read_s,
+            write_timeout=read_s,
+            connect_timeout=CONNECT_S,
+            pool_timeout=read_s,
+            httpx_kwargs={"trust_env": True, "verify": tls},
+        )
+        self._read_s = read_s
+        self.quick = Posts(
+            read_s,
+            connections=connections,
+            tls=tls,
+            headers={"User-Agent": self.USER_AGENT},
+            loaded=loaded,
+        )
+
+    async def shutdown(self) -> None:
+        """Gives its connections up; `initialize` makes it ready again."""
+        try:
+            await self.quick.close()
+        finally:
+            await super().shutdown()
 
     @staticmethod
     def parse_json_payload(payload: bytes) -> dict[str, Any]:
@@ -139,8 +186,30 @@ class _Request(Request):
             answer.pop("parameters", None)
         return {"result": None, **answer, "description": str(answer.get("description") or "")}
 
-    async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
-        status, payload = await super().do_request(*args, **kwargs)
+    async def do_request(
+        self,
+        url: str,
+        method: str,
+        request_data: RequestData | None = None,
+        read_timeout: Any = HTTPXRequest.DEFAULT_NONE,
+        *more: Any,
+        **limits: Any,
+    ) -> tuple[int, bytes]:
+        """See `BaseRequest.do_request`. Uploads are the library's."""
+        has_files = request_data is not None and request_data.contains_files
+        if has_files or self._client.is_closed or not self.quick.can_be_made:
+            status, payload = await super().do_request(
+                url, method, request_data, read_timeout, *more, **limits
+            )
+        else:
+            body = request_data.url_encoded_parameters() if request_data is not None else ""
+            read_s = read_timeout if isinstance(read_timeout, int | float) else self._read_s
+            try:
+                status, payload = await self.quick.make(method, url, body=body, read_s=read_s)
+            except TimeoutError as error:
+                raise TimedOut from error.__cause__
+            except Unanswered as error:
+                raise NetworkError(str(error)) from error.__cause__
         if status >= 500:
             raise ServerFailed(status)
         if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:  # the library would call it a failure

@@ -13,6 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agent.messages import DEFAULT_AGENT
 from agent.spending import Pause, Paused
 from memory.backups import all_backups, newest_good, problems
 from memory.faults import storage_error
@@ -50,8 +51,9 @@ from jobs where next_ms is not null group by 1
 _NEXT_JOB = """
 select min(max(next_ms, not_before_ms)) from jobs where enabled and next_ms is not null
 """
-_PAUSES = "select kind, since_ms, words from pauses where is_on order by since_ms"
-PAUSES_SINCE, JOBS_SINCE = 6, 12
+_PAUSES = "select kind, since_ms, words, agent from pauses where is_on order by since_ms"
+_PAUSES_OF_ALL = "select kind, since_ms, words, ? from pauses where is_on order by since_ms"
+PAUSES_SINCE, JOBS_SINCE, BRAKES_SINCE = 6, 12, 16
 """The steps that brought them."""
 _DAY_MS = 86_400_000
 
@@ -115,7 +117,7 @@ def look(path: Path, *, limit_s: float, now_ms: int) -> Checkup:
                 owners=tuple(str(address) for (address,) in connection.execute(_OWNERS)),
                 jobs=dict(connection.execute(_JOBS).fetchall()) if has_jobs else {},
                 next_job_ms=_number(connection, _NEXT_JOB) if has_jobs else None,
-                pauses=_pauses(connection) if version >= PAUSES_SINCE else (),
+                pauses=_pauses(connection, version) if version >= PAUSES_SINCE else (),
             )
     except (sqlite3.Error, OSError) as error:
         raise storage_error(error, path) from error
@@ -155,10 +157,14 @@ def _bounded_check(connection: sqlite3.Connection, limit_s: float) -> str | None
         connection.set_progress_handler(None, 0)
 
 
-def _pauses(connection: sqlite3.Connection) -> tuple[Paused, ...]:
+def _pauses(connection: sqlite3.Connection, version: int) -> tuple[Paused, ...]:
+    if version >= BRAKES_SINCE:
+        rows = connection.execute(_PAUSES)
+    else:
+        rows = connection.execute(_PAUSES_OF_ALL, (DEFAULT_AGENT,))
     return tuple(
-        Paused(kind=Pause(kind), since_ms=since_ms, words=words)
-        for kind, since_ms, words in connection.execute(_PAUSES)
+        Paused(kind=Pause(kind), since_ms=since_ms, words=words, agent=agent)
+        for kind, since_ms, words, agent in rows
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 
 from agent import jobs
-from agent.messages import PersonId, RunId
+from agent.messages import OutboxId, PersonId, RunId
 from agent.scheduled import (
     BrokenJob,
     Due,
@@ -19,6 +19,7 @@ from agent.scheduled import (
     JobKind,
     JobRun,
     Missed,
+    MissedDues,
     NewJob,
     NotTaken,
     SetBy,
@@ -28,6 +29,8 @@ from agent.scheduled import (
     What,
     WhenQuiet,
 )
+from agent.stored import NewMessage
+from memory import missed
 from memory.database import Database
 from memory.joining import join_history
 from memory.journal import submission
@@ -171,7 +174,12 @@ class SqliteJobs:
 
     async def remove(self, job_id: int) -> bool:
         """Drops one with its ledger; False when it is gone."""
-        return await self._database.write(lambda c: c.execute(_REMOVE, (job_id,)).rowcount > 0)
+
+        def work(connection: sqlite3.Connection) -> bool:
+            missed.drop(connection, job_id)
+            return connection.execute(_REMOVE, (job_id,)).rowcount > 0
+
+        return await self._database.write(work)
 
     async def due(self, now_ms: int, *, limit: int) -> Sequence[Job]:
         """Enabled jobs whose next due time has come, the earliest first."""
@@ -221,6 +229,8 @@ class SqliteJobs:
             connection.execute(_ADVANCE, (*next_one, ran, now_ms, taking.job_id))
             if not is_ours:
                 return NotTaken.BEFORE
+            if taking.missed is not None:
+                missed.keep(connection, taking.missed, now_ms=now_ms)
             outbox_id = None
             if taking.message is not None:
                 outbox_id = add_message(connection, taking.message, now_ms=now_ms)
@@ -285,6 +295,24 @@ class SqliteJobs:
         values = (job_id, max(limit, 0))
         rows = await self._database.read(lambda c: c.execute(_RUNS_OF, values).fetchall())
         return [_job_run(row) for row in rows]
+
+    async def missed(self) -> Sequence[MissedDues]:
+        """What was missed and is to be told, of each job together."""
+        return await self._database.read(missed.kept)
+
+    async def keep_missed(self, dues: MissedDues) -> None:
+        """Has it told, with what is to be told of its job already."""
+        now_ms = self._database.now_ms()
+        await self._database.write(lambda c: missed.keep(c, dues, now_ms=now_ms))
+
+    async def tell_missed(
+        self, told: Sequence[MissedDues], cards: Sequence[NewMessage], *, asked: str
+    ) -> Sequence[OutboxId]:
+        """Puts the cards that tell of these into the outbox, and has none of them told again."""
+        now_ms = self._database.now_ms()
+        return await self._database.write(
+            lambda c: missed.tell(c, told, cards, asked=asked, now_ms=now_ms)
+        )
 
     async def prune(self, before_ms: int) -> int:
         """Deletes what is over since before then: rows of the ledger, what was told, and jobs that

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from agent.assumed_zones import HearsOfTimes
 from agent.errors import Permanent
 from agent.jobbook import (
     NEXT_SHOWN,
@@ -35,8 +36,10 @@ from agent.scheduled import (
     Tellings,
     WhenQuiet,
 )
+from scheduler.agenda import CALL
 from scheduler.book import Book, JobRefused, reading_of, time_read, wanted
 from scheduler.quiet import QuietHours, quiet_hours
+from scheduler.walls import Anywhere
 from scheduler.words.answers import Answer, Question, Reading, Refusal
 
 MADE_UP = "made up for by hand"
@@ -48,6 +51,9 @@ RUNS_SEEN = 200
 
 class Clerk:
     """Implements `agent.jobbook.JobBook` over the book."""
+
+    hears: HearsOfTimes | None = None
+    """Set once, before the first time is read."""
 
     def __init__(
         self,
@@ -67,6 +73,7 @@ class Clerk:
         self._clock = clock
         self._run_now = run_now
         self._one_at_a_time = asyncio.Lock()
+        self._anywhere = Anywhere()
 
     # --- times --------------------------------------------------------------------------------
 
@@ -76,17 +83,41 @@ class Clerk:
 
     def read(self, person_id: PersonId, text: str) -> TimeAnswer:
         """How a time is read now."""
-        return _answer(self._book.read(person_id, text))
+        answer = _answer(self._book.read(person_id, text))
+        if self._is_assumed(person_id):
+            from scheduler.words.reading import read
+
+            now = self._clock.now()
+            self._anywhere.note(
+                answer, self._zone(person_id), lambda zone: _answer(read(text, now=now, zone=zone))
+            )
+        return answer
 
     def find_time(self, person_id: PersonId, sentence: str) -> TimeFound | None:
         """The time in a sentence; None where it names none."""
         # Its rules take 50 ms to compile: not before a sentence is read.
         from scheduler.words.finding import find
 
-        phrase = find(sentence, now=self._clock.now(), zone=self._zone(person_id))
+        now = self._clock.now()
+        phrase = find(sentence, now=now, zone=self._zone(person_id))
         if phrase is None:
             return None
-        return TimeFound(answer=_answer(phrase.answer), rest=phrase.rest)
+        answer = _answer(phrase.answer)
+        if self._is_assumed(person_id):
+
+            def again(zone: ZoneInfo) -> TimeAnswer:
+                other = find(sentence, now=now, zone=zone)
+                return NoTime(why="") if other is None else _answer(other.answer)
+
+            self._anywhere.note(answer, self._zone(person_id), again)
+        return TimeFound(answer=answer, rest=phrase.rest)
+
+    def is_anywhere(self, time: TimeRead) -> bool:
+        """Whether a time that was read for somebody without a zone is the same in every one."""
+        return time in self._anywhere
+
+    def _is_assumed(self, person_id: PersonId) -> bool:
+        return self.hears is not None and self.hears.is_assumed(person_id)
 
     def due(self, job: Job, *, n: int = NEXT_SHOWN) -> Sequence[Due]:
         """The next due times of a kept job, as often as it still runs."""
@@ -104,9 +135,16 @@ class Clerk:
     async def add(self, wish: JobWish) -> Job:
         """Keeps a job, once for each call. Raises JobRefused."""
         async with self._one_at_a_time:
-            if (made := await self._made_by(wish.person_id, wish.run_id)) is not None:
-                return made
-            return await self._book.add(wanted(wish))
+            job = await self._made_by(wish.person_id, wish.run_id)
+            if job is None:
+                job = await self._book.add(wanted(wish))
+        return await self._told(job, wish.time)
+
+    async def _told(self, job: Job, time: TimeRead) -> Job:
+        is_of_event = (job.new.run_id or "").startswith(CALL)  # and goes with it
+        if self.hears is not None and not is_of_event:
+            await self.hears.kept(job, anywhere=time in self._anywhere)
+        return job
 
     async def _made_by(self, person_id: PersonId, call: RunId | None) -> Job | None:
         if call is None:
@@ -152,7 +190,7 @@ class Clerk:
         _require_by_hand(job, "moved")
         if job.new.nag_s is not None and not isinstance(time.when, At):
             raise JobRefused("Only what is due once can be repeated until it is done.")
-        return await self._book.move(job, reading_of(time))
+        return await self._told(await self._book.move(job, reading_of(time)), time)
 
     async def reword(self, job: Job, text: str) -> Job:
         """Gives it other words. Raises JobRefused."""

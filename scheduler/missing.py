@@ -4,13 +4,23 @@ timetable, and by what looks ahead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
+from types import MappingProxyType
 
 from agent.jobs import At, When
-from agent.scheduled import COUNTED_MAX, MADE_UP_MAX, Due, Job, Missed
+from agent.scheduled import (
+    COUNTED_MAX,
+    MADE_UP_MAX,
+    Due,
+    Job,
+    Missed,
+    MissedDues,
+    SlotState,
+    Taking,
+)
 from scheduler.firing import slots
 
 LATE_S = 60
@@ -96,6 +106,49 @@ def rule_for(job: Job, late_s: int) -> Missed:
     within = job.new.missed_within_s
     is_too_late = within is not None and late_s > within
     return Missed.SKIP if is_too_late else job.new.missed
+
+
+_DONE: Mapping[Missed, SlotState] = MappingProxyType(
+    {
+        Missed.SKIP: SlotState.SKIPPED,
+        Missed.ASK: SlotState.ASKED,
+        Missed.ALL: SlotState.TAKEN,
+        Missed.ONCE: SlotState.TAKEN,
+    }
+)
+"""What becomes of due times that were missed, by the rule of their job."""
+
+
+def missed_dues(job: Job, found: Passed, rule: Missed) -> MissedDues:
+    """What is to be told of them."""
+    return MissedDues(
+        job_id=job.id, count=found.count, first=found.first, last=found.last, done=_DONE[rule]
+    )
+
+
+# --- how they are taken ------------------------------------------------------------------------
+
+
+def nothing(job: Job, due: Due, *, next: Due | None, note: str) -> Taking:
+    """A due time that is left out."""
+    return Taking(job_id=job.id, due=due, next=next, state=SlotState.SKIPPED, note=note)
+
+
+def failing(
+    job: Job, due: Due, next_due: Due | None, missed: MissedDues | None, why: str
+) -> Taking:
+    """A due time that could not be run, and why."""
+    left_out = nothing(job, due, next=next_due, note=why)
+    return replace(left_out, state=SlotState.FAILED, missed=missed)
+
+
+def moved(job: Job, due: Due) -> Due:
+    """Its own slot for a due time whose slot is taken by one of another zone: the job moved."""
+    zone = job.new.when.zone
+    return due if due.slot.endswith(f" {zone}") else replace(due, slot=f"{due.slot} {zone}")
+
+
+# --- what comes next -----------------------------------------------------------------------------
 
 
 def due_after(job: Job, due: Due, *, now_ms: int, ran: bool) -> Due | None:

@@ -13,12 +13,11 @@ from datetime import timedelta
 import structlog
 
 from agent.jobs import At
-from agent.messages import PersonId
 from agent.ports import Clock, JobEnd
-from agent.scheduled import Due, Job, JobKind, JobRun, JobStore, SlotState
+from agent.scheduled import Due, Job, JobKind, JobRun, JobStore, MissedDues, SlotState
 from scheduler.missing import PAUSES_S
 from scheduler.telling import Found, Teller
-from scheduler.timetable import UNASKED, MissedRun
+from scheduler.timetable import UNASKED
 
 log = structlog.get_logger()
 
@@ -33,11 +32,10 @@ ASKED = "asked about"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Followers:
     """Who hears of outcomes. `stopped` tells the person of a job that was stopped, and why, with a
-    button to go on; `beat` keeps what came of a heartbeat; `missed` asks about due times."""
+    button to go on; `beat` keeps what came of a heartbeat."""
 
     stopped: Callable[[Job, str], Awaitable[None]]
     beat: Callable[[Job, str, str], Awaitable[None]]
-    missed: Callable[[PersonId, tuple[MissedRun, ...]], Awaitable[None]]
 
 
 class Outcomes:
@@ -67,28 +65,24 @@ class Outcomes:
             await self._see_to(job, run)
 
     async def catch_up(self) -> None:
-        """Tells what was found and not told, and asks what was not asked, because the process ended
-        in between."""
-        unasked: dict[PersonId, list[MissedRun]] = {}
+        """Tells what was found and not told, because the process ended in between, and has the
+        timetable ask what nobody could be asked so far."""
         async with self._one_at_a_time:
             for run in await self._jobs.open_runs():
                 job = await self._jobs.get(run.job_id)
                 if job is None:
                     continue
                 if run.state is SlotState.ASKED and run.note == UNASKED:
-                    one = MissedRun(
-                        job=job, count=1, first=run.due, last=run.due, done=SlotState.ASKED
+                    dues = MissedDues(
+                        job_id=job.id,
+                        count=1,
+                        first=run.due,
+                        last=run.due,
+                        done=SlotState.ASKED,
                     )
-                    unasked.setdefault(job.new.person_id, []).append(one)
+                    await self._jobs.keep_missed(dues)
                 else:
                     await self._see_to(job, run)
-        for person_id, runs in unasked.items():
-            await self._hears.missed(person_id, tuple(runs))
-
-    async def was_asked(self, run: MissedRun) -> None:
-        """The card with the question about it is kept. Raises StorageError."""
-        if run.done is SlotState.ASKED:
-            await self._jobs.end(run.job.id, run.last.slot, SlotState.ASKED, note=ASKED)
 
     async def not_run(self, job: Job, due: Due, why: str) -> None:
         """A run that could not even be begun: a failure like any other."""

@@ -21,7 +21,18 @@ from agent.errors import AssistantError, StorageError
 from agent.jobs import When
 from agent.messages import PersonId
 from agent.ports import Clock
-from agent.scheduled import Due, Job, JobKind, JobStore, Missed, NotTaken, SlotState, Taken, Taking
+from agent.scheduled import (
+    Due,
+    Job,
+    JobKind,
+    JobStore,
+    Missed,
+    MissedDues,
+    NotTaken,
+    SlotState,
+    Taken,
+    Taking,
+)
 from scheduler.firing import slots
 from scheduler.missing import (
     LATE_S,
@@ -29,7 +40,11 @@ from scheduler.missing import (
     due_after,
     due_again,
     due_of,
+    failing,
     is_over,
+    missed_dues,
+    moved,
+    nothing,
     passed,
     rule_for,
 )
@@ -64,21 +79,34 @@ class Kind(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissedRun:
-    """Due times that passed while nothing ran, and what was done about them. `count` is how many,
-    `first` and `last` the first and the last of them."""
+    """Due times of a job that passed while nothing ran, and what was done about them: see
+    `agent.scheduled.MissedDues`."""
 
     job: Job
-    count: int
-    first: Due
-    last: Due
-    done: SlotState
+    dues: MissedDues
+
+    @property
+    def count(self) -> int:
+        return self.dues.count
+
+    @property
+    def first(self) -> Due:
+        return self.dues.first
+
+    @property
+    def last(self) -> Due:
+        return self.dues.last
+
+    @property
+    def done(self) -> SlotState:
+        return self.dues.done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hears:
     """Who hears of what the timetable does. `taken`: something was set going. `missed`: what one
-    person missed, once a start. `failed`: a job could not be prepared. `stopped`: one was stopped,
-    as its times cannot be found."""
+    person missed, until it is told (`JobStore.tell_missed`). `failed`: a job could not be
+    prepared. `stopped`: one was stopped, as its times cannot be found."""
 
     taken: Callable[[Job, Taken], None]
     missed: Callable[[PersonId, tuple[MissedRun, ...]], Awaitable[None]]
@@ -109,6 +137,8 @@ class Timetable:
         self._looking = asyncio.Lock()
         self._is_troubled = False
         self._looked_ms: int | None = None
+        self._has_untold = True
+        """At the start it may be so."""
 
     async def __aenter__(self) -> Self:
         """Makes up for what was missed, then looks by itself. Raises StorageError."""
@@ -147,20 +177,30 @@ class Timetable:
         if self._held():
             return 0
         taken = 0
-        missed: dict[PersonId, list[MissedRun]] = {}
         seen: Counter[int] = Counter()
         async with self._looking:
             await self._steady(self._now_ms())
             while due := await self._due(seen):
                 for job in due:
-                    one = await self._seen_to(job)
+                    self._has_untold |= await self._seen_to(job)
                     seen[job.id] += 1
                     taken += 1
-                    if one is not None:
-                        missed.setdefault(job.new.person_id, []).append(one)
-        for person_id, runs in missed.items():
-            await self._hears.missed(person_id, tuple(runs))
+            if self._has_untold:
+                await self._tell_missed()
+                self._has_untold = False
         return taken
+
+    async def _tell_missed(self) -> None:
+        """All that is to be told, what a kill kept a former process from telling among it."""
+        runs: dict[PersonId, list[MissedRun]] = {}
+        for dues in await self._store.missed():
+            job = await self._store.get(dues.job_id)
+            if job is None:
+                await self._store.tell_missed([dues], (), asked="")
+                continue
+            runs.setdefault(job.new.person_id, []).append(MissedRun(job=job, dues=dues))
+        for person_id, those in runs.items():
+            await self._hears.missed(person_id, tuple(those))
 
     async def _due(self, seen: Counter[int]) -> Sequence[Job]:
         """The next ones, those aside that are still due though they were seen to."""
@@ -186,8 +226,9 @@ class Timetable:
 
     # --- one job that is due ----------------------------------------------------------------
 
-    async def _seen_to(self, job: Job) -> MissedRun | None:
-        """A job whose times cannot be found any more is stopped, and takes no other with it."""
+    async def _seen_to(self, job: Job) -> bool:
+        """Whether something of it was missed, and made up for or left out. A job whose times cannot
+        be found any more is stopped, and takes no other with it."""
         try:
             return await self._see_to(job)
         except StorageError:
@@ -197,63 +238,62 @@ class Timetable:
         except Exception:  # a job's run, one of the three places (STYLE §6)
             log.exception("job.failed", job=job.id)
             await self._stop(job, UNFORESEEN)
-        return None
+        return False
 
     async def _stop(self, job: Job, why: str) -> None:
         log.error("job.stopped", job=job.id, why=why)
         await self._store.failed(job.id, failures=job.failures + 1, not_before_ms=0, paused=why)
         await self._hears.stopped(job, why)
 
-    async def _see_to(self, job: Job) -> MissedRun | None:
+    async def _see_to(self, job: Job) -> bool:
         assert job.next is not None, "it is due"
         now_ms = self._now_ms()
         if is_over(job, job.next):
             await self._store.take(
-                _nothing(job, job.next, next=None, note="the job had expired"), of=job
+                nothing(job, job.next, next=None, note="the job had expired"), of=job
             )
-            return None
+            return False
         if (now_ms - job.next.at_ms) // 1000 <= LATE_S:
             # Late by a minute there may be two: each is in time, and none is left out.
             dues = (job.next,) if job.new.nag_s is not None else passed(job, now_ms).newest
             await self._take_all(job, dues, now_ms)
-            return None
+            return False
         if (now_ms - job.not_before_ms) // 1000 <= LATE_S:
             # It waited after a failure: that is no time in which nothing ran.
             if job.new.missed is Missed.ALL:
                 await self._make_up(job, now_ms)
             else:
                 await self._take(job, passed(job, now_ms).last, now_ms)
-            return None
+            return False
         return await self._make_up(job, now_ms)
 
-    async def _make_up(self, job: Job, now_ms: int) -> MissedRun | None:
-        """What is done about due times that passed, by the job's own rule (SPEC §11)."""
+    async def _make_up(self, job: Job, now_ms: int) -> bool:
+        """What is done about due times that passed, by the job's own rule (SPEC §11); that they
+        did is kept with each. Whether any was ours."""
         found = passed(job, now_ms)
         last = found.last
         late_s = (now_ms - last.at_ms) // 1000
-        match rule_for(job, late_s):
+        rule = rule_for(job, late_s)
+        missed = missed_dues(job, found, rule)
+        untold = None if job.new.kind is JobKind.HEARTBEAT else missed
+        match rule:
             case Missed.SKIP:
-                done = SlotState.SKIPPED
-                is_done = await self._leave_out(job, last, done, note=f"missed by {late_s} s")
+                return await self._leave_out(job, missed, untold, note=f"missed by {late_s} s")
             case Missed.ASK:
-                done = SlotState.ASKED
-                is_done = await self._leave_out(job, last, done, note=UNASKED)
+                return await self._leave_out(job, missed, untold, note=UNASKED)
             case Missed.ALL:
-                done = SlotState.TAKEN
-                is_done = await self._take_all(job, found.newest, now_ms)
+                return await self._take_all(job, found.newest, now_ms, missed=untold)
             case Missed.ONCE:
-                done = SlotState.TAKEN
-                is_done = await self._take(job, last, now_ms)
-        if not is_done:
-            return None
-        return MissedRun(job=job, count=found.count, first=found.first, last=last, done=done)
+                return await self._take(job, last, now_ms, missed=untold)
 
-    async def _take_all(self, job: Job, dues: Sequence[Due], now_ms: int) -> bool:
+    async def _take_all(
+        self, job: Job, dues: Sequence[Due], now_ms: int, *, missed: MissedDues | None = None
+    ) -> bool:
         """One after the other. What a kill leaves of them is next, so that it is made up for at the
         next start; what was taken before is passed over. False when none was ours to take."""
         is_any_done = False
         for due, following in zip(dues, [*dues[1:], None], strict=True):
-            is_any_done |= await self._take(job, due, now_ms, following=following)
+            is_any_done |= await self._take(job, due, now_ms, following=following, missed=missed)
             if following is None:
                 break
             fresh = await self._store.get(job.id)
@@ -264,14 +304,17 @@ class Timetable:
             job = fresh
         return is_any_done
 
-    async def _leave_out(self, job: Job, due: Due, state: SlotState, *, note: str) -> bool:
-        now_ms = self._now_ms()
+    async def _leave_out(
+        self, job: Job, missed: MissedDues, untold: MissedDues | None, *, note: str
+    ) -> bool:
+        now_ms, due, state = self._now_ms(), missed.last, missed.done
         after = due_after(job, due, now_ms=now_ms, ran=state is not SlotState.SKIPPED)
         late_s = (now_ms - due.at_ms) // 1000
-        taking = replace(_nothing(job, due, next=after, note=note), state=state, late_s=late_s)
+        left_out = nothing(job, due, next=after, note=note)
+        taking = replace(left_out, state=state, late_s=late_s, missed=untold)
         taken = await self._store.take(taking, of=job)
         if taken is NotTaken.OTHER:
-            taken = await self._store.take(replace(taking, due=_moved(job, due)), of=job)
+            taken = await self._store.take(replace(taking, due=moved(job, due)), of=job)
         if taken is NotTaken.OTHER:
             await self._pass_over(job, due, after)
         return isinstance(taken, Taken)
@@ -281,7 +324,15 @@ class Timetable:
         log.error("job.slot_taken", job=job.id, slot=due.slot)
         await self._store.reset(job, after, not_before_ms=job.not_before_ms)
 
-    async def _take(self, job: Job, due: Due, now_ms: int, *, following: Due | None = None) -> bool:
+    async def _take(
+        self,
+        job: Job,
+        due: Due,
+        now_ms: int,
+        *,
+        following: Due | None = None,
+        missed: MissedDues | None = None,
+    ) -> bool:
         """Takes one due time; `following` comes next, if the job goes on. False when it was not
         ours to take, or could not be run."""
         next_due = due_after(job, due, now_ms=now_ms, ran=True)
@@ -293,13 +344,14 @@ class Timetable:
         except StorageError:
             raise
         except AssistantError as trouble:
-            return await self._not_run(job, due, next_due, str(trouble))
+            return await self._not_run(failing(job, due, next_due, missed, str(trouble)), job)
         except Exception:  # a job's run, one of the three places (STYLE §6)
             log.exception("job.failed", job=job.id)
-            return await self._not_run(job, due, next_due, UNFORESEEN)
-        taken = await self._store.take(replace(taking, next=next_due, late_s=late_s), of=job)
-        if taken is NotTaken.OTHER and due != (moved := _moved(job, due)):
-            return await self._take(job, moved, now_ms, following=following)
+            return await self._not_run(failing(job, due, next_due, missed, UNFORESEEN), job)
+        taking = replace(taking, next=next_due, late_s=late_s, missed=missed)
+        taken = await self._store.take(taking, of=job)
+        if taken is NotTaken.OTHER and due != (elsewhere := moved(job, due)):
+            return await self._take(job, elsewhere, now_ms, following=following, missed=missed)
         if taken is NotTaken.OTHER:
             await self._pass_over(job, due, next_due)
         if isinstance(taken, NotTaken):
@@ -309,12 +361,11 @@ class Timetable:
         self._hears.taken(job, taken)
         return True
 
-    async def _not_run(self, job: Job, due: Due, next_due: Due | None, why: str) -> bool:
-        taking = replace(_nothing(job, due, next=next_due, note=why), state=SlotState.FAILED)
+    async def _not_run(self, taking: Taking, job: Job) -> bool:
         taken = await self._store.take(taking, of=job)
         if isinstance(taken, Taken):
-            log.warning("job.not_run", job=job.id, slot=due.slot, why=why)
-            await self._hears.failed(job, due, why)
+            log.warning("job.not_run", job=job.id, slot=taking.due.slot, why=taking.note)
+            await self._hears.failed(job, taking.due, taking.note)
         return isinstance(taken, Taken)
 
     # --- when somebody sets the clock -----------------------------------------------------------
@@ -404,16 +455,6 @@ class _Alarm:
     def stop(self) -> None:
         """What rings is not waited for."""
         self._scheduler.shutdown(wait=False)
-
-
-def _nothing(job: Job, due: Due, *, next: Due | None, note: str) -> Taking:
-    return Taking(job_id=job.id, due=due, next=next, state=SlotState.SKIPPED, note=note)
-
-
-def _moved(job: Job, due: Due) -> Due:
-    """Its own slot for a due time whose slot is taken by one of another zone: the job moved."""
-    zone = job.new.when.zone
-    return due if due.slot.endswith(f" {zone}") else replace(due, slot=f"{due.slot} {zone}")
 
 
 def _has_run_enough(job: Job) -> bool:

@@ -108,6 +108,8 @@ class RecordEvent:
                 run_id=call_of(arguments, caller, self.card.name),
             )
         )
+        if time is not None:
+            await self._household.noted(recorded.occasion, time, caller.address.key)
         zone = self._book.zone(caller.person_id)
         lines = [f"Noted: {event_words(recorded.occasion, self._book)}."]
         for job in recorded.reminders:

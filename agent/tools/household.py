@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
 from agent.errors import Permanent
+from agent.events import Occasion
+from agent.jobbook import TimeRead
 from agent.messages import ConversationId, PersonId
 from agent.ports import Clock
 from agent.tools.tool import Caller
@@ -18,18 +20,24 @@ class MemoryRefused(Permanent):
     """What cannot be remembered, found or forgotten like that; the text says why, for the model."""
 
 
+async def _nobody_hears(occasion: Occasion, time: TimeRead, lane: str) -> None:
+    """Where it is all the same by whose clock an event was noted."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Household:
     """Who is called what, where their day begins, and in which chats memory is off.
 
-    `name_of` gives a person's name, or nothing; `zone_of` their time zone, or that of the host.
-    `is_private` may raise StorageError.
+    `name_of` gives a person's name, or nothing; `zone_of` their time zone, or that of the host;
+    `noted` hears of each event with a time, and of the chat where it was noted. `is_private` and
+    `noted` may raise StorageError.
     """
 
     clock: Clock
     name_of: Callable[[PersonId], str]
     zone_of: Callable[[PersonId], tzinfo]
     is_private: Callable[[ConversationId], Awaitable[bool]]
+    noted: Callable[[Occasion, TimeRead, str], Awaitable[None]] = _nobody_hears
 
     def now_of(self, person_id: PersonId) -> datetime:
         """This moment, on their clock."""

@@ -73,7 +73,7 @@ def plan_of(
     )
     prompt = assemble(
         where,
-        sent_contexts=[entry.text for entry in entries if isinstance(entry, Context)],
+        sent_contexts=[entry for entry in entries if isinstance(entry, Context)],
         placement=placement or Placement(),
         room_tokens=room,
     )

@@ -8,8 +8,10 @@ from dataclasses import replace
 
 from agent.history import chars_of, tokens_of
 from agent.kept import once
+from agent.plan import as_sent
 from agent.prefix import entry_parts
-from agent.transcript import Entry, Said, to_json
+from agent.taint import fenced
+from agent.transcript import Entry, Said, ToolResult, to_json
 
 
 def test_something_is_found_out_once_for_each_entry() -> None:
@@ -47,6 +49,15 @@ def test_what_was_found_out_is_no_part_of_the_entry() -> None:
     assert tokens_of(replace(known, text="Something else")) != tokens_of(known)
 
 
+def test_what_an_entry_is_sent_as_is_made_once_and_is_mostly_the_entry_itself() -> None:
+    page = ToolResult(call_id="c1", content="From outside", untrusted=True)
+    plain = Said(text="Hello")
+
+    assert as_sent(page) == fenced(page) != page
+    assert as_sent(page) is as_sent(page)
+    assert as_sent(plain) is plain
+
+
 def test_words_that_nobody_holds_any_more_are_gone_at_once() -> None:
     class Traced(str):
         """A text that one can see going."""
@@ -57,6 +68,7 @@ def test_words_that_nobody_holds_any_more_are_gone_at_once() -> None:
     entry, trace = Said(text=words), weakref.ref(words)
     entry_parts([entry])
     tokens_of(entry)
+    as_sent(entry)
     gc.disable()
     try:
         del entry, words

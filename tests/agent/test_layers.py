@@ -25,6 +25,7 @@ from agent.prompt import GONE, LAYERS, Placement, Prompt, assemble, from_templat
 from agent.recalled import Fact, Recalled
 from agent.request import Piece, PromptLayer, Repeat, Stability
 from agent.scene import DailyNote, Instruction, PromptKind, Scene
+from agent.transcript import Context
 from bot.home import shipped
 from tests.agent.house import MEMBER_IN_GROUP, OWNER
 from tests.agent.scenes import NOW, RECALLED, full, scene, skill
@@ -219,7 +220,7 @@ def blocks(*scenes: Scene) -> list[str]:
     """The blocks of a conversation, each made with the former ones in its history."""
     sent: list[str] = []
     for here in scenes:
-        context = assemble(here, sent_contexts=list(sent)).context
+        context = assemble(here, sent_contexts=[Context(text=text) for text in sent]).context
         if context:
             sent.append(context)
     return sent
@@ -319,7 +320,7 @@ def test_the_newest_state_in_the_history_is_always_the_true_one(
         coming = RECALLED.coming[: chance.randint(0, 2)]
         recalled = replace(RECALLED, profile=profile, coming=coming)
         here = full(library=LIBRARY, recalled=recalled, direct=chance.random() < 0.5)
-        if context := assemble(here, sent_contexts=list(sent)).context:
+        if context := assemble(here, sent_contexts=[Context(text=text) for text in sent]).context:
             sent.append(context)
 
         standing = read_back(sent, ASIDES)

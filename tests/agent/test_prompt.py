@@ -21,6 +21,7 @@ from agent.library import NEEDED, Library, PersonaSettings
 from agent.messages import Address
 from agent.prompt import LAYERS, Placement, assemble
 from agent.request import ModelTraits, Stability
+from agent.transcript import Context
 from agent.version import VERSION
 from bot.home import shipped
 from tests.agent.house import (
@@ -155,8 +156,8 @@ def test_a_turn_layer_that_stands_in_the_history_is_left_out(library: Library) -
     former = assemble(here).context
     later = replace(here, now=here.now.replace(minute=1))
 
-    assert assemble(here, sent_contexts=[former]).context == ""
-    again = assemble(later, sent_contexts=[former]).context
+    assert assemble(here, sent_contexts=[Context(text=former)]).context == ""
+    again = assemble(later, sent_contexts=[Context(text=former)]).context
     assert "12:01" in again
     assert "## Current Chat" not in again
 

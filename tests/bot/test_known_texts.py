@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent import history, prompt, words
+from agent import history, words
 from bot.memories import _KnownTexts
 from memory.embedding import Embedding
 
@@ -10,10 +10,9 @@ WORDS = "The Gloopstone lies under the oak."
 
 
 async def test_no_text_is_kept_once_something_was_forgotten() -> None:
-    kept = (history._known, prompt._read_back, words._known)
+    kept = (history._known, words._known)
     history.estimate_tokens(WORDS)
     words.words(WORDS)
-    prompt.Told([f"<context>\n{WORDS}\n</context>"])
     assert all(one.cache_info().currsize for one in kept)
 
     await _KnownTexts(Embedding(enabled=False)).rebuild()

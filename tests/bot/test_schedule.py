@@ -12,7 +12,7 @@ import pytest
 
 from agent.events import OccasionWish
 from agent.jobbook import TimeRead
-from agent.scheduled import Due, Job, JobKind, Missed, NewJob, SlotState
+from agent.scheduled import Due, Job, JobKind, Missed, MissedDues, NewJob, SlotState
 from agent.stored import BUTTON_BYTES_MAX, NewMessage
 from bot import schedule_words as words
 from scheduler.timetable import MissedRun
@@ -212,9 +212,9 @@ def missed(name: str, done: SlotState, *, count: int = 1, number: int = 1) -> Mi
     kept = replace(a_job(name, number), new=new_job(name, missed=Missed.ONCE))
     first = Due(slot="2026-05-31T12:00", at_ms=int(NOON.timestamp() - 86_400) * 1000)
     last = Due(slot="2026-06-01T12:00", at_ms=int(NOON.timestamp()) * 1000)
-    return MissedRun(
-        job=kept, count=count, first=last if count == 1 else first, last=last, done=done
-    )
+    begin = last if count == 1 else first
+    dues = MissedDues(job_id=kept.id, count=count, first=begin, last=last, done=done)
+    return MissedRun(job=kept, dues=dues)
 
 
 def a_job(name: str, number: int, **more: object) -> Job:
@@ -247,7 +247,8 @@ def test_one_card_says_what_was_missed_and_what_was_done_about_each() -> None:
 
 def test_the_data_of_buttons_fits_for_the_longest_slot() -> None:
     longest = missed("tea", SlotState.ASKED, number=10**9)
-    object.__setattr__(longest, "last", Due(slot="2026-06-02T17:00:00/2 again 30", at_ms=0))
+    last = Due(slot="2026-06-02T17:00:00/2 again 30", at_ms=0)
+    longest = replace(longest, dues=replace(longest.dues, last=last))
 
     (card,) = words.missed_cards(LANE, [longest], BERLIN)
 

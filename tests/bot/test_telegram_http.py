@@ -14,7 +14,8 @@ from telegram.request._requestparameter import RequestParameter
 
 from bot.lab.faults import Action, drop, hold, reset
 from bot.lab.telegram import FakeTelegram
-from bot.telegram_http import Request, is_unconnected_by, was_surely_not_sent
+from bot.telegram_http import is_unconnected_by, was_surely_not_sent
+from bot.telegram_web import Request
 from tests.bot.kit import TOKEN
 
 TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -28,7 +29,7 @@ async def fake() -> AsyncIterator[FakeTelegram]:
 
 
 def request(*, quick: bool, read_s: float = 5.0) -> Request:
-    return Request(read_s, connections=4, tls=TLS, is_loaded=lambda: quick)
+    return Request(read_s, connections=4, tls=TLS, loaded=lambda: quick)
 
 
 def data(**values: object) -> RequestData:
@@ -129,15 +130,15 @@ async def test_without_aiohttp_the_library_asks_and_with_it_the_library_is_spare
     fake: FakeTelegram,
 ) -> None:
     loaded = False
-    client = Request(5.0, connections=1, tls=TLS, is_loaded=lambda: loaded)
+    client = Request(5.0, connections=1, tls=TLS, loaded=lambda: loaded)
     async with client:
         await client.do_request(url(fake, "getMe"), "POST")
-        assert client._session is None
+        assert not client.quick.is_open
 
         loaded = True
         await client.do_request(url(fake, "getMe"), "POST")
 
-        assert client._session is not None
+        assert client.quick.is_open
 
 
 async def test_through_a_proxy_the_library_always_asks(
@@ -147,5 +148,5 @@ async def test_through_a_proxy_the_library_always_asks(
     async with request(quick=True) as client:
         status, _ = await client.do_request(url(fake, "getMe"), "POST")
 
-        assert client._session is None
+        assert not client.quick.is_open
     assert status == 200

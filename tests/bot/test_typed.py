@@ -115,7 +115,8 @@ def test_on_the_command_line_a_command_is_named_as_it_is_typed_there(said: str, 
 
 
 @pytest.mark.parametrize(
-    "text", ["in that chat /stop ends it (`/approve`)", "/home/ann/jobs", "look at `/etc`, a/b"]
+    "text",
+    ["in that chat /stop ends it (`/approve`)", "notes/jobs and /jobs/old", "look at `/etc`, a/b"],
 )
 def test_what_is_about_one_chat_and_what_is_no_command_stays(text: str) -> None:
     assert on_command_line(text) == text

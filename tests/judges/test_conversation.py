@@ -303,9 +303,9 @@ def test_a_whole_conversation_in_slack_is_accepted_by_all_judges(
     direct = slack.ask("direct", user=SLACK_ANN)
     talk = SlackTalk(home=home, slack=slack, model=model, running=running, direct=direct)
 
-    reads_in_a_thread(talk)
+    thread = reads_in_a_thread(talk)
     sends_and_is_sent_files(talk)
-    allows_a_program_there(talk)
+    allows_in_private_what_a_thread_asks_for(talk, thread)
     types_every_command_there(talk)
     slack.ask("open_home", user=SLACK_ANN)
     until(lambda: slack.ask("home", user=SLACK_ANN))
@@ -328,20 +328,23 @@ def serves_slack(running: Running) -> bool:
     return "slack.connected" in running.said()
 
 
-def reads_in_a_thread(talk: SlackTalk) -> None:
+def reads_in_a_thread(talk: SlackTalk) -> str:
+    """The ts of the thread."""
     talk.model.says(TEA, to="about tea")
     thread = talk.slack.says(CHANNEL, "Tell me all about tea", by=SLACK_ANN)
     talk.reads("That is all about tea.", channel=CHANNEL)
     assert len(talk.slack.shown(CHANNEL, thread)) >= 3
     assert talk.slack.received("chat.update") > 0
+    return thread
 
 
-def allows_a_program_there(talk: SlackTalk) -> None:
+def allows_in_private_what_a_thread_asks_for(talk: SlackTalk, thread: str) -> None:
+    """Others read along in the thread, so the card is in the owner's own chat."""
     arguments = {"command": ["sh", "-c", "echo '<!channel> *steeping*'"]}
     talk.model.calls("exec", arguments, then="It *steeps*: `<!here>`.", to="Put the kettle on")
-    talk.slack.ask("post", text="Put the kettle on", user=SLACK_ANN)
+    talk.slack.says(CHANNEL, "Put the kettle on", by=SLACK_ANN, thread=thread)
     talk.presses("Allow once", on="May I run a program?", channel=talk.direct)
-    talk.reads("steeps", channel=talk.direct)
+    talk.reads("steeps", channel=CHANNEL)
 
 
 def sends_and_is_sent_files(talk: SlackTalk) -> None:

@@ -46,7 +46,7 @@ async def test_it_sees_that_the_bot_was_stopped(tmp_path: Path) -> None:
     file = tmp_path / "hearthbot.db"
     async with Database.open(file, clock=SystemClock()) as database:
         ledger = SqliteUsage(database)
-        brake = Paused(kind=Pause.BRAKE, since_ms=5, words="too fast")
+        brake = Paused(kind=Pause.BRAKE, since_ms=5, words="too fast", agent="work")
         over = Paused(kind=Pause.HAND, since_ms=4, is_on=False)
         await ledger.put(Changes(pauses=(brake, over)))
 

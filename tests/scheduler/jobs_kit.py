@@ -86,6 +86,7 @@ class Office:
         self.kind = KeptKind()
         self.taken: list[str] = []
         self.missed: list[tuple[str, tuple[MissedRun, ...]]] = []
+        self.has_cards = False
         self.failed: list[tuple[str, str]] = []
         self.stopped: list[tuple[str, str]] = []
 
@@ -129,6 +130,9 @@ class Office:
 
     async def _missed(self, person_id: PersonId, runs: tuple[MissedRun, ...]) -> None:
         self.missed.append((person_id, runs))
+        card = NewMessage(lane="telegram:99", text=f"missed {len(runs)}")
+        cards = [card] if self.has_cards else []
+        await self.store.tell_missed([run.dues for run in runs], cards, asked="asked")
 
     async def _failed(self, job: Job, due: Due, why: str) -> None:
         self.failed.append((job.new.name, why))

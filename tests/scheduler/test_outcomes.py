@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import PersonId, RunId
+from agent.messages import RunId
 from agent.ports import JobEnd, NewRun
 from agent.scheduled import Due, Job, JobKind, NewJob, SetBy, SlotState, Taken, Taking
+from agent.stored import NewMessage
 from memory.database import Database
-from scheduler.outcomes import FAILURES_MAX, Followers, Outcomes
-from scheduler.timetable import UNASKED, MissedRun
+from scheduler.outcomes import ASKED, FAILURES_MAX, Followers, Outcomes
+from scheduler.timetable import UNASKED
 from tests.fakes import FixedClock
 from tests.scheduler.jobs_kit import at, job
 from tests.scheduler.test_telling import NOON, Desk
@@ -25,22 +26,14 @@ class Office:
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
-        self.missed: list[tuple[str, list[str]]] = []
-        self.keeps_cards = True
         self.stopped: list[tuple[str, str]] = []
         self.beats: list[tuple[str, str]] = []
         self.outcomes = Outcomes(
             desk.jobs,
             desk.teller,
             clock=desk.clock,
-            hears=Followers(stopped=self._stopped, beat=self._beat, missed=self._missed),
+            hears=Followers(stopped=self._stopped, beat=self._beat),
         )
-
-    async def _missed(self, person_id: PersonId, runs: tuple[MissedRun, ...]) -> None:
-        self.missed.append((person_id, [run.last.slot for run in runs]))
-        if self.keeps_cards:
-            for run in runs:
-                await self.outcomes.was_asked(run)
 
     async def _stopped(self, job: Job, why: str) -> None:
         self.stopped.append((job.new.name, why))
@@ -204,23 +197,22 @@ async def _unasked(office: Office) -> Job:
     return one
 
 
-async def test_what_a_kill_kept_from_being_asked_is_asked_at_the_start_and_once(
+async def test_what_nobody_was_asked_so_far_is_asked_from_the_start_on_and_once(
     office: Office,
 ) -> None:
-    one = await _unasked(office)
-    assert one.next is not None
+    one, jobs = await _unasked(office), office.desk.jobs
+    card = NewMessage(lane="telegram:5", text="Shall I make up for it?")
 
     await office.outcomes.catch_up()
     await office.outcomes.catch_up()
-
-    assert office.missed == [("p1", [one.next.slot])]
-
-
-async def test_what_could_not_be_asked_is_asked_at_the_next_start(office: Office) -> None:
-    await _unasked(office)
-    office.keeps_cards = False  # there is no chat yet
-
+    untold = await jobs.missed()
+    await jobs.tell_missed(untold, (), asked=ASKED)  # there is no chat yet
     await office.outcomes.catch_up()
+    again = await jobs.missed()
+    await jobs.tell_missed(again, [card], asked=ASKED)
     await office.outcomes.catch_up()
 
-    assert len(office.missed) == 2
+    assert [(dues.job_id, dues.last, dues.count) for dues in untold] == [(one.id, one.next, 1)]
+    assert again == untold
+    assert await jobs.missed() == []
+    assert [run.note for run in await jobs.runs(one.id, limit=1)] == [ASKED]

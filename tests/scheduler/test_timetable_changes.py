@@ -4,20 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable, Callable
-from contextlib import closing
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from agent.jobs import Cron, Every, Unit
-from agent.scheduled import COUNTED_MAX, MADE_UP_MAX, Due, Job, JobKind, Missed, Taking
+from agent.messages import OutboxId
+from agent.scheduled import (
+    COUNTED_MAX,
+    MADE_UP_MAX,
+    Due,
+    Job,
+    JobKind,
+    Missed,
+    MissedDues,
+    NotTaken,
+    SlotState,
+    Taken,
+    Taking,
+)
+from agent.stored import NewMessage
+from memory.database import Database
+from memory.jobs import SqliteJobs
 from scheduler.missing import first_due, passed
 from scheduler.timetable import Timetable
 from tests.fakes import FixedClock
 from tests.scheduler.jobs_kit import Broken, KeptKind, Office, at, job
+
+T = TypeVar("T")
 
 MORNING = datetime(2026, 6, 1, 6, 0, tzinfo=UTC)
 NINE = MORNING.replace(hour=9)
@@ -151,6 +170,84 @@ async def test_what_a_kill_left_of_the_missed_is_made_up_for_at_the_next_start(
                 continue
 
     assert office.slots() == [(f"2026-06-0{day}T09:00", "told") for day in (1, 2, 3, 4)]
+
+
+class _DiesAt(SqliteJobs):
+    """The process is gone before or after the `number`th write of the catching up."""
+
+    def __init__(self, database: Database, number: int, *, after: bool) -> None:
+        super().__init__(database)
+        self._left, self._after = number, after
+
+    async def take(self, taking: Taking, *, of: Job) -> Taken | NotTaken:
+        return await self._dying(super().take(taking, of=of))
+
+    async def tell_missed(
+        self, told: Sequence[MissedDues], cards: Sequence[NewMessage], *, asked: str
+    ) -> Sequence[OutboxId]:
+        return await self._dying(super().tell_missed(told, cards, asked=asked))
+
+    async def _dying(self, write: Coroutine[None, None, T]) -> T:
+        self._left -= 1
+        if self._left == 0 and not self._after:
+            write.close()
+            raise _Killed
+        done = await write
+        if self._left == 0:
+            raise _Killed
+        return done
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("number", range(1, 10))
+async def test_the_card_about_what_was_missed_is_whole_whenever_a_kill_comes(
+    office: Office, number: int, after: bool
+) -> None:
+    office.has_cards = True
+    noon = NINE + 3 * DAY + timedelta(hours=3)
+    async with office.opened():
+        for rule in Missed:
+            await office.add(job(rule.value, missed=rule))
+        beat = await office.add(job("beat", missed=Missed.SKIP, kind=JobKind.HEARTBEAT))
+    office.clock.move((noon - office.clock.now()).total_seconds())
+
+    async with office.opened():
+        office.store = _DiesAt(office.store._database, number, after=after)
+        kinds = dict.fromkeys(JobKind, office.kind)
+        timetable = Timetable(office.store, kinds, office.hears(), clock=office.clock)
+        with suppress(_Killed):
+            await timetable.look()
+    async with office.opened():
+        await office.timetable.look()
+        await office.timetable.look()
+        left = await office.store.missed()
+
+    [(_, runs)] = office.missed[-1:]
+    told = {run.job.new.name: (run.count, run.first.slot, run.last.slot) for run in runs}
+    assert told == dict.fromkeys(Missed, (4, "2026-06-01T09:00", "2026-06-04T09:00"))
+    assert [text for text in office.texts() if text.startswith("missed")] == ["missed 4"]
+    assert left == []
+    assert beat.new.name not in told
+
+
+async def test_two_downtimes_without_a_word_in_between_are_told_together(office: Office) -> None:
+    async with office.opened():
+        tea = await office.add(job("tea", missed=Missed.SKIP))
+        for day in (1, 4):
+            first, last = (Due(slot=f"d{n}", at_ms=n) for n in (day, day + 1))
+            dues = MissedDues(
+                job_id=tea.id, count=2, first=first, last=last, done=SlotState.SKIPPED
+            )
+            await office.store.keep_missed(dues)
+        [told] = await office.store.missed()
+        await office.store.keep_missed(replace(told, last=Due(slot="d9", at_ms=9), count=1))
+        await office.store.tell_missed([told], (), asked="")
+        [more] = await office.store.missed()
+        await office.store.remove(tea.id)
+
+        assert (told.count, told.first.slot, told.last.slot) == (4, "d1", "d5")
+        assert (more.count, more.first.slot, more.last.slot) == (4, "d1", "d9")
+        assert await office.store.missed() == []
 
 
 async def test_making_up_for_all_keeps_to_the_number_of_runs_and_to_the_last_day(

@@ -1,0 +1,245 @@
+"""Asks people for their time zone, once, and moves what was set up by another one.
+
+The question comes after the answer, as a card in the private chat where something that hangs on the
+clock was set up. It is written down with its card, so that it is asked once whatever happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, tzinfo
+from typing import Protocol, assert_never
+
+import structlog
+
+from agent.aftermath import Ended
+from agent.assumed_zones import Asking, Move, Moves, ZoneQuestion
+from agent.events import Occasion
+from agent.jobbook import due_words, moment_words
+from agent.messages import IncomingMessage, OutboxId, PersonId
+from agent.ports import Clock
+from agent.scheduled import Job
+from agent.stored import Button, ButtonRows, NewMessage
+from bot.access import Access
+from bot.approvals import is_shared
+from bot.assumed_zones import AssumedZones
+from bot.channel import Pressed
+from bot.memories import person_of
+from bot.ports import Person
+from bot.reception import Offer
+from bot.schedule_words import event_words, name_of
+from bot.typed import as_typed
+from bot.zones import zone_of
+
+log = structlog.get_logger()
+
+PREFIX = "zone"
+YES, MOVE = "yes", "move"
+
+SHOWN_MAX = 15
+"""Things that are named; the others are counted."""
+
+UNKNOWN = "This button no longer does anything."
+NOT_YOURS = "Only the person who was asked can answer this."
+OVER = "that time is over there"
+NOTHING_LEFT = "There is nothing left to move."
+IN_PRIVATE = (
+    "Some of your reminders still go by the zone that I took for you before: `/timezone` in a "
+    "private chat shows them, and moves them."
+)
+
+
+class Cards(Protocol):
+    """See `bot.cards.Cards`."""
+
+    async def close(self, pressed: Pressed, said: str) -> None: ...
+
+    async def revise(self, card: OutboxId, text: str) -> None: ...
+
+
+class ZoneDesk:
+    """Everything may raise StorageError."""
+
+    def __init__(
+        self,
+        assumed: AssumedZones,
+        access: Access,
+        moves: Moves,
+        cards: Cards,
+        *,
+        clock: Clock,
+        deliver: Callable[[Sequence[tuple[str, OutboxId]]], None],
+        busy: Callable[[str], bool],
+    ) -> None:
+        """`deliver` sends what is in the outbox; while a chat is `busy`, an answer is on its
+        way."""
+        self._assumed = assumed
+        self._store = assumed.store
+        self._access = access
+        self._moves = moves
+        self._cards = cards
+        self._clock = clock
+        self._deliver = deliver
+        self._busy = busy
+
+    # --- asking -------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Asks whom a former process did not come to ask."""
+        for question in await self._store.wanted():
+            await self._ask(question.person_id, question.lane)
+
+    async def after(self, lane: str) -> None:
+        """A command or a press in a chat is answered: now is the time to ask, unless a turn that is
+        not at its end asked for it."""
+        if (waiting := self._assumed.waiting_in(lane)) is not None and not self._busy(lane):
+            await self._ask(waiting, lane)
+
+    async def after_turn(self, ended: Ended) -> None:
+        """The answer of a turn is stored."""
+        lane = ended.turn.message.address.key
+        if (waiting := self._assumed.waiting_in(lane)) is not None:
+            await self._ask(waiting, lane)
+
+    async def _ask(self, person_id: PersonId, lane: str) -> None:
+        person = person_of(self._access, person_id)
+        if person is None or person.time_zone:
+            await self._store.end(person_id)
+        else:
+            card = NewMessage(lane=lane, text=self._question(lane), buttons=_yes(person_id))
+            if (row := await self._store.ask(person_id, card)) is not None:
+                self._deliver([(lane, row)])
+                log.info("zone.asked", person=person_id, zone=self._assumed.zone)
+        self._assumed.asked_in(lane)
+
+    def _question(self, lane: str) -> str:
+        zone = self._assumed.zone
+        now = self._clock.now().astimezone(zone_of(zone) or UTC)
+        text = (
+            f"Is it **{now:%H:%M}** where you are? I take {zone}, this machine's zone, for you.\n"
+            "`/timezone CITY` if not."
+        )
+        return as_typed(text, lane, {"timezone"})
+
+    # --- presses ------------------------------------------------------------------------------
+
+    async def press(self, pressed: Pressed, person: Person) -> str:
+        """A button with the data `zone:WORD:PERSON`; returns what who pressed it is told."""
+        match pressed.data.split(":"):
+            case [_, _, whose] if whose != person.id:
+                log.warning("zone.not_theirs", person=person.id)
+                return NOT_YOURS
+            case [_, word, _] if word == YES:
+                return await self._on_yes(pressed, person)
+            case [_, word, _] if word == MOVE:
+                return await self._on_move(pressed, person)
+            case _:
+                return UNKNOWN
+
+    async def _on_yes(self, pressed: Pressed, person: Person) -> str:
+        question = await self._store.question(person.id)
+        if question is None:
+            return UNKNOWN
+        if person.time_zone and person.time_zone != question.zone:
+            said = f"You have set {person.time_zone} since, and that stays."
+        else:
+            await self._access.set_time_zone(person, question.zone)
+            await self._store.settle(person.id)
+            said = f"Your time zone is {question.zone}."
+        await self._store.end(person.id)
+        await self._cards.close(pressed, said)
+        return said
+
+    async def _on_move(self, pressed: Pressed, person: Person) -> str:
+        zone = zone_of(person.time_zone) if person.time_zone else None
+        moved = () if zone is None else await self._moves.make(person.id, zone)
+        said = _outcome(moved) if moved else NOTHING_LEFT
+        await self._cards.close(pressed, said)
+        return said.partition("\n")[0]
+
+    # --- what goes by another zone ------------------------------------------------------------
+
+    async def offer(self, message: IncomingMessage) -> Offer:
+        """What still goes by an assumed zone, now that a person's own is known; the open question
+        is answered by that. In a group nothing is named: others read along."""
+        person = self._access.who(message.sender)
+        zone = zone_of(person.time_zone) if person is not None and person.time_zone else None
+        if person is None or zone is None:
+            return Offer()
+        await self._answered(person)
+        if not await self._store.assumed(person.id):
+            return Offer()
+        moves = await self._moves.of(person.id, zone)
+        if not moves:
+            # What is alike in both is theirs from now on: it stays where they go next.
+            await self._store.settle(person.id)
+            return Offer()
+        if is_shared(message.address.key):
+            return Offer(text=IN_PRIVATE)
+        button = Button(label=_label(person), data=_data(MOVE, person.id), style="good")
+        return Offer(text=_moves_text(moves, zone), buttons=((button,),))
+
+    async def _answered(self, person: Person) -> None:
+        """Their question is answered without its button."""
+        question = await self._store.question(person.id)
+        if question is None or question.state is Asking.OVER:
+            return
+        if question.card is not None:
+            said = f"You have set {person.time_zone}."
+            await self._cards.revise(question.card, f"{self._as_asked(question)}\n\n{said}")
+        await self._store.end(person.id)
+        self._assumed.asked_in(question.lane)
+
+    def _as_asked(self, question: ZoneQuestion) -> str:
+        """Without its time of day, which is another one by now."""
+        return f"Is {question.zone}, this machine's zone, yours?"
+
+
+def _yes(person_id: PersonId) -> ButtonRows:
+    return ((Button(label="Yes", data=_data(YES, person_id), style="good"),),)
+
+
+def _data(word: str, person_id: PersonId) -> str:
+    return f"{PREFIX}:{word}:{person_id}"
+
+
+def _label(person: Person) -> str:
+    return f"Move to {person.time_zone}"[:40]
+
+
+def _moves_text(moves: Sequence[Move], zone: tzinfo) -> str:
+    zones = " and ".join(dict.fromkeys(move.from_zone for move in moves))
+    lines = [f"- {_line(move, zone)}" for move in moves[:SHOWN_MAX]]
+    if len(moves) > SHOWN_MAX:
+        lines.append(f"… and {len(moves) - SHOWN_MAX} more")
+    head = (
+        f"Set up by {zones} before I knew your zone, and still at these times; moved, each keeps "
+        f"its time of the day in {zone}:"
+    )
+    return "\n".join([head, *lines])
+
+
+def _line(move: Move, zone: tzinfo) -> str:
+    """How it stands, and how it would: both on the person's clock."""
+    then = OVER if move.then is None else f"moved: {moment_words(move.then, zone)}"
+    match move.thing:
+        case Job() as job:
+            now = "stands still" if job.next is None else due_words(job.next, zone)
+            return f"{job.key} {name_of(job)}: {now}; {then}"
+        case Occasion() as event if event.new.all_day:
+            # Its day is the same in every zone; when somebody is reminded of it is not.
+            return f"{event_words(event, zone_of(move.from_zone) or zone)}; moved: its reminders"
+        case Occasion() as event:
+            return f"{event_words(event, zone)}; {then}"
+    assert_never(move.thing)
+
+
+def _outcome(moves: Sequence[Move]) -> str:
+    done = [move.thing.key for move in moves if move.then is not None and not move.refused]
+    left = [
+        f"{move.thing.key} stays: {move.refused or OVER}"
+        for move in moves
+        if move.then is None or move.refused
+    ]
+    head = f"Moved: {', '.join(done)}." if done else "Nothing was moved."
+    return "\n".join([head, *left])
