@@ -251,8 +251,8 @@ class _Closing:
 
     def hear(self) -> None:
         """Notes first, then the words; the block of turn layers follows the last of them."""
-        for _, text in self.begun.notes if self.begun else ():
-            self.log.add(Note(text=text))
+        for note in self.begun.notes if self.begun else ():
+            self.log.add(Note(text=note.text, untrusted=note.untrusted))
         context = self.begun.context if self.begun else ""
         if self.turn.job is not None:
             words = self.begun.user if self.begun else ""
@@ -358,7 +358,7 @@ class _Closing:
             turn=Turn(run_id=self.run_id, entries=kept),
             reply_to=self.turn.message.address,
             reply=reply,
-            notes_taken=tuple(number for number, _ in begun.notes) if begun else (),
+            notes_taken=tuple(note.id for note in begun.notes) if begun else (),
             sent_from=self._sent_from(),
             shortened_to=max(self.log.shortened_to, begun.shortened_to if begun else 0),
             owner_notice=owner_notice,

@@ -374,9 +374,15 @@ class AttachedFiles:
             said.append(about)
         return Note(
             text=notes.came_along(turn.message, said),
+            untrusted=_has_names(turn),
             content="\n\n".join(texts),
             pictures=tuple(pictures),
         )
+
+
+def _has_names(turn: TurnInput) -> bool:
+    """Whether somebody gave a file its name: that need not be the one who sent it on."""
+    return any(one.name for one in turn.message.attachments if one.kind not in OWN_VOICE)
 
 
 def _kept(path: str, beside: str) -> tuple[str, ...]:

@@ -79,7 +79,7 @@ class OccasionStore(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OccasionWish:
     """An event that somebody wants noted. `time` None: without a date; `when` are its words.
-    Reminders of it go to `deliver_to`."""
+    Reminders of it go to `deliver_to`; `outside` as in `What`."""
 
     person_id: PersonId
     name: str
@@ -90,6 +90,7 @@ class OccasionWish:
     remind: tuple[Remind, ...] = ()
     scope: str = ""
     run_id: RunId | None = None
+    outside: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

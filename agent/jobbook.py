@@ -136,8 +136,8 @@ class JobBook(Protocol):
     async def move(self, job: Job, time: TimeRead) -> Job:
         """Gives it other times."""
 
-    async def reword(self, job: Job, text: str) -> Job:
-        """Gives it other words."""
+    async def reword(self, job: Job, text: str, *, outside: bool = False) -> Job:
+        """Gives it other words; `outside` as in `What`."""
 
     async def rule(self, job: Job, *, missed: Missed | None, quiet: WhenQuiet | None) -> Job:
         """Gives it other rules; what is None stays."""

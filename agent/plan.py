@@ -144,7 +144,7 @@ def plan_as_json(plan: Plan) -> Json:
         "since": plan.since,
         "sent_from": plan.sent_from,
         "shortened_to": plan.shortened_to,
-        "notes": [list(note) for note in plan.history.notes],
+        "notes": [[note.id, note.text, note.untrusted] for note in plan.history.notes],
         "system": prompt.digest,
         "context": prompt.context,
         "user": prompt.user,

@@ -188,6 +188,15 @@ class JobEnd:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeftNote:
+    """A note that a turn leaves in another conversation; see `Conversations.note`."""
+
+    conversation: ConversationId
+    text: str
+    untrusted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnd:
     """How a turn ended: all of it is stored in one transaction, and nothing after it.
 
@@ -212,7 +221,7 @@ class TurnEnd:
     owner_notice: str = ""
     signals: tuple[tuple[str, Json], ...] = ()
     follow: NewRun | None = None
-    notes_left: tuple[tuple[ConversationId, str], ...] = ()
+    notes_left: tuple[LeftNote, ...] = ()
     used: tuple[int, ...] = ()
     job: JobEnd | None = None
 
@@ -361,11 +370,20 @@ class StoredEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingNote:
+    """A note that was not told yet; see `Conversations.note`."""
+
+    id: int
+    text: str
+    untrusted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     """What of a conversation may be sent: entries from `sent_from` on, and notes not yet told."""
 
     entries: tuple[StoredEntry, ...]
-    notes: tuple[tuple[int, str], ...] = ()
+    notes: tuple[WaitingNote, ...] = ()
     turns: int = 0
     """How many turns the conversation has had, also those that are not sent any more."""
     shortened_to: int = 0
@@ -392,8 +410,12 @@ class Conversations(Protocol):
         """Those of `history` up to id `upto`, which was read before in this turn: for whoever
         wants nothing else of it. What was read already may be given again."""
 
-    async def note(self, conversation: ConversationId, text: str) -> None:
-        """Keeps a note that the next turn tells the model."""
+    async def note(self, conversation: ConversationId, text: str, *, untrusted: bool) -> None:
+        """Keeps a note that the next turn tells the model.
+
+        `untrusted`: words in it may be those of somebody else than whoever writes there next, or
+        of a model that had read such. The mark stays with the note for good.
+        """
 
     async def keep_text(self, digest: str, text: str) -> None:
         """Stores a long text under its digest, once."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from agent.guards import RepeatGuard, is_empty, visible
 from agent.layers import notes
 from agent.messages import TurnInput
-from agent.ports import Json, TurnContext
+from agent.ports import Json, TurnContext, WaitingNote
 from agent.remembering import FACT_SOURCE, fact_id_of
 from agent.taint import called_name
 from agent.transcript import (
@@ -38,7 +38,7 @@ class Begun:
 
     upto: int
     sent_from: int | None
-    notes: tuple[tuple[int, str], ...]
+    notes: tuple[WaitingNote, ...]
     system: str
     context: str
     tools: tuple[str, ...]
@@ -65,7 +65,7 @@ class Begun:
         return cls(
             upto=data["upto"],
             sent_from=data["sent_from"],
-            notes=tuple((note[0], note[1]) for note in data["notes"]),
+            notes=tuple(_waiting(*note) for note in data["notes"]),
             system=data["system"],
             context=data["context"],
             tools=tuple(data["tools"]),
@@ -92,6 +92,11 @@ class Begun:
         sources = [source for layer in self.layers for source in layer.get("sources", ())]
         keys = (one.removeprefix(FACT_SOURCE) for one in sources if one.startswith(FACT_SOURCE))
         return tuple(found for key in keys if (found := fact_id_of(key)) is not None)
+
+
+def _waiting(note_id: int, text: str, untrusted: bool = False) -> WaitingNote:
+    """Versions before this one recorded no mark."""
+    return WaitingNote(id=note_id, text=text, untrusted=untrusted)
 
 
 @dataclass(slots=True)

@@ -69,12 +69,14 @@ class SetBy(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class What:
     """What a job does, by its kind: a text or instructions, a skill, or a tool with the JSON text
-    of its arguments."""
+    of its arguments. `outside`: the text may be somebody else's words, as its turn had read such;
+    it counts as outside text where it is told."""
 
     text: str = ""
     skill: str = ""
     tool: str = ""
     arguments: str = ""
+    outside: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,8 +196,9 @@ class Taking:
     message, a turn, or nothing), and the job's next due time.
 
     `state` is what the slot is at once; a `message` makes it TOLD, a `run` TAKEN. A message joins
-    the history of its chat, after the note `joins`. Without `counts` it is none of the runs that
-    the job is to have. `missed` is kept with it: its person is to be told of that.
+    the history of its chat, after the note `joins`, as outside text where `tainted`. Without
+    `counts` it is none of the runs that the job is to have. `missed` is kept with it: its
+    person is to be told of that.
     """
 
     job_id: int
@@ -207,6 +210,7 @@ class Taking:
     late_s: int = 0
     note: str = ""
     joins: str = ""
+    tainted: bool = False
     counts: bool = True
     missed: MissedDues | None = None
 

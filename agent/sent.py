@@ -148,8 +148,8 @@ def _planned(layer: PromptLayer, *, in_system: bool) -> SentLayer:
 def _entries_of_turn(plan: Plan) -> list[Entry]:
     """What this turn would add to the history, as the assistant begins its log."""
     log = Log()
-    for _, text in plan.history.notes:
-        log.add(Note(text=text))
+    for note in plan.history.notes:
+        log.add(Note(text=note.text, untrusted=note.untrusted))
     turn = plan.gathered.scene.turn
     if plan.prompt.user:
         turn = replace(turn, message=replace(turn.message, text=plan.prompt.user))
@@ -180,7 +180,7 @@ def _read(trace: PromptTrace, known: Known) -> Sent:
     in_block = [layer for layer in layers if not layer.in_system]
     block = begin["context"].removeprefix(f"{CONTEXT_OPEN}\n").removesuffix(f"\n{CONTEXT_CLOSE}")
     texts = _texts(known.system, in_system) | _texts(block, in_block)
-    notes = [Note(text=text) for _, text in begin["notes"]]
+    notes = [Note(text=note[1]) for note in begin["notes"]]
     words = [entry for entry in known.turn if not isinstance(entry, Note | Context)]
     entries = tuple(part.digest for part in entry_parts([*known.history, *known.turn]))
     proven = bool(entries) and entries == digests[1 + len(in_system) :]

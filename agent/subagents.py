@@ -33,6 +33,7 @@ from agent.ports import (
     InboxState,
     Journal,
     Json,
+    LeftNote,
     NewRun,
     RunStatus,
     TurnEnd,
@@ -270,7 +271,10 @@ def reported(run_id: RunId, turn: TurnInput, end: TurnEnd) -> TurnEnd:
         return replace(quiet, signals=(signal_of(run_id, text, ok=ok),))
     if end.status is RunStatus.CANCELLED:
         note = f"The person stopped this background task: {head_of(turn.message.text)}"
-        return replace(quiet, notes_left=((task.conversation, note),))
+        # How it begins is a model's words.
+        untrusted = task.tainted or turn.message.is_group
+        left = LeftNote(conversation=task.conversation, text=note, untrusted=untrusted)
+        return replace(quiet, notes_left=(left,))
     return replace(quiet, follow=_follow(run_id, turn, task, text, ok=ok))
 
 

@@ -19,6 +19,7 @@ from agent.bindings import Bindings
 from agent.errors import AssistantError, StorageError
 from agent.messages import Address, IncomingMessage, OutboxId, Role, RunId, TurnInput
 from agent.ports import Clock, Conversations, InboxState, NewRun, TurnEngine
+from agent.scene import one_line
 from bot import commands
 from bot.access import Access
 from bot.channel import AlbumPart, AnswersPresses, Channel, Ignored, Pressed
@@ -407,7 +408,8 @@ class Door:
         if alone and await self._engine.edit(lane, message.message_id, turn.to_json()):
             await self._end(event, InboxState.SILENT, reason="edit: text replaced")
             return
-        await self._conversations.note(turn.conversation, _of_edit(message))
+        text, untrusted = _of_edit(message)
+        await self._conversations.note(turn.conversation, text, untrusted=untrusted)
         await self._end(event, InboxState.SILENT, reason="edit: noted")
 
     async def _command(
@@ -515,8 +517,12 @@ class Door:
             self._outbox.deliver([(reply.lane, row)])
 
 
-def _of_edit(message: IncomingMessage) -> str:
-    """A note is ours: what is not the person's own cannot stand in one."""
+def _of_edit(message: IncomingMessage) -> tuple[str, bool]:
+    """The note of an edit, and whether it is outside text for whoever writes next: in a group that
+    may be anybody else, and what is forwarded or quoted is nobody's own."""
+    who = one_line(message.sender_name) if message.is_group else ""
+    who = f"«{who}»" if who else "The person"
+    untrusted = message.is_group or bool(message.forwarded) or bool(message.quote)
     if message.forwarded:
-        return "The person edited an earlier message, which they had forwarded."
-    return f"The person edited an earlier message. It now reads: {message.text}"
+        return f"{who} edited an earlier message, which they had forwarded.", untrusted
+    return f"{who} edited an earlier message. It now reads: {message.text}", untrusted

@@ -9,7 +9,7 @@ from agent.messages import PersonId
 from agent.ports import Conversations
 from agent.stored import NewMessage
 from agent.tools.own_chats import OwnChat
-from agent.tools.sending_files import FileToSend
+from agent.tools.sending_files import FileToSend, Noted
 from bot.access import Access
 from bot.outbox import NewFile
 
@@ -40,17 +40,20 @@ class BotMessenger:
         """Where this person alone reads; the terminal is no place that waits."""
         return [OwnChat(lane=lane) for lane in await self._access.private_chats(person_id)]
 
-    async def send(self, lane: str, text: str) -> None:
+    async def send(self, lane: str, text: str, *, untrusted: bool) -> None:
         """The note lets the person answer it there: the next turn knows what was sent."""
         await self._say(NewMessage(lane=lane, text=text))
         conversation = await self._conversations.current(lane)
-        await self._conversations.note(conversation, f"{NOTED}{text}")
+        await self._conversations.note(conversation, f"{NOTED}{text}", untrusted=untrusted)
 
-    async def send_file(self, lane: str, file: FileToSend, *, caption: str, noted: bool) -> None:
-        """Noted as `send` does; in its own chat the call itself stands in the history."""
+    async def send_file(
+        self, lane: str, file: FileToSend, *, caption: str, noted: Noted | None
+    ) -> None:
+        """Noted as `send` does."""
         new = NewFile(name=file.name, path=file.path, content=file.content)
         await self._post_file(lane, new, caption=caption)
-        if noted:
+        if noted is not None:
             conversation = await self._conversations.current(lane)
             words = f"\n\n{caption}" if caption else ""
-            await self._conversations.note(conversation, f"{NOTED_FILE}{file.path}{words}")
+            text = f"{NOTED_FILE}{file.path}{words}"
+            await self._conversations.note(conversation, text, untrusted=noted.untrusted)

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from agent.messages import ConversationId, RunId
-from agent.ports import History, StoredEntry
+from agent.ports import History, StoredEntry, WaitingNote
 from agent.remembering import Compaction
 from agent.transcript import entry_from_json
 from memory.database import Database
+from memory.note_marks import note_of, stored_note
 from memory.stored_text import storable
 
 _CURRENT = "select id from conversations where lane = ? and closed_ms is null"
@@ -150,9 +151,10 @@ class SqliteConversations:
             return (await self.history(conversation, upto=upto)).entries
         return _up_to(known.entries, upto)
 
-    async def note(self, conversation: ConversationId, text: str) -> None:
-        """Keeps a note that the next turn tells the model."""
-        values = (conversation, storable(text), self._database.now_ms())
+    async def note(self, conversation: ConversationId, text: str, *, untrusted: bool) -> None:
+        """See `agent.ports.Conversations.note`."""
+        stored = stored_note(text, untrusted=untrusted)
+        values = (conversation, stored, self._database.now_ms())
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(_ADD_NOTE, values)
@@ -218,7 +220,7 @@ class _Count:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
     entries: _Entries
-    notes: tuple[tuple[int, str], ...]
+    notes: tuple[WaitingNote, ...]
     count: _Count
     shortened_to: int
     compaction: Compaction | None
@@ -245,7 +247,7 @@ def _read_on(
     compacted = connection.execute(_COMPACTION, (conversation,)).fetchone()
     return _Found(
         entries=_extended(had, rows) if rows else had,
-        notes=tuple(notes),
+        notes=tuple(note_of(note_id, text) for note_id, text in notes),
         count=_counted_on(connection, conversation, count),
         shortened_to=shortened_to,
         compaction=None if compacted is None else compaction_of(compacted),

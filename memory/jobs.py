@@ -241,7 +241,7 @@ class SqliteJobs:
                     run_id=f"j{taking.job_id}:{taking.due.slot}",
                     note=taking.joins,
                     text=taking.message.text,
-                    tainted=False,
+                    tainted=taking.tainted,
                     now_ms=now_ms,
                 )
             run = submitted.store(connection) if submitted is not None else None
@@ -348,6 +348,7 @@ def _values(job: NewJob, *, enabled: bool | None = None) -> tuple[object, ...]:
         "skill": job.what.skill,
         "tool": job.what.tool,
         "arguments": job.what.arguments,
+        **({"outside": "yes"} if job.what.outside else {}),
     }
     return (
         *(storable(job.name), job.person_id, job.agent, job.kind, dump(what)),
@@ -437,7 +438,8 @@ def _what(kept: object) -> What:
     """Raises TypeError for what is not texts by name."""
     if not isinstance(kept, dict) or not all(isinstance(text, str) for text in kept.values()):
         raise TypeError("what it does is not kept as texts by name")
-    return What(**kept)
+    texts = {name: text for name, text in kept.items() if name != "outside"}
+    return What(**texts, outside="outside" in kept)
 
 
 def _job_run(row: tuple[Any, ...]) -> JobRun:

@@ -25,6 +25,7 @@ from agent.ports import (
 from agent.stored import NewMessage
 from agent.transcript import kind_of, to_json
 from memory.database import Database
+from memory.note_marks import stored_note
 from memory.outbox import add_message, close_reply
 from memory.people import owner_address
 from memory.stored_text import dump, storable
@@ -262,7 +263,10 @@ class SqliteJournal:
         ]
         done = [(run_id, step.n, step.name, dump(step.output), now_ms, now_ms) for step in steps]
         signals = [(key, dump(value), now_ms) for key, value in end.signals]
-        notes = [(storable(text), now_ms, place) for place, text in end.notes_left]
+        notes = [
+            (stored_note(note.text, untrusted=note.untrusted), now_ms, note.conversation)
+            for note in end.notes_left
+        ]
         used = [(now_ms, fact_id) for fact_id in end.used]
         follow = None
         if end.follow is not None:

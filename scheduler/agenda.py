@@ -83,7 +83,7 @@ class EventAgenda:
             if moment is None or moment <= self._clock.now():
                 too_late.append(remind)
             else:
-                reminders.append(await self._remind(kept, remind, moment, wish.deliver_to))
+                reminders.append(await self._remind(kept, remind, moment, wish))
         return Recorded(occasion=kept, reminders=tuple(reminders), too_late=tuple(too_late))
 
     async def ahead(
@@ -169,7 +169,7 @@ class EventAgenda:
         return local.replace(hour=0, minute=0, fold=0).astimezone(UTC), True
 
     async def _remind(
-        self, occasion: Occasion, remind: Remind, moment: datetime, deliver_to: str
+        self, occasion: Occasion, remind: Remind, moment: datetime, wish: OccasionWish
     ) -> Job:
         new = occasion.new
         assert new.at is not None, "it has a date"
@@ -182,9 +182,9 @@ class EventAgenda:
             JobWish(
                 person_id=new.person_id,
                 kind=JobKind.MESSAGE,
-                what=What(text=f"{text}\n{new.note}".strip()),
+                what=What(text=f"{text}\n{new.note}".strip(), outside=wish.outside),
                 time=time,
-                deliver_to=deliver_to,
+                deliver_to=wish.deliver_to,
                 name=f"{new.name[:40].rstrip()} ({_TITLES[remind]})",
                 run_id=_call(occasion, remind),
             )

@@ -333,12 +333,12 @@ class Book:
         )
         return await self._put(moved, anew=True)
 
-    async def reword(self, job: Job, text: str) -> Job:
-        """Gives it other words. Raises JobRefused."""
+    async def reword(self, job: Job, text: str, *, outside: bool = False) -> Job:
+        """Gives it other words; `outside` as in `What`. Raises JobRefused."""
         words = text.strip()
         if not words or len(words) > TEXT_CHARS_MAX:
             raise JobRefused(f"The words of a job have 1 to {TEXT_CHARS_MAX:,} characters.")
-        new = replace(job.new, what=replace(job.new.what, text=words))
+        new = replace(job.new, what=replace(job.new.what, text=words, outside=outside))
         return await self._put(replace(job, new=new))
 
     async def rule(

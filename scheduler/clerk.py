@@ -192,12 +192,12 @@ class Clerk:
             raise JobRefused("Only what is due once can be repeated until it is done.")
         return await self._told(await self._book.move(job, reading_of(time)), time)
 
-    async def reword(self, job: Job, text: str) -> Job:
+    async def reword(self, job: Job, text: str, *, outside: bool = False) -> Job:
         """Gives it other words. Raises JobRefused."""
         _require_by_hand(job, "changed")
         if job.new.kind is JobKind.TOOL:
             raise JobRefused(f"{job.key} calls a tool and has no words of its own.")
-        return await self._book.reword(job, text)
+        return await self._book.reword(job, text, outside=outside)
 
     async def rule(self, job: Job, *, missed: Missed | None, quiet: WhenQuiet | None) -> Job:
         """Gives it other rules; what is None stays. Raises JobRefused."""

@@ -53,6 +53,9 @@ class People(Protocol):
     def may_hear(self, person_id: PersonId, lane: str) -> bool:
         """Whether this chat is (still) one that this person's private things may go to."""
 
+    def is_group(self, lane: str) -> bool:
+        """Whether others read along there."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TellingOptions:
@@ -121,7 +124,8 @@ class Teller:
             finding=compared,
             counts=job.new.set_by is not SetBy.PERSON,
             note=joins_note(job),
-            tainted=found.tainted,
+            # What one member has a group told is outside text for the others.
+            tainted=found.tainted or self._people.is_group(job.new.deliver_to),
         )
         held = await self._held(new)
         if held is Held.QUIET and job.new.quiet is WhenQuiet.DROP:

@@ -106,6 +106,7 @@ class RecordEvent:
                 remind=REMINDERS[arguments.remind],
                 scope=scope_of(caller),
                 run_id=call_of(arguments, caller, self.card.name),
+                outside=caller.tainted,
             )
         )
         if time is not None:

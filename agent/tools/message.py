@@ -10,7 +10,7 @@ from pydantic import Field
 
 from agent.messages import PersonId
 from agent.tools.arguments import Arguments
-from agent.tools.own_chats import OwnChat, chosen_chat
+from agent.tools.own_chats import OwnChat, chosen_chat, is_others_words
 from agent.tools.reactions import React, Reactor
 from agent.tools.sending_files import FileSender, SendableFiles, SendFile
 from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
@@ -24,8 +24,9 @@ class Messenger(Protocol):
     async def chats(self, person_id: PersonId) -> Sequence[OwnChat]:
         """The private chats of this person, in all channels."""
 
-    async def send(self, lane: str, text: str) -> None:
-        """Stored, then on its way."""
+    async def send(self, lane: str, text: str, *, untrusted: bool) -> None:
+        """Stored, then on its way. `untrusted` marks it in that history, as in
+        `Conversations.note`."""
 
 
 def message_tools(
@@ -75,7 +76,8 @@ class SendMessage:
         """Where it went."""
         chats = await self._messenger.chats(caller.person_id)
         lane = chosen_chat(arguments.chat, chats) or caller.address.key
-        await self._messenger.send(lane, arguments.text)
+        untrusted = is_others_words(caller, lane)
+        await self._messenger.send(lane, arguments.text, untrusted=untrusted)
         if lane == caller.address.key:
             return "Sent to this chat. Do not repeat it in your answer."
         return f"Sent to {lane}."

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agent.tools.tool import Caller
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnChat:
@@ -12,6 +14,14 @@ class OwnChat:
 
     lane: str
     title: str = ""
+
+
+def is_others_words(caller: Caller, lane: str) -> bool:
+    """Whether what this caller's turn sends to `lane` may be words of somebody else than whoever
+    writes there next: what follows from outside text, what any one member has a group told, and in
+    another chat also what names and descriptions may have brought about."""
+    is_here = lane == caller.address.key
+    return caller.tainted or (caller.is_group if is_here else caller.described)
 
 
 def chosen_chat(wanted: str, chats: Sequence[OwnChat]) -> str:

@@ -156,7 +156,7 @@ class RemindMe:
             JobWish(
                 person_id=caller.person_id,
                 kind=JobKind.MESSAGE,
-                what=What(text=arguments.text.strip()),
+                what=What(text=arguments.text.strip(), outside=caller.tainted),
                 time=time,
                 deliver_to=caller.address.key,
                 urgent=arguments.urgent,
@@ -253,7 +253,7 @@ class UpdateJob:
                 f"`/job {job.key} move …` or `/job {job.key} text …`"
             )
         if text:
-            job = await self._book.reword(job, text)
+            job = await self._book.reword(job, text, outside=caller.tainted)
         if time is not None:
             job = await self._book.move(job, time)
         if arguments.has_rules:

@@ -181,7 +181,7 @@ class ScheduleJob:
         if "tool" in named:
             return JobKind.TOOL, self._call(given["tool"], arguments.arguments, caller)
         if "message" in named:
-            return JobKind.MESSAGE, What(text=given["message"])
+            return JobKind.MESSAGE, What(text=given["message"], outside=caller.tainted)
         return JobKind.AGENT, What(text=given["instructions"])
 
     def _call(self, name: str, arguments: Mapping[str, Any], caller: Caller) -> What:

@@ -23,7 +23,7 @@ from pydantic import Field
 from agent.errors import Permanent
 from agent.messages import PersonId
 from agent.tools.arguments import Arguments
-from agent.tools.own_chats import OwnChat, chosen_chat
+from agent.tools.own_chats import OwnChat, chosen_chat, is_others_words
 from agent.tools.tool import Caller, Effect, Needs, ToolCard, Trust
 from agent.tools.workspace import Workspace
 
@@ -66,14 +66,23 @@ class FileToSend:
     content: bytes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """How a file joins a history; `untrusted` as in `Conversations.note`."""
+
+    untrusted: bool
+
+
 class FileSender(Protocol):
     """Sends files for the assistant. Raises AssistantError."""
 
     async def chats(self, person_id: PersonId) -> Sequence[OwnChat]:
         """The private chats of this person, in all channels."""
 
-    async def send_file(self, lane: str, file: FileToSend, *, caption: str, noted: bool) -> None:
-        """Copied and stored, then on its way; `noted`: it joins the history of its chat."""
+    async def send_file(
+        self, lane: str, file: FileToSend, *, caption: str, noted: Noted | None
+    ) -> None:
+        """Copied and stored, then on its way; with `noted` it joins the history of its chat."""
 
 
 class SendableFiles:
@@ -193,9 +202,9 @@ class SendFile:
             )
         lane = lane or here
         file = await asyncio.to_thread(self._files.read, arguments.path, caller)
-        await self._sender.send_file(
-            lane, file, caption=arguments.caption.strip(), noted=lane != here
-        )
+        # In its own chat the call itself stands in the history.
+        noted = None if lane == here else Noted(untrusted=is_others_words(caller, lane))
+        await self._sender.send_file(lane, file, caption=arguments.caption.strip(), noted=noted)
         size = f"{len(file.content):,} bytes"
         if lane == here:
             return f"{file.name} ({size}) is on its way to this chat."

@@ -44,6 +44,7 @@ class MessageKind:
             state=SlotState.TOLD,
             message=message,
             joins=joins_note(job),
+            tainted=job.new.what.outside or self._hearing.is_group(job.new.deliver_to),
         )
 
 

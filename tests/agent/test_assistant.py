@@ -996,8 +996,8 @@ async def test_notes_are_told_once_before_the_words(house: House) -> None:
     async with house.opened(script):
         await house.say("1")
         conversation = await house.conversations.current(OWNER.address.key)
-        await house.conversations.note(conversation, "first note")
-        await house.conversations.note(conversation, "second note")
+        await house.conversations.note(conversation, "first note", untrusted=False)
+        await house.conversations.note(conversation, "second note", untrusted=False)
         await house.say("2")
         await house.say("3")
 

@@ -28,7 +28,7 @@ from agent.inspecting import (
 from agent.library import Library, PersonaSettings
 from agent.messages import PersonId, RunId
 from agent.plan import Plan, Tokens, layers_as_json
-from agent.ports import History, InUse, StoredEntry
+from agent.ports import History, InUse, StoredEntry, WaitingNote
 from agent.prefix import compare, entry_parts, tools_part
 from agent.prompt import Placement, assemble
 from agent.reasoning import Thinking, ThinkingRule
@@ -64,7 +64,7 @@ def plan_of(
     tools: tuple[ToolSpec, ...] = (READ,),
     placement: Placement | None = None,
     room: int | None = None,
-    notes: tuple[tuple[int, str], ...] = (),
+    notes: tuple[WaitingNote, ...] = (),
     sent_from: int | None = None,
 ) -> Plan:
     where = replace(where, turn=turn_of(OWNER, text))
@@ -124,7 +124,7 @@ def trace_of(
             "upto": len(plan.sent),
             "sent_from": plan.sent_from,
             "shortened_to": plan.shortened_to,
-            "notes": [list(note) for note in plan.history.notes],
+            "notes": [[note.id, note.text, note.untrusted] for note in plan.history.notes],
             "system": plan.prompt.digest,
             "context": plan.prompt.context,
             "tools": [tool.name for tool in plan.tools],
@@ -239,7 +239,11 @@ def test_what_is_not_as_it_was_sent_is_not_shown(library: Library) -> None:
 
 
 def test_notes_to_the_model_are_a_part_of_their_own(library: Library) -> None:
-    view = now(plan_of(scene(OWNER, library), notes=((1, "The person edited a message."),)))
+    view = now(
+        plan_of(
+            scene(OWNER, library), notes=(WaitingNote(id=1, text="The person edited a message."),)
+        )
+    )
 
     row = view.row("notes")
     assert row is not None
@@ -642,7 +646,7 @@ def test_a_diff_is_bounded(library: Library) -> None:
 
 
 def test_a_note_is_no_word_of_the_person(library: Library) -> None:
-    plan = plan_of(scene(OWNER, library), notes=((1, "edited"),))
+    plan = plan_of(scene(OWNER, library), notes=(WaitingNote(id=1, text="edited"),))
     trace = trace_of(plan)
 
     view = then(

@@ -222,7 +222,7 @@ class Cage:
         prompt = plan.prompt
         entries: tuple[Entry, ...] = (
             *plan.entries(),
-            *(Note(text=text) for _, text in plan.history.notes),
+            *(Note(text=note.text) for note in plan.history.notes),
             Said(text=prompt.user.replace(text, "") or "…"),
             *(Context(text=one) for one in (prompt.context, prompt.whole_context) if one),
         )

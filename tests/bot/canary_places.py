@@ -173,7 +173,8 @@ async def _talk(cage: Cage, spot: Spot) -> None:
         await says(current, f"summed-up {where}")
         await _sum_up(cage, current, cage.line(person, f"summary of {where}", scope=scope))
     await says(current, where)
-    await conversations.note(current, cage.line(person, f"edits of {where}", scope=scope))
+    edit = cage.line(person, f"edits of {where}", scope=scope)
+    await conversations.note(current, edit, untrusted=True)
     had = await cage.stores.memories.insights.current(current, cage.clock.now()) or Insights()
     notes = f"pins of {where}", f"recommendations of {where}"
     await cage.stores.memories.insights.put(

@@ -7,7 +7,7 @@ from pathlib import Path
 from agent.messages import PersonId, Role, RunId
 from agent.ports import NewRun
 from agent.stored import NewMessage, Person
-from agent.tools.sending_files import FileToSend
+from agent.tools.sending_files import FileToSend, Noted
 from bot.access import Access
 from bot.messenger import NOTED, NOTED_FILE, BotMessenger
 from bot.outbox import NewFile
@@ -53,12 +53,13 @@ async def test_a_persons_chats_are_theirs_alone_and_what_is_sent_is_known_there(
         messenger = BotMessenger(access, conversations, say, no_file)
 
         chats = [chat.lane for chat in await messenger.chats(PersonId("p1"))]
-        await messenger.send("slack:T1.D7", "Your table is booked.")
+        await messenger.send("slack:T1.D7", "Your table is booked.", untrusted=True)
         history = await conversations.history(await conversations.current("slack:T1.D7"))
 
     assert chats == ["telegram:42", "slack:T1.D7"]
     assert said == [NewMessage(lane="slack:T1.D7", text="Your table is booked.")]
-    assert [text for _, text in history.notes] == [f"{NOTED}Your table is booked."]
+    [note] = history.notes
+    assert (note.text, note.untrusted) == (f"{NOTED}Your table is booked.", True)
 
 
 async def test_a_file_for_another_chat_is_known_there_and_one_for_this_chat_is_not_told_twice(
@@ -85,12 +86,13 @@ async def test_a_file_for_another_chat_is_known_there_and_one_for_this_chat_is_n
         conversations = SqliteConversations(database)
         messenger = BotMessenger(access, conversations, say, post)
 
-        await messenger.send_file("telegram:42", file, caption="The plan", noted=False)
-        await messenger.send_file("slack:T1.D7", file, caption="", noted=True)
+        await messenger.send_file("telegram:42", file, caption="The plan", noted=None)
+        await messenger.send_file("slack:T1.D7", file, caption="", noted=Noted(untrusted=True))
         here = await conversations.history(await conversations.current("telegram:42"))
         there = await conversations.history(await conversations.current("slack:T1.D7"))
 
     new = NewFile(name="plan.pdf", path="files/plan.pdf", content=b"%PDF")
     assert posted == [("telegram:42", new, "The plan"), ("slack:T1.D7", new, "")]
     assert not here.notes
-    assert [text for _, text in there.notes] == [f"{NOTED_FILE}files/plan.pdf"]
+    [note] = there.notes
+    assert (note.text, note.untrusted) == (f"{NOTED_FILE}files/plan.pdf", True)

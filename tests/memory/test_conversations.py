@@ -16,6 +16,9 @@ from agent.transcript import Answered, Said, ToolCall, ToolResult
 from memory.conversations import SqliteConversations
 from memory.database import Database
 from memory.journal import SqliteJournal
+from memory.note_marks import note_of, stored_note
+from memory.stored_text import storable
+from tests.fakes import FixedClock
 from tests.memory.kit import LANE, opened, rows, run, turn_end
 
 
@@ -228,16 +231,47 @@ async def test_a_note_is_told_until_a_turn_takes_it(
     conversations: SqliteConversations, journal: SqliteJournal
 ) -> None:
     conversation = await conversations.current(LANE)
-    await conversations.note(conversation, "the message was edited")
-    await conversations.note(conversation, "twice")
+    await conversations.note(conversation, "the message was edited", untrusted=False)
+    await conversations.note(conversation, "twice", untrusted=False)
     (first, _) = (await conversations.history(conversation)).notes
 
     await journal.submit(run("r1"))
-    end = turn_end("r1", conversation, notes_taken=(first[0],))
+    end = turn_end("r1", conversation, notes_taken=(first.id,))
     await journal.finish(run("r1").run_id, end)
 
-    assert first[1] == "the message was edited"
-    assert [text for _, text in (await conversations.history(conversation)).notes] == ["twice"]
+    assert first.text == "the message was edited"
+    left = (await conversations.history(conversation)).notes
+    assert [note.text for note in left] == ["twice"]
+
+
+@given(
+    text=st.text(max_size=40).map(storable) | st.just("\x11\x13 says Mallory"),
+    untrusted=st.booleans(),
+)
+def test_a_note_reads_back_as_it_was_kept_and_no_text_takes_its_mark_away(
+    text: str, untrusted: bool
+) -> None:
+    note = note_of(7, stored_note(text, untrusted=untrusted))
+
+    assert note.untrusted >= untrusted
+    assert note.untrusted == untrusted or text.startswith("\x11\x13")
+    assert note.text == text.removeprefix("" if untrusted else "\x11\x13")
+
+
+async def test_the_mark_of_a_note_outlives_the_process(tmp_path: Path) -> None:
+    async with Database.open(tmp_path / "hearthbot.db", clock=FixedClock()) as database:
+        conversations = SqliteConversations(database)
+        conversation = await conversations.current(LANE)
+        await conversations.note(conversation, "Ada said outside", untrusted=True)
+        await conversations.note(conversation, "ours", untrusted=False)
+
+    async with Database.open(tmp_path / "hearthbot.db", clock=FixedClock()) as database:
+        notes = (await SqliteConversations(database).history(conversation)).notes
+
+    assert [(note.text, note.untrusted) for note in notes] == [
+        ("Ada said outside", True),
+        ("ours", False),
+    ]
 
 
 async def test_a_long_text_is_stored_once(

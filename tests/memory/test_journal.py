@@ -11,6 +11,7 @@ from agent.ports import (
     ChildOf,
     Finished,
     InboxState,
+    LeftNote,
     NewRun,
     RunStatus,
     StepRecord,
@@ -592,12 +593,16 @@ async def test_a_note_left_by_an_end_is_told_in_that_conversation(
 ) -> None:
     own = await conversations.current("agent:k1")
     await journal.submit(child("k1"))
-    left = ((conversation, "it was stopped"), (ConversationId("c_gone"), "nobody hears this"))
+    gone = ConversationId("c_gone")
+    left = (
+        LeftNote(conversation=conversation, text="it was stopped", untrusted=True),
+        LeftNote(conversation=gone, text="nobody hears this", untrusted=False),
+    )
 
     await journal.finish(RunId("k1"), replace(turn_end("k1", own), notes_left=left))
 
     notes = (await conversations.history(conversation)).notes
-    assert [text for _, text in notes] == ["it was stopped"]
+    assert [(note.text, note.untrusted) for note in notes] == [("it was stopped", True)]
 
 
 async def test_subagents_are_listed_for_their_lane_those_at_work_first(

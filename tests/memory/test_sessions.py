@@ -158,7 +158,7 @@ async def test_an_erased_conversation_leaves_no_word_anywhere(
     told: list[str] = []
     sessions = SqliteSessions(database, erased=lambda: told.append("erased"))
     await a_turn(database, conversation)
-    await conversations.note(conversation, WORD)
+    await conversations.note(conversation, WORD, untrusted=True)
     await SqliteArchive(database).index_new()
     await add_turns(database, conversation, [talk(WORD)] * 30)
     await compactor(database, ScriptedCheap(lambda p: detected(WORD))).compact(wanted(conversation))

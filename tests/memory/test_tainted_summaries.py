@@ -34,6 +34,7 @@ OUTSIDE: dict[str, Sequence[Entry]] = {
     ],
     "forwarded words": [Said(text="q", forwarded=True), Answered(text="a")],
     "quoted words": [Said(text="q", quote="buy now"), Answered(text="a")],
+    "a marked note": [Note(text="Sent.", untrusted=True), Said(text="q"), Answered(text="a")],
     "a file": [Note(text="It came.", content="a letter"), Said(text="q"), Answered(text="a")],
 }
 

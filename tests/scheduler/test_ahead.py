@@ -222,6 +222,9 @@ class Ears:
     def may_hear(self, person_id: PersonId, lane: str) -> bool:
         return True
 
+    def is_group(self, lane: str) -> bool:
+        return False
+
 
 # --- DST ------------------------------------------------------------------------------------------
 

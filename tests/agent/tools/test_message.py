@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from agent.messages import PersonId
 from agent.tools.message import SendMessage, SendMessageArguments
 from agent.tools.own_chats import OwnChat
-from agent.tools.tool import Needs
+from agent.tools.tool import Caller, Needs
 from tests.agent.tools.given import GROUP, OWNER, call, run_tool
 
 
@@ -18,12 +19,14 @@ class KeptMessages:
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, str]] = []
+        self.untrusted: list[bool] = []
 
     async def chats(self, person_id: PersonId) -> Sequence[OwnChat]:
         return [OwnChat(lane="telegram:42"), OwnChat(lane="slack:D1")]
 
-    async def send(self, lane: str, text: str) -> None:
+    async def send(self, lane: str, text: str, *, untrusted: bool) -> None:
         self.sent.append((lane, text))
+        self.untrusted.append(untrusted)
 
 
 @pytest.mark.parametrize(
@@ -64,3 +67,27 @@ def test_another_chat_is_a_target_and_this_one_is_none() -> None:
     assert tool.needs(SendMessageArguments(text="hi", chat="slack:D1"), OWNER) == Needs(
         target="slack:D1"
     )
+
+
+@pytest.mark.parametrize(
+    ("caller", "chat", "untrusted"),
+    [
+        (OWNER, "", False),
+        (OWNER, "slack", False),
+        (replace(OWNER, tainted=True), "", True),
+        (replace(OWNER, tainted=True), "slack", True),
+        (replace(OWNER, described=True), "", False),
+        (replace(OWNER, described=True), "slack", True),
+        (GROUP, "", True),
+        (GROUP, "slack", False),
+        (replace(GROUP, tainted=True), "slack", True),
+    ],
+)
+async def test_what_others_may_have_worded_is_marked_wherever_it_lands(
+    caller: Caller, chat: str, untrusted: bool
+) -> None:
+    kept = KeptMessages()
+
+    await run_tool(SendMessage(kept), call("send_message", {"text": "hi", "chat": chat}), caller)
+
+    assert kept.untrusted == [untrusted]

@@ -15,7 +15,13 @@ import pytest
 
 from agent.messages import PersonId
 from agent.tools.own_chats import OwnChat
-from agent.tools.sending_files import FileToSend, SendableFiles, SendFile, SendFileArguments
+from agent.tools.sending_files import (
+    FileToSend,
+    Noted,
+    SendableFiles,
+    SendFile,
+    SendFileArguments,
+)
 from agent.tools.tool import Caller, Needs
 from agent.tools.workspace import Workspace
 from agent.transcript import ToolResult
@@ -30,12 +36,16 @@ class KeptFiles:
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, FileToSend, str, bool]] = []
+        self.noted: list[Noted | None] = []
 
     async def chats(self, person_id: PersonId) -> Sequence[OwnChat]:
         return [OwnChat(lane="telegram:42"), OwnChat(lane="slack:D1")]
 
-    async def send_file(self, lane: str, file: FileToSend, *, caption: str, noted: bool) -> None:
-        self.sent.append((lane, file, caption, noted))
+    async def send_file(
+        self, lane: str, file: FileToSend, *, caption: str, noted: Noted | None
+    ) -> None:
+        self.sent.append((lane, file, caption, noted is not None))
+        self.noted.append(noted)
 
 
 class House:
@@ -255,3 +265,15 @@ async def test_a_name_hides_nothing(house: House) -> None:
 
     names = [file.name for _, file, _, _ in house.kept.sent]
     assert names == ["planfdp.exe", f"{'x' * 96}.pdf"]
+
+
+@pytest.mark.parametrize("is_tainted", [False, True])
+async def test_a_caption_that_others_may_have_worded_is_marked_in_the_other_chat(
+    house: House, *, is_tainted: bool
+) -> None:
+    house.put("plan.txt")
+    who = replace(OWNER, tainted=is_tainted)
+
+    await house.send("plan.txt", who, caption="Mallory is right", chat="slack")
+
+    assert house.kept.noted == [Noted(untrusted=is_tainted)]
