@@ -141,6 +141,8 @@ class Asking:
             await self._require_fit(model, request)
             stream = _Stream(draft, question["shown"])
             answer = await self._paid_for(ctx, turn, model, request, facts, stream)
+            if answer.calls:
+                stream.ended()
         except StorageError:
             raise
         except AssistantError as error:
@@ -404,6 +406,11 @@ class _Stream:
         so_far = self._visible.so_far()
         if so_far:
             self._draft.text(f"{self._shown}\n\n{so_far}" if self._shown else so_far)
+
+    def ended(self) -> None:
+        """Shows what was held back, while tools run."""
+        self._visible.end()
+        self("")
 
     def restart(self) -> None:
         """The call is made again: what came of the failed one is taken back."""

@@ -17,7 +17,7 @@ import structlog
 
 from agent.bindings import Bindings
 from agent.errors import AssistantError, StorageError
-from agent.messages import Address, IncomingMessage, OutboxId, Role, RunId, TurnInput
+from agent.messages import Address, IncomingMessage, OutboxId, PersonId, Role, RunId, TurnInput
 from agent.ports import Clock, Conversations, InboxState, NewRun, TurnEngine
 from agent.scene import one_line
 from bot import commands
@@ -103,6 +103,9 @@ class Door:
     afterwards: Callable[[str], Awaitable[None]] | None = None
     """Hears of the address where a command or a press was answered; set once, before the first
     message. May raise StorageError, and may be called again."""
+
+    heard: Callable[[PersonId, str], None] | None = None
+    """Hears of a person's command in a chat; set once, before the first message."""
 
     bindings: Bindings = Bindings()
     """Which agent answers where; set once, before the first message."""
@@ -424,6 +427,8 @@ class Door:
         command, rest = asked
         lane = message.address.key
         what = Asked(message=message, person=person, rest=rest)
+        if self.heard is not None:
+            self.heard(person.id, lane)
 
         async def answer() -> None:
             try:

@@ -167,6 +167,7 @@ def _door(place: Workplace, whole: Assembly, desks: _Desks) -> Door:
         },
     )
     door.bindings = bindings_of(place.settings)
+    door.heard = whole.abilities.calendar.chats.heard
     door.afterwards = whole.zones.after
     if place.settings.telegram.ack_reaction:
         door.acknowledge = Reactions(whole.channels.by_name).acknowledge

@@ -80,7 +80,11 @@ order by created_ms, rowid
 """
 # A member's address on Slack is not where they read: the chat is known once they have written.
 _SLACK_LANES = """
-select lane from turns where person_id = ? and lane glob 'slack:*.D*'
+select lane from (
+    select lane, seq from turns where person_id = :person and lane glob 'slack:*.D*'
+    union all
+    select deliver_to, 0 from jobs where person_id = :person and deliver_to glob 'slack:*.D*'
+)
 group by lane order by max(seq) desc
 """
 _OWNERS = "select id from people where role = 'owner' order by created_ms, rowid"
@@ -209,9 +213,9 @@ def owner_address(connection: sqlite3.Connection) -> str | None:
 
 def private_chats(connection: sqlite3.Connection, person_id: str) -> list[str]:
     """Where this person alone reads: on Telegram by the verified address, on Slack where they have
-    written in private."""
+    written in private, or set something up by a command."""
     found = [str(row[0]) for row in connection.execute(_TELEGRAM_CHATS, (person_id,))]
-    lanes = (str(row[0]) for row in connection.execute(_SLACK_LANES, (person_id,)))
+    lanes = (str(row[0]) for row in connection.execute(_SLACK_LANES, {"person": person_id}))
     # Who writes in threads alone, as in the assistant's pane, reads in the chat around them too.
     chats = dict.fromkeys(":".join(lane.split(":")[:2]) for lane in lanes)
     return [*found, *chats]

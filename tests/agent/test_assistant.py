@@ -899,6 +899,20 @@ async def test_control_words_reach_no_reply_and_no_piece_of_a_stream(
     assert not [line for line in shown if token in line or "_OK" in line]
 
 
+async def test_what_the_model_says_before_a_tool_is_shown_while_the_tool_runs(house: House) -> None:
+    shown: list[str] = []
+
+    async def look(text: str) -> str:
+        shown.extend(house.seen.shown())
+        return "ok"
+
+    house.tools = [FakeTool("look", look)]
+    async with house.opened(model(calls(("look", "{}"), text="I look."), "Done.")):
+        await house.say("go")
+
+    assert any("I look." in line for line in shown)
+
+
 @pytest.mark.case("PR-05")
 async def test_a_running_tool_is_shown_in_plain_words(house: House) -> None:
     house.tools = [FakeTool("secret_tool", lambda text: _text("ok"))]
@@ -930,8 +944,9 @@ async def test_a_stream_that_begins_anew_takes_back_what_it_showed(house: House)
         await house.engine.idle()
 
         texts = house.seen.by_run[run].texts
-        assert texts[0].startswith("Before.\n\nA first try")
-        assert texts[1] == "Before."
+        assert texts[0] == "Before."
+        assert texts[1].startswith("Before.\n\nA first try")
+        assert texts[2] == "Before."
         assert texts[-1].startswith("Before.\n\nThe second one")
 
 

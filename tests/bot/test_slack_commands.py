@@ -96,3 +96,22 @@ async def test_a_code_is_told_with_the_words_of_either_side(rig: SlackRig) -> No
     found = re.search(r"`/link (\w{8})`", text)
     assert found is not None
     assert f"`/hearth link {found[1]}`" in text
+
+
+async def test_who_only_types_commands_is_reminded_too_also_after_a_restart(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN, hurry=50) as bot:
+        await asked(rig, "remind tomorrow at 5 call Bob")
+        await rig.quiet(bot)
+        [card] = [seen for seen in rig.replies() if seen.blocks]
+        save = next(
+            element["action_id"]
+            for block in card.blocks
+            for element in block.get("elements", ())
+            if element.get("text", {}).get("text") == "Save"
+        )
+        rig.slack.press(action_id=save, channel=card.channel, ts=card.ts)
+        await eventually(lambda: rig.rows("select id from jobs"))
+        await rig.quiet(bot)
+        [(lane, person)] = rig.rows("select deliver_to, person_id from jobs")
+    async with rig.serving_slack(hurry=50) as bot:
+        assert await bot.access.private_chats(person) == [lane]
