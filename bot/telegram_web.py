@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import ssl
 import warnings
-from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -18,21 +17,13 @@ import httpx
 import structlog
 import telegram
 from telegram.error import BadRequest, NetworkError, RetryAfter, TelegramError, TimedOut
-from telegram.request import HTTPXRequest, RequestData
+from telegram.request import HTTPXRequest
 from telegram.warnings import PTBUserWarning
 
 from agent.errors import SettingsWrong
 from bot.channel import NotSent
 from bot.odd_json import read_json
 from bot.outage import Outage
-from bot.telegram_http import (
-    CONNECT_S,
-    Posts,
-    Unanswered,
-    is_loaded,
-    is_unconnected_by,
-    was_surely_not_sent,
-)
 from bot.telegram_raw import ALLOWED_UPDATES
 
 log = structlog.get_logger()
@@ -57,12 +48,12 @@ class TelegramWeb:
         self._timeout_s = timeout_s
         self._poll_s = poll_s
         tls = _tls(base_url)
-        self._polling = Request(poll_s + POLL_SLACK_S, connections=1, tls=tls)
+        self._polling = _request(poll_s + POLL_SLACK_S, connections=1, tls=tls)
         self.bot = telegram.Bot(
             token,
             base_url=f"{base_url}/bot",
             base_file_url=f"{base_url}/file/bot",
-            request=Request(timeout_s, connections=64, tls=tls),
+            request=_request(timeout_s, connections=64, tls=tls),
             get_updates_request=self._polling,
         )
         # The library would have every raw call made by its named method; the raw one is the point.
@@ -132,46 +123,8 @@ class ServerFailed(NetworkError):
         self.status = status
 
 
-class Request(HTTPXRequest):
-    """The library's requests, made by aiohttp where that can be, with the status of a failing
-    server kept, and careful reading. Times in seconds.
-
-    What fails has httpx's or aiohttp's own error as its cause.
-    """
-
-    def __init__(
-        self,
-        read_s: float,
-        *,
-        connections: int,
-        tls: ssl.SSLContext,
-        loaded: Callable[[], bool] = is_loaded,
-    ) -> None:
-        """`read_s` is also what sending and waiting for a free connection may take; `loaded` says
-        whether aiohttp is there."""
-        super().__init__(
-            connection_pool_size=connections,
-            read_timeout=read_s,
-            write_timeout=read_s,
-            connect_timeout=CONNECT_S,
-            pool_timeout=read_s,
-            httpx_kwargs={"trust_env": True, "verify": tls},
-        )
-        self._read_s = read_s
-        self.quick = Posts(
-            read_s,
-            connections=connections,
-            tls=tls,
-            headers={"User-Agent": self.USER_AGENT},
-            loaded=loaded,
-        )
-
-    async def shutdown(self) -> None:
-        """Gives its connections up; `initialize` makes it ready again."""
-        try:
-            await self.quick.close()
-        finally:
-            await super().shutdown()
+class _Request(HTTPXRequest):
+    """The library's HTTP client, with the status of a failing server kept, and careful reading."""
 
     @staticmethod
     def parse_json_payload(payload: bytes) -> dict[str, Any]:
@@ -186,30 +139,8 @@ class Request(HTTPXRequest):
             answer.pop("parameters", None)
         return {"result": None, **answer, "description": str(answer.get("description") or "")}
 
-    async def do_request(
-        self,
-        url: str,
-        method: str,
-        request_data: RequestData | None = None,
-        read_timeout: Any = HTTPXRequest.DEFAULT_NONE,
-        *more: Any,
-        **limits: Any,
-    ) -> tuple[int, bytes]:
-        """See `BaseRequest.do_request`. Uploads are the library's."""
-        has_files = request_data is not None and request_data.contains_files
-        if has_files or self._client.is_closed or not self.quick.can_be_made:
-            status, payload = await super().do_request(
-                url, method, request_data, read_timeout, *more, **limits
-            )
-        else:
-            body = request_data.url_encoded_parameters() if request_data is not None else ""
-            read_s = read_timeout if isinstance(read_timeout, int | float) else self._read_s
-            try:
-                status, payload = await self.quick.make(method, url, body=body, read_s=read_s)
-            except TimeoutError as error:
-                raise TimedOut from error.__cause__
-            except Unanswered as error:
-                raise NetworkError(str(error)) from error.__cause__
+    async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
+        status, payload = await super().do_request(*args, **kwargs)
         if status >= 500:
             raise ServerFailed(status)
         if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:  # the library would call it a failure
@@ -221,9 +152,18 @@ def _tls(url: str) -> ssl.SSLContext:
     """One for both clients, as reading the certificates takes a while; without TLS, none are."""
     if url.startswith("http:"):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    tls = httpx.create_ssl_context()
-    tls.set_alpn_protocols(["http/1.1"])
-    return tls
+    return httpx.create_ssl_context()
+
+
+def _request(read_timeout_s: float, *, connections: int, tls: ssl.SSLContext) -> HTTPXRequest:
+    return _Request(
+        connection_pool_size=connections,
+        read_timeout=read_timeout_s,
+        write_timeout=read_timeout_s,
+        connect_timeout=10.0,
+        pool_timeout=read_timeout_s,
+        httpx_kwargs={"trust_env": True, "verify": tls},
+    )
 
 
 async def wait(outage: Outage, error: Exception, **facts: str) -> None:
@@ -249,12 +189,13 @@ def surely_not_sent(error: NetworkError) -> bool:
     that it failed. A gateway's 502 or 504 says nothing about what stands behind it."""
     if isinstance(error, ServerFailed):
         return error.status in {500, 503}
-    return was_surely_not_sent(error.__cause__)
+    cause = error.__cause__
+    return isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
 
 
 def is_unconnected(error: Exception) -> bool:
     """Whether there is no way to Telegram at all: no connection that could be made anew."""
-    return is_unconnected_by(error.__cause__)
+    return isinstance(error.__cause__, httpx.ConnectError | httpx.ConnectTimeout)
 
 
 def why(error: Exception) -> str:
