@@ -14,17 +14,9 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from agent.news import (
-    Cost,
-    Known,
-    Place,
-    Shape,
-    Texts,
-    cost_of_address,
-    cost_of_call,
-    site_of,
-    words_of,
-)
+from agent.asked_pages import cost_of_address, site_of
+from agent.known import Known, Place, Shape, Texts, words_of
+from agent.news import Cost, cost_of_call
 from agent.taint import bare, called_name, has_said, is_own, pages_in, stands_in, taint_start
 from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from agent.news import CHAR_BITS, Known, Shape, Texts, cost_of_address, cost_of_call, site_of
+from agent.asked_pages import cost_of_address, site_of
+from agent.known import Known, Shape, Texts
+from agent.news import CHAR_BITS, cost_of_call
 from agent.told import BITS_MAX, FETCH, Called, Replay, Told, addresses_in
 from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
 
