@@ -262,7 +262,8 @@ def _is_persons_own(wish: Wish, asked: Json, words: Mapping[str, Sequence[str]])
     if words is LASTING_WORDS and "?" in turn.message.text:
         return False  # what somebody asks about is not what they want kept
     values = [str(given.get(name) or "") for name in kept]
-    return is_said_now(values, entries, name=turn.person_name)
+    is_kept = words is LASTING_WORDS
+    return is_said_now(values, entries, name=turn.person_name, is_kept=is_kept)
 
 
 def _called(tool: Tool, arguments: Any, tools: ToolsHere) -> Called:

@@ -206,11 +206,15 @@ def is_once(when: str) -> bool:
     return "*" not in text and all(word in _TIMES for word in found)
 
 
-def is_said_now(values: Iterable[str], entries: Sequence[Entry], *, name: str = "") -> bool:
+def is_said_now(
+    values: Iterable[str], entries: Sequence[Entry], *, name: str = "", is_kept: bool = False
+) -> bool:
     """Whether each word of the values is one that the person (called `name`) wrote in this turn
     themselves, in its order and with nothing left out in between, little words and endings aside.
     What they say that is not, and what stands in no words of theirs (other scripts, signs within
-    words), is not looked at: somebody is asked."""
+    words), is not looked at: somebody is asked. With `is_kept` the words begin the message, or come
+    right after one that asks for keeping: "he is my friend" is no word of theirs in "Eve says he is
+    my friend"."""
     own = [fold(one.text) for one in entries if isinstance(one, Said) and is_own(one)]
     said = [word.text for text in own for word in words(_REMEMBER.sub(" ", text))]
     if any(word in NEGATIONS or word.endswith("n't") for word in said):
@@ -218,7 +222,26 @@ def is_said_now(values: Iterable[str], entries: Sequence[Entry], *, name: str = 
     said = [word for word in said if word not in LITTLE_WORDS]
     names = {word.text for word in words(fold(name))}
     meant = [fold(value) for value in values if value]
-    return bool(meant) and all(_is_said(text, said, names, "\n".join(own)) for text in meant)
+    begins = [at for at in range(len(said)) if not is_kept or _begins(said[:at], names)]
+    return bool(meant) and all(
+        _is_said(text, [said[at:] for at in begins], names, "\n".join(own)) for text in meant
+    )
+
+
+KEEPING = frozenset(
+    re.findall(
+        r"\w+",
+        "call dass dich dir down keep know me merk merke mind name nota note noted notier"
+        " notiere please que record recuerda remember ricorda save store",
+    )
+)
+"""Words after which stands what somebody wants kept."""
+
+
+def _begins(before: Sequence[str], names: Collection[str]) -> bool:
+    while before and before[-1] in {"i", "that", *names}:
+        before = before[:-1]
+    return not before or before[-1] in KEEPING
 
 
 _REMEMBER = re.compile(
@@ -227,13 +250,13 @@ _REMEMBER = re.compile(
 """What has a "not" in it, and says the same as "remember"."""
 
 
-def _is_said(text: str, said: Sequence[str], names: Collection[str], own: str) -> bool:
+def _is_said(text: str, rests: Sequence[Sequence[str]], names: Collection[str], own: str) -> bool:
     told = [one.text for one in words(text) if one.text not in LITTLE_WORDS]
     while told and told[0] in names:
         told = told[1:]
     if not told or any(not _is_plain_or_said(piece, own) for piece in text.split()):
         return False
-    runs = (said[at : at + len(told)] for at in range(len(said) - len(told) + 1))
+    runs = (rest[: len(told)] for rest in rests if len(rest) >= len(told))
     return any(all(map(_are_alike, told, run)) for run in runs)
 
 
