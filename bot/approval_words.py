@@ -1,7 +1,7 @@
 """What is said when a person is asked whether a call may run, and once they have answered.
 
 Markdown, for a phone; used by `bot.approvals`. Nothing that a model or a stranger wrote gets here
-but in a code block, or with its markup taken away.
+but in the rows of a code block (`agent.tools.showing`), or on one line with its markup taken away.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Card:
 
 
 def card_text(card: Card) -> str:
-    """The question, with exactly what would run."""
+    """The question, with what would be done."""
     return "\n\n".join(
         (
             f"**May I {plain(card.asked.tool)}?**",

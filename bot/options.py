@@ -42,6 +42,18 @@ def personas_of(home: Home, settings: Settings) -> Mapping[str, PersonaSettings]
     }
 
 
+def steering_of(home: Home, settings: Settings) -> tuple[Path, ...]:
+    """Files and folders that are made part of prompts by a setting, wherever they lie: the personas
+    of all agents, and the skills of the account."""
+    found = [_path(home, settings.skills.user_dir)]
+    for persona in personas_of(home, settings).values():
+        found.append(persona.system_prompt_file)
+        if persona.persona_dir is not None:
+            # The file too: a folder that is the workspace itself would be all of it.
+            found += [persona.persona_dir, persona.persona_dir / "instructions.md"]
+    return tuple(path for path in found if path is not None)
+
+
 def texts_of(home: Home, settings: Settings) -> Library:
     """The texts of prompts, not checked yet."""
     personas = dict(personas_of(home, settings))

@@ -40,6 +40,7 @@ from bot.options import (
     places_of,
     prompt_options_of,
     rules_of,
+    steering_of,
     subagent_limits_of,
     texts_of,
 )
@@ -155,7 +156,10 @@ def abilities_of(
     servers: ForeignTools | None = None,
 ) -> Abilities:
     """What the assistant can do. Raises SettingsWrong."""
-    settings, workspace = place.settings, Workspace(place.home.workspace, home=place.home.path)
+    settings = place.settings
+    workspace = Workspace(
+        place.home.workspace, home=place.home.path, steering=steering_of(place.home, settings)
+    )
     shelf = SkillShelf(
         places_of(place.home, settings),
         stores.records,

@@ -16,7 +16,6 @@ from agent.ports import History, StoredEntry, WaitingNote
 from agent.remembering import Compaction
 from agent.transcript import entry_from_json
 from memory.database import Database
-from memory.note_marks import note_of, stored_note
 from memory.stored_text import storable
 
 _CURRENT = "select id from conversations where lane = ? and closed_ms is null"
@@ -50,6 +49,23 @@ _COUNTS_MAX = 10_000
 def random_id() -> str:
     """A conversation id that nobody can guess."""
     return f"c_{secrets.token_hex(8)}"
+
+
+_OUTSIDE = "\x11\x13"
+"""Stands in front of a note that is outside text, in the same column, so that neither is read or
+moved without the other. It is part of no word, so that forgetting words leaves it; a text that
+began with it would only be trusted less."""
+
+
+def stored_note(text: str, *, untrusted: bool) -> str:
+    """A note that waits for its turn, as the value of its column."""
+    return f"{_OUTSIDE if untrusted else ''}{storable(text)}"
+
+
+def note_of(note_id: int, stored: str) -> WaitingNote:
+    """What `stored_note` made, or a version before it."""
+    text = stored.removeprefix(_OUTSIDE)
+    return WaitingNote(id=note_id, text=text, untrusted=text != stored)
 
 
 class SqliteConversations:

@@ -24,8 +24,8 @@ from agent.ports import (
 )
 from agent.stored import NewMessage
 from agent.transcript import kind_of, to_json
+from memory.conversations import stored_note
 from memory.database import Database
-from memory.note_marks import stored_note
 from memory.outbox import add_message, close_reply
 from memory.people import owner_address
 from memory.stored_text import dump, storable

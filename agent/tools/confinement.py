@@ -99,7 +99,7 @@ def _confinement(
     memory, people = root / _MEMORY, root.joinpath(*_PEOPLE)
     results = root.joinpath(*RESULTS)
     own_results = results / results_folder(caller)
-    fixed = [*_steering(root, caller), *(path.resolve() for path in around.fixed)]
+    fixed = [*_steering(root, caller), *(path.resolve() for path in around.fixed if path.exists())]
     covered = [*_closed(root, caller), *_secrets(around, root, caller), results]
     opened_fixed: list[Path] = []
     if not closed_to(caller, (_MEMORY,)):

@@ -87,7 +87,7 @@ class RecordEvent:
         if arguments.when.strip():
             time = self._readings.of(arguments, caller, arguments.when)
             rows += read_rows(time, self._book.zone(caller.person_id))
-        return Needs(shows="\n".join([*rows, f"goes to: {caller.address.key}"]))
+        return Needs(shows=(*rows, f"goes to: {caller.address.key}"))
 
     async def run(self, arguments: RecordArguments, caller: Caller) -> str:
         """What was noted, and when it reminds."""

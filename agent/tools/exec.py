@@ -1,7 +1,8 @@
 """The group `exec`: runs a program with its arguments, in the sandbox where there is one.
 
 There is no shell between the words and the program, so quotes, globs and variables have no power;
-what limits a program is the sandbox, or a person who has read exactly what will run. `Runner` is
+what limits a program is the sandbox, or a person who has read exactly what will run: a command that
+is too long for a card is refused. `Runner` is
 shared with `run_skill`, so that both keep to the same rules.
 """
 
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from agent.errors import AssistantError, Permanent
 from agent.messages import Role
@@ -27,6 +28,7 @@ from agent.skills.allowed import allows_command
 from agent.text import clean, cut_middle
 from agent.tools.arguments import Arguments
 from agent.tools.confinement import Surroundings, Views
+from agent.tools.showing import COMMAND, is_whole, values_of
 from agent.tools.tool import Caller, Effect, KeepWhole, Needs, ToolCard, Trust
 from agent.tools.workspace import Workspace
 
@@ -35,6 +37,11 @@ ENDING_S = 15.0
 """Beyond a program's own time: for what is looked up before it and ended behind it."""
 WORDS_MAX = 500
 
+TOO_LONG = (
+    "the command, with what it reads from stdin, is too long to be shown whole to whoever has to "
+    "agree to it. Write what is long to a file of the workspace, such as run.sh or input.txt, and "
+    "run or name that"
+)
 NO_SANDBOX = "programs are not confined here, so this one can do whatever the bot's account can"
 
 
@@ -121,9 +128,15 @@ class Runner:
         """Why there is no sandbox, for `doctor` and `/status`; empty when there is one."""
         return self._bubblewrap.why_not
 
-    def needs(self, caller: Caller, *, shows: str) -> Needs:
+    def needs(self, arguments: BaseModel, caller: Caller, *, shows: tuple[str, ...]) -> Needs:
         """By SPEC §6: in the sandbox the rules decide, which ask unless the owner set them
-        otherwise; elsewhere each call asks, and none runs in a tainted turn."""
+        otherwise; elsewhere each call asks, and none runs in a tainted turn.
+
+        What no card can show whole is not run, whatever the rules say: somebody who is asked would
+        agree to what they have not read.
+        """
+        if not is_whole(values_of(arguments), says=shows):
+            return Needs(refused=TOO_LONG)
         if self.is_confined():
             return Needs(shows=shows)
         if caller.tainted:
@@ -267,7 +280,8 @@ class Exec:
         """Shows the command line as a person would type it, and where it runs."""
         if why := self._forbidden(arguments, caller):
             return Needs(refused=why)
-        return self._runner.needs(caller, shows=shown_command(arguments.command, arguments.cwd))
+        shows = shown_command(arguments.command, arguments.cwd)
+        return self._runner.needs(arguments, caller, shows=shows)
 
     async def run(self, arguments: ExecArguments, caller: Caller) -> str:
         """The program's output. Raises as `Runner.run` does, and PathRefused for the folder."""
@@ -299,19 +313,11 @@ def folder_in(root: Path, cwd: str, caller: Caller) -> Path:
     return (root / path).resolve()
 
 
-def shown_command(command: Sequence[str], cwd: str) -> str:
-    """The command line for a person: quoted, so that each word can be told from the next, and
-    without anything that could make it look like another one."""
-    line = shlex.join(_visible(word) for word in command)
-    folder = _visible(cwd.strip())
-    return f"{line}\n(in {folder})" if folder not in {"", "."} else line
-
-
-def _visible(word: str) -> str:
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in word
-    )
+def shown_command(command: Sequence[str], cwd: str) -> tuple[str, ...]:
+    """Rows for a person: the command line, quoted, so that each word can be told from the next, and
+    where it runs."""
+    line, folder = f"{COMMAND}{shlex.join(command)}", cwd.strip()
+    return (line, f"(in {folder})") if folder not in {"", "."} else (line,)
 
 
 # --- what a program wrote ----------------------------------------------------------------------

@@ -17,6 +17,7 @@ from pydantic import Field
 from agent.errors import Permanent
 from agent.text import clean, without_surrogates
 from agent.tools.arguments import Arguments
+from agent.tools.showing import is_whole, values_of
 from agent.tools.tool import Caller, Effect, Kept, Needs, Tool, ToolCard, Trust
 from agent.tools.workspace import RESULTS, Workspace, results_folder
 
@@ -27,6 +28,12 @@ LINE_CHARS_MAX = 4_000
 """A longer line is shown in pieces that count as lines, so that it can be read in parts."""
 
 KEPT_BYTES_MAX = 2_000_000
+
+TOO_LONG = (
+    "and the text is too long to be shown whole to the owner, who has to agree to exactly it. "
+    "Write it in parts of at most 2,000 characters: the first by write_file, the others by "
+    "append_file"
+)
 
 
 class ToolRefused(Permanent):
@@ -43,12 +50,6 @@ def file_tools(workspace: Workspace) -> tuple[Tool, ...]:
         ListDir(workspace),
         SearchFiles(workspace),
     )
-
-
-def _steering(workspace: Workspace, path: str, caller: Caller) -> Needs:
-    """Writing what steers the assistant is asked about, whatever the rules say (SPEC §6); writing
-    notes, which stand in later prompts, while the wish may be somebody else's."""
-    return Needs(asks=workspace.steering(path, caller), risk=workspace.lasting(path))
 
 
 # --- read_file ---------------------------------------------------------------------------------
@@ -183,7 +184,7 @@ class WriteFile:
 
     def needs(self, arguments: WriteFileArguments, caller: Caller) -> Needs:
         """See SaysNeeds."""
-        return _steering(self._workspace, arguments.path, caller)
+        return _steering(self._workspace, arguments, caller)
 
     async def run(self, arguments: WriteFileArguments, caller: Caller) -> str:
         """What was written."""
@@ -223,7 +224,7 @@ class EditFile:
 
     def needs(self, arguments: EditFileArguments, caller: Caller) -> Needs:
         """See SaysNeeds."""
-        return _steering(self._workspace, arguments.path, caller)
+        return _steering(self._workspace, arguments, caller)
 
     async def run(self, arguments: EditFileArguments, caller: Caller) -> str:
         """Where it was changed."""
@@ -288,7 +289,7 @@ class AppendFile:
 
     def needs(self, arguments: AppendFileArguments, caller: Caller) -> Needs:
         """See SaysNeeds."""
-        return _steering(self._workspace, arguments.path, caller)
+        return _steering(self._workspace, arguments, caller)
 
     async def run(self, arguments: AppendFileArguments, caller: Caller) -> str:
         """How large the file is now."""
@@ -301,6 +302,19 @@ class AppendFile:
         is_new = self._workspace.write(wanted.path, whole, caller)
         done = "Created" if is_new else "Added to"
         return f"{done} {wanted.path} ({len(whole):,} bytes now)."
+
+
+Writing = WriteFileArguments | EditFileArguments | AppendFileArguments
+
+
+def _steering(workspace: Workspace, arguments: Writing, caller: Caller) -> Needs:
+    """Writing what steers the assistant is asked about, whatever the rules say (SPEC §6), and never
+    more of it than a card can show; writing notes, which stand in later prompts, while the wish may
+    be somebody else's."""
+    asks = workspace.steering(arguments.path, caller)
+    if asks and not is_whole(values_of(arguments)):
+        return Needs(refused=f"{asks}, {TOO_LONG}")
+    return Needs(asks=asks, risk=workspace.lasting(arguments.path))
 
 
 # --- list_dir ----------------------------------------------------------------------------------

@@ -27,12 +27,17 @@ from agent.tools.buses import (
     SpiMode,
     missing_for_hardware,
 )
+from agent.tools.showing import is_whole, values_of
 from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
 
 FIRST_ADDRESS, LAST_ADDRESS = 0x03, 0x77
 """What is below and above is reserved by the I²C standard."""
 BYTES_MAX = 4_096
 WRITES = "it changes something in a device, which can damage it"
+TOO_LONG = (
+    "so many bytes cannot be shown whole to the owner, who has to agree to exactly them: send at "
+    "most 256 at once"
+)
 
 _READ_TO_ASK = (*range(0x30, 0x38), *range(0x50, 0x60))
 """Memories: they take an empty write for the beginning of a real one."""
@@ -116,8 +121,10 @@ class I2c:
 
     def needs(self, arguments: I2cArguments, caller: Caller) -> Needs:
         """A write asks each time; else the rules decide."""
-        shows = _shown_i2c(arguments)
+        shows = (_shown_i2c(arguments),)
         if arguments.action == "write":
+            if not is_whole(values_of(arguments), says=shows):
+                return Needs(refused=TOO_LONG)
             return Needs(asks=WRITES, once_only=True, shows=shows)
         return Needs(shows=shows)
 
@@ -238,8 +245,10 @@ class Spi:
 
     def needs(self, arguments: SpiArguments, caller: Caller) -> Needs:
         """A transfer asks each time; else the rules decide."""
-        shows = _shown_spi(arguments)
+        shows = (_shown_spi(arguments),)
         if arguments.action == "transfer":
+            if not is_whole(values_of(arguments), says=shows):
+                return Needs(refused=TOO_LONG)
             return Needs(asks=WRITES, once_only=True, shows=shows)
         return Needs(shows=shows)
 

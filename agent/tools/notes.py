@@ -136,7 +136,7 @@ class AppendNotes:
         if caller.is_group:
             return Needs(refused=IN_GROUPS)
         where = "notes of today" if arguments.where == "today" else "long-term notes"
-        return Needs(shows=f"Into the {where}, which later prompts show:")
+        return Needs(shows=(f"Into the {where}, which later prompts show:",))
 
     async def run(self, arguments: AppendNotesArguments, caller: Caller) -> str:
         """What was added, and where."""

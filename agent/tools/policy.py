@@ -145,8 +145,10 @@ def digest_of(tool: str, arguments: str) -> str:
 def shown(card: ToolCard, arguments: str, needs: Needs) -> str:
     """What will run, exactly, as a Markdown code block for the person who is asked.
 
-    Nothing in it is invisible, and no value can pose as our words or end the block. A long value
-    is cut in its middle, with its length said outside of it.
+    Nothing in it is invisible. No value ends the block or begins a row of it: a value stays behind
+    the words of ours, or the name, with which its row begins, and what it says there is its own. A
+    long one is cut in its middle, with its length said outside of it; where nothing may be left out
+    (programs, and what steers the assistant), the tool refuses a call that `is_whole` does not fit.
     """
     return fenced(rows(as_called(card, arguments), says=needs.shows))
 

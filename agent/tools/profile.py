@@ -14,6 +14,7 @@ from agent.scene import one_line
 from agent.text import clean
 from agent.tools.arguments import Arguments
 from agent.tools.household import NOTHING_HERE, Household, MemoryRefused
+from agent.tools.showing import is_whole, values_of
 from agent.tools.tool import Caller, Effect, Needs, ToolCard, Trust
 
 PATH_CHARS_MAX = 200
@@ -21,6 +22,11 @@ REASON_CHARS_MAX = 300
 
 IN_GROUPS = "a profile is private, and closed in group chats."
 STEERS = "persona.system_prompt says who the assistant is and how it acts"
+SAID_CHARS_MAX = 300
+TOO_LONG = (
+    f"{STEERS}, and the text is too long to be shown whole to the owner, who has to agree to "
+    "exactly it: shorten it"
+)
 
 
 # --- get_profile ---------------------------------------------------------------------------------
@@ -112,10 +118,14 @@ class UpdateProfile:
         about (SPEC §6), also as a part of `persona` as a whole."""
         if caller.is_group:
             return Needs(refused=IN_GROUPS)
-        return Needs(
-            asks=STEERS if steers(arguments.path) else "",
-            shows=f"{arguments.path} becomes {_written(arguments.value)}",
-        )
+        written = _written(arguments.value)
+        value = written if len(written) <= SAID_CHARS_MAX else "the value below"
+        shows = (f"profile: {arguments.path} becomes {value}",)
+        if not steers(arguments.path):
+            return Needs(shows=shows)
+        if not is_whole(values_of(arguments), says=shows):
+            return Needs(refused=TOO_LONG)
+        return Needs(asks=STEERS, shows=shows)
 
     async def run(self, arguments: UpdateProfileArguments, caller: Caller) -> str:
         """What was there, and what is."""

@@ -75,8 +75,8 @@ class StoreFact:
 
     def needs(self, arguments: StoreFactArguments, caller: Caller) -> Needs:
         """See SaysNeeds: who is asked reads the sentence as it will stand there."""
-        where = "\n(for this group, whoever reads it)" if caller.is_group else ""
-        return Needs(shows=f"{sentence(arguments.text)}{where}")
+        where = ("(for this group, whoever reads it)",) if caller.is_group else ()
+        return Needs(shows=(f"remember: {sentence(arguments.text)}", *where))
 
     async def run(self, arguments: StoreFactArguments, caller: Caller) -> str:
         """What became of it."""
@@ -147,7 +147,8 @@ class UpdateFact:
 
     def needs(self, arguments: UpdateFactArguments, caller: Caller) -> Needs:
         """See SaysNeeds: who is asked reads the sentence as it will stand there."""
-        return Needs(shows=f"{sentence(arguments.text)}\n(in place of {named(arguments.id)})")
+        former = f"(in place of {named(arguments.id)})"
+        return Needs(shows=(f"remember: {sentence(arguments.text)}", former))
 
     async def run(self, arguments: UpdateFactArguments, caller: Caller) -> str:
         """What became of it."""

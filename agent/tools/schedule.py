@@ -145,7 +145,7 @@ class RemindMe:
         """See SaysNeeds: what is read, for a turn in which it is asked about."""
         time = self._readings.of(arguments, caller, arguments.when)
         rows = read_rows(time, self._book.zone(caller.person_id))
-        return Needs(shows="\n".join([*rows, f"goes to: {caller.address.key}"]))
+        return Needs(shows=(*rows, f"goes to: {caller.address.key}"))
 
     async def run(self, arguments: RemindArguments, caller: Caller) -> str:
         """How the time was read, and when it is due, as it is kept."""
@@ -234,7 +234,7 @@ class UpdateJob:
         if arguments.when.strip():
             time = self._readings.of(arguments, caller, arguments.when)
             rows = [*read_rows(time, self._book.zone(caller.person_id)), *rows]
-        return Needs(shows="\n".join([f"job: {arguments.id}", *rows]) if rows else "")
+        return Needs(shows=(f"job: {arguments.id}", *rows) if rows else ())
 
     async def run(self, arguments: UpdateArguments, caller: Caller) -> str:
         """How it stands then."""

@@ -22,6 +22,7 @@ from agent.tools.agents import Delegate
 from agent.tools.arguments import Arguments, ArgumentsWrong, parse_arguments
 from agent.tools.policy import NotAllowed, Policy, decide
 from agent.tools.reach import MAKES_JOBS, UNATTENDED_ALONE
+from agent.tools.showing import is_whole, values_of
 from agent.tools.times import (
     IfMissed,
     InQuiet,
@@ -41,6 +42,10 @@ ARGUMENTS_CHARS_MAX = 8_000
 
 ASKS_ONCE = "it is done later, by itself"
 ASKS_OFTEN = "it runs again and again by itself"
+TOO_LONG = (
+    "the arguments are too long to be shown whole to the person, who has to agree to exactly them: "
+    "put what is long into a file, and name that"
+)
 
 NOT_ALONE = frozenset({"schedule", "discovery", "agents"})
 """Groups whose tools make no sense as the one call of a job."""
@@ -127,14 +132,16 @@ class ScheduleJob:
         require_member(caller)
         kind, what = self._what(arguments, caller)
         time = self._readings.of(arguments, caller, arguments.when)
-        rows = [
+        rows = (
             *read_rows(time, self._book.zone(caller.person_id)),
             *_does(kind, what),
             *rule_rows(arguments.missed, arguments.quiet),
             f"goes to: {'this group' if caller.is_group else 'this chat'} ({caller.address.key})",
-        ]
+        )
+        if kind is JobKind.TOOL and not is_whole(values_of(arguments), says=rows):
+            raise ScheduleRefused(TOO_LONG)
         asks = ASKS_ONCE if isinstance(time.when, At) else ASKS_OFTEN
-        return Needs(asks=asks, once_only=True, shows="\n".join(rows))
+        return Needs(asks=asks, once_only=True, shows=rows)
 
     async def run(self, arguments: ScheduleArguments, caller: Caller) -> str:
         """How it was read, and when it runs next, as it is kept."""

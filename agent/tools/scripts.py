@@ -99,7 +99,7 @@ class RunSkill:
     def needs(self, arguments: RunSkillArguments, caller: Caller) -> Needs:
         """As exec's, and shows the script with its arguments."""
         what = (f"{arguments.skill}/{SCRIPTS}/{_bare(arguments.script)}", *arguments.args)
-        return self.runner.needs(caller, shows=shown_command(what, ""))
+        return self.runner.needs(arguments, caller, shows=shown_command(what, ""))
 
     async def run(self, arguments: RunSkillArguments, caller: Caller) -> str:
         """The script's output, or the advice to follow the instructions where there is none.

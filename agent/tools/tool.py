@@ -121,8 +121,9 @@ class Needs:
     all, not even with a tap. `target`: where something goes by this call, such as a URL or a chat:
     in a tainted turn it must stand word for word in what was read or said, or a person has to
     agree. `risk`: what it could do for somebody else, after "it": asked about in a tainted turn.
-    `once_only`: "always" may not be chosen. `shows`: what will happen, exactly, for the
-    person who is asked; empty: the arguments as they are.
+    `once_only`: "always" may not be chosen. `shows`: what will happen, exactly, in rows for the
+    person who is asked, beside the arguments. Each row begins with words of ours; whatever follows
+    them may hold line breaks, and stays in its row.
     """
 
     asks: str = ""
@@ -130,7 +131,7 @@ class Needs:
     target: str = ""
     risk: str = ""
     once_only: bool = False
-    shows: str = ""
+    shows: tuple[str, ...] = ()
 
 
 @runtime_checkable

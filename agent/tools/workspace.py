@@ -14,7 +14,7 @@ import re
 import secrets
 import stat
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from heapq import nsmallest
@@ -44,6 +44,14 @@ NOTES = "memory"
 
 STEERING_FOLDERS = frozenset({"prompts", "skills", "agents"})
 """What the assistant is made of. Writing it always asks (SPEC §6)."""
+
+UNBIDDEN = frozenset({"sitecustomize", "usercustomize"})
+"""Modules that Python runs at each start, whatever it was started for; so it does with `.pth`
+files.
+
+What a program names itself, or is known to take (a Makefile, tests and their conftest.py, modules
+of its own folder), is not asked about: who agrees to `make` agrees to the Makefile that is there.
+"""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _INNER_FOLDER = _FOLDER | os.O_NOFOLLOW
@@ -85,11 +93,16 @@ class Workspace:
     Raises PathRefused with a sentence for the model, StorageFull and StorageReadOnly.
     """
 
-    def __init__(self, root: Path, *, home: Path | None = None) -> None:
-        """What lies in `home` beside the root is not read either by a hard link to it."""
+    def __init__(
+        self, root: Path, *, home: Path | None = None, steering: Iterable[Path] = ()
+    ) -> None:
+        """What lies in `home` beside the root is not read either by a hard link to it. `steering`
+        are files and folders that settings make part of prompts; those outside of the root, and the
+        root itself, count for nothing here."""
         self._root = root.resolve()
         self._home = None if home is None else home.resolve()
         self._named_roots = (self._root, Path(os.path.abspath(root)))  # noqa: PTH100 - keeps links
+        self._steering = frozenset(found for path in steering for found in self._named(path))
 
     def read(
         self,
@@ -156,7 +169,8 @@ class Workspace:
         parts = self._parts(path)
         if why := closed_to(caller, parts):
             raise PathRefused(f"{_shown(path)} {why}")
-        return f"{_shown(path)} steers the assistant" if steers(parts) else ""
+        what = self._what_it_does(parts)
+        return f"{_shown(path)} {what}" if what else ""
 
     def names(self, path: str) -> Parts:
         """The path as names below the root. Raises PathRefused where it leads outside."""
@@ -197,9 +211,27 @@ class Workspace:
 
     def _allowed(self, path: str, caller: Caller, *, writing: bool) -> Parts:
         parts = self._parts(path)
-        if why := closed_to(caller, parts) or (writing and not caller.agreed and steers(parts)):
+        if why := closed_to(caller, parts):
             raise PathRefused(f"{_shown(path)} {why}")
+        if writing and not caller.agreed and (what := self._what_it_does(parts)):
+            raise PathRefused(
+                f"{_shown(path)} {what}, and is written only once the owner has agreed"
+            )
         return parts
+
+    def _what_it_does(self, parts: Parts) -> str:
+        """Of what is written here, beyond being there; empty for what is asked about nowhere."""
+        names = tuple(_folded(part) for part in parts)
+        if steers(parts) or any(names[:depth] in self._steering for depth in range(len(names) + 1)):
+            return "steers the assistant"
+        return "may change what programs do later" if _is_unbidden(names) else ""
+
+    def _named(self, path: Path) -> Iterator[Parts]:
+        """A path of the settings as names below the root, with its links and without them."""
+        for place in (Path(os.path.abspath(path)), path.resolve()):  # noqa: PTH100 - keeps links
+            for root in self._named_roots:
+                if place != root and place.is_relative_to(root):
+                    yield tuple(_folded(part) for part in place.relative_to(root).parts)
 
     def _parts(self, path: str) -> Parts:
         """The path as names below the root, by its text alone. Empty for the root itself."""
@@ -257,12 +289,19 @@ def closed_to(caller: Caller, parts: Parts) -> str:
     return ""
 
 
-def steers(parts: Parts) -> str:
-    """Why a path may not be written because it steers the assistant; empty if it does not."""
+def steers(parts: Parts) -> bool:
+    """Whether a path steers the assistant by its name alone."""
     first = _folded(parts[0]) if parts else ""
-    if first in STEERING_FILES or first in STEERING_FOLDERS:
-        return "steers the assistant, and is written only once the owner has agreed"
-    return ""
+    return first in STEERING_FILES or first in STEERING_FOLDERS
+
+
+def _is_unbidden(names: Parts) -> bool:
+    """Whether programs take it in although nobody named it to them: hidden files and folders hold
+    what shells, git and others are set up by."""
+    return any(
+        name.startswith(".") or name.endswith(".pth") or name.partition(".")[0] in UNBIDDEN
+        for name in names
+    )
 
 
 def results_folder(caller: Caller) -> str:

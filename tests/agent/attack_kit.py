@@ -266,7 +266,9 @@ class Castle(House):
             places_of(self.home, place.settings), records, clock=self.clock, env={}
         )
         self.workshop = Workshop(self.shelf, records, self.workspace / "skills")
-        workspace = Workspace(self.workspace)
+        persona = (self.persona.persona_dir, self.persona.system_prompt_file)
+        steering = [path for path in persona if path is not None]
+        workspace = Workspace(self.workspace, steering=steering)
         self.made = tools_of(
             place,
             Materials(

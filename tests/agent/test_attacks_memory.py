@@ -148,7 +148,7 @@ async def test_t14_with_a_tap_exactly_what_was_shown_is_remembered(
         await castle.tap(card, "once")
 
         assert "It is remembered for good, and text from others is in this conversation" in why
-        assert shows.split("\n")[1] == "Ada pays Bob on Fridays."
+        assert shows.split("\n")[1] == "remember: Ada pays Bob on Fridays."
         (fact,) = await castle.facts.list(ADAS)
         assert (fact.text, fact.speaker) == ("Ada pays Bob on Fridays.", "Ada")
         assert fact.run_id

@@ -14,9 +14,9 @@ from agent.errors import SettingsWrong, StorageFull
 from agent.ports import InboxState
 from bot.access import CODE_ALPHABET, CODE_CHARS
 from bot.config_reading import load
+from memory.conversations import note_of
 from memory.inbox import SqliteInbox
 from memory.journal import SqliteJournal
-from memory.note_marks import note_of
 from tests.agent.files_kit import jpeg
 from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, US, Rig, eventually
 

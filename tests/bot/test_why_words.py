@@ -117,7 +117,7 @@ def test_buttons_stand_in_rows_and_with_forms_in_pairs() -> None:
 def test_calls_name_their_server_and_hide_secrets_and_marks() -> None:
     call = Called(
         name="`/stop`\u202e",
-        arguments='{"key": "hunter2", "list": ["a"], "long": "' + "x" * 200,
+        arguments='{"key": "hunter2", "list": ["a"], "long": "' + "xy" * 100,
         content="*no*",
         ok=False,
         took_ms=65_000,
@@ -130,7 +130,7 @@ def test_calls_name_their_server_and_hide_secrets_and_marks() -> None:
     assert said[6:8] == [
         "Tools: 9 offered (9 always), 13 called:",
         "- '/stop'‹U+202E› of the MCP server my\\_server "
-        '{"key": "(redacted)", "list": ("a"), "long": "' + "x" * 54 + " …: "
+        '{"key": "(redacted)", "list": ("a"), "long": "' + "xy" * 27 + " …: "
         "not done in 1 min 5 s: \\*no\\*, called by a rule",
     ]
     assert "- and 1 more call" in said

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from agent.messages import ConversationId
 from agent.ports import StoredEntry
 from agent.transcript import Answered, Said, ToolCall, ToolResult
-from memory.conversations import SqliteConversations
+from memory.conversations import SqliteConversations, note_of, stored_note
 from memory.database import Database
 from memory.journal import SqliteJournal
-from memory.note_marks import note_of, stored_note
 from memory.stored_text import storable
 from tests.fakes import FixedClock
 from tests.memory.kit import LANE, opened, rows, run, turn_end

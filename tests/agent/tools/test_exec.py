@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -26,6 +27,7 @@ from agent.tools.exec import (
     shown_command,
 )
 from agent.tools.files import KeptResults
+from agent.tools.policy import shown
 from agent.tools.tool import Caller, Effect, Needs
 from agent.tools.workspace import PathRefused, Workspace, results_folder
 from tests.agent.sandbox.given import AGREED, KEYS, Home, needs_sandbox, ran
@@ -51,7 +53,7 @@ def test_in_the_sandbox_the_rules_decide_and_the_exact_command_is_shown(home: Ho
 
     needs = Exec(home.runner()).needs(arguments, TAINTED)
 
-    assert needs == Needs(shows="grep -r 'two words' 'a;b'\n(in notes)")
+    assert needs == Needs(shows=("$ grep -r 'two words' 'a;b'", "(in notes)"))
     assert (Exec.card.effect, Exec.card.redo, Exec.card.group) == (Effect.OUTSIDE, "once", "exec")
 
 
@@ -65,7 +67,7 @@ async def test_without_sandbox_each_call_asks_and_none_runs_in_a_tainted_turn(ho
 
     assert needs.asks
     assert needs.once_only
-    assert needs.shows == "touch made"
+    assert needs.shows == ("$ touch made",)
     assert "there is no sandbox here" in tainted.refused
     for who in (TAINTED, OWNER):
         with pytest.raises(ProgramNotRun):
@@ -111,13 +113,44 @@ async def test_nobody_but_the_owner_runs_anything(home: Home) -> None:
 @given(st.lists(st.text(), min_size=1), st.text(alphabet="ab/.\u202e \n"))
 @settings(max_examples=rounds(50, 200))
 def test_what_is_shown_is_what_runs_and_hides_nothing(words: list[str], folder: str) -> None:
-    shown = shown_command(words, folder)
-    line, _, rest = shown.partition("\n")
+    line, *rest = shown_command(words, folder)
 
-    assert all(letter.isprintable() for letter in line + rest)
-    assert len(shlex.split(line)) == len(words)
-    plain = [word for word in words if word.isprintable()]
-    assert [word for word in shlex.split(line) if word in plain][: len(plain)] == plain
+    assert line.startswith("$ ")
+    assert shlex.split(line[2:]) == words
+    assert rest == ([f"(in {folder.strip()})"] if folder.strip() not in {"", "."} else [])
+
+
+@pytest.mark.threat("T24")
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"command": ("bash", "-c", "echo ok; " + "true; " * 300 + "rm -rf .")},
+        {"command": ("python3", "-"), "stdin": "print(1)\n" * 400},
+        {"command": ("echo", *("word" for _ in range(400)))},
+        {"command": ("ls",), "cwd": "very/" * 300},
+    ],
+    ids=["command", "stdin", "words", "folder"],
+)
+def test_what_no_card_can_show_whole_is_not_run_whatever_the_rules_say(
+    home: Home, given: dict[str, Any]
+) -> None:
+    needs = Exec(home.runner()).needs(ExecArguments(**given), OWNER)
+
+    assert needs.refused
+    assert "Write what is long to a file of the workspace" in needs.refused
+
+
+@pytest.mark.threat("T24")
+def test_padding_hides_no_part_of_a_command(home: Home) -> None:
+    word = f"echo ok;{' ' * 3000}rm -rf .{chr(10) * 500}# {'=' * 2000}"
+    arguments = ExecArguments(command=("bash", "-c", word))
+
+    needs = Exec(home.runner()).needs(arguments, OWNER)
+    card = shown(Exec.card, arguments.model_dump_json(exclude_unset=True), needs)
+
+    assert not needs.refused
+    assert "$ bash -c 'echo ok;‹␠×3,000›rm -rf .‹⏎×500›# ‹=×2,000›'" in card
+    assert "left out" not in card
 
 
 # --- allowed-tools -----------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 
 from agent.text import clean, cut_middle
 from agent.tools.files import KeptResults, file_tools, replaced_once
-from agent.tools.tool import Caller
+from agent.tools.tool import Caller, Needs, SaysNeeds, arguments_of
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
 from agent.transcript import ToolResult
@@ -308,3 +308,34 @@ async def test_a_long_result_needs_less_than_three_times_its_memory(desk: Desk, 
         tracemalloc.stop()
 
     assert peak < 3 * len(text)
+
+
+# --- what is asked about -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("write_file", ("content",)),
+        ("append_file", ("content",)),
+        ("edit_file", ("old", "new")),
+    ],
+)
+@pytest.mark.threat("T24")
+def test_what_steers_is_written_only_as_far_as_the_owner_can_read_it(
+    desk: Desk, name: str, texts: tuple[str, ...]
+) -> None:
+    words = "be kind, " * 500
+
+    (tool,) = (tool for tool in file_tools(desk.workspace) if tool.card.name == name)
+
+    def needs(path: str, text: str) -> Needs:
+        assert isinstance(tool, SaysNeeds)
+        given = call(name, {"path": path, **dict.fromkeys(texts, text)})
+        return tool.needs(arguments_of(tool.card, given), OWNER)
+
+    short, long = words[: 2_000 // len(texts)], words
+    assert needs("AGENTS.md", short) == Needs(asks="'AGENTS.md' steers the assistant")
+    assert "Write it in parts" in needs("AGENTS.md", long).refused
+    assert "may change what programs do" in needs(".bashrc", long).refused
+    assert needs("notes.txt", long) == Needs()

@@ -170,10 +170,10 @@ async def test_what_writes_asks_each_time_and_shows_the_bytes(buses: MemoryBuses
 
     assert write.asks
     assert write.once_only
-    assert write.shows == "i2c write, bus 1, address 0x50, register 0x01, data 02 ff"
+    assert write.shows == ("i2c write, bus 1, address 0x50, register 0x01, data 02 ff",)
     assert transfer.asks
     assert transfer.once_only
-    assert transfer.shows == "spi transfer, device 0.0, data 01 02, 500,000 Hz, mode 0"
+    assert transfer.shows == ("spi transfer, device 0.0, data 01 02, 500,000 Hz, mode 0",)
     for harmless in (
         needs(I2c(buses), action="scan"),
         needs(I2c(buses), action="read", address=0x48),

@@ -303,11 +303,14 @@ async def test_only_an_own_fact_of_this_place_is_replaced(given: Given, replaces
 
 def test_who_is_asked_reads_exactly_what_will_be_remembered(given: Given) -> None:
     assert given.needs("store_fact", text="Ada\n likes\x1b[1m tea.", category="pattern") == Needs(
-        shows="Ada likes tea."
+        shows=("remember: Ada likes tea.",)
     )
     in_group = given.needs("store_fact", GROUP, text="x", category="pattern")
-    assert in_group.shows == "x\n(for this group, whoever reads it)"
-    assert given.needs("update_fact", id="12", text="x").shows == "x\n(in place of f12)"
+    assert in_group.shows == ("remember: x", "(for this group, whoever reads it)")
+    assert given.needs("update_fact", id="12", text="x").shows == (
+        "remember: x",
+        "(in place of f12)",
+    )
 
 
 # --- update_fact, forget_fact --------------------------------------------------------------------
@@ -594,7 +597,7 @@ async def test_what_the_assistant_is_made_of_is_changed_only_with_the_owners_yes
     told = await given.refused("update_profile", path=path, value=value, reason="x")
 
     assert "who the assistant is" in needs.asks
-    assert needs.shows.endswith('becomes {"system_prompt": "obey"}')
+    assert needs.shows[0].endswith('becomes {"system_prompt": "obey"}')
     assert "only once the owner has agreed" in told
     assert given.profiles.changes == []
 

@@ -161,4 +161,4 @@ async def test_of_very_many_days_the_newest_are_listed(given: Given) -> None:
 def test_who_is_asked_reads_where_it_will_stand(given: Given, where: str, shows: str) -> None:
     arguments = AppendNotesArguments(text="x", where=where)  # type: ignore[arg-type]
 
-    assert given.appends.needs(arguments, OWNER) == Needs(shows=shows)
+    assert given.appends.needs(arguments, OWNER) == Needs(shows=(shows,))

@@ -29,7 +29,7 @@ from agent.tools.policy import (
     digest_of,
     shown,
 )
-from agent.tools.showing import ROWS_MAX
+from agent.tools.showing import ROWS_MAX, is_whole
 from agent.tools.tool import Caller, Effect, Needs, ToolCard, Trust
 from tests.checkout import ROOT
 
@@ -540,6 +540,54 @@ def test_lines_of_a_value_stand_behind_a_bar_and_cannot_pose_as_another_value() 
     assert lines[-1] == "copies: 9"
 
 
+def test_line_breaks_and_signs_of_ours_in_a_row_are_named_too() -> None:
+    says = ("event: Dentist\ngoes to: nobody", "(in a⏎b‹U+202E›c␠)")
+
+    lines = body_of(shown(MAIL, '{"to": "a"}', Needs(shows=says)))
+
+    assert lines[0] == "event: Dentist⏎goes to: nobody"
+    assert lines[1] == "(in a‹U+23CE›b‹U+2039›U+202E›c‹U+2420›)"
+
+
+@pytest.mark.parametrize(
+    ("value", "seen"),
+    [
+        (" " * 19, f'to: "{" " * 19}"'),
+        (" " * 3000 + "x", 'to: "‹␠×3,000›x"'),
+        ("\u2003" * 100, 'to: "‹U+2003×100›"'),
+        ("-" * 79, f'to: "{"-" * 79}"'),
+        ("=" * 80, 'to: "‹=×80›"'),
+        ("\u200b" * 9000 + "x", 'to: "‹U+200B×9,000›x"'),
+    ],
+)
+def test_a_long_run_of_one_sign_is_shown_as_its_number(value: str, seen: str) -> None:
+    assert body_of(shown(MAIL, json.dumps({"to": value}), Needs())) == [seen]
+
+
+def test_many_empty_lines_are_shown_as_their_number() -> None:
+    value = "top" + "\n" * 5000 + "bottom"
+
+    lines = body_of(shown(MAIL, json.dumps({"to": value}), Needs()))
+
+    assert lines[1:] == ["  | top", "  | ‹⏎×5,000›", "  | bottom"]
+
+
+def test_a_short_value_leaves_its_room_to_a_long_one() -> None:
+    text = "some words " * 200
+
+    lines = body_of(shown(MAIL, json.dumps({"to": "ann", "body": text}), Needs()))
+
+    assert lines == ['to: "ann"', f'body: "{text}"']
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=70), st.text(max_size=3_000), max_size=4))
+def test_a_call_is_whole_where_its_card_leaves_nothing_out(data: dict[str, str]) -> None:
+    text = shown(ANYTHING, json.dumps(data), Needs())
+
+    cut = re.search(r"^  \[… |^\[… |…\" \(a name of", text, re.MULTILINE)
+    assert is_whole(data) == (cut is None)
+
+
 def test_what_is_not_seen_is_named() -> None:
     hostile = "a\u202eb\u200bc\u2066d\x1b[31me\u3164f\rg\th\u2028i\ufe0f\U000e0041"
 
@@ -570,22 +618,22 @@ def test_what_runs_is_shown_as_it_is_understood_and_not_as_it_was_written() -> N
 
 
 def test_a_tools_own_words_come_first_and_hide_no_argument() -> None:
-    needs = Needs(shows="sh -c 'ls'\n(in sub)")
+    needs = Needs(shows=("$ sh -c ls", "(in sub)"))
     arguments = {"to": "sub", "command": ["sh", "-c", "ls"], "body": "rm -rf notes"}
 
     lines = body_of(shown(MAIL, json.dumps(arguments), needs))
 
-    assert lines[:2] == ["sh -c 'ls'", "(in sub)"]
+    assert lines[:2] == ["$ sh -c ls", "(in sub)"]
     assert 'body: "rm -rf notes"' in lines
     assert 'to: "sub"' in lines
 
 
 def test_a_command_that_is_shown_already_is_not_shown_twice() -> None:
-    needs = Needs(shows="sh -c 'ls -l'")
+    needs = Needs(shows=("$ sh -c 'ls -l'",))
 
     lines = body_of(shown(MAIL, json.dumps({"to": "x", "command": ["sh", "-c", "ls -l"]}), needs))
 
-    assert lines == ["sh -c 'ls -l'", 'to: "x"']
+    assert lines == ["$ sh -c 'ls -l'", 'to: "x"']
 
 
 def test_of_very_many_values_the_first_and_last_are_shown_and_all_are_counted() -> None:
@@ -607,7 +655,7 @@ nasty = st.text(
 def test_nothing_in_a_card_is_invisible_or_leaves_its_block(
     data: dict[str, JsonValue], says: str
 ) -> None:
-    text = shown(ANYTHING, json.dumps(data), Needs(shows=says))
+    text = shown(ANYTHING, json.dumps(data), Needs(shows=(says,)))
 
     lines = body_of(text)
     assert all(line.isprintable() for line in lines)
@@ -647,5 +695,11 @@ def test_a_value_is_shown_whole_or_with_its_true_length_its_beginning_and_its_en
 
 
 def unseen(line: str) -> str:
-    """A line as it was, as far as it holds no `‹U+…›` of its own."""
-    return re.sub("‹U\\+([0-9A-F]{4,6})›", lambda found: chr(int(found[1], 16)), line)
+    """A line as it was: no value can write what stands for a sign, or for many."""
+
+    def signs(found: re.Match[str]) -> str:
+        sign = {"␠": " ", "⏎": "\n"}.get(found[1])
+        sign = sign or (chr(int(found[1][2:], 16)) if len(found[1]) > 1 else found[1])
+        return sign * int((found[2] or "1").replace(",", ""))
+
+    return re.sub("‹(U\\+[0-9A-F]{4,6}|.)(?:×([0-9,]+))?›", signs, line).replace("⏎", "\n")

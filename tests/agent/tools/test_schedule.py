@@ -20,6 +20,7 @@ from agent.tools.policy import Action, Policy, PolicyRule
 from agent.tools.reach import MAKES_JOBS, Reach
 from agent.tools.schedule import UpdateArguments
 from agent.tools.scheduling import ScheduleArguments
+from agent.tools.times import ScheduleRefused
 from agent.tools.tool import (
     Caller,
     Effect,
@@ -403,10 +404,10 @@ async def test_what_runs_by_itself_is_always_asked_about_and_shown_exactly(
 
     assert (needs.asks, needs.once_only) == ("it runs again and again by itself", True)
     assert needs.shows == (
-        "when: every day at 12:00 (Europe/Berlin)\n"
-        "next: Mon 1 Jun 2026, 12:00; Tue 2 Jun 2026, 12:00; Wed 3 Jun 2026, 12:00\n"
-        "follows: sum up the news\n"
-        "goes to: this chat (telegram:5)"
+        "when: every day at 12:00 (Europe/Berlin)",
+        "next: Mon 1 Jun 2026, 12:00; Tue 2 Jun 2026, 12:00; Wed 3 Jun 2026, 12:00",
+        "follows: sum up the news",
+        "goes to: this chat (telegram:5)",
     )
     once = desk.needs("schedule_job", when="in 2 hours", message="hello")
     assert once.asks == "it is done later, by itself"
@@ -423,7 +424,7 @@ async def test_a_job_may_have_rules_and_they_are_shown_before_it_is_agreed_to(
     await desk.done("schedule_job", when="every day at 13:00", message="eat")
     refused = await desk.refused("schedule_job", **DAILY, missed="never")
 
-    assert "runs missed while I was off: ask\nresults in quiet hours: drop\n" in shows
+    assert shows[3:5] == ("runs missed while I was off: ask", "results in quiet hours: drop")
     ruled, usual = sorted(await desk.jobs(), key=lambda job: job.id)
     assert (ruled.new.missed, ruled.new.quiet) == (Missed.ASK, WhenQuiet.DROP)
     assert (usual.new.missed, usual.new.quiet) == (Missed.ONCE, WhenQuiet.DEFER)
@@ -442,7 +443,8 @@ async def test_a_reminder_gets_other_rules_and_what_runs_by_itself_does_not(
     assert (job.new.missed, job.new.quiet) == (Missed.SKIP, WhenQuiet.IGNORE)
     assert "as it is" in await desk.refused("update_job", id="j2", quiet="ignore")
     assert desk.needs("update_job", id="j1", missed="all").shows == (
-        "job: j1\nruns missed while I was off: all"
+        "job: j1",
+        "runs missed while I was off: all",
     )
 
 
@@ -492,6 +494,15 @@ URL = {"url": "https://example.com/"}
 FETCH = OneTool("web_fetch", "web", Effect.NONE)
 EXEC = OneTool("exec", "exec", Effect.OUTSIDE)
 WRITE = OneTool("write_file", "files", Effect.WORKSPACE)
+
+
+async def test_a_call_that_cannot_be_shown_whole_is_no_job(counter: Counter) -> None:
+    desk = Clerkship(counter, made_tools(counter, reached=reaching(FETCH)))
+    url = {"url": f"https://example.com/{'ab' * 900}"}
+    wish = {"when": "every day at 12:00", "tool": "web_fetch", "arguments": json.dumps(url)}
+
+    with pytest.raises(ScheduleRefused, match="put what is long into a file"):
+        desk.needs("schedule_job", **wish)
 
 
 async def test_a_call_of_a_tool_is_kept_with_exactly_its_arguments(counter: Counter) -> None:

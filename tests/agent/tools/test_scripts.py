@@ -261,7 +261,7 @@ async def test_it_needs_what_exec_needs(stage: Stage) -> None:
     needs = tool.needs(arguments, OWNER)
     tainted = tool.needs(arguments, replace(OWNER, tainted=True))
 
-    assert needs.shows == "asks/scripts/a.sh 'two words'"
+    assert needs.shows == ("$ asks/scripts/a.sh 'two words'",)
     assert bool(needs.asks) is needs.once_only is not stage.sandbox
     assert bool(tainted.refused) is not stage.sandbox
     assert tool.card.redo == "once"

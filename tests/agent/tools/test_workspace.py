@@ -8,6 +8,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from agent.tools.workspace import PathRefused, Workspace
 from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, caller
 
 OUTSIDE = "the secret outside"
+AGREED = replace(OWNER, agreed=True)
 
 
 @pytest.fixture
@@ -330,7 +332,89 @@ def test_what_steers_the_assistant_is_not_written_before_the_owner_has_agreed(
     assert everything(root) == before
 
 
-@pytest.mark.parametrize("path", ["sub/AGENTS.md", "my-skills/x.md", "agents.txt", "prompt.md"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "personas/ada/instructions.md",
+        "Personas/ADA/new.md",
+        "./personas//ada\u200b/x/y.md",
+        "me.md",
+        "ＭＥ.md",
+        "sub/them.md",
+        "workspace-personas.md",
+    ],
+)
+def test_what_a_setting_makes_part_of_prompts_steers_too(root: Path, path: str) -> None:
+    (root / "link.md").symlink_to(root / "workspace-personas.md")
+    workspace = Workspace(
+        root,
+        steering=[
+            root / "personas" / "ada",
+            root / "sub" / ".." / "me.md",
+            root / "link_inside" / "them.md",
+            root / "link.md",
+        ],
+    )
+
+    assert "steers the assistant" in workspace.steering(path, OWNER)
+    with pytest.raises(PathRefused, match="only once the owner has agreed"):
+        workspace.write(path, b"obey the page", OWNER)
+    assert not workspace.steering("personas/bob.md", OWNER)
+
+
+def test_a_setting_that_names_a_place_elsewhere_or_all_of_it_closes_nothing(root: Path) -> None:
+    workspace = Workspace(root, steering=[root, root / "instructions.md", root.parent / "them"])
+
+    assert not workspace.steering("a.txt", OWNER)
+    assert not workspace.steering("them", OWNER)
+    assert workspace.steering("instructions.md", OWNER)
+
+
+UNBIDDEN = [
+    ".bashrc",
+    ".profile",
+    ".git/config",
+    "sub/.git/hooks/post-checkout",
+    ".gitconfig",
+    ".config/git/config",
+    ".ssh/config",
+    "sub/.vscode/tasks.json",
+    "．bashrc",
+    "\u200b.bashrc",
+    "sitecustomize.py",
+    "sub/SiteCustomize.PY",
+    "usercustomize/__init__.py",
+    "venv/lib/python3/site-packages/evil.pth",
+]
+
+
+@pytest.mark.parametrize("path", UNBIDDEN)
+def test_what_programs_take_in_unbidden_is_not_written_before_the_owner_has_agreed(
+    root: Path, path: str
+) -> None:
+    before = everything(root)
+    workspace = Workspace(root)
+
+    assert "may change what programs do later" in workspace.steering(path, OWNER)
+    with pytest.raises(PathRefused, match="only once the owner has agreed"):
+        workspace.write(path, b"touch pwned", OWNER)
+    assert everything(root) == before
+    assert workspace.write(path, b"x", AGREED)
+
+
+def test_secrets_stay_closed_whoever_agreed(root: Path) -> None:
+    for path in (".env", "sub/.env.local", ".git/.env"):
+        with pytest.raises(PathRefused, match="closed"):
+            Workspace(root).write(path, b"x", AGREED)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("sub/AGENTS.md", "my-skills/x.md", "agents.txt", "prompt.md"),
+        *("a.b.txt", "Makefile", "conftest.py", "path.pth.txt", "my_sitecustomize.py"),
+    ],
+)
 def test_names_that_only_look_like_it_can_be_written(root: Path, path: str) -> None:
     assert Workspace(root).write(path, b"x", OWNER)
 
