@@ -134,8 +134,9 @@ class Gate:
             news = f"it tells the server {card.server} what it did not know"
             needs = replace(needs, risk=TOLD_MUCH.get(card.name, news))
         always = await self._approvals.is_always(caller.person_id, caller.agent, card.name)
+        passed = wish.caller
         if caller.tainted and _is_persons_own(wish, asked, OWN_WORDS):
-            caller = replace(caller, tainted=False, described=False)
+            caller = passed = replace(caller, tainted=False, described=False)
         elif caller.described and _is_persons_own(wish, asked, LASTING_WORDS):
             caller = replace(caller, described=False)
         verdict = decide(
@@ -144,11 +145,11 @@ class Gate:
         if is_told and isinstance(verdict, Allowed):
             # A server that somebody trusts with what is remembered is asked about once.
             if card.hinted and (always or self._policy.allows(card, caller)):
-                return Passed(caller=wish.caller)
+                return Passed(caller=passed)
             verdict = asked_about(NEW_TO_IT, caller, once_only=not card.hinted)
         match verdict:
             case Allowed():
-                return Passed(caller=wish.caller)
+                return Passed(caller=passed)
             case NotAllowed(why=why):
                 return Stopped(why=f"{card.name} was not run: {why}")
             case AskFirst():

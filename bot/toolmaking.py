@@ -36,7 +36,7 @@ from agent.web.client import ClientOptions, WebClient
 from agent.web.search import search_service
 from bot.access import Access
 from bot.messenger import BotMessenger
-from bot.options import reach_of
+from bot.options import reach_of, steering_of
 from bot.options_tools import (
     allowed_hosts_of,
     exec_options_of,
@@ -137,11 +137,12 @@ class Materials:
 
 def tools_of(place: Workplace, of: Materials) -> Made:
     """All tools, in the order in which they are offered. Raises SettingsWrong."""
-    settings = place.settings
+    settings, root = place.settings, place.home.workspace
     runner = Runner(
-        place.home.workspace,
+        root,
         home=place.home.path,
         options=exec_options_of(settings),
+        fixed=tuple(path for path in steering_of(place.home, settings) if root in path.parents),
         own=place.env,
         keep=KeptResults(of.workspace),
     )

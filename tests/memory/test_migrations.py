@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.messages import ConversationId
+from agent.ports import WaitingNote
 from memory.conversations import SqliteConversations
 from memory.database import Database
 from memory.journal import SqliteJournal
@@ -122,7 +123,8 @@ async def test_a_file_of_the_first_light_goes_on_where_it_was(path: Path, tmp_pa
         records = await SqliteSkillRecords(database).records()
 
     assert [stored.id for stored in history.entries] == [2, 3]
-    assert (history.turns, history.shortened_to, history.notes) == (1, 0, ((1, "edited"),))
+    note = WaitingNote(id=1, text="edited", untrusted=False)
+    assert (history.turns, history.shortened_to, history.notes) == (1, 0, (note,))
     assert pending.run.run_id == "r2"
     assert [trace.run_id for trace in traces] == ["r2", "r1"]
     assert records == []

@@ -14,7 +14,7 @@ import pytest
 from agent.messages import PersonId
 from agent.tools.files import file_tools
 from agent.tools.own_chats import OwnChat
-from agent.tools.sending_files import FileToSend, SendableFiles, SendFile
+from agent.tools.sending_files import FileToSend, Noted, SendableFiles, SendFile
 from agent.tools.workspace import Workspace
 from tests.agent.tools.given import GROUP, OWNER, call, run_tool
 from tests.agent.tools.path_mutations import path
@@ -64,7 +64,9 @@ class Grounds:
     async def chats(self, person_id: PersonId) -> Sequence[OwnChat]:
         return [OwnChat(lane="telegram:42")]
 
-    async def send_file(self, lane: str, file: FileToSend, *, caption: str, noted: bool) -> None:
+    async def send_file(
+        self, lane: str, file: FileToSend, *, caption: str, noted: Noted | None
+    ) -> None:
         self.sent.append(file)
 
     def check(self, said: str, about: object) -> None:
