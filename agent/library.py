@@ -161,6 +161,9 @@ class Library:
             wanted = persona.system_prompt_file
             if wanted is not None and self._files.read(wanted) is None:
                 problems.append(f"{wanted}: agents.{agent}.system_prompt_file cannot be read")
+            folder = persona.persona_dir
+            if folder is not None and self._files.read(folder / "instructions.md") is None:
+                problems.append(f"{folder}: agents.{agent}.persona_dir holds no instructions.md")
         if problems:
             raise SettingsWrong("\n".join(problems))
 

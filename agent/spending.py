@@ -54,7 +54,7 @@ class Charge:
     conversation: ConversationId = _NO_CONVERSATION
     run_id: RunId = _NO_TURN
     job: str = ""
-    agent: str = ""
+    agent: str = DEFAULT_AGENT
     time_zone: str = ""
 
 

@@ -12,6 +12,9 @@ from agent.spending import MICROS, Charge, Expected, Limit, Period, Scope, Unit
 _FOR = {Period.TURN: "one answer", Period.DAY: "today", Period.MONTH: "this month"}
 
 RAISE_OWNER = "To raise it, change [[budget.limits]] in config.toml and restart me."
+RAISE_AGENTS = (
+    "To raise it, change [[budget.limits]], or the agent's budget, in config.toml and restart me."
+)
 RAISE_OTHERS = "The owner can raise it."
 CALM = "Reminders still come."
 
@@ -68,6 +71,15 @@ def refusal_words(
     """At the end: which budget, how much, when it is free again, and how to raise it."""
     name = _upper(budget_name(limit, subject, own=subject == charge.person_id))
     of = f"{amount_words(limit.unit, used)} of {amount_words(limit.unit, limit.amount)}"
+    owners = RAISE_AGENTS if limit.scope is Scope.AGENT else RAISE_OWNER
+    raised = owners if charge.is_owner else RAISE_OTHERS
+    if needed > limit.amount:
+        most = amount_words(limit.unit, needed)
+        whole = amount_words(limit.unit, limit.amount)
+        return (
+            f"{name} is too small for an answer here: one may take {most}, and it is {whole} in "
+            f"all. {raised} {CALM}"
+        )
     if used >= limit.amount:
         spent = f"{name} is used up: {of}."
     else:
@@ -75,7 +87,6 @@ def refusal_words(
             f"{name} has no room for this: {of} are used, and it would take about "
             f"{amount_words(limit.unit, needed)}."
         )
-    raised = RAISE_OWNER if charge.is_owner else RAISE_OTHERS
     return f"{spent} It is free again {free}. {raised} {CALM}"
 
 

@@ -58,7 +58,9 @@ async def model(settings: Settings, env: Mapping[str, str], name: str = "") -> l
 def other_models(settings: Settings) -> list[str]:
     """The models that stand in or work behind the scenes, each once."""
     llm = settings.llm
-    names = dict.fromkeys([*llm.fallbacks, llm.cheap_model])
+    agents = settings.agents.by_name.values()
+    own = [name for agent in agents for name in (agent.model, *agent.fallbacks)]
+    names = dict.fromkeys([*llm.fallbacks, llm.cheap_model, *own])
     return [name for name in names if name and name != llm.model]
 
 

@@ -70,17 +70,19 @@ class Configured:
 async def configured(settings: Settings, env: Mapping[str, str]) -> Configured:
     """What the settings name, found. Raises SettingsWrong, with what to do."""
     llm, finder = settings.llm, NameFinder(settings, env)
-    main = await choose(finder.wanted, env=env, prices=finder.prices)
-    usual = Named(name=llm.model.strip() or main.priced_as or main.model, choice=main)
+    chosen = await choose(finder.wanted, env=env, prices=finder.prices)
+    usual = Named(name=llm.model.strip() or chosen.priced_as or chosen.model, choice=chosen)
     fallbacks = tuple([await finder.usable(name) for name in llm.fallbacks])
     agents: dict[str, Usual] = {}
     for name, agent in settings.agents.by_name.items():
         if agent.model.strip() or agent.fallbacks:
-            own = [await finder.usable(one) for one in agent.fallbacks]
-            agents[name] = Usual(
-                main=await finder.usable(agent.model) if agent.model.strip() else usual,
-                fallbacks=tuple(own) or fallbacks,
-            )
+            try:
+                own = [await finder.usable(one) for one in agent.fallbacks]
+                main = await finder.usable(agent.model) if agent.model.strip() else usual
+            except SettingsWrong as error:
+                said = str(error).replace("llm.model =", "the model")
+                raise SettingsWrong(f"[agents.{name}]: {said}") from error
+            agents[name] = Usual(main=main, fallbacks=tuple(own) or fallbacks)
     return Configured(
         main=usual,
         fallbacks=fallbacks,

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from agent.messages import PersonId
+from agent.messages import DEFAULT_AGENT, PersonId
 from agent.spending import (
     Account,
     Button,
@@ -228,7 +228,8 @@ def _opening(connection: sqlite3.Connection, minutes_from_ms: int, now_ms: int) 
 def _by_agent(rows: Iterable[tuple[str, int, int]]) -> dict[str, dict[int, int]]:
     found: dict[str, dict[int, int]] = {}
     for agent, minute, tokens in rows:
-        found.setdefault(agent, {})[minute] = tokens
+        mine = found.setdefault(agent or DEFAULT_AGENT, {})
+        mine[minute] = mine.get(minute, 0) + tokens
     return found
 
 

@@ -230,6 +230,8 @@ def binding(channel: str = "telegram", chat: str = "5", agent: str = "work") -> 
         (binding(chat="*") + binding(), "agents.bindings[1] can never be reached"),
         (binding(channel="*", chat="*") + binding(), "put it in front of that one"),
         (binding(chat="-1*") + binding(chat="-10*"), "agents.bindings[1] can never be reached"),
+        ('[[budget.limits]]\nscope = "agent"\nperiod = "day"\nusd = 1.0\nof = "wrk"', "'wrk'"),
+        ('[[tools.rules]]\ntools = ["exec"]\naction = "deny"\nagent = "wrk"', "called 'wrk'"),
         (binding(channel="mail"), "allowed: telegram, slack, console, *"),
         (binding(chat="-100:7"), "the id alone, without the channel and without a topic"),
         ("[agents.Work_1]\nmax_steps = 3", "an agent's name is made of a-z"),
