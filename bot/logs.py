@@ -14,6 +14,7 @@ import stat
 import sys
 import threading
 import urllib.parse
+import weakref
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
@@ -32,8 +33,9 @@ LOG_FILE_BYTES_MAX = 5_000_000
 LOG_FILES_MAX = 3
 LOG_LOOK_CHARS = 65_536
 """So much may be written between two looks at how large the file is."""
-NOISY_LOGGERS = ("httpx", "httpcore", "telegram", "aiohttp")
-"""They log every request, addresses with tokens in them included, and are heard from WARNING on."""
+NOISY_LOGGERS = ("httpx", "httpcore", "telegram", "aiohttp", "apscheduler")
+"""They log every request, addresses with tokens in them included, or each look at the clock, and
+are heard from WARNING on."""
 
 EventDict = MutableMapping[str, Any]
 
@@ -99,6 +101,8 @@ class Logs:
         self._levels_before = {name: logging.getLogger(name).level for name in NOISY_LOGGERS}
         self._root_level_before = self._root.level
         self._hooks_before = (sys.excepthook, threading.excepthook, sys.unraisablehook)
+        self._was_configured = structlog.is_configured()
+        self._structlog_before = structlog.get_config()
 
     def start(self, level: int) -> None:
         """Puts everything in force."""
@@ -132,6 +136,8 @@ class Logs:
             with contextlib.suppress(OSError):
                 handler.close()
         structlog.reset_defaults()
+        if self._was_configured:
+            structlog.configure(**self._structlog_before)
 
     def __enter__(self) -> Self:
         return self
@@ -163,13 +169,13 @@ def set_up(
         _Formatter(redactor, _console_renderer(on_terminal)) if as_console else as_json
     )
     to_file, trouble = _file_handler(file, as_json)
+    logs = Logs(redactor, [to_stream, *to_file])
     structlog.configure(
         processors=[*_PROCESSORS, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
-    logs = Logs(redactor, [to_stream, *to_file])
     logs.start(level)
     if trouble:
         _log.warning("log_file_unusable", file=str(file), reason=trouble)
@@ -202,14 +208,17 @@ class _Formatter(structlog.stdlib.ProcessorFormatter):
             foreign_pre_chain=[structlog.stdlib.ExtraAdder(), *_PROCESSORS],
         )
         self._redactor = redactor
+        self._made: tuple[weakref.ref[logging.LogRecord], str] | None = None
 
     def format(self, record: logging.LogRecord) -> str:
-        # Both handlers share one formatter where both write JSON: the line is made once.
-        made = record.__dict__.get("line_made")
-        if made is not None and made[0] is self:
-            return str(made[1])
+        # Both handlers share one formatter where both write JSON, and a file's handler asks twice:
+        # the line is made once. It is kept here: on the record it would be one of the "extra"
+        # values, which the other formatter writes.
+        made = self._made
+        if made is not None and made[0]() is record:
+            return made[1]
         line = self._redactor.clean(super().format(record))
-        record.__dict__["line_made"] = (self, line)
+        self._made = (weakref.ref(record), line)
         return line
 
 

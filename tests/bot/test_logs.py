@@ -90,6 +90,31 @@ def test_a_line_has_time_level_logger_event_and_bound_facts(
     }
 
 
+def test_a_line_is_the_same_in_the_file_whatever_the_stream_shows(tmp_path: Path) -> None:
+    for name, settings in {"console": CONSOLE, "json": JSON_DEBUG}.items():
+        file = tmp_path / name
+        with set_up(settings, secrets=[KEY], stream=Terminal(), file=file):
+            logging.getLogger("elsewhere").warning("one", extra={"chat": 7, "key": KEY})
+            logging.getLogger("elsewhere").warning("two")
+            structlog.get_logger("bot.door").info("three")
+        written = [json.loads(line) for line in file.read_text().splitlines()]
+
+        common = {"timestamp", "level", "logger", "event"}
+        assert [line["event"] for line in written] == ["one", "two", "three"]
+        assert [set(line) - common for line in written] == [{"chat", "key"}, set(), set()]
+        assert "\\u001b" not in file.read_text()
+
+
+def test_each_look_at_the_clock_goes_unsaid(start: Start, stream: io.StringIO) -> None:
+    start(JSON_DEBUG)
+
+    for name in ("apscheduler.scheduler", "apscheduler.executors.default"):
+        logging.getLogger(name).info("Running job")
+        logging.getLogger(name).warning("Run time was missed")
+
+    assert [line["level"] for line in lines(stream)] == ["warning", "warning"]
+
+
 def test_lines_of_the_standard_library_look_the_same(start: Start, stream: io.StringIO) -> None:
     start(JSON_INFO)
 
