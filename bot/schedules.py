@@ -244,19 +244,25 @@ class Schedules:
             ),
         }
 
-    async def next_lines(self) -> list[str]:
-        """For /status: the jobs that are due next, and those that stand still. Raises
+    async def next_lines(self, person_id: PersonId | None) -> list[str]:
+        """For /status of an owner: this person's jobs that are due next, and those that stand
+        still. Of other people's a number alone: what they are is nobody else's business. Raises
         StorageError."""
         jobs = await self.jobs.kept()
-        due = [job for job in jobs if job.enabled and job.next is not None][:NEXT_TOLD]
-        lines = []
-        for job in due:
-            assert job.next is not None, "chosen so"
-            words = due_words(job.next, self.chats.zone(job.new.person_id))
-            lines.append(f"Next by the clock: {words}, {job.key} {job.new.name}")
-        stopped = sum(job.failures > 0 and not job.enabled for job in jobs)
-        if stopped:
+        own = [job for job in jobs if job.new.person_id == person_id]
+        others = [job for job in jobs if job.new.person_id != person_id]
+        due = [(job.next, job) for job in own if job.enabled and job.next is not None]
+        lines = [
+            f"Next by the clock: {due_words(at, self.chats.zone(job.new.person_id))}, "
+            f"{job.key} {job.new.name}"
+            for at, job in due[:NEXT_TOLD]
+        ]
+        if waiting := sum(job.enabled and job.next is not None for job in others):
+            lines.append(f"Other people's jobs that wait for their time: {waiting}")
+        if stopped := sum(map(_kept_failing, own)):
             lines.append(f"Jobs that were stopped, as they kept failing: {stopped} (`/jobs`)")
+        if stopped := sum(map(_kept_failing, others)):
+            lines.append(f"Other people's jobs that were stopped, as they kept failing: {stopped}")
         return lines
 
     def works(self) -> Sequence[Work]:
@@ -326,6 +332,10 @@ class Schedules:
                     log.error("schedules.storage", why=str(trouble))
                 is_troubled = True
             await self.place.clock.sleep(LOOK_EVERY_S)
+
+
+def _kept_failing(job: Job) -> bool:
+    return job.failures > 0 and not job.enabled
 
 
 def _as_typed(card: NewMessage) -> NewMessage:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from agent.bindings import Bindings
 from agent.budget import Budget
-from agent.messages import DEFAULT_AGENT
+from agent.messages import DEFAULT_AGENT, PersonId, Role
 from agent.models.choose import Choice
 from agent.ports import Clock
 from agent.tools.exec import Runner
@@ -25,7 +25,7 @@ from bot.outbox import Outbox
 class TellsNext(Protocol):
     """Says what happens next by the clock; `bot.schedules` is one."""
 
-    async def next_lines(self) -> list[str]: ...
+    async def next_lines(self, person_id: PersonId | None) -> list[str]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class BotStatus:
             f"Turns running or waiting: {bot.engine.waiting()}",
             f"Replies on their way: {bot.outbox.waiting()}",
         ]
-        lines += await bot.clock.next_lines()
+        lines += await bot.clock.next_lines(self._owner_in(lane))
         lines += bot.servers.lines()
         if bot.runner.why_open:
             lines.append(f"Programs run without a sandbox: {bot.runner.why_open}")
@@ -90,6 +90,14 @@ class BotStatus:
         if self._changed():
             lines.append("The settings were changed since the start: a restart is due.")
         return lines
+
+    def _owner_in(self, lane: str) -> PersonId | None:
+        """The owner who asks in a private chat, or at the machine; None where it may be another
+        one."""
+        people = self._watched.access.directory.people
+        owners = [person for person in people if person.role is Role.OWNER]
+        here = [person for person in owners if lane in person.addresses] or owners
+        return here[0].id if len(here) == 1 else None
 
     def _unheard(self) -> list[str]:
         """The platforms from which nothing comes in just now."""
