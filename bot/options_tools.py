@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from agent.brake import BrakeOptions
@@ -85,6 +87,25 @@ def search_options_of(settings: Settings) -> SearchOptions | None:
     if web.search == "off":
         return None
     return SearchOptions(service=web.search, base_url=web.search_url, api_key=web.search_key)
+
+
+def matching_nothing(settings: Settings, names: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Patterns for tools that match none of these names, each with the key under which it stands:
+    a misspelt denial denies nothing. Those of servers, which are not known yet, are left out."""
+    lists = [
+        (f"agents.{name}.{key}", patterns)
+        for name, agent in settings.agents.by_name.items()
+        for key, patterns in (
+            ("allowed_tools", agent.allowed_tools),
+            ("denied_tools", agent.denied_tools),
+        )
+    ]
+    for n, rule in enumerate(settings.tools.rules):
+        lists.append((f"tools.rules[{n}].tools", rule.tools))
+    for key, patterns in lists:
+        for pattern in patterns:
+            if "__" not in pattern and not any(fnmatchcase(name, pattern) for name in names):
+                yield key, pattern
 
 
 def servers_of(settings: Settings) -> tuple[ServerOptions, ...]:

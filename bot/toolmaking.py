@@ -7,6 +7,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+import structlog
+
 from agent.errors import AssistantError, Permanent, SettingsWrong
 from agent.mcp.values import ToolApprovals
 from agent.messages import DEFAULT_AGENT, Address
@@ -41,6 +43,7 @@ from bot.options_tools import (
     allowed_hosts_of,
     exec_options_of,
     file_bytes_max_of,
+    matching_nothing,
     search_options_of,
     servers_of,
 )
@@ -49,6 +52,9 @@ from bot.place import Workplace
 
 if TYPE_CHECKING:
     from agent.mcp.servers import McpServers
+
+
+log = structlog.get_logger()
 
 
 class NoBotRuns(Permanent):
@@ -209,6 +215,8 @@ def _put_together(place: Workplace, of: Materials, made: Sequence[Tool], runner:
     reaches = dict(reach_of(place.settings))
     late.reach = Reach(toolbox, reaches.pop(DEFAULT_AGENT), reaches)
     late.toolbox = toolbox
+    for key, pattern in matching_nothing(place.settings, toolbox.names):
+        log.warning("settings.no_such_tool", key=key, pattern=pattern)
     return Made(toolbox=toolbox, reach=late.reach, ranking=ranking, runner=runner)
 
 

@@ -10,6 +10,7 @@ from agent.tools.workspace import Workspace
 from bot.config_reading import load
 from bot.home import Home
 from bot.options import steering_of
+from bot.options_tools import matching_nothing
 from tests.agent.tools.given import OWNER
 from tests.bot.kit import OWNER as ANN
 from tests.bot.kit import Rig, eventually
@@ -60,3 +61,20 @@ async def test_the_bot_asks_before_the_persona_of_another_agent_is_written(rig: 
 
         assert clerk.read_text() == "You are the clerk."
         assert "steers the assistant" in rig.texts()[-1]
+
+
+def test_patterns_that_match_no_tool_are_found_and_those_of_servers_left_out(
+    tmp_path: Path,
+) -> None:
+    home = Home(tmp_path)
+    home.config.write_text(
+        '[agents.default]\ndenied_tools = ["exce", "web_*", "mail__post"]\n'
+        '[[tools.rules]]\ntools = ["read_fle"]\naction = "deny"\n'
+    )
+
+    found = [*matching_nothing(load(tmp_path, {}), {"exec", "web_fetch", "read_file"})]
+
+    assert found == [
+        ("agents.default.denied_tools", "exce"),
+        ("tools.rules[0].tools", "read_fle"),
+    ]
