@@ -163,7 +163,7 @@ class Library:
                 problems.append(f"{wanted}: agents.{agent}.system_prompt_file cannot be read")
             folder = persona.persona_dir
             if folder is not None and self._files.read(folder / "instructions.md") is None:
-                problems.append(f"{folder}: agents.{agent}.persona_dir holds no instructions.md")
+                log.warning("prompt.persona_missing", agent=agent, folder=str(folder))
         if problems:
             raise SettingsWrong("\n".join(problems))
 
