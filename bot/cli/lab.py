@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from bot.cli.chat import LEAVE
-from bot.cli.opening import Opened, exit_for, opened
+from bot.cli.opening import Opened, exit_for, logged_apart, opened
 from bot.cli.typed import typed_lines
 
 if TYPE_CHECKING:
@@ -59,15 +59,17 @@ async def _rehearse(home: Opened) -> None:
                 "HEARTHBOT_LLM__MODEL": "openai/lab-model",
                 "HEARTHBOT_LLM__API_KEY": "lab",
             }
-            settings = load(copy.path, env)
             digest = settings_digest(copy, env)
-            async with open_bot(copy, settings, env=env, digest=digest, clock=SystemClock()) as bot:
-                await bot.access.approve(f"telegram:{PERSON}")
-                stopping = asyncio.Event()
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(bot.serve(stopping))
-                    await _converse(bot, telegram)
-                    stopping.set()
+            settings = load(copy.path, env)
+            with logged_apart(Opened(home=copy, settings=settings, env=env, digest=digest)):
+                clock = SystemClock()
+                async with open_bot(copy, settings, env=env, digest=digest, clock=clock) as bot:
+                    await bot.access.approve(f"telegram:{PERSON}")
+                    stopping = asyncio.Event()
+                    async with asyncio.TaskGroup() as group:
+                        group.create_task(bot.serve(stopping))
+                        await _converse(bot, telegram)
+                        stopping.set()
 
 
 async def _converse(bot: Bot, telegram: FakeTelegram) -> None:

@@ -135,6 +135,21 @@ def logged(home: Opened, *, to_terminal: bool) -> Iterator[None]:
 
 
 @contextmanager
+def logged_apart(home: Opened) -> Iterator[None]:
+    """Log lines go to this home's file alone, inside of `logged` for another one, whose file gets
+    the traceback of what nobody caught: this home may be gone by then."""
+    from bot.logs import secrets_of, set_up
+
+    with set_up(
+        home.settings.logging,
+        secrets=secrets_of(home.settings, home.env),
+        stream=_Nowhere(),
+        file=home.home.log_file,
+    ):
+        yield
+
+
+@contextmanager
 def opened(*, log_to_terminal: bool) -> Iterator[Opened]:
     """`read_home` and `logged` in one: what most commands begin with."""
     home = read_home()

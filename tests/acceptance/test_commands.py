@@ -132,13 +132,16 @@ def test_the_lab_rehearses_without_touching_the_home(bare_home: Home) -> None:
     bare_home.path.mkdir()
     (bare_home.path / "config.toml").write_text('[turns]\nqueue = "followup"\n')
 
-    done = bare_home.run("lab", typed='hello\n!call list_dir {"path": "."}\n/status\n/quit\nmore\n')
+    said = 'hello\n!call list_dir {"path": "."}\n/status\n/logs 200\n/quit\nmore\n'
+    done = bare_home.run("lab", typed=said)
 
     assert done.returncode == 0, done.stderr
     assert "You said: hello" in done.stdout
     assert "more" not in done.stdout
     assert "HEARTBEAT.md (" in done.stdout
     assert "Channels: console, telegram" in done.stdout
+    assert "bot.started" in done.stdout, "the lab's own log"
+    assert (bare_home.path / "logs" / "hearthbot.log").read_text() == ""
     assert not bare_home.database.exists()
 
 

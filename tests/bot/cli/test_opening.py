@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import structlog
 import typer
 
 from agent.errors import HomeBusy, SettingsWrong, StorageFull
-from bot.cli.opening import FAILED, exit_for, opened
+from bot.cli.opening import FAILED, Opened, exit_for, logged_apart, opened
+from bot.home import Home, prepare
 
 
 @pytest.fixture(autouse=True)
@@ -79,6 +82,32 @@ def test_a_fault_without_a_log_file_is_told_on_the_terminal(
 
 def test_an_exit_that_was_asked_for_passes() -> None:
     assert ended_by(typer.Exit(7)) == 7
+
+
+def test_lines_of_a_home_inside_of_another_stay_there_and_its_fault_is_told_outside(
+    home: Path, tmp_path: Path
+) -> None:
+    copy = Home(tmp_path / "copy")
+    prepare(copy)
+    log = structlog.get_logger("rehearsal")
+
+    def rehearse() -> None:
+        with exit_for(), opened(log_to_terminal=False) as outer:
+            log.info("outside.before")
+            inner = Opened(home=copy, settings=outer.settings, env=outer.env, digest=outer.digest)
+            with logged_apart(inner):
+                log.info("inside")
+            log.info("outside.after")
+            with logged_apart(inner):
+                raise RuntimeError("nobody foresaw this")
+
+    with pytest.raises(typer.Exit):
+        rehearse()
+
+    outside = [json.loads(line) for line in (home / "logs/hearthbot.log").read_text().splitlines()]
+    inside = [json.loads(line) for line in copy.log_file.read_text().splitlines()]
+    assert [line["event"] for line in outside] == ["outside.before", "outside.after", "crashed"]
+    assert [line["event"] for line in inside] == ["inside"]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
