@@ -11,6 +11,7 @@ from agent.jobbook import Beats, JobBook, Switches
 from agent.messages import DEFAULT_AGENT, IncomingMessage
 from agent.scheduled import Job, JobKind, list_name
 from bot import schedule_words as words
+from bot.memory_words import bare
 from bot.ports import Person
 
 log = structlog.get_logger()
@@ -49,13 +50,45 @@ class HeartbeatDesk:
             case [("on" | "off") as word]:
                 return await self._set(person, is_on=word == "on")
             case ["now", *agent] if len(agent) <= 1:
-                return await self._now(person, *agent)
-            case ["why", *agent] if len(agent) <= 1:
-                zone = self._book.zone(person.id)
-                last = await self._beats.last((agent or [DEFAULT_AGENT])[0], BEATS_SHOWN)
-                return words.beats_text(last, zone)
+                return await self._now(person, self._agent(*agent))
+            case ["why"]:
+                return await self._why(person, *(self._minutes or [DEFAULT_AGENT]))
+            case ["why", agent]:
+                return await self._why(person, self._agent(agent))
             case _:
                 return words.HEARTBEAT_USE
+
+    def _agent(self, word: str = DEFAULT_AGENT) -> str:
+        """The agent whose name is typed, in whatever letters; a word that is none stays."""
+        return next((name for name in self._minutes if name.lower() == word), word)
+
+    async def _why(self, person: Person, *agents: str) -> str:
+        """The last looks, each agent's below a head of its own where there are several."""
+        zone = self._book.zone(person.id)
+        found = [(agent, await self._beats.last(agent, BEATS_SHOWN)) for agent in agents]
+        told = [(agent, words.beats_text(last, zone)) for agent, last in found if last]
+        if not told:
+            return words.HEARTBEAT_NOTHING if self._is_one(agents[0]) else self._unknown(agents[0])
+        if len(agents) == 1:
+            return told[0][1]
+        return "\n\n".join(f"`{agent}`: {text}" for agent, text in told)
+
+    def _is_one(self, agent: str) -> bool:
+        """Whether the settings give the agent a heartbeat; the default one may have none."""
+        return agent in self._minutes or agent == DEFAULT_AGENT
+
+    def _unknown(self, agent: str) -> str:
+        if not self._minutes:
+            return words.HEARTBEAT_NEVER
+        having = ", ".join(f"`{name}`" for name in self._minutes)
+        return f"No agent called {bare(agent)} has a heartbeat. These have one: {having}."
+
+    async def _begun(self, person: Person) -> None:
+        """Makes the jobs that are still missing: the chat to report to may be known since a
+        moment."""
+        jobs = [await self._job(person, agent) for agent in self._minutes]
+        if None in jobs:
+            await self._ensure()
 
     async def _job(self, person: Person, agent: str) -> Job | None:
         jobs = await self._book.of(person.id)
@@ -65,6 +98,7 @@ class HeartbeatDesk:
     async def _state(self, person: Person) -> str:
         if not self._minutes:
             return words.HEARTBEAT_NEVER
+        await self._begun(person)
         told = [await self._state_of(person, agent) for agent in self._minutes]
         is_any = not {*told} <= {words.HEARTBEAT_OFF, words.HEARTBEAT_NOT_YET}
         shown = "\n\n".join(dict.fromkeys(told))
@@ -104,10 +138,14 @@ class HeartbeatDesk:
             return words.HEARTBEAT_OFF
         return await self._state(person)
 
-    async def _now(self, person: Person, agent: str = DEFAULT_AGENT) -> str:
+    async def _now(self, person: Person, agent: str) -> str:
+        if agent not in self._minutes:
+            return self._unknown(agent)
+        await self._begun(person)
         job = await self._job(person, agent)
         if job is None:
-            return words.HEARTBEAT_NOT_YET if agent in self._minutes else words.HEARTBEAT_NEVER
+            is_off = await self._switches.is_on(SWITCH) is False
+            return words.HEARTBEAT_OFF if is_off else words.HEARTBEAT_NOT_YET
         try:
             await self._book.run(job)
         except Permanent as refused:

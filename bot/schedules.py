@@ -118,6 +118,8 @@ class Schedules:
         self._engine: LocalEngine | None = None
         self._group: asyncio.TaskGroup | None = None
         self._ended_early: list[JobEnd] = []
+        self._ensuring = asyncio.Lock()
+        self._heard_owner: PersonId | None = None
         self.teller = Teller(
             around.calendar.tellings,
             self.jobs,
@@ -178,10 +180,11 @@ class Schedules:
 
     async def ensure_heartbeat(self) -> None:
         """Keeps the job of the heartbeat as the settings want it. Raises StorageError."""
-        beats = [job for job in await self.jobs.kept() if job.new.kind is JobKind.HEARTBEAT]
-        by_agent = {job.new.agent: job for job in beats}
-        for agent in dict.fromkeys([*self.place.settings.agents.by_name, *by_agent]):
-            await self._ensure(agent, by_agent.get(agent))
+        async with self._ensuring:
+            beats = [job for job in await self.jobs.kept() if job.new.kind is JobKind.HEARTBEAT]
+            by_agent = {job.new.agent: job for job in beats}
+            for agent in dict.fromkeys([*self.place.settings.agents.by_name, *by_agent]):
+                await self._ensure(agent, by_agent.get(agent))
 
     async def _ensure(self, agent: str, found: Job | None) -> None:
         wanted, owner = self.place.settings.heartbeat, self.chats.owner()
@@ -246,23 +249,22 @@ class Schedules:
 
     async def next_lines(self, person_id: PersonId | None) -> list[str]:
         """For /status of an owner: this person's jobs that are due next, and those that stand
-        still. Of other people's a number alone: what they are is nobody else's business. Raises
-        StorageError."""
+        still; of other people's a number alone. Raises StorageError."""
         jobs = await self.jobs.kept()
         own = [job for job in jobs if job.new.person_id == person_id]
-        others = [job for job in jobs if job.new.person_id != person_id]
         due = [(job.next, job) for job in own if job.enabled and job.next is not None]
         lines = [
             f"Next by the clock: {due_words(at, self.chats.zone(job.new.person_id))}, "
             f"{job.key} {job.new.name}"
             for at, job in due[:NEXT_TOLD]
         ]
-        if waiting := sum(job.enabled and job.next is not None for job in others):
+        if waiting := sum(job.enabled and job.next is not None for job in jobs if job not in own):
             lines.append(f"Other people's jobs that wait for their time: {waiting}")
-        if stopped := sum(map(_kept_failing, own)):
-            lines.append(f"Jobs that were stopped, as they kept failing: {stopped} (`/jobs`)")
-        if stopped := sum(map(_kept_failing, others)):
-            lines.append(f"Other people's jobs that were stopped, as they kept failing: {stopped}")
+        stopped = [job in own for job in jobs if job.failures > 0 and not job.enabled]
+        if count := sum(stopped):
+            lines.append(f"Jobs that were stopped, as they kept failing: {count} (`/jobs`)")
+        if not all(stopped):
+            lines.append(f"Other people's jobs that kept failing: {stopped.count(False)}")
         return lines
 
     def works(self) -> Sequence[Work]:
@@ -271,8 +273,12 @@ class Schedules:
 
     async def _hear(self, ended: Ended) -> None:
         turn = ended.turn
-        if turn.job is None and turn.report is None:
-            self.chats.heard(turn.person_id, turn.message.address.key)
+        if turn.job is not None or turn.report is not None:
+            return
+        self.chats.heard(turn.person_id, turn.message.address.key)
+        if not turn.message.is_group and turn.person_id == self.chats.owner() != self._heard_owner:
+            self._heard_owner = turn.person_id
+            await self.ensure_heartbeat()  # this may be the chat that it waited for
 
     async def beat(self, agent: str, outcome: str, why: str) -> None:
         """Implements `scheduler.kinds.turns.KeepsBeats`."""
@@ -332,10 +338,6 @@ class Schedules:
                     log.error("schedules.storage", why=str(trouble))
                 is_troubled = True
             await self.place.clock.sleep(LOOK_EVERY_S)
-
-
-def _kept_failing(job: Job) -> bool:
-    return job.failures > 0 and not job.enabled
 
 
 def _as_typed(card: NewMessage) -> NewMessage:

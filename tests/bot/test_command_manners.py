@@ -53,3 +53,20 @@ async def test_where_several_own_the_bot_each_reads_of_their_own_jobs(rig: Rig) 
     assert "plants" not in second
     assert "doctor" not in unknown
     assert "plants" not in unknown
+
+
+async def test_the_heartbeat_is_there_as_soon_as_the_owner_is_known(rig: Rig) -> None:
+    async with rig.running(OWNER) as bot:
+        rig.says("/heartbeat")
+        await eventually(partial(rig.wrote, 1))
+        await rig.quiet(bot)
+
+    assert "every 30 min I look" in rig.texts()[0]
+
+
+async def test_the_first_message_of_the_owner_makes_the_heartbeat(rig: Rig) -> None:
+    async with rig.running(OWNER) as bot:
+        rig.says("hello")
+        await rig.reads("You said: hello")
+        await rig.quiet(bot)
+        await eventually(lambda: rig.rows("select name from jobs") == [("heartbeat",)])

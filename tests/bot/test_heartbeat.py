@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from bot import schedule_words as words
-from tests.bot.schedule_kit import Place, beating
+from bot.heartbeat import HeartbeatDesk
+from tests.bot.schedule_kit import ANNA, Place, beating, message
+from tests.scheduler.clerk_kit import LANE
 
 NOON = datetime(2026, 6, 1, 10, 0, tzinfo=UTC)
 
@@ -73,3 +75,50 @@ async def test_without_a_heartbeat_in_the_settings_none_is_switched_on(tmp_path:
         for word in ("", "on", "now"):
             assert await place.beat(word) == words.HEARTBEAT_NEVER
         assert await place.counter.switches.is_on("heartbeat") is None
+
+
+async def test_the_first_question_makes_a_heartbeat_that_is_still_missing(place: Place) -> None:
+    for word in ("", "now"):
+        assert await place.beat(word) == words.HEARTBEAT_NOT_YET
+
+    assert place.ensured == 2
+    await beating(place)
+    await place.beat()
+    assert place.ensured == 2
+
+
+async def test_an_agent_without_a_heartbeat_is_told_which_have_one(place: Place) -> None:
+    await beating(place)
+
+    for word in ("now nope", "why nope"):
+        assert await place.beat(word) == (
+            "No agent called nope has a heartbeat. These have one: `default`."
+        )
+    assert await place.beat("now DEFAULT") == (
+        "I look at HEARTBEAT.md now. What I find comes by itself; nothing is no message."
+    )
+
+
+async def test_why_alone_shows_the_looks_of_all_agents(place: Place) -> None:
+    desk = HeartbeatDesk(
+        place.counter.clerk,
+        place.counter.beats,
+        place.counter.switches,
+        minutes={"default": 30, "garden": 60},
+        ensure=_nothing,
+    )
+    await place.counter.beats.beat("garden", "told", "dry soil")
+    await place.counter.beats.beat("default", "skipped", "nothing to do")
+
+    every, one = [await desk.tell(message(LANE), ANNA, text) for text in ("why", "why garden")]
+
+    assert "`default`" in every
+    assert "nothing to do" in every
+    assert "`garden`" in every
+    assert "dry soil" in every
+    assert "dry soil" in one
+    assert "nothing to do" not in one
+
+
+async def _nothing() -> None:
+    pass
