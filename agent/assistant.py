@@ -16,6 +16,7 @@ from agent.attached import STEP as FILES
 from agent.attached import brought, left_alone
 from agent.beginning import Beginning
 from agent.doing import Doing
+from agent.doubted import Named, doubts, nameless
 from agent.errors import TurnStopped
 from agent.guards import declines, is_empty, visible
 from agent.layers import notes
@@ -123,8 +124,10 @@ class Assistant:
         drafts: Drafts,
         files: StepFunction = left_alone,
         typed: Typed = as_written,
+        named: Named = nameless,
     ) -> None:
-        """Without `files`, what comes with a message is named and not opened."""
+        """Without `files`, what comes with a message is named and not opened. `named` says in plain
+        words what a tool does."""
         self._steps: Mapping[str, StepFunction] = {
             FILES: files,
             "begin": begin,
@@ -135,6 +138,7 @@ class Assistant:
         self._loop = loop
         self._drafts = PeopleDrafts(drafts)
         self._typed = typed
+        self._named = named
         self._closings: dict[RunId, _Closing] = {}
 
     @property
@@ -145,7 +149,7 @@ class Assistant:
     async def run(self, ctx: TurnContext, payload: Json) -> TurnEnd:
         """One turn, a person's or a subagent's. See `agent.ports.Program.run`."""
         turn = TurnInput.from_json(payload)
-        closing = self._closings[ctx.run_id] = _Closing(ctx.run_id, turn, self._typed)
+        closing = self._closings[ctx.run_id] = self._closing(ctx.run_id, turn)
         self._drafts.open(ctx.run_id, turn.message.address)
         try:
             end = await self._through(ctx, turn, payload, closing)
@@ -188,7 +192,7 @@ class Assistant:
         try:
             # What it did before it broke stays known: the person may well send it again.
             turn = TurnInput.from_json(run.payload)
-            known = closing or _Closing(run.run_id, turn, self._typed)
+            known = closing or self._closing(run.run_id, turn)
             return known.told_on(known.told(notice))
         except (KeyError, TypeError, ValueError, Unpaired):
             log.exception("turn.unreadable", turn=run.run_id)
@@ -196,6 +200,9 @@ class Assistant:
             if run.run_id.startswith(JOB_RUN):
                 return replace(end, reply="", job=_unreadable_job(run, notice))
             return end if run.child_of is None else unreadable(run, end, why=notice)
+
+    def _closing(self, run_id: RunId, turn: TurnInput) -> _Closing:
+        return _Closing(run_id, turn, typed=self._typed, named=self._named)
 
 
 async def _opened(ctx: TurnContext, closing: _Closing) -> int:
@@ -234,8 +241,9 @@ def _bare_end(run: NewRun, notice: str) -> TurnEnd:
 class _Closing:
     """Makes the TurnEnd: the log is closed, and the reply is what its answers say."""
 
-    def __init__(self, run_id: RunId, turn: TurnInput, typed: Typed) -> None:
+    def __init__(self, run_id: RunId, turn: TurnInput, *, typed: Typed, named: Named) -> None:
         self._typed = typed
+        self._named = named
         self.run_id = run_id
         self.turn = turn
         self.turns = [turn]
@@ -289,17 +297,22 @@ class _Closing:
         job's is delivered, or not, by whoever keeps the clock."""
         if self.turn.job is not None:
             return replace(end, reply="", inbox=InboxState.SILENT, job=self._job_end(end))
-        return end if self.turn.task is None else reported(self.run_id, self.turn, end)
+        if self.turn.task is None:
+            return end
+        # What a subagent's parent makes of it is up to a model: the person is told all the same.
+        return replace(reported(self.run_id, self.turn, end), reply=self._doubts())
 
     def _job_end(self, end: TurnEnd) -> JobEnd:
         assert self.turn.job is not None
         entries = end.turn.entries
+        # Who may have acted is told of, and not made up for: that would act a second time.
+        in_doubt = bool(self._doubts())
         return JobEnd(
             job_id=self.turn.job.job_id,
             slot=self.turn.job.slot,
-            ok=end.status is RunStatus.DONE,
+            ok=end.status is RunStatus.DONE or in_doubt,
             text=end.reply or (STOPPED_JOB if end.status is RunStatus.CANCELLED else ""),
-            silent=said_nothing(entries),
+            silent=said_nothing(entries) and not in_doubt,
             tainted=bool(tainted_by(entries, person_id=self.turn.person_id)),
         )
 
@@ -357,13 +370,18 @@ class _Closing:
             conversation=ConversationId(self.turn.conversation),
             turn=Turn(run_id=self.run_id, entries=kept),
             reply_to=self.turn.message.address,
-            reply=reply,
+            reply="\n\n".join(filter(None, (reply, self._doubts()))),
             notes_taken=tuple(note.id for note in begun.notes) if begun else (),
             sent_from=self._sent_from(),
             shortened_to=max(self.log.shortened_to, begun.shortened_to if begun else 0),
             owner_notice=owner_notice,
             used=begun.facts() if begun else (),
         )
+
+    def _doubts(self) -> str:
+        """What is told of calls that a kill left in doubt, whatever the model says of them."""
+        is_shared = self.turn.message.is_group
+        return "\n\n".join(doubts(self.log.entries, self._named, is_shared=is_shared))
 
     def _close_log(self) -> None:
         """The words are in it, also when the prompt was never fixed; each call has a result."""

@@ -34,7 +34,7 @@ AGREED_NOT = {
 
 UNKNOWN_FATE = (
     "Unknown: the program stopped while this call ran, so it may or may not have happened. "
-    "It was not run again. Say so, and check before doing it again."
+    "It was not run again. The person is told so below your answer; check before doing it again."
 )
 
 

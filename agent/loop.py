@@ -59,11 +59,9 @@ REWORDED_CHARS_MAX = 300
 RESULT_CHARS_IN_NEED = 400
 """Longer results are shortened when not even a request without history fits."""
 
-AUTO_UNKNOWN = (
-    "I was stopped while a tool ran for this, so it may or may not have happened. Please check "
-    "before you ask for it again."
-)
-"""What a person reads when a call that a rule made has an unknown fate."""
+FATE_UNKNOWN = "I cannot say what came of it."
+"""The answer where a call that no model made has an unknown fate; what else is told of it stands in
+`agent.doubted`."""
 
 CALL_FAILED = "CallFailed"
 """The kind of trouble of a job's one call that did not work; its text is the result."""
@@ -142,6 +140,9 @@ class Loop:
         log.add(Answered(text="", calls=(call,), finish="tool_calls"))
         result = await self._calling.one(now, call)
         log.add(result)
+        if result.content == UNKNOWN_FATE:
+            log.add(Answered(text=FATE_UNKNOWN))
+            return None
         if not result.ok:
             return Trouble(kind=CALL_FAILED, text=result.content)
         log.add(Answered(text="" if result.content == NO_OUTPUT else result.content))
@@ -268,7 +269,7 @@ class Loop:
             is_unknown = result.content == UNKNOWN_FATE
             if not result.ok and not is_unknown:
                 continue
-            said = AUTO_UNKNOWN if is_unknown else result.content
+            said = FATE_UNKNOWN if is_unknown else result.content
             if said.strip() == NO_OUTPUT or is_empty(visible(said)):
                 return False
             last = log.entries[-1] if log.entries else None

@@ -20,6 +20,7 @@ from agent.messages import DEFAULT_AGENT
 from agent.pictures import KeptPictures
 from agent.ports import Drafts, Models
 from agent.tools.files import KeptResults
+from bot.approval_words import plain
 from bot.approvals import ApprovalDesk
 from bot.commands import as_typed
 from bot.model_names import Configured, NameFinder
@@ -114,4 +115,5 @@ def assistant_of(
         drafts=drafts,
         files=files,
         typed=lambda text, where: as_typed(text, where.key),
+        named=plain,
     )

@@ -412,6 +412,27 @@ def test_killed_in_the_middle_it_is_not_run_again_and_both_hear_that_its_fate_is
     assert result.startswith(UNKNOWN)
 
 
+def test_killed_in_the_middle_the_person_is_told_by_code_where_the_model_is_silent(
+    home: Home, telegram: Telegram, model: Model
+) -> None:
+    asks_for_one(home, telegram, leaves_a_mark("one", then="sleep 3142"))
+    killed = home.start()
+    telegram.press(ANN, only_card(telegram, ANN), ONCE)
+
+    until(lambda: effects(home))
+    killed.kill()
+    until(lambda: not alive_with("sleep 3142"))
+    model.ask("say", text="The weather is fine.")
+    home.start()
+    answer = reads(telegram, ANN, "The weather is fine.")
+    until(lambda: settled(home))
+
+    assert "I was stopped while trying to run a program (command: sh -c echo one" in answer
+    assert "I do not know whether it was done" in answer
+    assert sum("I was stopped" in text for text in telegram.shown(ANN)) == 1
+    assert effects(home) == ["one"]
+
+
 def test_killed_after_the_run_the_reply_still_comes_and_nothing_runs_again(
     home: Home, telegram: Telegram, model: Model
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -9,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from agent.doubted import DOUBT
 from agent.errors import AuthRefused, Overloaded
 from agent.jobs import Every, Unit
+from agent.loop import FATE_UNKNOWN
 from agent.messages import (
     ConversationId,
     IncomingMessage,
@@ -28,7 +31,7 @@ from agent.tools.system import NothingToReport
 from agent.tools.tool import Effect
 from agent.transcript import Note, Said
 from memory.jobs import SqliteJobs
-from tests.agent.house import OWNER, FakeTool, House, Somebody, Words, model
+from tests.agent.house import OWNER, FakeTool, House, Somebody, Words, forever, model
 from tests.agent.test_gate import Fetch
 from tests.fakes import START, calls
 
@@ -259,6 +262,53 @@ async def test_what_needs_a_tap_waits_for_one_in_the_chat_it_is_for(house: House
 
         assert mail.ran == ["hi"]
         assert (await outcome(house))[1] == {"text": "Mailed.", "tainted": False}
+
+
+@pytest.mark.parametrize("model_says", ["The weather is fine.", NOTHING, Overloaded("too much")])
+async def test_what_a_kill_left_in_doubt_is_told_and_not_made_up_for(
+    house: House, model_says: Any
+) -> None:
+    acting = asyncio.Event()
+
+    async def act(text: str) -> str:
+        acting.set()
+        return await forever(text)
+
+    tool = FakeTool("keep", act, effect=Effect.PERSON, redo="once")
+    house.tools.append(tool)
+    async with house.opened(model(calls(("keep", '{"text": "hi"}')))):
+        run = asyncio.create_task(a_run(house))
+        await acting.wait()
+        run.cancel()
+    said = calls(model_says) if model_says is NOTHING else model_says
+    async with house.opened(model(said)):
+        await house.engine.idle()
+
+        state, result, _ = await outcome(house)
+        assert state == "found"
+        assert DOUBT.format(what="use a tool (`text: hi`)") in result["text"]
+    assert tool.ran == ["hi"]
+
+
+async def test_of_a_job_that_is_one_call_it_is_told_too(house: House) -> None:
+    acting = asyncio.Event()
+
+    async def act(text: str) -> str:
+        acting.set()
+        return await forever(text)
+
+    house.tools.append(FakeTool("keep", act, effect=Effect.PERSON, redo="once"))
+    async with house.opened(model()):
+        wish = ("keep", '{"text": "hi"}')
+        run = asyncio.create_task(a_run(house, is_heartbeat=False, call=wish))
+        await acting.wait()
+        run.cancel()
+    async with house.opened(model()):
+        await house.engine.idle()
+
+        state, result, _ = await outcome(house)
+        told = DOUBT.format(what="use a tool (`text: hi`)")
+        assert (state, result["text"]) == ("found", f"{FATE_UNKNOWN}\n\n{told}")
 
 
 async def test_only_the_last_answer_is_its_result(house: House) -> None:

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.doubted import DOUBT
 from agent.errors import AuthRefused, Overloaded, TurnStopped
 from agent.headings import UNTRUSTED_CLOSE, UNTRUSTED_OPEN
 from agent.messages import (
@@ -315,6 +316,23 @@ async def test_nothing_of_it_reaches_the_chat_or_its_history(home: Home) -> None
     assert [entry.text for entry in history if isinstance(entry, Said)] == ["please"]
     assert len(history) == 2
     assert [type(entry) for entry in transcript] == [Said, Answered, ToolResult, Answered]
+
+
+async def test_a_call_of_it_that_a_kill_left_in_doubt_is_told_to_the_person(home: Home) -> None:
+    berths = FakeTool("look", forever, effect=Effect.PERSON, redo="once")
+    home.tools = [berths]
+    async with home.lived_in(model(calls(("look", '{"text": "north"}')))):
+        parent = await home.order(order(waited("Find a berth")))
+        while not berths.ran:
+            await asyncio.sleep(0.001)
+    async with home.lived_in(model("None.")):
+        await home.engine.idle()
+        (child,) = await home.subagents.of("telegram:5")
+
+        told = DOUBT.format(what="use a tool (`text: north`)")
+        assert await home.reply(child.run_id) == told
+        assert await home.rows("select distinct lane from outbox") == [("telegram:5",)]
+        assert await home.reply(parent) == f"ok: None.\n\n{told}"
 
 
 async def test_it_has_the_tools_it_was_given_and_never_those_that_reach_further(
