@@ -24,7 +24,7 @@ class Answer:
 class Status(Protocol):
     """Says how the bot is doing; offered by `bot.app`."""
 
-    async def lines(self, *, for_owner: bool, lane: str = "") -> list[str]: ...
+    async def lines(self, *, for_owner: bool, lane: str = "", person_id: str = "") -> list[str]: ...
 
 
 class TellsContext(Protocol):

@@ -78,7 +78,9 @@ async def status(tools: Tools, asked: Asked) -> str:
     """How the bot is doing."""
     alone = not asked.message.is_group
     lines = await tools.status.lines(
-        for_owner=alone and asked.person.role is Role.OWNER, lane=asked.message.address.key
+        for_owner=alone and asked.person.role is Role.OWNER,
+        lane=asked.message.address.key,
+        person_id=asked.person.id if alone else "",
     )
     return "\n".join(lines)
 

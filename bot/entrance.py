@@ -30,7 +30,7 @@ from bot.reminding import RemindDesk
 from bot.schedule import ScheduleDesk
 from bot.schedules import beat_minutes
 from bot.spending import pressed_by
-from bot.status import BotStatus, Watched
+from bot.status import BotStatus, Kept, Watched
 from bot.usage import UsageDesk
 from bot.why import WhyDesk, WhySources
 from memory.approvals import SqliteApprovals
@@ -64,7 +64,8 @@ async def opened_entrance(
         resumed=whole.schedules.timetable.changed,
     )
     models = ModelDesk(whole.pool)
-    status = BotStatus(_watched(place, whole, models), clock=place.clock, changed=changed)
+    logs = LogDesk(place.home.log_file, whole.redact, host_zone=host_zone())
+    status = BotStatus(_watched(place, whole, models, logs), clock=place.clock, changed=changed)
     whole.doors.status = status
     rights = rights_of(
         place,
@@ -80,6 +81,7 @@ async def opened_entrance(
         whole.channels.slack.tells_home = _home_view(place, whole)
     desks = _Desks(
         status=status,
+        logs=logs,
         spending=spending,
         rights=rights,
         models=models,
@@ -95,6 +97,7 @@ class _Desks:
     """Those that more than one part of the way in asks."""
 
     status: BotStatus
+    logs: LogDesk
     spending: UsageDesk
     rights: Rights
     models: ModelDesk
@@ -102,8 +105,17 @@ class _Desks:
     why: WhyDesk
 
 
-def _watched(place: Workplace, whole: Assembly, models: ModelDesk) -> Watched:
+def _watched(place: Workplace, whole: Assembly, models: ModelDesk, logs: LogDesk) -> Watched:
+    kept = Kept(
+        book=whole.abilities.calendar.clerk,
+        switches=whole.abilities.calendar.switches,
+        grants=SqliteApprovals(whole.database).grants,
+        sums=whole.usage,
+        troubles=logs,
+        host_zone=ZoneInfo(host_zone()),
+    )
     return Watched(
+        kept=kept,
         choice=whole.choice,
         models=models,
         access=whole.access,
@@ -125,7 +137,7 @@ def _tools(place: Workplace, whole: Assembly, desks: _Desks) -> Tools:
         status=desks.status,
         context=ContextTeller(whole.prompting.prompts),
         why=desks.why,
-        logs=LogDesk(place.home.log_file, whole.redact, host_zone=host_zone()),
+        logs=desks.logs,
         models=desks.models,
         skills=whole.skills,
         usage=desks.spending,

@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
 from bot.logs import LOG_FILES_MAX
@@ -25,6 +25,11 @@ LINES, LINES_MAX = 20, 200
 BLOCK_BYTES = 65_536
 LOOKED_AT_BYTES_MAX = 4_000_000
 """So far back lines are looked for: some ten thousand of them."""
+
+LATELY = timedelta(days=1)
+LATELY_LINES = 3
+LATELY_BYTES_MAX = 1_000_000
+"""How far back, how many, and within how much of the file `/status` looks for trouble."""
 
 WHY_CHARS = 160
 VALUE_CHARS = 60
@@ -63,6 +68,8 @@ class Wanted:
     lines: int = LINES
     loud: bool = False
     turn: str = ""
+    since: datetime | None = None
+    """Nothing older; lines stand in their order, so the first older one ends the search."""
 
     @classmethod
     def of(cls, rest: str) -> Wanted | None:
@@ -86,6 +93,11 @@ class Wanted:
         if self.loud:
             return line.get("level") in LOUD
         return not self.turn or any(line.get(name) == self.turn for name in NAMED)
+
+    def is_over(self, line: Mapping[str, object]) -> bool:
+        """Whether this line, and with it each before it, is older than what is wanted."""
+        at = _at(str(line.get("timestamp", ""))) if self.since is not None else None
+        return at is not None and self.since is not None and at < self.since
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +136,21 @@ class LogDesk:
         lines = [self._redact(line_text(line, zone)) for line in found.lines]
         return "\n".join(["```text", *lines, "```", reach])
 
+    async def lately(self, now: datetime, zone: tzinfo) -> list[str]:
+        """The newest warnings and errors of the last day for `/status`, the newest first, each in
+        plain words without markup; a log that cannot be read is said to be so."""
+        wanted = Wanted(lines=LATELY_LINES, loud=True, since=now - LATELY)
+        try:
+            found = await asyncio.to_thread(
+                find, self._file, wanted, looked_at_bytes_max=LATELY_BYTES_MAX
+            )
+        except FileNotFoundError:
+            return []  # its lines may go to the terminal alone
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            return [UNREADABLE.format(file=bare(str(self._file)), why=why)]
+        return [bare(self._redact(plain_line(line, zone))) for line in reversed(found.lines)]
+
 
 # --- the file -----------------------------------------------------------------------------------
 
@@ -149,6 +176,8 @@ def find(
             line = _object(raw)
             if line is None:
                 continue
+            if wanted.is_over(line):
+                return Found(lines=tuple(reversed(found)), since=since)
             since = str(line.get("timestamp", since))
             if wanted.takes(line):
                 found.append(line)
@@ -208,6 +237,17 @@ def line_text(line: Mapping[str, object], zone: tzinfo) -> str:
     return " ".join(part for part in parts if part)
 
 
+def plain_line(line: Mapping[str, object], zone: tzinfo) -> str:
+    """`28 Nov 17:03:09, warning: model error, the provider is busy`: for people who only want to
+    know whether all is well."""
+    said = _event(line)
+    if not said.startswith("("):
+        said = said.replace(".", " ").replace("_", " ")
+    more = _raised(line).replace("raised=", "raised ") or _why(line)
+    head = f"{_time(str(line.get('timestamp', '')), zone)}, {_plain(line.get('level'))}"
+    return f"{head}: {said}, {more}" if more else f"{head}: {said}"
+
+
 def _event(line: Mapping[str, object]) -> str:
     """Its fixed name. What libraries log is a text of theirs, with anything in it."""
     event = line.get("event")
@@ -252,10 +292,17 @@ def _plain(value: object, *, chars_max: int = VALUE_CHARS) -> str:
     return text if len(text) <= chars_max else f"{text[:chars_max]}…"
 
 
-def _time(timestamp: str, zone: tzinfo) -> str:
+def _at(timestamp: str) -> datetime | None:
     try:
         at = datetime.fromisoformat(timestamp)
     except ValueError:
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _time(timestamp: str, zone: tzinfo) -> str:
+    at = _at(timestamp)
+    if at is None:
         return "(no time)"
-    local = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(zone)
+    local = at.astimezone(zone)
     return f"{local.day} {local:%b %H:%M:%S}"

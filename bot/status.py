@@ -2,30 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Protocol
 
+from agent.agreed import Grant
 from agent.bindings import Bindings
 from agent.budget import Budget
+from agent.jobbook import JobBook, Switches
+from agent.languages import AUTO, language_of
 from agent.messages import DEFAULT_AGENT, PersonId, Role
 from agent.models.choose import Choice
 from agent.ports import Clock
+from agent.spending import NOBODY, Period, Scope, bounds, zone_for
+from agent.spent import UsageSums, Wanted
 from agent.tools.exec import Runner
 from agent.turns import LocalEngine
 from agent.version import VERSION
 from bot.access import Access
 from bot.channel import Channel, TellsTrouble
+from bot.heartbeat import SWITCH
 from bot.mcp import McpDesk
 from bot.model_desk import ModelDesk
 from bot.outbox import Outbox
+from bot.ports import Person
+from bot.usage import cost_words
 
 
 class TellsNext(Protocol):
     """Says what happens next by the clock; `bot.schedules` is one."""
 
     async def next_lines(self, person_id: PersonId | None) -> list[str]: ...
+
+
+class TellsTroubles(Protocol):
+    """Knows the newest warnings and errors; `bot.log_desk` is one."""
+
+    async def lately(self, now: datetime, zone: tzinfo) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What is stored: of what people have set, of what was used, and the log. `host_zone` is the
+    zone of people who have none. All may raise StorageError."""
+
+    book: JobBook
+    switches: Switches
+    grants: Callable[[PersonId], Awaitable[Sequence[Grant]]]
+    sums: UsageSums
+    troubles: TellsTroubles
+    host_zone: tzinfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +70,7 @@ class Watched:
     servers: McpDesk
     clock: TellsNext
     bindings: Bindings
+    kept: Kept
 
 
 class BotStatus:
@@ -54,16 +82,19 @@ class BotStatus:
         self._changed = changed
         self._since = clock.now()
 
-    async def lines(self, *, for_owner: bool, lane: str = "") -> list[str]:
-        """A line each; the owner sees the machine's side too. `lane` is the chat that asks."""
+    async def lines(self, *, for_owner: bool, lane: str = "", person_id: str = "") -> list[str]:
+        """A line each; the owner sees the machine's side too. `lane` is the chat that asks, and
+        `person_id` who reads it there alone: what is theirs is told to nobody else. The owner
+        need not be named. Raises StorageError."""
         bot = self._watched
         up = self._clock.now() - self._since
         lines = [f"Hearthbot {VERSION}, up {_duration(up)}", f"Model: {bot.choice.model}"]
         if lane and (agent := bot.bindings.agent_of(lane)) != DEFAULT_AGENT:
             lines.append(f"Agent in this chat: {agent}")
         lines += await bot.models.here(lane)
+        person = self._person(person_id or (self._owner_in(lane) if for_owner else None))
         if not for_owner:
-            return lines
+            return lines if person is None else [*lines, *await self._own(person)]
         people, chats = bot.access.directory.people, bot.access.directory.chats
         lines += [
             f"Why this model: {bot.choice.why}",
@@ -89,7 +120,63 @@ class BotStatus:
             lines.append(f"Replies whose fate is unknown: {unknown}")
         if self._changed():
             lines.append("The settings were changed since the start: a restart is due.")
+        lines.append(f"Used today by everybody: {await self._used(NOBODY, bot.kept.host_zone)}")
+        if person is not None:
+            lines += await self._own(person)
+        return lines + await self._by_hand_and_lately(person)
+
+    def _person(self, person_id: str | None) -> Person | None:
+        """Whose own lines are told."""
+        people = self._watched.access.directory.people
+        return next((one for one in people if one.id == person_id), None)
+
+    async def _own(self, person: Person) -> list[str]:
+        """What is a person's own: what they used, and what they have set by a command."""
+        kept = self._watched.kept
+        zone = zone_for(Scope.PERSON, person.time_zone, kept.host_zone)
+        shows_money = person.role is not Role.GUEST  # as in /usage
+        used = await self._used(person.id, zone, shows_money=shows_money)
+        lines = [f"Used today by you: {used}"]
+        if person.time_zone:
+            lines.append(f"Your time zone: {person.time_zone}")
+        if language := language_of(person.language):
+            lines.append(f"Your language: {language.shown}")
+        elif person.language == AUTO:
+            lines.append("Your language: that of each message")
+        if hours := await kept.book.quiet_hours(person.id):
+            lines.append(f"Your quiet hours: {hours} ({zone})")
+        if tools := sorted({grant.tool for grant in await kept.grants(person.id)}):
+            named = ", ".join(f"`{tool}`" for tool in tools)
+            lines.append(f"Allowed for good: {named}; `/approve revoke TOOL` takes it back")
         return lines
+
+    async def _used(self, person_id: PersonId, zone: tzinfo, *, shows_money: bool = True) -> str:
+        """The tokens and the money of today, by this zone; NOBODY: of everybody."""
+        await self._watched.budget.flush()
+        since_ms, until_ms = bounds(Period.DAY, self._clock.now(), zone)
+        wanted = Wanted(since_ms=since_ms, until_ms=until_ms, person_id=person_id)
+        groups = await self._watched.kept.sums.groups(wanted)
+        calls = sum(one.calls for one in groups)
+        if not calls:
+            return "nothing"
+        tokens = f"{sum(one.tokens for one in groups):,} tokens"
+        if not shows_money:
+            return tokens
+        micros, unpriced = sum(one.micros for one in groups), sum(one.unpriced for one in groups)
+        return f"{tokens}, {cost_words(micros, calls, unpriced)}"
+
+    async def _by_hand_and_lately(self, owner: Person | None) -> list[str]:
+        """Whether somebody set the heartbeat, and what went wrong in the last day."""
+        kept = self._watched.kept
+        lines = []
+        is_on = await kept.switches.is_on(SWITCH)
+        if is_on is not None:
+            lines.append(f"Heartbeat: {'on' if is_on else 'off'}, set by hand (`/heartbeat`)")
+        zone = zone_for(Scope.PERSON, owner.time_zone if owner else "", kept.host_zone)
+        troubles = await kept.troubles.lately(self._clock.now(), zone)
+        if troubles:
+            lines.append("Last warnings and errors of the last 24 hours (`/logs errors`):")
+        return lines + troubles
 
     def _owner_in(self, lane: str) -> PersonId | None:
         """The owner who asks in a private chat, or at the machine; None where it may be another

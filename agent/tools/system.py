@@ -53,7 +53,8 @@ class GetStatus:
 
     card = ToolCard(
         name="get_status",
-        description="How this assistant is doing: version, model, channels, servers, cost today.",
+        description="How this assistant is doing: version, model, channels, servers, jobs, last "
+        "errors, cost today.",
         arguments=GetStatusArguments,
         group="system",
         effect=Effect.NONE,

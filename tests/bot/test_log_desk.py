@@ -6,14 +6,16 @@ import io
 import json
 import logging
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 import structlog
 
 from agent.messages import PersonId, Role
 from bot.config import LoggingSettings
-from bot.log_desk import NO_FILE, USE, LogDesk, Wanted, find
+from bot.log_desk import LATELY, NO_FILE, USE, LogDesk, Wanted, find
 from bot.logs import REDACTED, Redactor, set_up
 from bot.ports import Person
 
@@ -207,3 +209,51 @@ async def test_it_reads_what_the_bots_own_logging_writes(file: Path) -> None:
     assert lines[2].startswith(
         "error door.command command=why raised=ValueError at test_log_desk.py:"
     )
+
+
+# --- for /status --------------------------------------------------------------------------------
+
+NOW = datetime(2026, 11, 28, 16, 30, tzinfo=UTC)
+OSLO = ZoneInfo("Europe/Oslo")
+
+
+async def test_the_newest_troubles_of_a_day_are_told_in_plain_words(file: Path) -> None:
+    old = json.dumps({"event": "x.old", "level": "error", "timestamp": "2026-11-27T16:00:00Z"})
+    loud = [line(f"door.no_{n}", level="warning", second=n, why=f"*{SECRET}*") for n in range(4)]
+    write(file, old, *loud[:2], line("door.message", second=2), *loud[2:])
+
+    told = await desk(file, SECRET).lately(NOW, OSLO)
+
+    assert told == [
+        f"28 Nov 17:00:0{n}, warning: door no {n}, \\*\\[redacted\\]\\*" for n in (3, 2, 1)
+    ]
+
+
+async def test_what_is_older_than_a_day_is_not_looked_through(file: Path) -> None:
+    stale = json.dumps({"event": "x.y", "level": "info", "timestamp": "2026-11-20T16:00:00Z"})
+    write(file, line("door.lost", level="error"), stale, line("door.message"))
+
+    found = find(file, Wanted(lines=3, loud=True, since=NOW - LATELY))
+
+    assert found.lines == ()
+
+
+async def test_a_log_that_is_not_there_has_no_troubles_and_an_unreadable_one_is_told(
+    file: Path,
+) -> None:
+    missing = await desk(file).lately(NOW, OSLO)
+    file.mkdir()
+
+    [unreadable] = await desk(file).lately(NOW, OSLO)
+
+    assert missing == []
+    assert "cannot be read: Is a directory" in unreadable
+
+
+async def test_what_was_raised_is_told_without_its_words(file: Path) -> None:
+    trace = "Traceback:\n  File \"/srv/bot/door.py\", line 7, in act\nKeyError: 'my diary'"
+    write(file, line("door.command", level="error", exception=trace))
+
+    assert await desk(file).lately(NOW, OSLO) == [
+        "28 Nov 17:00:00, error: door command, raised KeyError at door.py:7"
+    ]
