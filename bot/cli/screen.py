@@ -8,8 +8,9 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.live import Live
+    from rich.markdown import Markdown
 
 Event = dict[str, Any]
 
@@ -95,8 +96,10 @@ class RichScreen:
 
     def attached(self, event: Event) -> None:
         """Which model answers, and why."""
-        self._console.print(f"[bold]Hearthbot[/bold] · {event['model']}", highlight=False)
-        self._console.print(f"[dim]{event['why']}[/dim]", highlight=False)
+        from rich.text import Text
+
+        self._console.print(Text.assemble(("Hearthbot", "bold"), f" · {event['model']}"))
+        self._console.print(Text(event["why"], "dim"))
 
     def greet(self) -> None:
         """How to get about."""
@@ -150,20 +153,60 @@ class RichScreen:
 
     def _view(self) -> RenderableType:
         from rich.spinner import Spinner
+        from rich.text import Text
 
         if not self._texts:
-            return Spinner("dots", text=f"[dim]{self._doing or 'thinking'}[/dim]")
-        # What is taller than the window would show its beginning and grow unseen.
-        lines = "\n\n".join(self._texts.values()).splitlines()
-        return _rendered(["\n".join(lines[-max(self._console.height - 4, 4) :])])
+            return Spinner("dots", text=Text(self._doing or "thinking", "dim"))
+        whole = "\n\n".join(self._texts.values())
+        return _Bottom(_rendered([_last_lines(whole, count=self._console.height)]))
+
+
+class _Bottom:
+    """The last rows of something, as many as the window can take back.
+
+    What grows taller than the window would show its beginning; and the rows that have left it at
+    the top cannot be wiped any more, so that they would stand above the finished text.
+    """
+
+    def __init__(self, whole: RenderableType) -> None:
+        self._whole = whole
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.segment import Segment
+
+        rows = console.render_lines(self._whole, options, pad=False)
+        # The library begins one more row below it before it wipes.
+        for row in rows[-max(options.size.height - 2, 1) :]:
+            yield from row
+            yield Segment.line()
+
+
+def _last_lines(text: str, *, count: int) -> str:
+    """So many lines; code whose beginning is cut off stays code."""
+    lines = text.splitlines()
+    cut, kept = lines[:-count], lines[-count:]
+    fences = [line for line in cut if _is_fence(line)]
+    return "\n".join([fences[-1], *kept] if len(fences) % 2 else kept)
 
 
 def _rendered(texts: Iterable[str]) -> RenderableType:
     from rich.console import Group
-    from rich.markdown import Markdown
     from rich.padding import Padding
 
-    return Group(*(Padding(Markdown(_with_breaks(text)), (0, 0, 1, 0)) for text in texts))
+    return Group(*(Padding(_markdown(_with_breaks(text)), (0, 0, 1, 0)) for text in texts))
+
+
+def _markdown(text: str) -> Markdown:
+    """Markdown of which nothing vanishes: the library's own reading drops `<name>`, as HTML, and
+    `[name]: what it is`, as the address of a link."""
+    from markdown_it import MarkdownIt
+    from rich.markdown import Markdown
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
+    shown = Markdown("")
+    shown.markup = text
+    shown.parsed = parser.disable("reference").parse(text)
+    return shown
 
 
 def _with_breaks(text: str) -> str:
@@ -171,7 +214,12 @@ def _with_breaks(text: str) -> str:
     lines: list[str] = []
     fenced = False
     for line in text.splitlines():
-        is_fence = line.lstrip().startswith(("```", "~~~"))
+        is_fence = _is_fence(line)
         fenced = fenced != is_fence
         lines.append(line if fenced or is_fence or not line.strip() else f"{line}  ")
     return "\n".join(lines)
+
+
+def _is_fence(line: str) -> bool:
+    """Whether code begins or ends with it."""
+    return line.lstrip().startswith(("```", "~~~"))

@@ -23,6 +23,50 @@ ENTER, CTRL_C, CTRL_D, UP = "\r", "\x03", "\x04", "\x1b[A"
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[()][A-Z0-9]|\x1b[=>78]|\r")
 
 
+_MOVE = re.compile(r"\x1b\[([0-9;?]*)([@-~])|\x1b\].*?(?:\x07|\x1b\\)|\x1b[()].|\x1b.", re.DOTALL)
+
+
+def seen(raw: str, *, rows: int, columns: int) -> str:
+    """What such a window shows, and what has left it at the top, which no move reaches any more.
+
+    Knows the moves that our screen and the line editor make; other control codes show nothing.
+    """
+    lines, row, column = [""], 0, 0
+    at = 0
+    while at < len(raw):
+        top = max(len(lines) - rows, 0)
+        move = _MOVE.match(raw, at)
+        if move is not None:
+            at = move.end()
+            many = int(move[1]) if (move[1] or "").isdecimal() else 0
+            match move[2]:
+                case "A":
+                    row = max(row - max(many, 1), top)
+                case "B":
+                    row = min(row + max(many, 1), len(lines) - 1)
+                case "C":
+                    column = min(column + max(many, 1), columns - 1)
+                case "D":
+                    column = max(column - max(many, 1), 0)
+                case "K":
+                    lines[row] = lines[row][:column] if many == 0 else ""
+                case "J" if many == 0:
+                    lines[row] = lines[row][:column]
+                    lines[row + 1 :] = [""] * len(lines[row + 1 :])
+            continue
+        char, at = raw[at], at + 1
+        if char == "\r":
+            column = 0
+        elif char == "\n" or (char >= " " and column == columns):
+            row += 1
+            lines += [""] * (row - len(lines) + 1)
+            column = 0
+        if char >= " ":
+            lines[row] = lines[row].ljust(column)[:column] + char + lines[row][column + 1 :]
+            column += 1
+    return "\n".join(line.rstrip() for line in lines)
+
+
 class Terminal:
     """`hearthbot ARGUMENTS` in a window of its own."""
 
@@ -69,6 +113,11 @@ class Terminal:
         """The same with them."""
         self._read()
         return self._raw.decode("utf-8", "replace")
+
+    @property
+    def screen(self) -> str:
+        """What a person sees who scrolls up to the beginning."""
+        return seen(self.raw, rows=ROWS, columns=COLUMNS)
 
     def type(self, keys: str) -> None:
         """Keys, as a person presses them."""

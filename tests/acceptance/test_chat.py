@@ -164,6 +164,30 @@ def test_text_appears_while_it_is_written(alone: Home, model: Model) -> None:
         assert terminal.ends() == 0
 
 
+def test_an_answer_taller_than_the_window_leaves_nothing_of_its_growing_behind(
+    alone: Home, model: Model
+) -> None:
+    model.ask("set", chunk_delay_s=0.02, chunk_size=60)
+    with Terminal(alone, "chat") as terminal:
+        terminal.expect("you>")
+        terminal.type("!long 3000" + ENTER)
+        terminal.expect("thinking")
+        terminal.expect("you>")
+        terminal.type("/model nonsense" + ENTER)
+        terminal.expect("names no provider")
+        terminal.expect("you>")
+        terminal.type(CTRL_D)
+        assert terminal.ends() == 0
+
+        answer, model_said = terminal.screen.partition("!long 3000")[2].split("you>")[:2]
+
+    points = [line for line in answer.splitlines() if "first point of" in line]
+    assert answer.split()[:2] == ["Part", "0"]
+    assert len(points) > 3
+    assert len(points) == len(set(points))
+    assert "<provider>" in model_said
+
+
 def test_the_running_tool_is_named_while_there_is_no_text(alone: Home, model: Model) -> None:
     with Terminal(alone, "chat") as terminal:
         terminal.expect("you>")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from io import StringIO
 
+import pytest
 from rich.console import Console
 
 from bot.cli.screen import PlainScreen, RichScreen
+from bot.lab.model_script import prose
+from tests.acceptance.terminal import seen
 
 
 def at_a_terminal(height: int = 20) -> tuple[RichScreen, StringIO]:
@@ -72,6 +75,54 @@ async def test_a_long_text_shows_its_end_while_it_grows_and_all_of_it_afterwards
     assert "line 49." in growing
     assert "line 0." not in growing
     assert "line 0." in out.getvalue()
+
+
+@pytest.mark.parametrize("height", [4, 8, 24])
+async def test_nothing_of_the_growing_text_is_left_above_the_finished_one(height: int) -> None:
+    growing, out = at_a_terminal(height)
+    at_once, expected = at_a_terminal(height)
+    code = "\n".join(["```", *["code"] * 40, "```"])
+    text = "\n\n".join([prose(1500), "a long line " * 300, code, prose(400)])
+
+    with growing.busy():
+        for end in (*range(100, len(text), 400), len(text)):
+            growing.show({"kind": "message", "id": "1", "text": text[:end]})
+            growing.show({"kind": "doing", "text": ""})
+    growing.settle()
+    at_once.show({"kind": "message", "id": "1", "text": text})
+    at_once.settle()
+
+    assert seen(out.getvalue(), rows=height, columns=80) == seen(
+        expected.getvalue(), rows=height, columns=80
+    )
+
+
+async def test_code_whose_beginning_has_left_the_window_stays_code() -> None:
+    screen, out = at_a_terminal(height=10)
+    text = "Look:\n\n```python\n" + "".join(f"*step_{number}*\n" for number in range(40))
+
+    with screen.busy():
+        screen.show({"kind": "message", "id": "1", "text": text})
+        screen.show({"kind": "doing", "text": ""})
+
+    assert "*step_39*" in out.getvalue()
+
+
+async def test_words_in_brackets_stay() -> None:
+    screen, out = at_a_terminal()
+    said = "write /model <provider>/<name>, <b>or</b> [name]\n\n<div>\n\n[name]: <what it is>"
+
+    screen.attached({"kind": "attached", "model": "lab[1]", "why": "llm.model says [so]."})
+    with screen.busy():
+        screen.show({"kind": "doing", "text": "reading [/tmp] <x> …"})
+        screen.show({"kind": "message", "id": "1", "text": said})
+    screen.settle()
+
+    shown = out.getvalue()
+    assert "lab[1]\nllm.model says [so].\n" in shown
+    assert "reading [/tmp] <x> …" in shown
+    for part in said.split("\n\n"):
+        assert part in shown
 
 
 async def test_what_comes_unasked_is_shown_once_it_no_longer_grows() -> None:
