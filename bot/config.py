@@ -309,6 +309,12 @@ class AccessSettings(Section):
         description="Strangers get a code that the owner approves; or are refused unless listed; "
         "or are let in.",
     )
+    messages_per_minute: int = Field(
+        default=20,
+        ge=0,
+        description="Messages of one person that are taken in within a minute, commands not "
+        "counted; further ones wait in their order. 0: no limit.",
+    )
 
 
 class TurnsSettings(Section):

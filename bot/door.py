@@ -24,6 +24,7 @@ from bot import commands
 from bot.access import Access
 from bot.channel import AlbumPart, AnswersPresses, Channel, Ignored, Pressed
 from bot.command_tools import Answer, Asked, Tools
+from bot.flood import TOO_FAST, Flood, Held
 from bot.outbox import Outbox
 from bot.pairing import is_group
 from bot.ports import Inbox, NewEvent, NewMessage, Person, StoredEvent
@@ -57,6 +58,8 @@ Whether they may is decided here, by the person, who was recognised by their add
 group can be pressed by everybody there, and the data is what a client sent. It may be called again
 for the same press after a crash, and a second time for a double tap; AssistantErrors are told.
 """
+
+CONSOLE = "console"
 
 CLOSING_S = 1.0
 """What answers and albums get to finish at a stop; the rest is taken up at the next start."""
@@ -137,6 +140,10 @@ class Door:
         self._albums: dict[tuple[str, str, str], _Album] = {}
 
     async def __aenter__(self) -> Self:
+        self.flood = Flood(clock)
+        """Who writes too fast; another one may be set once, before the first message."""
+        self._working_off: set[asyncio.Task[None]] = set()
+        self._is_resuming = False
         await self._group.__aenter__()
         return self
 
@@ -152,6 +159,8 @@ class Door:
                 task.cancel()
         await self._group.__aexit__(kind, error, traceback)
 
+        for task in self._working_off:
+            task.cancel()  # what waits is in the inbox
     # --- before the confirmation --------------------------------------------------------------
 
     async def store(self, knocks: Sequence[Knock]) -> Sequence[StoredEvent]:
@@ -210,12 +219,14 @@ class Door:
             await self._act(channel, event)
 
     async def handle(self, channel: Channel, events: Sequence[StoredEvent]) -> None:
+        self._is_resuming = True
         """Acts on stored events, in order, and waits while storage is in trouble: they are
         confirmed, so nobody would bring them again. One that cannot be read is set aside."""
         for event in events:
             await self._patiently(partial(self._act, channel, event))
 
     async def _act(self, channel: Channel, event: StoredEvent) -> None:
+        self._is_resuming = False
         try:
             understood = channel.understand(event.event.payload or "")
         except ValueError as error:
@@ -306,7 +317,7 @@ class Door:
         )
         person = await self._let_in(events, whole)
         if person is not None:
-            await self._submit(events, whole, person)
+            await self._take(events, whole, person)
 
     # --- one message --------------------------------------------------------------------------
 
@@ -316,15 +327,66 @@ class Door:
         person = await self._let_in([event], message)
         if person is None:
             return
-        if message.edited:
-            await self._edited(event, message, person, alone=alone)
-            return
-        # Who forwards a command does not give it.
-        asked = None if message.forwarded else commands.find(message.text)
+        # Who forwards a command does not give it, and an edit becomes none.
+        is_given = not message.forwarded and not message.edited
+        asked = commands.given(message) if is_given else None
         if asked is not None:
             await self._command(event, message, person, asked)
             return
-        await self._submit([event], message, person)
+        await self._take([event], message, person, alone=alone)
+
+    async def _take(
+        self,
+        events: Sequence[StoredEvent],
+        message: IncomingMessage,
+        person: Person,
+        *,
+        alone: bool = True,
+    ) -> None:
+        """Hands it on, or leaves it in the inbox until the sender's minute has room for it. Who
+        sits at this machine may type and pipe as fast as they like."""
+        if message.address.channel == CONSOLE or self.flood.admits(person.id):
+            await self._hand_on(events, message, person, alone=alone)
+            return
+
+        async def later() -> None:
+            still = await self._let_in(events, message)
+            if still is not None:
+                await self._hand_on(events, message, still, alone=alone)
+
+        lane = message.address.key
+        held = Held(sender=person.id, lane=lane, events=events, act=partial(self._patiently, later))
+        if self.flood.hold(held):
+            # What a former process left was told of by that one.
+            notice = None if self._is_resuming else NewMessage(lane=lane, text=TOO_FAST)
+            work = self._work_off(person.id, notice)
+            task = self._group.create_task(work, name=f"flood {person.id}")
+            self._working_off.add(task)
+            task.add_done_callback(self._working_off.discard)
+
+    async def _work_off(self, sender: PersonId, notice: NewMessage | None) -> None:
+        """What somebody wrote too fast, one after the other."""
+        log.info("door.flood", person=sender)
+        try:
+            if notice is not None:
+                await self._outbox.say(notice)
+        except StorageError as trouble:
+            log.warning("door.flood_untold", why=str(trouble))
+        while (held := await self.flood.freed(sender)) is not None:
+            await held.act()
+
+    async def _hand_on(
+        self,
+        events: Sequence[StoredEvent],
+        message: IncomingMessage,
+        person: Person,
+        *,
+        alone: bool,
+    ) -> None:
+        if message.edited:
+            await self._edited(events[0], message, person, alone=alone)
+        else:
+            await self._submit(events, message, person)
 
     async def _let_in(
         self, events: Sequence[StoredEvent], message: IncomingMessage
@@ -440,7 +502,10 @@ class Door:
             except Exception:  # else the event stays open, and ends the bot at each start anew
                 log.exception("door.command", command=command.name)
                 said = Answer(text=BROKEN.format(name=f"{slash(lane)}{command.name}"))
+                ended = await self._before(command, message, person)
             reply = NewMessage(
+                if ended:
+                    said = replace(said, text=f"{said.text} {ended}")
                 lane=lane,
                 text=said.text,
                 buttons=said.buttons,
@@ -464,6 +529,24 @@ class Door:
         person = self._access.who(pressed.sender)
         if person is None:
             await self._end(event, InboxState.REFUSED, reason="no longer let in")
+    async def _before(
+        self, command: commands.Command, message: IncomingMessage, person: Person
+    ) -> str:
+        """What waits because it was written too fast ends with the rest at `/stop`, which says so,
+        and stays in the private conversation in which it was said. Raises StorageError."""
+        lane = message.address.key
+        if command.name == "stop":
+            is_bounded = message.is_group and person.role is Role.GUEST
+            away = self.flood.taken_away(lane, by=person.id if is_bounded else None)
+            for event in (event for held in away for event in held.events):
+                await self._end(event, InboxState.CANCELLED, reason="stopped")
+            return f"Stopped {len(away)} that waited." if away else ""
+        leaves = command.name in {"new", "private"}
+        if leaves and await self._command_tools.private.is_private(lane):
+            for held in self.flood.taken_away(lane):
+                await held.act()
+        return ""
+
             return
         in_group = is_group(f"{pressed.address.channel}:{pressed.address.chat_id}")
         if in_group and not self._access.is_admitted(pressed.address):
@@ -517,6 +600,11 @@ class Door:
         reason: str,
         reply: NewMessage | None = None,
     ) -> None:
+    async def worked_off(self) -> None:
+        """Returns once nothing waits because it was written too fast: minutes, perhaps."""
+        while self._working_off:
+            await asyncio.wait(self._working_off)
+
         row: OutboxId | None = await self._inbox.end(event.id, state, reason=reason, reply=reply)
         if row is not None and reply is not None:
             self._outbox.deliver([(reply.lane, row)])

@@ -17,6 +17,7 @@ from bot.command_tools import Tools
 from bot.compacting import CompactingDesk
 from bot.context import ContextTeller
 from bot.door import Door
+from bot.flood import Flood
 from bot.heartbeat import HeartbeatDesk
 from bot.home_view import HomeView, Told
 from bot.log_desk import LogDesk
@@ -199,6 +200,7 @@ def _schedule_desk(place: Workplace, whole: Assembly) -> ScheduleDesk:
     desk = ScheduleDesk(
         calendar.clerk,
         calendar.agenda,
+    door.flood = Flood(place.clock, per_minute=place.settings.access.messages_per_minute)
         RemindDesk(calendar.clerk, cards, clock=clock),
         cards,
         clock=clock,

@@ -193,6 +193,7 @@ class Stage:
             "HEARTHBOT_TELEGRAM__RATE_PER_CHAT": "0",
             "HEARTHBOT_TELEGRAM__RATE_PER_GROUP_MINUTE": "0",
             "HEARTHBOT_TELEGRAM__RATE_TOTAL": "0",
+            "HEARTHBOT_ACCESS__MESSAGES_PER_MINUTE": "0",
             "HEARTHBOT_BUDGET__BRAKE": "false",
             "HEARTHBOT_ACCESS__POLICY": "open",
             "HEARTHBOT_TURNS__QUEUE": "followup",

@@ -93,6 +93,7 @@ class Rig:
             "HEARTHBOT_TELEGRAM__RATE_PER_CHAT": "0",
             "HEARTHBOT_TELEGRAM__RATE_PER_GROUP_MINUTE": "0",
             "HEARTHBOT_TELEGRAM__RATE_TOTAL": "0",
+            "HEARTHBOT_ACCESS__MESSAGES_PER_MINUTE": "0",
             "HEARTHBOT_LLM__API_BASE": model.api_base,
             "HEARTHBOT_LLM__MODEL": "openai/lab-model",
             "HEARTHBOT_LLM__API_KEY": "lab-key-of-the-test",

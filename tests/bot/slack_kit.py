@@ -59,6 +59,7 @@ class SlackRig(TelegramRig):
             "HEARTHBOT_SLACK__SEND_TIMEOUT_S": "5",
             "HEARTHBOT_SLACK__RATE_PER_CHAT": "0",
             "HEARTHBOT_SLACK__RATE_TOTAL": "0",
+            "HEARTHBOT_ACCESS__MESSAGES_PER_MINUTE": "0",
             "HEARTHBOT_SLACK__RATE_EDITS_MINUTE": "0",
             "HEARTHBOT_BUDGET__BRAKE": "false",
             "HEARTHBOT_LLM__API_BASE": model.api_base,

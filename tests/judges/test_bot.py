@@ -46,6 +46,7 @@ def home(tmp_path: Path, telegram: Telegram, aimock: Aimock) -> Iterator[Home]:
         "HEARTHBOT_TELEGRAM__BASE_URL": telegram.url,
         "HEARTHBOT_TELEGRAM__RATE_PER_CHAT": "0",
         "HEARTHBOT_TELEGRAM__RATE_TOTAL": "0",
+        "HEARTHBOT_ACCESS__MESSAGES_PER_MINUTE": "0",
         "HEARTHBOT_TELEGRAM__STREAM_EVERY_S": "0.2",
         "HEARTHBOT_LLM__MODEL": "openai/judged",
         "HEARTHBOT_LLM__API_BASE": aimock.api_base,

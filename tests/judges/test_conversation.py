@@ -117,6 +117,7 @@ def serve_telegram(home: Home, telegram: Telegram, *, streaming: bool) -> None:
         "HEARTHBOT_TELEGRAM__BASE_URL": telegram.url,
         "HEARTHBOT_TELEGRAM__RATE_PER_CHAT": "0",
         "HEARTHBOT_TELEGRAM__RATE_TOTAL": "0",
+        "HEARTHBOT_ACCESS__MESSAGES_PER_MINUTE": "0",
         "HEARTHBOT_TELEGRAM__STREAMING": str(streaming).lower(),
         "HEARTHBOT_TELEGRAM__STREAM_EVERY_S": "0.1",
     }
