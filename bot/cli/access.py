@@ -31,7 +31,7 @@ def list_people(as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps(answer, ensure_ascii=False))
     elif sys.stdout.isatty():
-        _print_table(answer)
+        print_people(answer)
     else:
         for line in _lines(answer):
             typer.echo(line)
@@ -119,15 +119,20 @@ def _lines(answer: dict[str, Any]) -> list[str]:
     return [f"policy\t{answer['policy']}", *("\t".join(row) for row in _rows(answer))]
 
 
-def _print_table(answer: dict[str, Any]) -> None:
+def print_people(answer: dict[str, Any]) -> None:
+    """For a terminal: who may talk to the bot, and who asked, as a table."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
+
+    from agent.text import clean
 
     table = Table(title=f"Policy: {answer['policy']}", title_justify="left")
     for heading in ("Who", "Address", "Name", ""):
         table.add_column(heading)
     for row in _rows(answer):
-        table.add_row(*row)
+        # People choose their names: one in brackets is no markup, and none steers the terminal.
+        table.add_row(*(Text(clean(cell)) for cell in row))
     Console().print(table)
     if not answer["people"]:
         typer.echo("Nobody yet: write to the bot, then approve the code it gives you.")

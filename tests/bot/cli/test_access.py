@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from bot.access import Access
+from bot.cli.access import print_people
 from bot.cli.main import app
 from bot.clock import SystemClock
 from bot.control import ControlServer
@@ -194,3 +195,19 @@ def test_a_name_is_nobody(home: Home, name: str) -> None:
 
     assert "names can change hands" in refused("link", "telegram:1", name)
     assert "names can change hands" in refused("role", name, "guest")
+
+
+def test_a_name_is_shown_at_a_terminal_as_it_was_chosen(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    answer = json.loads(said("list", "--json"))
+    person = {"id": "p1", "role": "guest", "addresses": ["telegram:7"], "time_zone": ""}
+    names = ["[/b] Ann", "<b>Bo</b>", "Cy\x1b[2J"]
+    answer["people"] = [{**person, "last_seen_ms": 0, "name": name} for name in names]
+
+    print_people(answer)
+
+    shown = capsys.readouterr().out
+    assert "[/b] Ann" in shown
+    assert "<b>Bo</b>" in shown
+    assert "\x1b[2J" not in shown
