@@ -6,7 +6,8 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
-from agent.messages import Role
+from agent.messages import IncomingMessage, Role
+from bot import command_words as words
 from bot.command_tools import Answer, Asked, Tools
 from bot.typed import all_as_typed, slash
 from bot.typed import as_typed as typed_there
@@ -35,6 +36,11 @@ class Command:
     waits: bool = False
     is_ours: bool = True
     """Whether commands that stand in the answer are there to be typed where it is read."""
+    is_bare: bool = False
+    """Whether it takes no words: those behind it are named in front of the answer."""
+    instead: str = ""
+    """What is said to words behind it, and nothing done: they ask for something else than it
+    does."""
 
 
 async def show_help(tools: Tools, asked: Asked) -> str:
@@ -234,33 +240,61 @@ async def language(tools: Tools, asked: Asked) -> str:
 
 
 COMMANDS: tuple[Command, ...] = (
-    Command(name="help", help="what can be typed here", run=show_help, offers=True),
-    Command(name="new", help="start a new conversation", run=start_new, group_roles=MEMBERS),
-    Command(name="stop", help="end what is being done in this chat", run=stop, waits=True),
-    Command(name="status", help="how the bot is doing", run=status),
+    Command(name="help", help="what can be typed here", run=show_help, is_bare=True, offers=True),
+    Command(
+        name="new",
+        help="start a new conversation",
+        run=start_new,
+        is_bare=True,
+        group_roles=MEMBERS,
+    ),
+    Command(
+        name="stop", help="end what is being done in this chat", run=stop, is_bare=True, waits=True
+    ),
+    Command(name="status", help="how the bot is doing", run=status, is_bare=True),
     Command(name="model", help="which model answers here, and how to change it", run=model),
-    Command(name="context", help="what went to the model last, and how large it was", run=context),
+    Command(
+        name="context",
+        help="what went to the model last, and how large it was",
+        run=context,
+        is_bare=True,
+    ),
     Command(name="why", help="why I answered so, or sent it: reply to it with this", run=why),
-    Command(name="skills", help="what I know how to do here", run=skills, is_ours=False),
+    Command(
+        name="skills", help="what I know how to do here", run=skills, is_bare=True, is_ours=False
+    ),
     Command(
         name="snippets",
         help="texts to send with one tap",
         run=snippets,
+        is_bare=True,
         offers=True,
         is_ours=False,
     ),
-    Command(name="usage", help="what was used, and what it cost", run=usage),
+    Command(name="usage", help="what was used, and what it cost", run=usage, is_bare=True),
     Command(
         name="compact",
         help="sum up what is older in this chat",
         run=compact,
+        is_bare=True,
         group_roles=MEMBERS,
         waits=True,
     ),
-    Command(name="restore", help="take the last summing-up back", run=restore, group_roles=MEMBERS),
+    Command(
+        name="restore",
+        help="take the last summing-up back",
+        run=restore,
+        instead=words.RESTORE_NEEDS_NO_WORDS,
+        group_roles=MEMBERS,
+    ),
     Command(name="memory", help="what I know of you: see, correct, erase", run=memory, waits=True),
     Command(name="remember", help="keep something for good", run=remember),
-    Command(name="undo", help="take back what the last answer stored", run=undo),
+    Command(
+        name="undo",
+        help="take back what the last answer stored",
+        run=undo,
+        instead=words.UNDO_NEEDS_NO_WORDS,
+    ),
     Command(
         name="private",
         help="a conversation with memory off",
@@ -274,7 +308,9 @@ COMMANDS: tuple[Command, ...] = (
         run=remind,
         roles=MEMBERS,
     ),
-    Command(name="jobs", help="your reminders, jobs and events", run=jobs, roles=MEMBERS),
+    Command(
+        name="jobs", help="your reminders, jobs and events", run=jobs, is_bare=True, roles=MEMBERS
+    ),
     Command(name="job", help="one job: show, pause, move, run, remove", run=job, roles=MEMBERS),
     Command(
         name="quiet",
@@ -312,6 +348,7 @@ COMMANDS: tuple[Command, ...] = (
         name="pause",
         help="begin nothing new; what comes in is kept",
         run=pause,
+        instead=words.PAUSE_NEEDS_NO_WORDS,
         roles=OWNER_ALONE,
         private=True,
     ),
@@ -319,6 +356,7 @@ COMMANDS: tuple[Command, ...] = (
         name="resume",
         help="go on after a pause",
         run=resume,
+        instead=words.RESUME_NEEDS_NO_WORDS,
         roles=OWNER_ALONE,
         private=True,
     ),
@@ -336,6 +374,16 @@ ALIASES = {"start": "help"}
 
 NAMES = frozenset(command.name for command in COMMANDS)
 
+
+async def no_command(tools: Tools, asked: Asked) -> str:
+    """Says that there is no such command, and which one was probably meant."""
+    names = [command.name for command in COMMANDS if asked.person.role in command.roles]
+    return words.unknown_text(asked.rest, asked.message.address.channel, [*names, *ALIASES])
+
+
+NO_COMMAND = Command(name="unknown", help="", run=no_command, is_ours=False)
+"""Stands for each word that is no command and is answered all the same."""
+
 _WORD = re.compile(r"/([A-Za-z0-9_]+)(?:@[A-Za-z0-9_]+)?(?:\s(.*))?", re.DOTALL)
 
 
@@ -351,7 +399,20 @@ def find(text: str) -> tuple[Command, str] | None:
     wanted = ALIASES.get(name, name)
     for command in COMMANDS:
         if command.name == wanted:
-            return command, (found[2] or "").strip()
+            # What stands behind /start is how Telegram's links tell where somebody came from.
+            return command, "" if name in ALIASES else (found[2] or "").strip()
+    return None
+
+
+def given(message: IncomingMessage) -> tuple[Command, str] | None:
+    """The command that a message gives; NO_COMMAND with the word that was typed, for one that is
+    nearly one or, where commands stand behind a word of ours, any. Other texts are None."""
+    found = find(message.text)
+    if found is not None or message.attachments or (message.is_group and not message.mentions_bot):
+        return found
+    word = words.lone_word(message.text)
+    if word and (slash(message.address.channel) != "/" or words.nearest(word, NAMES | {*ALIASES})):
+        return NO_COMMAND, word
     return None
 
 
@@ -375,9 +436,14 @@ async def answer(command: Command, tools: Tools, asked: Asked) -> Answer:
     refused = refusal(command, role=asked.person.role, is_group=asked.message.is_group)
     if refused:
         return Answer(text=all_as_typed(refused, where, NAMES))
+    if command.instead and asked.rest:
+        return Answer(text=as_typed(command.instead, where))
     said = await command.run(tools, asked)
     told = Answer(text=said) if isinstance(said, str) else said
-    return replace(told, text=as_typed(told.text, where)) if command.is_ours else told
+    text = as_typed(told.text, where) if command.is_ours else told.text
+    if command.is_bare and asked.rest:
+        text = f"{words.left_out(command.name, asked.rest, where)}\n\n{text}"
+    return replace(told, text=text)
 
 
 def as_typed(text: str, where: str) -> str:

@@ -19,6 +19,7 @@ from agent.messages import (
 )
 from bot import commands
 from bot.channel import Ignored, Pressed, Understood
+from bot.command_words import lone_word
 from bot.slack_fields import Json, is_direct, needed_id, needed_ts, text_of
 from bot.slack_raw import Kind, Stored, mentions, shared_with, thread_of
 
@@ -104,18 +105,20 @@ class Reading:
         return self._message(stored, gone, channel, addressed=addressed, edited=True)
 
     def _command(self, stored: Stored) -> Understood:
-        """`/hearth status` is `/status`; what is no command is said to the assistant."""
+        """`/hearth status` is `/status`, and any single word is taken for a command (it may be
+        mistyped: `bot.commands.given`); what else is none is said to the assistant."""
         channel = needed_id(stored.body, "channel_id")
         if not is_direct(channel) and self.policy == "off":
             return Ignored(reason="groups are off")
         words = self.plain(text_of(stored.body, "text"), stored).strip() or "help"
         as_command = words if words.startswith("/") else f"/{words}"
+        is_command = commands.find(as_command) is not None or lone_word(as_command)
         return IncomingMessage(
             address=_address(stored, channel, None),
             message_id=text_of(stored.body, "trigger_id"),
             sender_id=f"{stored.team}:{needed_id(stored.body, 'user_id')}",
             sender_name=self.name_of(stored.team, needed_id(stored.body, "user_id")),
-            text=as_command if commands.find(as_command) is not None else words,
+            text=as_command if is_command else words,
             is_group=not is_direct(channel),
             mentions_bot=True,
         )

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
-from agent.messages import Role
+import pytest
+
+from agent.messages import Address, IncomingMessage, Role
 from bot.app import Bot
+from bot.command_words import unknown_text
+from bot.commands import NAMES, NO_COMMAND, given
 from scheduler.missing import first_due
 from tests.bot.kit import MEMBER, OWNER, Rig, eventually
 from tests.scheduler.jobs_kit import job as new_job
@@ -70,3 +75,99 @@ async def test_the_first_message_of_the_owner_makes_the_heartbeat(rig: Rig) -> N
         await rig.reads("You said: hello")
         await rig.quiet(bot)
         await eventually(lambda: rig.rows("select name from jobs") == [("heartbeat",)])
+
+
+# --- words that are no command -----------------------------------------------------------------
+
+
+def said(text: str, channel: str = "telegram", **more: Any) -> IncomingMessage:
+    """Somebody's message."""
+    address = Address(channel=channel, chat_id="5")
+    return IncomingMessage(address=address, message_id="1", sender_id="5", text=text, **more)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("/starrt", "start"),
+        ("/helpme", "help"),
+        ("/agent", "agents"),
+        ("/Remimd@some_bot", "remind"),
+    ],
+)
+def test_a_word_that_is_nearly_a_command_gives_one_that_says_so(text: str, meant: str) -> None:
+    found = given(said(text))
+
+    assert found is not None
+    assert found[0] is NO_COMMAND
+    assert f"Did you mean `/{meant}`?" in unknown_text(found[1], "telegram", [*NAMES, "start"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["/shrug", "/etc/hosts", "/starrt now", "starrt", "/", "/hel-p", "/" + "stop" * 30, "/é"],
+)
+def test_other_words_after_a_slash_are_for_the_agent(text: str) -> None:
+    assert given(said(text)) is None
+
+
+def test_in_a_group_a_word_is_looked_at_only_where_the_bot_is_addressed() -> None:
+    assert given(said("/starrt", is_group=True)) is None
+    assert given(said("/starrt@us", is_group=True, mentions_bot=True)) is not None
+
+
+def test_on_slack_each_single_word_behind_ours_is_a_command_or_none() -> None:
+    found = given(said("/foo", "slack"))
+
+    assert found == (NO_COMMAND, "foo")
+    assert unknown_text("foo", "slack", NAMES) == (
+        "There is no `/hearth foo`. `/hearth help` lists them. What is meant for me is written "
+        "without `/hearth`."
+    )
+
+
+async def test_an_unknown_command_costs_no_call(rig: Rig) -> None:
+    async with rig.running(OWNER, MEMBER) as bot:
+        rig.says("/starrt")
+        await rig.reads("There is no /starrt. Did you mean /start? /help lists them.")
+        rig.says("/heartbeet", by=MEMBER)
+        await eventually(partial(rig.wrote, 1, chat=MEMBER))
+        await rig.quiet(bot)
+
+    assert rig.model.requests == []
+    assert rig.inbox() == ["command", "command"]
+    assert "heartbeat" not in rig.texts(MEMBER)[0], "it is the owner's alone"
+
+
+# --- words that a command does not take --------------------------------------------------------
+
+
+async def test_words_behind_a_command_that_takes_none_are_named(rig: Rig) -> None:
+    async with rig.running(OWNER) as bot:
+        rig.says("/new with *words*")
+        rig.says("/start from_a_link")
+        await eventually(partial(rig.wrote, 2))
+        await rig.quiet(bot)
+
+    new, start = rig.texts()
+    assert new.startswith(
+        "/new takes no words behind it, so I left out “with *words*”.\n\nA new conversation begins."
+    )
+    assert start.startswith("Just write to me.")
+
+
+async def test_a_pause_for_a_time_is_refused(rig: Rig) -> None:
+    async with rig.running(OWNER) as bot:
+        rig.says("/pause 5m")
+        await eventually(partial(rig.wrote, 1))
+        assert not bot.spending.is_paused
+        rig.says("/pause")
+        await eventually(partial(rig.wrote, 2))
+        rig.says("/resume j1")
+        await eventually(partial(rig.wrote, 3))
+        assert bot.spending.is_paused
+        await rig.quiet(bot)
+
+    first, _, third = rig.texts()
+    assert first.startswith("Nothing was paused: I cannot pause for a time")
+    assert third == "Nothing was resumed: /resume alone lets all go on, /job j12 resume one job."

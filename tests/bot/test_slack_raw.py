@@ -368,6 +368,8 @@ def test_a_shared_message_is_quoted() -> None:
         ("remember the milk", "/remember the milk"),
         ("buy the milk", "buy the milk"),
         ("STOP", "/STOP"),
+        ("foo", "/foo"),
+        ("foo!", "foo!"),
     ],
 )
 def test_the_slash_command_takes_our_commands_and_hands_on_the_rest(text: str, said: str) -> None:
