@@ -134,16 +134,16 @@ class Door:
         self._command_tools = command_tools
         self._clock = clock
         self._presses = presses
+        self.flood = Flood(clock)
+        """Who writes too fast; another one may be set once, before the first message."""
+        self._working_off: set[asyncio.Task[None]] = set()
+        self._is_resuming = False
         self._told_of_pause: set[str] = set()
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
         self._albums: dict[tuple[str, str, str], _Album] = {}
 
     async def __aenter__(self) -> Self:
-        self.flood = Flood(clock)
-        """Who writes too fast; another one may be set once, before the first message."""
-        self._working_off: set[asyncio.Task[None]] = set()
-        self._is_resuming = False
         await self._group.__aenter__()
         return self
 
@@ -153,14 +153,14 @@ class Door:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        for task in self._working_off:
+            task.cancel()  # what waits is in the inbox
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=CLOSING_S)
             for task in late:
                 task.cancel()
         await self._group.__aexit__(kind, error, traceback)
 
-        for task in self._working_off:
-            task.cancel()  # what waits is in the inbox
     # --- before the confirmation --------------------------------------------------------------
 
     async def store(self, knocks: Sequence[Knock]) -> Sequence[StoredEvent]:
@@ -211,22 +211,22 @@ class Door:
 
     async def resume(self, channels: Mapping[str, Channel]) -> None:
         """Handles what a former process stored and did not finish. Raises StorageError."""
+        self._is_resuming = True
         for event in await self._inbox.unfinished():
             channel = channels.get(event.event.source.partition(":")[0])
             if channel is None:
                 log.warning("door.no_channel", inbox=event.id, source=event.event.source)
                 continue
             await self._act(channel, event)
+        self._is_resuming = False
 
     async def handle(self, channel: Channel, events: Sequence[StoredEvent]) -> None:
-        self._is_resuming = True
         """Acts on stored events, in order, and waits while storage is in trouble: they are
         confirmed, so nobody would bring them again. One that cannot be read is set aside."""
         for event in events:
             await self._patiently(partial(self._act, channel, event))
 
     async def _act(self, channel: Channel, event: StoredEvent) -> None:
-        self._is_resuming = False
         try:
             understood = channel.understand(event.event.payload or "")
         except ValueError as error:
@@ -494,7 +494,10 @@ class Door:
 
         async def answer() -> None:
             try:
+                ended = await self._before(command, message, person)
                 said = await commands.answer(command, self._command_tools, what)
+                if ended:
+                    said = replace(said, text=f"{said.text} {ended}")
             except AssistantError as error:
                 log.error("door.command", command=command.name, why=str(error))
                 why = commands.as_typed(str(error), lane)
@@ -502,10 +505,7 @@ class Door:
             except Exception:  # else the event stays open, and ends the bot at each start anew
                 log.exception("door.command", command=command.name)
                 said = Answer(text=BROKEN.format(name=f"{slash(lane)}{command.name}"))
-                ended = await self._before(command, message, person)
             reply = NewMessage(
-                if ended:
-                    said = replace(said, text=f"{said.text} {ended}")
                 lane=lane,
                 text=said.text,
                 buttons=said.buttons,
@@ -521,14 +521,6 @@ class Door:
         self._spawn(answer(), name=f"command {command.name}")
         await asyncio.sleep(0)
 
-    # --- one press ----------------------------------------------------------------------------
-
-    async def _press(self, channel: Channel, event: StoredEvent, pressed: Pressed) -> None:
-        """Acts on a button, whose effect is stored before the event ends: a crash in between has
-        it done anew. The answer goes out beside what comes next."""
-        person = self._access.who(pressed.sender)
-        if person is None:
-            await self._end(event, InboxState.REFUSED, reason="no longer let in")
     async def _before(
         self, command: commands.Command, message: IncomingMessage, person: Person
     ) -> str:
@@ -547,6 +539,14 @@ class Door:
                 await held.act()
         return ""
 
+    # --- one press ----------------------------------------------------------------------------
+
+    async def _press(self, channel: Channel, event: StoredEvent, pressed: Pressed) -> None:
+        """Acts on a button, whose effect is stored before the event ends: a crash in between has
+        it done anew. The answer goes out beside what comes next."""
+        person = self._access.who(pressed.sender)
+        if person is None:
+            await self._end(event, InboxState.REFUSED, reason="no longer let in")
             return
         in_group = is_group(f"{pressed.address.channel}:{pressed.address.chat_id}")
         if in_group and not self._access.is_admitted(pressed.address):
@@ -592,6 +592,11 @@ class Door:
         while self._tasks:
             await asyncio.wait(self._tasks)
 
+    async def worked_off(self) -> None:
+        """Returns once nothing waits because it was written too fast: minutes, perhaps."""
+        while self._working_off:
+            await asyncio.wait(self._working_off)
+
     async def _end(
         self,
         event: StoredEvent,
@@ -600,11 +605,6 @@ class Door:
         reason: str,
         reply: NewMessage | None = None,
     ) -> None:
-    async def worked_off(self) -> None:
-        """Returns once nothing waits because it was written too fast: minutes, perhaps."""
-        while self._working_off:
-            await asyncio.wait(self._working_off)
-
         row: OutboxId | None = await self._inbox.end(event.id, state, reason=reason, reply=reply)
         if row is not None and reply is not None:
             self._outbox.deliver([(reply.lane, row)])

@@ -191,6 +191,7 @@ def _door(place: Workplace, whole: Assembly, desks: _Desks) -> Door:
         after_hours=place.settings.history.idle_reset_hours,
         busy=whole.engine.busy,
     )
+    door.flood = Flood(place.clock, per_minute=place.settings.access.messages_per_minute)
     return door
 
 
@@ -200,7 +201,6 @@ def _schedule_desk(place: Workplace, whole: Assembly) -> ScheduleDesk:
     desk = ScheduleDesk(
         calendar.clerk,
         calendar.agenda,
-    door.flood = Flood(place.clock, per_minute=place.settings.access.messages_per_minute)
         RemindDesk(calendar.clerk, cards, clock=clock),
         cards,
         clock=clock,
