@@ -129,7 +129,7 @@ class ScheduleDesk:
             case "move" if more:
                 return await self._reminding.move(message, job, more)
             case "text" if more:
-                return self._changed(await self._book.reword(job, more))
+                return self._changed(await self._book.reword(job, more), is_reworded=True)
             case _:
                 return words.job_use(job)
 
@@ -143,8 +143,12 @@ class ScheduleDesk:
         await self._cards.post(NewMessage(lane=here, text=shown, buttons=((button,),)))
         return words.job_use(job)
 
-    def _changed(self, job: Job) -> str:
-        return f"{job.key} {words.name_of(job)}\n{words.next_line(self._book, job)}"
+    def _changed(self, job: Job, *, is_reworded: bool = False) -> str:
+        """How it stands now."""
+        lines = [f"{job.key} {words.name_of(job)}"]
+        if is_reworded:
+            lines.append(words.does_line(job))
+        return "\n".join([*lines, words.next_line(self._book, job)])
 
     async def _event(self, message: IncomingMessage, person: Person, name: str, word: str) -> str:
         if word.lower() != "remove":

@@ -198,18 +198,10 @@ def event_words(occasion: Occasion, zone: tzinfo) -> str:
 def job_text(book: JobBook, job: Job, runs: Sequence[JobRun], *, here: str) -> str:
     """What `/job j12` says; `here` is the chat in which it is asked."""
     zone = book.zone(job.new.person_id)
-    what = job.new.what
-    does = {
-        JobKind.MESSAGE: f"Says: {bare(what.text, chars_max=TEXT_CHARS)}",
-        JobKind.AGENT: f"Follows: {bare(what.text, chars_max=TEXT_CHARS)}",
-        JobKind.SKILL: f"Follows the skill {bare(what.skill)}",
-        JobKind.TOOL: f"Calls {bare(what.tool)} {bare(what.arguments, chars_max=TEXT_CHARS)}",
-        JobKind.HEARTBEAT: f"Looks at {list_name(job.new.agent)}",
-    }[job.new.kind]
     where = "this chat" if job.new.deliver_to == here else bare(job.new.deliver_to)
     lines = [
         f"**{job.key} {name_of(job)}**",
-        does,
+        does_line(job),
         f"When: {when_words(job.new.when, zone)}",
         next_line(book, job),
         f"Goes to: {where}",
@@ -223,6 +215,18 @@ def job_text(book: JobBook, job: Job, runs: Sequence[JobRun], *, here: str) -> s
     if runs:
         lines += ["", "Last runs:", *(run_line(run, zone) for run in runs)]
     return "\n".join(lines)
+
+
+def does_line(job: Job) -> str:
+    """What comes of a job at its time."""
+    what = job.new.what
+    return {
+        JobKind.MESSAGE: f"Says: {bare(what.text, chars_max=TEXT_CHARS)}",
+        JobKind.AGENT: f"Follows: {bare(what.text, chars_max=TEXT_CHARS)}",
+        JobKind.SKILL: f"Follows the skill {bare(what.skill)}",
+        JobKind.TOOL: f"Calls {bare(what.tool)} {bare(what.arguments, chars_max=TEXT_CHARS)}",
+        JobKind.HEARTBEAT: f"Looks at {list_name(job.new.agent)}",
+    }[job.new.kind]
 
 
 def job_use(job: Job) -> str:

@@ -150,7 +150,8 @@ def _of_day(said: _Said, *, scope: Scope, home: ZoneInfo) -> Answer | None:
         options: Sequence[Hour] = (Hour(at=_default(day, part)),)
     else:
         options, why = _hours_of(clock, part, today=today, scope=scope)
-        doubts = doubts.with_between(why)
+        if len(options) > 1:
+            doubts = doubts.with_between(why)
     if not options:
         return None
     zone = _zone(scope)

@@ -148,7 +148,7 @@ async def test_a_job_is_paused_resumed_reworded_run_and_removed(place: Place) ->
 
     assert "Paused: by hand" in await place.job("j1 pause")
     assert "Next: Tue 2 Jun 2026, 17:00" in await place.job("j1 RESUME")
-    await place.job("j1 text call  Ann\nand Ben")
+    assert "Says: call Ann and Ben\nNext: " in await place.job("j1 text call  Ann\nand Ben")
     assert await place.job("j1 run") == "j1 call Bob was begun."
     assert place.counter.texts() == ["call  Ann\nand Ben"]
     assert await place.job("j1 remove") == "Removed j1 call Bob."

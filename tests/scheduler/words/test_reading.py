@@ -58,6 +58,18 @@ def test_words_that_could_be_read_in_very_many_ways_do_not_hold_it_up() -> None:
         assert isinstance(answer, Refusal | Question | Reading)
 
 
+def test_of_two_days_at_one_hour_the_day_alone_is_asked() -> None:
+    now = datetime(2026, 11, 28, 10, 17, tzinfo=UTC)
+
+    answer = read("3/4 at 5", now=now, zone=ZoneInfo("UTC"))
+
+    assert isinstance(answer, Question)
+    assert {one.next[0].at.hour for one in answer.options} == {17}
+    assert len(answer.options) == 2
+    assert "morning" not in answer.text
+    assert answer.text
+
+
 def test_the_same_words_mean_other_moments_elsewhere() -> None:
     now = datetime(2026, 11, 28, 23, 30, tzinfo=UTC)
 
