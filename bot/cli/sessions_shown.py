@@ -2,46 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent.text import clean
 from bot.cli.skills_shown import Line
+
+if TYPE_CHECKING:
+    from rich.console import JustifyMethod
+    from rich.table import Table
 
 Answer = dict[str, Any]
 
 SUMMARY_CHARS = 60
 RESULT_CHARS = 200
-WIDE = 110
-"""Columns of a terminal that shows the summaries too."""
+GAP = 2
+"""Columns between two cells."""
+CHAT_COLUMNS_MIN = 12
+"""With less left for it, the chat is named on the second line."""
+HEADINGS = ("Id", "Last", "Msgs", "Tokens", "State", "Chat")
 
 
 def list_table(answer: Answer) -> None:
-    """For a terminal."""
-    from rich.box import SIMPLE_HEAD
+    """For a terminal: two lines each, what is counted and what it was about.
+
+    What may be long has the end of a line to itself: in columns beside each other, words would get
+    a few characters each.
+    """
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False)
     if not answer["sessions"]:
         console.print("No conversation is kept here yet.")
         return
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for heading in ("Id", "Chat", "Last"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("Msgs", "Tokens"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    is_wide = console.width >= WIDE
-    for heading in ("State", "Who", "Summed up as")[: 3 if is_wide else 2]:
-        table.add_column(heading, overflow="fold")
-    for one in answer["sessions"]:
-        id, lane, who, last, *_, state, summary = _cells(one)
-        sizes = f"{one['messages']:,}", f"{one['tokens']:,}"
-        cells = [id, lane, last, *sizes, state, who, summary]
-        table.add_row(*(Text(cell) for cell in (cells if is_wide else cells[:-1])))
-    console.print(table)
+    rows = [HEADINGS, *(_counted(one) for one in answer["sessions"])]
+    *widths, _ = (max(map(len, column)) for column in zip(*rows, strict=True))
+    is_narrow = console.width - sum(widths) - GAP * len(widths) < CHAT_COLUMNS_MIN
+    console.print(_row(HEADINGS[:-1] if is_narrow else HEADINGS, widths, style="bold"))
+    for one, row in zip(answer["sessions"], rows[1:], strict=True):
+        console.print(_row(row[:-1] if is_narrow else row, widths))
+        about = Text(f"  {_about(one, names_chat=is_narrow)}", style="dim")
+        about.truncate(console.width, overflow="ellipsis")
+        console.print(about)
+
+
+def _counted(one: Mapping[str, Any]) -> tuple[str, ...]:
+    """The cells under `HEADINGS`."""
+    state = "open" if one["closed_ms"] is None else "closed"
+    sizes = f"{one['messages']:,}", f"{one['tokens']:,}"
+    return one["id"], _time(one["last_ms"]), *sizes, state, _flat(one["lane"])
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], *, style: str = "") -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    row = Table.grid(padding=(0, GAP, 0, 0))
+    for heading, width in zip(HEADINGS[:-1], widths, strict=True):
+        justify: JustifyMethod = "right" if heading in {"Msgs", "Tokens"} else "left"
+        row.add_column(width=width, no_wrap=True, justify=justify)
+    if len(cells) > len(widths):
+        row.add_column(overflow="fold")
+    row.add_row(*(Text(cell, style=style) for cell in cells))
+    return row
+
+
+def _about(one: Mapping[str, Any], *, names_chat: bool) -> str:
+    """Whether it is left out of memory, with whom it was, and how it was summed up."""
+    parts = (
+        _flat(one["lane"]) if names_chat else "",
+        "memory off" if one["private"] else "",
+        _flat(", ".join(one["people"])),
+        _flat(one["summary"]),
+    )
+    return " · ".join(part for part in parts if part) or "not summed up yet"
 
 
 def list_lines(answer: Answer) -> Iterator[Line]:

@@ -120,20 +120,42 @@ def test_they_are_listed_one_a_line_and_as_json(home: Home, way: Beside) -> None
     assert len(said("list", "--limit", "1").splitlines()) == 1
 
 
-def test_a_terminal_gets_a_table(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_gets_two_lines_each_whatever_is_long(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
     answer = json.loads(said("list", "--json"))
-    answer["sessions"][0] |= {"summary": "They spoke of \x1b[31mboats. " * 9, "private": True}
+    summary = "They spoke of \x1b[31mboats [and] 船. " * 9
+    answer["sessions"][0] |= {"summary": summary, "private": True, "people": ["Ada [b]Lovelace"]}
+    answer["sessions"][0] |= {"tokens": 1_234_567, "id": "c_0123456789abcdef"}
 
     list_table(answer)
     list_table({"sessions": []})
 
     shown = capsys.readouterr().out
-    assert "c_now" in shown
-    assert "Tokens" in shown
-    assert "memory off" in " ".join(shown.split())
-    assert max(map(len, shown.splitlines())) <= 80
+    heading, first, about, second, _, nothing = shown.splitlines()
+    assert heading.split() == ["Id", "Last", "Msgs", "Tokens", "State", "Chat"]
+    assert first.startswith("c_0123456789abcdef  ")
+    assert first.rstrip().endswith(f"1,234,567  open    {LANE}")
+    assert about.startswith("  memory off · Ada [b]Lovelace · They spoke of boats [and] 船.")
+    assert about.endswith("…")
+    assert second.startswith("c_old ")
+    assert max(map(len, shown.splitlines())) <= width
     assert "\x1b" not in shown
-    assert "No conversation is kept here yet." in shown
+    assert nothing == "No conversation is kept here yet."
+
+
+def test_a_narrow_terminal_still_names_the_chat(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+
+    list_table(json.loads(said("list", "--json")))
+
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.startswith(f"  {LANE}") for line in shown] == [False, False, True, False, True]
+    assert max(map(len, shown)) <= 50
 
 
 @both_ways
