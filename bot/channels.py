@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from agent.errors import SettingsWrong, StorageError
+from agent.messages import Role
 from agent.ports import Clock
 from agent.snippets import Snippets
 from bot import commands
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from bot.slack import SlackChannel
     from bot.slack_people import Profile
     from bot.telegram import TelegramChannel
+    from bot.telegram_menu import Menu, Menus
 
 log = structlog.get_logger()
 
@@ -40,6 +42,7 @@ class Channels:
     """The terminal always, the platforms where they are set up."""
 
     settings: Settings
+    access: Access
     console: ConsoleChannel
     telegram: TelegramChannel | None
     slack: SlackChannel | None
@@ -97,11 +100,27 @@ class Channels:
     async def _telegram(self, telegram: TelegramChannel, door: Door) -> None:
         await telegram.connect()
         async with asyncio.TaskGroup() as group:
-            group.create_task(telegram.announce([(c.name, c.help) for c in commands.COMMANDS]))
+            menus = group.create_task(telegram.announce(self._menus))
             if self.settings.telegram.mode == "webhook":
                 await self._listen(telegram, door)
             else:
                 await telegram.poll(door)
+            menus.cancel()
+
+    def _menus(self) -> Menus:
+        """Who sees which commands in Telegram: everybody those for everybody, in a private chat
+        also what else the person there may type."""
+        from bot.telegram_menu import EVERYBODY
+
+        whole = {role: _menu(role) for role in Role}
+        found = {EVERYBODY: whole[Role.GUEST]}
+        for person in self.access.directory.people:
+            for address in person.addresses:
+                channel, _, chat = address.partition(":")
+                is_chat = channel == "telegram" and chat.isascii() and chat.isdecimal()
+                if is_chat and person.role is not Role.GUEST:
+                    found[chat] = whole[person.role]
+        return found
 
     async def _listen(self, telegram: TelegramChannel, door: Door) -> None:
         from bot.webhook import serve_webhook
@@ -114,6 +133,12 @@ class Channels:
                 f"({os.strerror(error.errno or 0)}). Close what uses that port, or choose another "
                 "in telegram.webhook_listen."
             ) from error
+
+
+def _menu(role: Role) -> Menu:
+    """What this role may type. A menu shows plain text."""
+    rows = (one for one in commands.COMMANDS if role in one.roles)
+    return tuple((one.name, one.help.replace("`", "")) for one in rows)
 
 
 def _settings_wrong(error: BaseException) -> Iterator[SettingsWrong]:
@@ -139,7 +164,13 @@ async def opened_channels(
         await stack.enter_async_context(telegram)
     if slack is not None:
         await stack.enter_async_context(slack)
-    return Channels(settings=settings, console=ConsoleChannel(), telegram=telegram, slack=slack)
+    return Channels(
+        settings=settings,
+        access=access,
+        console=ConsoleChannel(),
+        telegram=telegram,
+        slack=slack,
+    )
 
 
 def _telegram_of(wanted: TelegramSettings, clock: Clock) -> TelegramChannel | None:

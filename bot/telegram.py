@@ -48,6 +48,7 @@ from bot.markup import telegram_parts
 from bot.outage import Trouble
 from bot.pace import Pace, Rates
 from bot.telegram_files import TelegramFiles, why_not
+from bot.telegram_menu import CommandMenus, Menus
 from bot.telegram_message import NAME, GroupPolicy, Reading
 from bot.telegram_posting import keyboard, posted_file, posted_text, put_reaction, where_to
 from bot.telegram_raw import Sketch, callback_answer, inline_keyboard, to_payload, update_id
@@ -94,6 +95,7 @@ class TelegramChannel:
             timeout_s=options.send_timeout_s,
             poll_s=options.poll_timeout_s,
         )
+        self._menus = CommandMenus(self.web)
         self.updates = Updates(self.web, clock=clock, stall_s=options.stall_s)
         self._files = TelegramFiles(
             f"{options.base_url}/file/bot{options.token}", silence_s=options.send_timeout_s
@@ -133,13 +135,9 @@ class TelegramChannel:
         self._username = await self.updates.who_we_are()
         log.info("telegram.connected", bot=self._username)
 
-    async def announce(self, commands: Sequence[tuple[str, str]]) -> None:
-        """Registers the command menu; failing that, the bot works without one."""
-        menu = [{"command": name, "description": text} for name, text in commands]
-        try:
-            await self.web.call("setMyCommands", commands=menu)
-        except TelegramError as error:
-            log.warning("telegram.no_menu", why=why(error))
+    async def announce(self, wanted: Callable[[], Menus]) -> None:
+        """Keeps the menus of commands as they are wanted, until cancelled."""
+        await self._menus.keep(wanted)
 
     async def poll(self, door: Door) -> None:
         """Long polling until cancelled. Raises TelegramRefused when the token is taken back."""
@@ -159,6 +157,7 @@ class TelegramChannel:
             log.error("telegram.without_id", updates=len(updates) - len(whole))
         stored = await door.store([self._knock(update) for update in whole])
         await door.handle(self, stored)
+        self._menus.look()
 
     def _knock(self, update: dict[str, Any]) -> Knock:
         """Who and where, read with care: a stranger's update is not looked at any further."""

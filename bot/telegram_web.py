@@ -88,6 +88,23 @@ class TelegramWeb:
         except TimeoutError as error:
             raise TimedOut from error
 
+    async def put_menu(self, chat_id: str, commands: list[dict[str, str]]) -> str:
+        """Sets the commands that a private chat is shown, or with an empty `chat_id` every chat
+        that has none of its own; without `commands` it has none of its own any more. Returns why
+        that failed; empty: it went well."""
+        scope: telegram.BotCommandScope = telegram.BotCommandScopeDefault()
+        if chat_id:
+            scope = telegram.BotCommandScopeChat(int(chat_id))
+        arguments: dict[str, Any] = {"scope": scope.to_dict()}
+        try:
+            if commands:
+                await self.call("setMyCommands", commands=commands, **arguments)
+            else:
+                await self.call("deleteMyCommands", **arguments)
+        except TelegramError as error:
+            return why(error)
+        return ""
+
     async def get_updates(self, offset: int | None, *, timeout_s: int | None = None) -> list[Any]:
         """One long poll of `poll_s`, unless another time is given.
 
