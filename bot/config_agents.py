@@ -88,7 +88,7 @@ class AgentSettings(Section):
         default=0,
         ge=0,
         description="Minutes between two looks of its own at agents/NAME/HEARTBEAT.md in the "
-        "workspace, 5 at least. 0: none. That of default is in [heartbeat].",
+        "workspace, 5 at least. 0: none, or for default heartbeat.every_minutes.",
         examples=[0],
     )
 
@@ -105,6 +105,15 @@ class AgentSettings(Section):
         if 0 < minutes < 5:
             raise ValueError("allowed: 0 (none), or 5 and more")
         return minutes
+
+    @model_validator(mode="after")
+    def _one_prompt(self) -> AgentSettings:
+        if self.system_prompt.strip() and self.system_prompt_file.strip():
+            raise ValueError(
+                "system_prompt and system_prompt_file are both set, and only one can count: remove "
+                "one of them"
+            )
+        return self
 
 
 def budget_of(text: str) -> tuple[float, Literal["usd", "tokens"], str]:

@@ -128,7 +128,17 @@ def _read_file(file: Path) -> tuple[dict[str, Any], list[str]]:
         return {}, [f"{file}: holds a number with too many digits"]
     except RecursionError:
         return {}, [f"{file}: is nested too deeply"]
-    return (values, []) if _is_flat(values) else ({}, [f"{file}: is nested too deeply"])
+    is_flat = _is_flat(values)
+    return (_with_bindings(values), []) if is_flat else ({}, [f"{file}: is nested too deeply"])
+
+
+def _with_bindings(values: dict[str, Any]) -> dict[str, Any]:
+    """`[[bindings]]` at the top means `[[agents.bindings]]`, unless there are such too."""
+    agents = values.get("agents", {})
+    if "bindings" not in values or not isinstance(agents, dict) or "bindings" in agents:
+        return values
+    others = {name: value for name, value in values.items() if name != "bindings"}
+    return {**others, "agents": {**agents, "bindings": values["bindings"]}}
 
 
 def _is_flat(value: object, depth: int = DEPTH_MAX) -> bool:

@@ -139,6 +139,8 @@ def _mark(field: FieldInfo, kind: type[Mark]) -> Mark | None:
 
 def known_hint(loc: Loc) -> str:
     """What an unknown key should perhaps be, or what there is in its place."""
+    if loc[0] == "bindings":
+        return "bindings belong under agents: write [[agents.bindings]]"
     if near := nearest(loc):
         return f"the nearest is {dotted(near)}"
     for end in range(len(loc) - 1, 0, -1):

@@ -381,10 +381,11 @@ def telling_options_of(place: Workplace, around: Surroundings) -> TellingOptions
 
 def beat_minutes(settings: Settings, agent: str) -> int:
     """Minutes between two looks of an agent at its list; 0: none."""
-    if agent == DEFAULT_AGENT:
-        return settings.heartbeat.every_minutes if settings.heartbeat.enabled else 0
     own = settings.agents.by_name.get(agent)
-    return own.heartbeat if own is not None else 0
+    minutes = own.heartbeat if own is not None else 0
+    if agent != DEFAULT_AGENT:
+        return minutes
+    return (minutes or settings.heartbeat.every_minutes) if settings.heartbeat.enabled else 0
 
 
 def _differs(one: NewJob, other: NewJob) -> bool:

@@ -238,6 +238,19 @@ def binding(channel: str = "telegram", chat: str = "5", agent: str = "work") -> 
         ('[agents.work]\nbudget = ["cheap"]', "allowed are such as"),
         ('[agents.work]\nbudget = ["0.5 tokens a day"]', "whole numbers"),
         ("[agents.work]\nheartbeat = 2", "allowed: 0 (none), or 5 and more"),
+        (
+            '[agents.work]\nsystem_prompt = "x"\nsystem_prompt_file = "x.md"',
+            "agents.work: found a table; system_prompt and system_prompt_file are both set, and "
+            "only one can count: remove one of them",
+        ),
+        (
+            binding() + binding().replace("agents.bindings", "bindings"),
+            "bindings: unknown key; bindings belong under agents: write [[agents.bindings]]",
+        ),
+        (
+            binding(agent="play").replace("agents.bindings", "bindings"),
+            "agents.bindings[0]: there is no [agents.play]; there are default",
+        ),
     ],
 )
 def test_what_cannot_be_meant_of_agents_is_refused(tmp_path: Path, toml: str, said: str) -> None:
@@ -250,6 +263,21 @@ def test_bindings_that_all_can_be_reached_are_taken(tmp_path: Path) -> None:
     toml = "[agents.work]\n" + binding() + binding(chat="*") + binding("slack", "*", "default")
 
     assert len(loaded(tmp_path, toml).agents.bindings) == 3
+
+
+@pytest.mark.parametrize("work", ["[agents.work]\n", ""])
+def test_bindings_may_stand_at_the_top_too(tmp_path: Path, work: str) -> None:
+    toml = binding(agent="work" if work else "default").replace("agents.bindings", "bindings")
+
+    [rule] = loaded(tmp_path, work + toml).agents.rules()
+
+    assert (rule.channel, rule.chat_id) == ("telegram", "5")
+
+
+def test_a_blank_prompt_beside_a_file_is_not_set(tmp_path: Path) -> None:
+    toml = '[agents.work]\nsystem_prompt = " "\nsystem_prompt_file = "x.md"'
+
+    assert loaded(tmp_path, toml).agents.by_name["work"].system_prompt_file == "x.md"
 
 
 @pytest.mark.parametrize("toml", ["telegram = 3", 'agents = "x"', "[agents]\ndefault = 1"])

@@ -5,6 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from bot.config_reading import load
+from bot.schedules import beat_minutes
 from tests.bot.kit import GROUP, OWNER, Rig, eventually
 
 TOML = """
@@ -37,6 +41,23 @@ def system(request: dict[str, Any]) -> str:
 
 def offered(request: dict[str, Any]) -> set[str]:
     return {tool["function"]["name"] for tool in request.get("tools", ())}
+
+
+@pytest.mark.parametrize(
+    ("toml", "minutes"),
+    [
+        ("", 30),
+        ("[agents.default]\nheartbeat = 10", 10),
+        ("[heartbeat]\nevery_minutes = 0\n[agents.default]\nheartbeat = 10", 10),
+        ("[heartbeat]\nenabled = false\n[agents.default]\nheartbeat = 10", 0),
+    ],
+)
+def test_the_heartbeat_of_default_may_be_set_with_the_agent(
+    rig: Rig, toml: str, minutes: int
+) -> None:
+    settings(rig, toml)
+
+    assert beat_minutes(load(rig.home.path, {}), "default") == minutes
 
 
 async def test_each_agent_answers_in_its_chats_as_it_is_set_up(rig: Rig) -> None:
