@@ -19,7 +19,7 @@ from agent.guards import declines, is_empty, visible
 from agent.history import brought_tokens, shorten
 from agent.messages import TurnInput
 from agent.ports import Json, TurnContext
-from agent.rounds import Begun, Log, Now, Rounds, Trouble, said_nothing
+from agent.rounds import Begun, Log, Now, Rounds, Trouble, ledger_of, said_nothing
 from agent.scene import PromptKind
 from agent.tools.tool import NO_OUTPUT
 from agent.tools.toolbox import Toolbox
@@ -28,7 +28,6 @@ from agent.transcript import (
     Context,
     Note,
     ToolCall,
-    ToolResult,
     entry_from_json,
     to_json,
 )
@@ -65,9 +64,6 @@ FATE_UNKNOWN = "I cannot say what came of it."
 
 CALL_FAILED = "CallFailed"
 """The kind of trouble of a job's one call that did not work; its text is the result."""
-
-NOT_DONE = "_(To be exact: nothing was sent, saved or changed just now.)_"
-"""What a reply gets that still claims what no tool did."""
 
 
 class Loop:
@@ -209,14 +205,16 @@ class Loop:
                 rounds.again("written_call")
                 return answer, True
             answer = replace(answer, text=cleaned)
-        claim = self._claims.claim(cleaned) if rounds.begun.claims else ""
-        if not claim or any(isinstance(one, ToolResult) and one.effect for one in log.entries):
+        if not rounds.begun.claims:
+            return answer, False
+        claim = self._claims.unbacked(cleaned, ledger_of(log.entries))
+        if claim is None:
             return answer, False
         rounds.claimed += 1
         if rounds.claimed <= CLAIM_RETRIES_MAX:
-            rounds.again("claim", claim)
+            rounds.again("claim", claim.text)
             return answer, True
-        return replace(answer, text=f"{answer.text.rstrip()}\n\n{NOT_DONE}"), False
+        return replace(answer, text=f"{answer.text.rstrip()}\n\n{claim.correction}"), False
 
     def _question(self, turn: TurnInput, rounds: Rounds, log: Log, *, offered: bool) -> Json:
         begun = rounds.begun

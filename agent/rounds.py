@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from agent.claims import ANYTHING, BACKED_BY, ClaimKind, Ledger, asks_to_be_told
 from agent.guards import RepeatGuard, is_empty, visible
 from agent.layers import notes
 from agent.messages import TurnInput
@@ -222,3 +223,24 @@ def said_nothing(entries: Sequence[Entry]) -> bool:
         elif isinstance(entry, Answered):
             return any(called_name(call) == NOTHING and call.id in done for call in entry.calls)
     return False
+
+
+def ledger_of(entries: Sequence[Entry]) -> Ledger:
+    """What a turn has done so far, by the effects of its calls."""
+    done: set[ClaimKind] = set()
+    names: dict[str, str] = {}  # ids may come again from one answer to another
+    is_read, said = False, Said(text="")
+    for entry in entries:
+        match entry:
+            case Answered():
+                names = {call.id: called_name(call) for call in entry.calls}
+            case ToolResult(ok=True, effect=""):
+                is_read = True
+            case ToolResult(ok=True):
+                done |= BACKED_BY.get(names.get(entry.call_id, ""), ANYTHING)
+            case Said():
+                said = entry
+            case _:
+                pass
+    tells = is_read or bool(said.quote) or said.forwarded or asks_to_be_told(said.text)
+    return Ledger(done=frozenset(done), tells=tells)

@@ -18,7 +18,7 @@ SHORT_CHARS = 100
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|^[ \t]*>[^\n]*", re.DOTALL | re.MULTILINE)
 _QUOTED = re.compile(r"\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^»\n]{1,300}»")
-_SENTENCE_END = re.compile(r"[.!?…:;]\s|\n")
+_SENTENCE_END = re.compile(r"(?<=[.!?…:;])\s|\n")
 _IF = Phrases(
     (
         *("if", "when", "whenever", "unless", "in case", "should"),

@@ -20,6 +20,7 @@ from agent.assistant import (
     TIME_NOTICE,
 )
 from agent.calling import SKIPPED, UNKNOWN_FATE
+from agent.claims import Claim, ClaimKind
 from agent.errors import (
     AssistantError,
     AuthRefused,
@@ -35,7 +36,6 @@ from agent.errors import (
     StorageFull,
 )
 from agent.history import estimate_tokens, text_of
-from agent.loop import NOT_DONE
 from agent.messages import Attachment, PersonId, RunId
 from agent.ports import NewRun
 from agent.request import ModelRequest, ModelTraits
@@ -677,7 +677,9 @@ async def test_a_claim_that_no_tool_made_true_is_asked_about_and_then_corrected(
         thanks = await house.say("thanks")
 
     assert "i've sent the mail to bob" in text_of(script.asked[1].entries[-1])
-    assert reply == f"Done: I have sent it.\n\n{NOT_DONE}"
+    correction = Claim(kind=ClaimKind.SENT, text="").correction
+    assert "nothing was sent just now" in correction
+    assert reply == f"Done: I have sent it.\n\n{correction}"
     assert thanks == "You're welcome."
 
 
@@ -686,6 +688,20 @@ async def test_a_claim_that_a_tool_made_true_stands(house: House) -> None:
 
     async with house.opened(script):
         assert await house.say("save x") == "I saved it."
+
+
+async def test_an_effect_of_another_kind_makes_no_claim_true(house: House) -> None:
+    script = model(
+        calls(("write_file", '{"path": "a.md", "content": "x"}')),
+        "I saved it, and I have already sent the email to Bob.",
+        "I saved it; the mail is not sent.",
+    )
+
+    async with house.opened(script):
+        reply = await house.say("save x and mail Bob")
+
+    assert "already sent the email to bob" in text_of(script.asked[2].entries[-1])
+    assert reply == "I saved it; the mail is not sent."
 
 
 async def test_a_malformed_call_goes_down_the_ladder_and_ends_in_text(house: House) -> None:
