@@ -36,6 +36,8 @@ class Command:
     waits: bool = False
     is_ours: bool = True
     """Whether commands that stand in the answer are there to be typed where it is read."""
+    named_to: frozenset[Role] = field(default=EVERYBODY)
+    """Of those who may use it, to whom /help names it: to others it only says that they may not."""
     is_bare: bool = False
     """Whether it takes no words: those behind it are named in front of the answer."""
     instead: str = ""
@@ -49,7 +51,7 @@ async def show_help(tools: Tools, asked: Asked) -> str:
     lines = [
         f"{before}{command.name} – {command.help}"
         for command in COMMANDS
-        if asked.person.role in command.roles
+        if asked.person.role in command.roles & command.named_to
     ]
     if before != "/":
         lines += ["", "In a thread, where these do not work, mention me instead: `@hearth /stop`"]
@@ -288,7 +290,12 @@ COMMANDS: tuple[Command, ...] = (
         group_roles=MEMBERS,
     ),
     Command(name="memory", help="what I know of you: see, correct, erase", run=memory, waits=True),
-    Command(name="remember", help="keep something for good", run=remember),
+    Command(
+        name="remember",
+        help="keep something for good",
+        run=remember,
+        named_to=MEMBERS,
+    ),
     Command(
         name="undo",
         help="take back what the last answer stored",
@@ -331,6 +338,7 @@ COMMANDS: tuple[Command, ...] = (
         name="approve",
         help="what waits for your yes or no, and how to answer",
         run=approve,
+        named_to=MEMBERS,
         is_ours=False,
     ),
     Command(name="timezone", help="what time it is for you", run=time_zone),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
 
 import structlog
 
 from agent.errors import Permanent
-from agent.jobbook import Beats, JobBook, Switches
+from agent.jobbook import Beat, Beats, JobBook, Switches, moment_words
 from agent.messages import DEFAULT_AGENT, IncomingMessage
 from agent.scheduled import Job, JobKind, list_name
 from bot import schedule_words as words
@@ -66,7 +67,7 @@ class HeartbeatDesk:
         """The last looks, each agent's below a head of its own where there are several."""
         zone = self._book.zone(person.id)
         found = [(agent, await self._beats.last(agent, BEATS_SHOWN)) for agent in agents]
-        told = [(agent, words.beats_text(last, zone)) for agent, last in found if last]
+        told = [(agent, beats_text(last, zone)) for agent, last in found if last]
         if not told:
             return words.HEARTBEAT_NOTHING if self._is_one(agents[0]) else self._unknown(agents[0])
         if len(agents) == 1:
@@ -122,7 +123,7 @@ class HeartbeatDesk:
             lines.append(f"It was stopped: {job.paused}. `/heartbeat on` lets it go on.")
         last = await self._beats.last(job.new.agent, 1)
         if last:
-            lines.append(f"Last:\n{words.beat_line(last[0], zone)}")
+            lines.append(f"Last:\n{beat_line(last[0], zone)}")
         return "\n".join(lines)
 
     async def _set(self, person: Person, *, is_on: bool) -> str:
@@ -156,3 +157,15 @@ class HeartbeatDesk:
         return (
             f"I look at {list_name(agent)} now. What I find comes by itself; nothing is no message."
         )
+
+
+def beats_text(beats: Sequence[Beat], zone: tzinfo) -> str:
+    """What `/heartbeat why` says of an agent."""
+    return "\n".join(["The last heartbeats:", *(beat_line(beat, zone) for beat in beats)])
+
+
+def beat_line(beat: Beat, zone: tzinfo) -> str:
+    """One of them."""
+    at = moment_words(datetime.fromtimestamp(beat.at_ms / 1000, UTC), zone)
+    why = f": {bare(beat.why)}" if beat.why else ""
+    return f"- {at} {beat.outcome}{why}"

@@ -109,7 +109,7 @@ class MemoryDesk:
             case _ if not said and fact_id_of(verb) is not None:
                 return await self._show(of, person, verb)
             case _:
-                return words.USE_IN_GROUP if message.is_group else words.USE
+                return words.use(person.role, is_group=message.is_group)
 
     async def remember(self, message: IncomingMessage, person: Person, rest: str) -> str:
         """`/remember`: keeps a sentence, whatever was forgotten before. Raises StorageError."""
@@ -158,7 +158,7 @@ class MemoryDesk:
             if minded:
                 lines = [f"- {words.bare(text)}" for text in minded]
                 blocks.append("\n".join(["In mind for this conversation:", *lines]))
-        return "\n\n".join([*blocks, words.USE_IN_GROUP if message.is_group else words.USE])
+        return "\n\n".join([*blocks, words.use(person.role, is_group=message.is_group)])
 
     async def _counts(self, of: Whose, facts: int, message: IncomingMessage) -> str:
         said = ["1 fact" if facts == 1 else f"{facts:,} facts"]
@@ -196,12 +196,12 @@ class MemoryDesk:
     # --- changing -----------------------------------------------------------------------------
 
     async def _edit(self, of: Whose, message: IncomingMessage, person: Person, said: str) -> str:
+        if person.role is Role.GUEST:
+            return words.NO_GUESTS
         key, _, text = said.partition(" ")
         text = " ".join(text.split())
         if not text or fact_id_of(key) is None:
             return "Write `/memory edit f12 TEXT`: its number, and how it should read."
-        if person.role is Role.GUEST:
-            return words.NO_GUESTS
         fact = await self._fact(of, key)
         if fact is None:
             return words.NO_SUCH_FACT.format(key=_key(key))

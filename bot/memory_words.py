@@ -12,7 +12,7 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
 from agent.forgotten import Found, Kind, Proof, Stage
-from agent.messages import PersonId
+from agent.messages import PersonId, Role
 from agent.overview import Corrected
 from agent.remembering import Category, FactSource, Stored, StoredFact, Storing, fact_key
 from agent.stored import Button, ButtonRows
@@ -32,6 +32,15 @@ USE_IN_GROUP = """\
 Here I show and change what was said in this group alone; you can change what you said.
 `/memory list`, `/memory f12`, `/memory search TEXT`
 `/memory edit f12 TEXT`, `/memory forget f12`"""
+GUESTS_USE = """\
+`/memory list` shows all I know, `/memory list past` what no longer holds
+`/memory f12` shows one thing, and where it is from
+`/memory search TEXT` looks for something
+`/memory forget f12` (or TEXT, or everything) erases it wherever it stands
+`/memory export` gives you all of it"""
+GUESTS_USE_IN_GROUP = """\
+Here I show what was said in this group alone; what you said you can have erased.
+`/memory list`, `/memory f12`, `/memory search TEXT`, `/memory forget f12`"""
 USE_REMEMBER = "Write what I am to remember behind it: `/remember I take my tea without milk`"
 IN_PRIVATE = "That is done in a private chat: write it to me there."
 MEMORY_IS_OFF = "Memory is off in this conversation (`/private`), so I keep nothing of it."
@@ -92,6 +101,13 @@ _SOURCES = {
 
 
 # --- facts -------------------------------------------------------------------------------------
+
+
+def use(role: Role, *, is_group: bool) -> str:
+    """What can be typed about what is remembered, by somebody of this role."""
+    if role is Role.GUEST:
+        return GUESTS_USE_IN_GROUP if is_group else GUESTS_USE
+    return USE_IN_GROUP if is_group else USE
 
 
 def bare(text: str, *, chars_max: int = TEXT_CHARS) -> str:

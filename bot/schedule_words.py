@@ -10,7 +10,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import assert_never
 
 from agent.events import Occasion
-from agent.jobbook import NEXT_SHOWN, Beat, JobBook, MissedJob, TimeRead, due_words, moment_words
+from agent.jobbook import NEXT_SHOWN, JobBook, MissedJob, TimeRead, due_words, moment_words
 from agent.jobs import At, Cron, Every, When
 from agent.scheduled import (
     COUNTED_MAX,
@@ -386,20 +386,3 @@ def _missed_row(one: MissedJob) -> tuple[Button, Button]:
         Button(label="Run it now", data=data(one.job.id, RUN, slot), style="good"),
         Button(label="Leave it out", data=data(one.job.id, SKIP, slot)),
     )
-
-
-# --- the heartbeat -----------------------------------------------------------------------------
-
-
-def beats_text(beats: Sequence[Beat], zone: tzinfo) -> str:
-    """What `/heartbeat why` says."""
-    if not beats:
-        return HEARTBEAT_NOTHING
-    return "\n".join(["The last heartbeats:", *(beat_line(beat, zone) for beat in beats)])
-
-
-def beat_line(beat: Beat, zone: tzinfo) -> str:
-    """One of them."""
-    at = moment_words(datetime.fromtimestamp(beat.at_ms / 1000, UTC), zone)
-    why = f": {bare(beat.why)}" if beat.why else ""
-    return f"- {at} {beat.outcome}{why}"

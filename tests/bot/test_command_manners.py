@@ -171,3 +171,19 @@ async def test_a_pause_for_a_time_is_refused(rig: Rig) -> None:
     first, _, third = rig.texts()
     assert first.startswith("Nothing was paused: I cannot pause for a time")
     assert third == "Nothing was resumed: /resume alone lets all go on, /job j12 resume one job."
+
+
+async def test_a_guest_is_not_offered_what_guests_may_not_do(rig: Rig) -> None:
+    async with rig.running(OWNER, MEMBER) as bot:
+        rig.says("/help", by=MEMBER)
+        await eventually(partial(rig.wrote, 1, chat=MEMBER))
+        await bot.access.set_role(f"telegram:{MEMBER}", Role.GUEST)
+        rig.says("/help", by=MEMBER)
+        await eventually(partial(rig.wrote, 2, chat=MEMBER))
+        await rig.quiet(bot)
+
+    member, guest = rig.texts(MEMBER)
+    for name in ("/remember –", "/approve –"):
+        assert name in member
+        assert name not in guest
+    assert "/memory –" in guest

@@ -139,6 +139,17 @@ async def test_memory_off_and_guests_add_nothing(chat: Chat) -> None:
     assert await chat.remember("Ann plays the oboe.") == words.MEMORY_IS_OFF
     assert await chat.remember("Gus plays the oboe.", by=GUEST) == words.NO_GUESTS
     assert await chat.says("edit f1 x", by=GUEST) == words.NO_GUESTS
+    assert await chat.says("edit", by=GUEST) == words.NO_GUESTS
+
+
+async def test_guests_are_told_of_nothing_that_they_may_not_do(chat: Chat) -> None:
+    for text in ("", "help"):
+        said = await chat.says(text, by=GUEST)
+        assert words.GUESTS_USE in said
+        assert "edit" not in said
+        assert "/remember" not in said
+    assert "edit" not in words.use(GUEST.role, is_group=True)
+    assert "edit" in words.use(BENN.role, is_group=True)
 
 
 @pytest.mark.parametrize(
