@@ -207,9 +207,12 @@ async def approve(tools: Tools, asked: Asked) -> str:
     return all_as_typed(text, asked.message.address.channel, NAMES)
 
 
-async def pair(tools: Tools, asked: Asked) -> str:
+async def pair(tools: Tools, asked: Asked) -> str | Answer:
     """Who asked to be let in."""
-    return await tools.people.pair(asked.rest)
+    if asked.rest.strip():
+        return await tools.people.pair(asked.rest)
+    offer = await tools.people.who_asks(asked.message)
+    return Answer(text=offer.text, buttons=offer.buttons)
 
 
 async def access(tools: Tools, asked: Asked) -> str:

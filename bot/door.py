@@ -72,6 +72,7 @@ class Knock:
     `sender` is None when nobody in particular sent it (a service event). `link` is the code when
     the whole message is `/link CODE` (`bot.linking.link_code`): the only words of a stranger that
     are looked at, and they are not stored. `is_press`: a button was pressed, nothing was said.
+    `sender_name` is what whoever sent it calls themselves, where the channel is told.
     """
 
     source: str
@@ -82,6 +83,7 @@ class Knock:
     payload: str
     link: str = ""
     is_press: bool = False
+    sender_name: str = ""
 
 
 @dataclass(slots=True)
@@ -106,6 +108,10 @@ class Door:
     afterwards: Callable[[str], Awaitable[None]] | None = None
     """Hears of the address where a command or a press was answered; set once, before the first
     message. May raise StorageError, and may be called again."""
+
+    stranger: Callable[[str, str], Awaitable[None]] | None = None
+    """Hears of the address and the name of a stranger who got a code; set once, before the first
+    message."""
 
     heard: Callable[[PersonId, str], None] | None = None
     """Hears of a person's command in a chat; set once, before the first message."""
@@ -179,7 +185,7 @@ class Door:
         for event in stored:
             knock = strangers.get((event.event.source, event.event.event_id))
             if event.event.payload is None and knock is not None and knock.sender is not None:
-                await self._answer_stranger(knock.address, knock.sender)
+                await self._answer_stranger(knock, knock.sender)
         return [event for event in stored if event.event.payload is not None]
 
     async def _event(self, knock: Knock) -> NewEvent:
@@ -198,12 +204,14 @@ class Door:
             return event
         return replace(event, lane=knock.address.key, payload=knock.payload)
 
-    async def _answer_stranger(self, address: Address, sender: str) -> None:
+    async def _answer_stranger(self, knock: Knock, sender: str) -> None:
         """A courtesy: it must not undo that the events it came with are stored."""
         try:
             text = await self._access.answer_stranger(sender)
             if text is not None:
-                await self._outbox.say(NewMessage(lane=address.key, text=text))
+                await self._outbox.say(NewMessage(lane=knock.address.key, text=text))
+                if self.stranger is not None:
+                    await self.stranger(sender, knock.sender_name)
         except StorageError as error:
             log.warning("door.stranger_unanswered", why=str(error))
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from agent.jobbook import JobBook
 from agent.messages import PersonId
 from bot.agents import AgentsDesk
 from bot.assembly import Assembly
@@ -24,6 +26,7 @@ from bot.log_desk import LogDesk
 from bot.memories import Rights, person_of, rights_of
 from bot.model_desk import ModelDesk
 from bot.options import bindings_of, host_zone
+from bot.pair_desk import PairDesk, SpokenTo
 from bot.place import Workplace
 from bot.reactions import Reactions
 from bot.reception import Reception
@@ -38,6 +41,7 @@ from memory.approvals import SqliteApprovals
 from memory.explained import SqliteTurnRecords
 from memory.inbox import SqliteInbox
 from scheduler.kinds.idle import IdleReset
+from scheduler.quiet import quiet_hours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +82,10 @@ async def opened_entrance(
     )
     await stack.enter_async_context(rights.erasing)
     schedule = _schedule_desk(place, whole)
+    calendar = whole.abilities.calendar
+    cards = Cards(whole.outbox, calendar.cards)
+    pairing = PairDesk(access, cards, _spoken_to(calendar.clerk), clock=place.clock)
+    await stack.enter_async_context(pairing)
     if whole.channels.slack is not None:
         whole.channels.slack.tells_home = _home_view(place, whole)
     desks = _Desks(
@@ -88,6 +96,7 @@ async def opened_entrance(
         models=models,
         schedule=schedule,
         why=_why_desk(whole, rights),
+        pairing=pairing,
     )
     door = await stack.enter_async_context(_door(place, whole, desks))
     return Entrance(door=door, status=status, spending=spending, rights=rights)
@@ -104,6 +113,7 @@ class _Desks:
     models: ModelDesk
     schedule: ScheduleDesk
     why: WhyDesk
+    pairing: PairDesk
 
 
 def _watched(place: Workplace, whole: Assembly, models: ModelDesk, logs: LogDesk) -> Watched:
@@ -156,7 +166,7 @@ def _tools(place: Workplace, whole: Assembly, desks: _Desks) -> Tools:
         memory=desks.rights.desk,
         undo=desks.rights.undo,
         private=desks.rights.private,
-        people=_reception(place, whole),
+        people=_reception(place, whole, desks),
         snippets=whole.snippets,
     )
 
@@ -172,14 +182,20 @@ def _door(place: Workplace, whole: Assembly, desks: _Desks) -> Door:
         clock=place.clock,
         presses={
             "ok": whole.approvals.press,
-            "brake": pressed_by(desks.spending),
+            "brake": pressed_by(
+                desks.spending,
+                Cards(whole.outbox, whole.abilities.calendar.cards),
+                clock=place.clock,
+            ),
             "mem": desks.rights.desk.press,
             "job": desks.schedule.press,
             "why": desks.why.press,
             "zone": whole.zones.press,
+            "pair": desks.pairing.press,
         },
     )
     door.bindings = bindings_of(place.settings)
+    door.stranger = desks.pairing.asked
     door.heard = whole.abilities.calendar.chats.heard
     door.afterwards = whole.zones.after
     if place.settings.telegram.ack_reaction:
@@ -209,7 +225,7 @@ def _schedule_desk(place: Workplace, whole: Assembly) -> ScheduleDesk:
     return desk
 
 
-def _reception(place: Workplace, whole: Assembly) -> Reception:
+def _reception(place: Workplace, whole: Assembly, desks: _Desks) -> Reception:
     reception = Reception(
         whole.access,
         clock=place.clock,
@@ -217,7 +233,16 @@ def _reception(place: Workplace, whole: Assembly) -> Reception:
         language=place.settings.prompt.language,
     )
     reception.zones = whole.zones
+    reception.asking = desks.pairing
     return reception
+
+
+def _spoken_to(book: JobBook) -> SpokenTo:
+    async def after_quiet(person_id: PersonId, moment: datetime) -> datetime:
+        hours = quiet_hours(await book.quiet_hours(person_id))
+        return moment if hours is None else hours.end(moment, book.zone(person_id))
+
+    return after_quiet
 
 
 def _why_desk(whole: Assembly, rights: Rights) -> WhyDesk:

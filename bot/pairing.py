@@ -84,6 +84,13 @@ class Pairings:
         now_ms = self._register.now_ms()
         return [p for p in self._all() if p.state == "pending" and p.expires_ms > now_ms]
 
+    def of_code(self, code: str) -> Pairing | None:
+        """Who was given this code and is not let in; also where it is past, or they are shut
+        out."""
+        wanted = code.encode()
+        found = (one for one in self._all() if one.code)
+        return next((p for p in found if secrets.compare_digest(p.code.encode(), wanted)), None)
+
     def shut_out(self) -> list[str]:
         """The addresses that were shut out."""
         return [pairing.address for pairing in self._all() if pairing.state == "denied"]

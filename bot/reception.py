@@ -65,8 +65,17 @@ class OffersMoves(Protocol):
     async def offer(self, message: IncomingMessage) -> Offer: ...
 
 
+class OffersPairing(Protocol):
+    """Asks whether those are let in who want to be; `bot.pair_desk` is one."""
+
+    async def offer(self, message: IncomingMessage) -> Offer | None: ...
+
+
 class Reception:
     """Answers about people. Raises StorageError and nothing else."""
+
+    asking: OffersPairing | None = None
+    """Set once, before the first command."""
 
     zones: OffersMoves | None = None
     """Set once, before the first command."""
@@ -81,6 +90,11 @@ class Reception:
         self._language = language
 
     # --- /pair --------------------------------------------------------------------------------
+
+    async def who_asks(self, message: IncomingMessage) -> Offer:
+        """Who asked to be let in, with buttons. For the owner, in private."""
+        offer = None if self.asking is None else await self.asking.offer(message)
+        return offer or Offer(text=self._who_asked())
 
     async def pair(self, rest: str) -> str:
         """Who asked to be let in; lets in, or shuts out. For the owner."""
@@ -109,7 +123,7 @@ class Reception:
         now_ms = self._now_ms()
         asking = self._access.pairings.open()
         if asking:
-            return "\n\n".join(_asked(pairing, now_ms=now_ms) for pairing in asking)
+            return "\n\n".join(asked_text(pairing, now_ms=now_ms) for pairing in asking)
         if self._access.policy == "pairing":
             return "Nobody is asking to be let in."
         return (
@@ -301,10 +315,13 @@ class Reception:
 # --- words ------------------------------------------------------------------------------------
 
 
-def _asked(pairing: Pairing, *, now_ms: int) -> str:
+def asked_text(pairing: Pairing, *, now_ms: int, name: str = "") -> str:
+    """One who asked, and what can be sent next. `name` has to be plain (`bot.register`)."""
+    called = f", who goes by “{name}”," if name else ""
     left = max((pairing.expires_ms - now_ms) // MINUTE_MS, 1)
     return (
-        f"**{pairing.address}** asked {_ago(pairing.created_ms, now_ms)}, good for {left} min\n"
+        f"**{pairing.address}**{called} asked {_ago(pairing.created_ms, now_ms)}, "
+        f"good for {left} min\n"
         f"`/pair {pairing.code}`\n`/pair deny {pairing.code}`"
     )
 

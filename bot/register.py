@@ -81,7 +81,12 @@ class Register:
 
 def plain_name(person: Person) -> str:
     """A name is somebody's own words: it makes no markup and no lines in ours."""
-    letters = (one if one.isalnum() or one in ".'-" else " " for one in person.name)
+    return plain_words(person.name)
+
+
+def plain_words(name: str) -> str:
+    """The same of any name."""
+    letters = (one if one.isalnum() or one in ".'-" else " " for one in name)
     return " ".join("".join(letters).split())[:NAME_CHARS_MAX]
 
 

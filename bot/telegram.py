@@ -170,6 +170,7 @@ class TelegramChannel:
             is_group=sketch.is_group,
             link=sketch.link,
             is_press=sketch.is_press,
+            sender_name=sketch.name,
             payload=to_payload(update, username=self._username),
         )
 

@@ -15,6 +15,9 @@ from agent.stored import Button, ButtonRows
 from bot.linking import link_code
 from bot.odd_json import read_json
 
+NAME_CHARS_MAX = 60
+"""Of each of the two names of somebody; Telegram allows 64."""
+
 ALLOWED_UPDATES = ("message", "edited_message", "callback_query")
 
 
@@ -53,7 +56,8 @@ def from_payload(payload: str) -> tuple[dict[str, Any], str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sketch:
-    """Sender and chat of a raw update, whatever its shape; of its words, a link code alone."""
+    """Sender and chat of a raw update, whatever its shape; of its words, a link code alone.
+    `name` is what the sender is called."""
 
     sender: str = ""
     chat: str = "0"
@@ -61,6 +65,7 @@ class Sketch:
     is_group: bool = False
     link: str = ""
     is_press: bool = False
+    name: str = ""
 
     @classmethod
     def of(cls, update: dict[str, Any]) -> Sketch:
@@ -86,8 +91,14 @@ class Sketch:
                 is_group=chat.get("type") != "private",
                 link=link_code(_own_text(body)) if kind == "message" else "",
                 is_press=is_press,
+                name=_name(sender),
             )
         return cls()
+
+
+def _name(sender: dict[str, Any]) -> str:
+    found = (sender.get(key) for key in ("first_name", "last_name"))
+    return " ".join(one[:NAME_CHARS_MAX] for one in found if isinstance(one, str)).strip()
 
 
 # --- buttons ---------------------------------------------------------------------------------

@@ -42,7 +42,11 @@ async def test_a_stranger_gets_one_code_and_nothing_of_the_words_is_kept(rig: Ri
     assert set(asking["code"]) <= set(CODE_ALPHABET)
     assert rig.model.requests == []
     assert b"treasure" not in rig.bytes_on_disk()
-    assert b"Mallory" not in rig.bytes_on_disk()
+    [card] = [one for one in rig.texts(OWNER) if asking["code"] in one]
+    assert "“Mallory”" in card, "the owner is told who asks, and by that message alone it is kept"
+    assert [
+        lane for lane, _ in rig.rows("select lane, 1 from outbox where text like '%Mallory%'")
+    ] == [f"telegram:{OWNER}"]
     assert rig.rows("select distinct lane, payload, reason from inbox") == [("", None, "stranger")]
 
 
