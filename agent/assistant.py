@@ -42,10 +42,12 @@ from agent.ports import (
     TurnEnd,
 )
 from agent.rounds import INTERRUPTED, Begun, Log, Trouble, said_nothing
+from agent.running import Suspended
 from agent.subagents import ASKED_BY, PeopleDrafts, reported, unreadable
 from agent.taint import marked, tainted_by
 from agent.transcript import Answered, Context, Note, Said, ToolResult, Turn, Unpaired
 from agent.turns import BY_PERSON, TIME_LIMIT
+from agent.watched import WatchedTurns
 
 log = structlog.get_logger()
 
@@ -136,7 +138,7 @@ class Assistant:
             "tool": tool,
         }
         self._loop = loop
-        self._drafts = PeopleDrafts(drafts)
+        self._watched = WatchedTurns(PeopleDrafts(drafts))
         self._typed = typed
         self._named = named
         self._closings: dict[RunId, _Closing] = {}
@@ -150,13 +152,17 @@ class Assistant:
         """One turn, a person's or a subagent's. See `agent.ports.Program.run`."""
         turn = TurnInput.from_json(payload)
         closing = self._closings[ctx.run_id] = self._closing(ctx.run_id, turn)
-        self._drafts.open(ctx.run_id, turn.message.address)
+        self._watched.begins(ctx.run_id, turn)
+        waits_for = ""
         try:
             end = await self._through(ctx, turn, payload, closing)
         except TurnStopped as stop:
             end = closing.stopped(stop.reason)
+        except Suspended as suspended:
+            waits_for = suspended.key
+            raise
         finally:
-            self._drafts.close(ctx.run_id)
+            self._watched.leaves(ctx.run_id, turn, waits_for=waits_for)
         del self._closings[ctx.run_id]
         return closing.told_on(end)
 
@@ -184,7 +190,7 @@ class Assistant:
 
     def failed(self, run: NewRun, error: Exception | None) -> TurnEnd:
         """The end of a turn that broke. See `agent.ports.Program.failed`."""
-        self._drafts.close(run.run_id)
+        self._watched.broke(run.run_id)
         broken = (BROKEN_NOTICE, BROKEN_TASK)
         notices = broken if error is not None else (GIVEN_UP_NOTICE, GIVEN_UP_TASK)
         notice = notices[run.child_of is not None or run.run_id.startswith(JOB_RUN)]

@@ -39,7 +39,12 @@ class Steering(Protocol):
 
 
 class Suspended(BaseException):
-    """Unwinds a turn that waits for a signal. Not an Exception: no program may swallow it."""
+    """Unwinds a turn that waits for the signal `key`. Not an Exception: no program may swallow
+    it."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
 
 
 class RunningTurn:
@@ -137,7 +142,7 @@ class RunningTurn:
         self._go_on()
         value = await self._journal.signalled(key)
         if value is None and await self._journal.suspend(self.run_id, key):
-            raise Suspended
+            raise Suspended(key)
         value = value if value is not None else await self._journal.signalled(key)
         if value is None:
             raise TurnChanged(f"the signal {key} was there and is gone")

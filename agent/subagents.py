@@ -226,6 +226,11 @@ def waits_for(child: RunId) -> str:
     return f"child:{child}"
 
 
+def is_subagents_end(key: str) -> bool:
+    """Whether a signal is that of a subagent's end."""
+    return key.startswith("child:")
+
+
 def is_child(run_id: RunId) -> bool:
     """Whether a run is a subagent's."""
     return run_id.startswith("task-") and not run_id.endswith(_REPORT)

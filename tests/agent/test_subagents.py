@@ -212,7 +212,10 @@ class Home(House):
                 await engine.start()
                 yield self
                 await engine.stop(0)
-        assert not self.seen.open_now, "a draft was left open"
+            awaits = "select run_id from turns where status = 'suspended' and waits_for glob ?"
+            waiting = {row[0] for row in await self.rows(awaits, "child:*")}
+        assert self.seen.open_now <= waiting, "a draft was left open"
+        self.seen.open_now.clear()
         scripted.check()
 
     async def _hand_in(self, run: NewRun) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agent.tools.agents import SUBAGENT
 from bot.drafts import STREAM_AFTER_S
 from bot.lab.faults import drop, hold
 from bot.lab.model_script import prose
@@ -356,6 +357,41 @@ async def test_a_turn_that_was_stopped_leaves_no_status_line(rig: Rig, slow_tool
         await rig.quiet(bot)
 
     assert rig.outbox() == ["sent", "sent"]
+
+
+@pytest.mark.case("PR-05")
+async def test_while_a_subagent_works_the_status_line_stands(rig: Rig) -> None:
+    rig.set(telegram__stream_every_s=0.1)
+    rig.model.call("subagent", {"task": "Find a berth"}, text=BEFORE)
+    rig.model.fault("chat", action=hold(after=False), skip=1)
+    async with rig.running(OWNER) as bot:
+        rig.says("find it")
+        waits = "select count(*) from turns where status = 'suspended'"
+        await eventually(lambda: rig.rows(waits) == [(1,)])
+        await eventually(lambda: rig.texts() and rig.texts()[0].endswith(SUBAGENT.status))
+        rig.model.say("One in the north.")
+        rig.model.say("Here it is.")
+        rig.model.release()
+        await rig.reads(f"{BEFORE}\n\nHere it is.")
+        await rig.quiet(bot)
+
+    assert len(rig.telegram.sent(OWNER)) == 1
+
+
+@pytest.mark.case("PR-05")
+async def test_while_a_subagent_works_before_the_first_text_there_is_typing(rig: Rig) -> None:
+    rig.model.call("subagent", {"task": "Find a berth"})
+    rig.model.fault("chat", action=hold(after=False), skip=1)
+    async with rig.running(OWNER) as bot:
+        rig.says("find it")
+        waits = "select count(*) from turns where status = 'suspended'"
+        await eventually(lambda: rig.rows(waits) == [(1,)])
+        await eventually(lambda: rig.telegram.actions() == ["typing"])
+        rig.says("/stop")
+        await eventually(lambda: "Stopped" in str(rig.texts()))
+        await rig.quiet(bot)
+
+    assert len(rig.telegram.sent(OWNER)) == 1
 
 
 async def test_a_turn_that_fails_in_mid_stream_says_so_in_the_same_message(rig: Rig) -> None:
