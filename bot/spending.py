@@ -9,11 +9,13 @@ import structlog
 
 from agent.brake import Brakes
 from agent.budget import Budget
+from agent.messages import Role
 from agent.models.prices import Price, PriceTable
 from agent.ports import Clock
-from agent.spending import NOBODY, Notice, UsageLedger
+from agent.spending import NOBODY, Notice, Scope, UsageLedger, zone_for
 from agent.stored import Button, NewMessage
 from bot.access import Access
+from bot.cards import Cards
 from bot.channel import Pressed
 from bot.commands import as_typed
 from bot.model_pool import ModelPool
@@ -21,7 +23,7 @@ from bot.options import host_zone
 from bot.options_tools import brake_options_of, budget_options_of
 from bot.place import Workplace
 from bot.ports import Person
-from bot.usage import UsageDesk
+from bot.usage import NOT_PAUSED, UsageDesk
 
 log = structlog.get_logger()
 
@@ -29,6 +31,7 @@ CONSOLE_LANE = "console:local"
 """Where somebody reads who has no other chat: shown when a terminal is opened next."""
 
 TOO_OLD = "That was taken care of already."
+GOING_ON = "Going on since {since}."
 
 
 class PricesOfPool:
@@ -78,10 +81,19 @@ def budget_of(place: Workplace, ledger: UsageLedger, pool: ModelPool, *, tell: T
     )
 
 
-def pressed_by(desk: UsageDesk) -> Callable[[Pressed, Person], Awaitable[str]]:
-    """What the brake's button does: only for those who may resume."""
+def pressed_by(
+    desk: UsageDesk, cards: Cards, *, clock: Clock
+) -> Callable[[Pressed, Person], Awaitable[str]]:
+    """What the brake's button does: only for those who may resume. Its card then says so."""
 
     async def press(pressed: Pressed, person: Person) -> str:
-        return await desk.pressed(pressed.data, person) or TOO_OLD
+        said = await desk.pressed(pressed.data, person)
+        if said is None or person.role is not Role.OWNER:
+            return said or TOO_OLD
+        zone = zone_for(Scope.PERSON, person.time_zone, ZoneInfo(host_zone()))
+        since = clock.now().astimezone(zone)
+        outcome = TOO_OLD if said == NOT_PAUSED else GOING_ON.format(since=f"{since:%H:%M}")
+        await cards.close(pressed, outcome)
+        return said
 
     return press
