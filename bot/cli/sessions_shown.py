@@ -1,4 +1,4 @@
-"""What `hearthbot sessions` prints: a table, lines for a pipe, a conversation, and Markdown."""
+"""What `hearthbot sessions` prints: a list, lines for a pipe, a conversation, and Markdown."""
 
 from __future__ import annotations
 
