@@ -29,6 +29,9 @@ EVERY_S = 0.75
 """Between two writings: Slack allows a hundred a minute in a workspace. Whoever opens theirs again
 and again waits behind all others each time."""
 
+STRANGERS_EVERY_S = 3_600.0
+"""Between two writings for one stranger: the page is the one answer that they get (SPEC §4)."""
+
 WAITING_MAX = 500
 """Homes that wait to be written. One more is left out: it is written when it is opened again."""
 
@@ -53,6 +56,8 @@ class Homes:
         self._tells = tells
         self._clock = clock
         self._wishes: dict[str, _Wish] = {}
+        self._strangers: dict[str, float] = {}
+        """When the page of a stranger was last wished for, on the monotonic clock."""
         self._some = asyncio.Event()
         self._outage = Outage("slack.no_home", clock)
 
@@ -61,7 +66,24 @@ class Homes:
         return self._tells.knows(sender)
 
     def opened(self, sender: str, chat_id: str) -> None:
-        """Somebody looks at their home. Returns at once."""
+        """Somebody who is let in looks at their home. Returns at once."""
+        self._strangers.pop(sender, None)
+        self._look(sender, chat_id)
+
+    def opened_by_stranger(self, sender: str, chat_id: str) -> None:
+        """The same of a stranger: once an hour, for Slack keeps what they read. Of more strangers
+        than can wait, none is written. Returns at once."""
+        now_s = self._clock.monotonic()
+        if now_s - self._strangers.get(sender, -STRANGERS_EVERY_S) < STRANGERS_EVERY_S:
+            return
+        self._strangers = {
+            one: at_s for one, at_s in self._strangers.items() if now_s - at_s < STRANGERS_EVERY_S
+        }
+        if len(self._strangers) < WAITING_MAX:
+            self._strangers[sender] = now_s
+            self._look(sender, chat_id)
+
+    def _look(self, sender: str, chat_id: str) -> None:
         before = self._wishes.get(sender)
         self._wish(sender, _Wish(chat_id=chat_id) if before is None else before)
 
@@ -92,6 +114,7 @@ class Homes:
                 self._wish(sender, self._wishes.get(sender, wish))
                 await self._clock.sleep(limit.seconds)
             except (AssistantError, SlackTrouble) as trouble:
+                self._strangers.pop(sender, None)  # nothing was written, so the next look counts
                 self._outage.tell(str(trouble))
             await self._clock.sleep(EVERY_S)
 

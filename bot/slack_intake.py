@@ -192,7 +192,7 @@ class Intake:
                 await self._waiting.put((found, event))
         self._storage.over()
         if is_new and is_stranger:
-            homes.opened(_person(found), found.chat_id)
+            homes.opened_by_stranger(_person(found), found.chat_id)
 
 
 class _StoreFirst(AsyncMiddleware):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -21,9 +22,11 @@ from bot.lab.faults import drop
 from bot.lab.slack import flood, refusal
 from bot.lab.slack_blocks import chars, plain_text, view_problems
 from bot.lab.slack_delivery import lose_ack, twice
-from bot.slack_home import BLOCKS_MAX, home_blocks
+from bot.slack_home import BLOCKS_MAX, STRANGERS_EVERY_S, Homes, home_blocks
+from bot.slack_web import NoAnswer
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, BOB, STRANGER, TEAM, Mode, SlackRig, slack_rigged
+from tests.memory.kit import StillClock
 
 Logs = list[Any]
 HURRY = 20
@@ -185,6 +188,72 @@ async def test_a_stranger_reads_one_sentence_and_stays_one(rig: SlackRig, policy
     assert rig.replies(to=STRANGER) == []
     assert rig.slack.calls("users.info") == []
     assert b"Mallory" not in rig.bytes_on_disk()
+
+
+async def test_a_stranger_is_written_to_once_an_hour_however_often_they_look(
+    rig: SlackRig,
+) -> None:
+    rig.slack.add_user(user=STRANGER)
+    async with rig.serving_slack(ANN) as bot:
+        await opens(rig, STRANGER)
+        for _ in range(5):
+            rig.slack.open_home(user=STRANGER)
+        await opens(rig)
+        await rig.quiet(bot)
+        assert len(published(rig, STRANGER)) == 1, "whoever came after them was written"
+
+        await bot.access.approve(f"slack:{TEAM}:{STRANGER}")
+        assert not (await opens(rig, STRANGER)).startswith("I do not know you yet")
+        await bot.access.remove(f"slack:{TEAM}:{STRANGER}")
+        assert (await opens(rig, STRANGER)).startswith("I do not know you yet")
+
+    assert len(published(rig, STRANGER)) == 3
+
+
+class Pages:
+    """Both sides of homes: whom they are written for, and what stands on them. Slack refuses the
+    first so many."""
+
+    def __init__(self, refused: int = 0) -> None:
+        self.written: list[str] = []
+        self._refused = refused
+
+    async def call(self, method: str, *, user_id: str, **view: Any) -> None:
+        self.written.append(user_id)
+        if len(self.written) <= self._refused:
+            raise NoAnswer("Slack is away")
+
+    def knows(self, sender: str) -> bool:
+        return False
+
+    async def sections(self, sender: str, lane: str) -> list[HomeSection]:
+        return [HomeSection(lines=(HomeLine(text="We have not met."),))]
+
+
+@pytest.mark.parametrize("refused", [0, 1])
+async def test_a_stranger_is_written_to_again_after_an_hour(refused: int) -> None:
+    clock, pages = StillClock(), Pages(refused)
+    homes = Homes(cast(Any, pages), pages, clock=clock)
+    working = asyncio.create_task(homes.work())
+
+    async def look(sender: str = "slack:T:U1") -> list[str]:
+        before = len(pages.written)
+        homes.opened_by_stranger(sender, "T.D1")
+        homes.opened_by_stranger(f"{sender}X", "T.D2")
+        await eventually(lambda: pages.written[-1:] == [f"{sender.rpartition(':')[2]}X"])
+        return pages.written[before:]
+
+    if refused:
+        assert await look() == ["U1", "U1X"]
+    homes.opened_by_stranger("slack:T:U1", "T.D1")
+    homes.opened_by_stranger("slack:T:U1", "T.D1")
+    await look("slack:T:U2")
+    assert pages.written.count("U1") == refused + 1
+    clock.move(STRANGERS_EVERY_S)
+    homes.opened_by_stranger("slack:T:U1", "T.D1")
+    await look("slack:T:U3")
+    assert pages.written.count("U1") == refused + 2
+    working.cancel()
 
 
 async def test_a_guest_reads_one_sentence(rig: SlackRig) -> None:
