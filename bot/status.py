@@ -105,7 +105,7 @@ class BotStatus:
             f"Turns running or waiting: {bot.engine.waiting()}",
             f"Replies on their way: {bot.outbox.waiting()}",
         ]
-        lines += await bot.clock.next_lines(self._owner_in(lane))
+        lines += await bot.clock.next_lines(person.id if person is not None else None)
         lines += bot.servers.lines()
         if bot.runner.why_open:
             lines.append(f"Programs run without a sandbox: {bot.runner.why_open}")

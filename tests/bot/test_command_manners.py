@@ -53,9 +53,13 @@ async def test_where_several_own_the_bot_each_reads_of_their_own_jobs(rig: Rig) 
         await bot.access.set_role(f"telegram:{MEMBER}", Role.OWNER)
         second = "\n".join(await bot.status.lines(for_owner=True, lane=f"telegram:{MEMBER}"))
         unknown = "\n".join(await bot.status.lines(for_owner=True))
+        named = await bot.access.recognise(f"telegram:{MEMBER}", is_group=False)
+        assert named is not None
+        lines = await bot.status.lines(for_owner=True, lane="slack:T0.D0", person_id=named.id)
 
-    assert "doctor" in second
-    assert "plants" not in second
+    for told in (second, "\n".join(lines)):
+        assert "doctor" in told
+        assert "plants" not in told
     assert "doctor" not in unknown
     assert "plants" not in unknown
 
