@@ -101,6 +101,7 @@ class IncomingMessage:
     from whom it was forwarded (`forwarded_from`), empty if it was not: then neither text nor quote
     is taken for the person's own words, wherever that matters, nor for a command. `sender_language`
     is a code by which the platform says what the sender's app is set to, empty if it does not.
+    `sender_title` is what the sender is at work by the platform, and told in a private chat alone.
     `reply_to` is the platform's id of the message that it replies to, where it does.
     """
 
@@ -118,6 +119,7 @@ class IncomingMessage:
     chat_title: str = ""
     forwarded: str = ""
     sender_language: str = ""
+    sender_title: str = ""
     reply_to: str = ""
 
     @property

@@ -213,6 +213,7 @@ class SlackChannel:
             us=self._us.user_id,
             our_name=self._us.name,
             name_of=lambda team, user: self._people.profile(team, user).name,
+            title_of=lambda team, user: self._people.profile(team, user).title,
         )
         return reading.understand(Stored.of(payload))
 

@@ -46,6 +46,7 @@ class Reading:
     us: str
     our_name: str
     name_of: Callable[[str, str], str]
+    title_of: Callable[[str, str], str] = lambda team, user: ""
 
     def understand(self, stored: Stored) -> Understood:
         """Raises ValueError when it cannot be read."""
@@ -174,6 +175,7 @@ class Reading:
             message_id=ts,
             sender_id=f"{stored.team}:{user}",
             sender_name=self.name_of(stored.team, user),
+            sender_title=self.title_of(stored.team, user) if is_direct(channel) else "",
             text=text,
             attachments=attachments,
             quote=quote,

@@ -32,7 +32,8 @@ def current_chat(scene: Scene) -> PromptLayer:
     else:
         lines.append("private chat")
         if name := turn.person_name or message.sender_name:
-            lines.append(f"user: {one_line(name)}")
+            title = f", {one_line(message.sender_title)}" if message.sender_title else ""
+            lines.append(f"user: {one_line(name)}{title}")
     return PromptLayer.of(
         "current chat",
         "\n".join(lines),
