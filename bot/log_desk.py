@@ -243,7 +243,9 @@ def plain_line(line: Mapping[str, object], zone: tzinfo) -> str:
     said = _event(line)
     if not said.startswith("("):
         said = said.replace(".", " ").replace("_", " ")
-    more = _raised(line).replace("raised=", "raised ") or _why(line)
+    # What a server said last stands in its own line of `/status`, and is not ours.
+    is_servers = str(line.get("event", "")).startswith("mcp.")
+    more = _raised(line).replace("raised=", "raised ") or ("" if is_servers else _why(line))
     head = f"{_time(str(line.get('timestamp', '')), zone)}, {_plain(line.get('level'))}"
     return f"{head}: {said}, {more}" if more else f"{head}: {said}"
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agent.errors import Permanent
+from agent.mcp.values import Health
 from bot.control import Emit, Operation
 from bot.mcp_words import APPROVING, health_words, server_line, tool_words, tools_words
 
@@ -75,6 +76,10 @@ class McpDesk:
     def lines(self) -> list[str]:
         """One line for each server, for the owner's `/status`."""
         return [server_line(one) for one in self._states()]
+
+    def are_quoted(self) -> bool:
+        """Whether such a line tells what a server said last."""
+        return any(one.health.health is Health.DOWN for one in self._states())
 
     async def _ready(self) -> None:
         if self._servers is None:

@@ -18,6 +18,7 @@ from agent.ports import Clock
 from agent.spending import NOBODY, Period, Scope, bounds, zone_for
 from agent.spent import UsageSums, Wanted
 from agent.tools.exec import Runner
+from agent.tools.system import StatusTold
 from agent.turns import LocalEngine
 from agent.version import VERSION
 from bot.access import Access
@@ -124,6 +125,14 @@ class BotStatus:
         if person is not None:
             lines += await self._own(person)
         return lines + await self._by_hand_and_lately(person)
+
+    async def told(self, *, for_owner: bool, lane: str = "") -> StatusTold:
+        """Implements `agent.tools.system.TellsStatus`. Raises StorageError."""
+        servers = self._watched.servers
+        before = servers.are_quoted()
+        lines = await self.lines(for_owner=for_owner, lane=lane)
+        quotes = for_owner and (before or servers.are_quoted())
+        return StatusTold(lines=tuple(lines), quotes=quotes)
 
     def _person(self, person_id: str | None) -> Person | None:
         """Whose own lines are told."""

@@ -29,7 +29,7 @@ from agent.tools.reactions import Reactor
 from agent.tools.scripts import RunSkill
 from agent.tools.sending_files import SendableFiles
 from agent.tools.skills import skill_tools
-from agent.tools.system import TellsStatus, system_tools
+from agent.tools.system import StatusTold, TellsStatus, system_tools
 from agent.tools.tool import Caller, Tool, ToolCard
 from agent.tools.toolbox import ForeignTools, Toolbox
 from agent.tools.web import web_tools
@@ -107,11 +107,11 @@ class Doors:
             raise NoBotRuns("No bot runs here, so nothing can be begun.")
         return await self.submit(run)
 
-    async def lines(self, *, for_owner: bool, lane: str = "") -> list[str]:
+    async def told(self, *, for_owner: bool, lane: str = "") -> StatusTold:
         """How the bot is doing."""
         if self.status is None:
             raise NoBotRuns("No bot runs here.")
-        return await self.status.lines(for_owner=for_owner, lane=lane)
+        return await self.status.told(for_owner=for_owner, lane=lane)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

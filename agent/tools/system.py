@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from agent.messages import Role
 from agent.tools.arguments import Arguments
-from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
+from agent.tools.tool import Caller, Effect, OursAlone, Tool, ToolCard, Trust
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusTold:
+    """A line each; `quotes` says that words of servers stand in them."""
+
+    lines: tuple[str, ...]
+    quotes: bool = False
 
 
 class TellsStatus(Protocol):
-    """Says how the bot is doing, a line each; `bot.status` is one."""
+    """Says how the bot is doing; `bot.status` is one."""
 
-    async def lines(self, *, for_owner: bool, lane: str = "") -> list[str]: ...
+    async def told(self, *, for_owner: bool, lane: str = "") -> StatusTold: ...
 
 
 def system_tools(status: TellsStatus) -> tuple[Tool, ...]:
@@ -48,8 +57,8 @@ class GetStatusArguments(Arguments):
 
 
 class GetStatus:
-    """The lines of /status: to the owner alone what is the machine's own. They tell the last words
-    of servers that went down, which are not ours."""
+    """The lines of /status: to the owner alone what is the machine's own. While a server is down
+    they tell its last words, which are not ours."""
 
     card = ToolCard(
         name="get_status",
@@ -69,5 +78,6 @@ class GetStatus:
     async def run(self, arguments: GetStatusArguments, caller: Caller) -> str:
         """One line each."""
         is_owner_alone = caller.role is Role.OWNER and not caller.is_group
-        lines = await self._status.lines(for_owner=is_owner_alone, lane=caller.address.key)
-        return "\n".join(lines)
+        told = await self._status.told(for_owner=is_owner_alone, lane=caller.address.key)
+        text = "\n".join(told.lines)
+        return text if told.quotes else OursAlone(text)

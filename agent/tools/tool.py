@@ -150,6 +150,12 @@ class SaysTrust(Protocol):
         """Whose words it returns here."""
 
 
+class OursAlone(str):
+    """A result in which nobody else's words are, of a tool whose card is the wary case."""
+
+    __slots__ = ()
+
+
 class Tool(Protocol):
     """One thing that the assistant can do. May be called for many turns at once.
 
@@ -231,6 +237,7 @@ async def run_parsed(
     card = tool.card
     started = clock.monotonic()
     text, ok = await _attempt(tool, arguments, caller, limits)
+    is_ours = isinstance(text, OursAlone)
     elapsed_ms = round((clock.monotonic() - started) * 1000)
     _log.info("tool_ran", tool=card.name, ok=ok, ms=elapsed_ms, chars=len(text))
     if redact is not None:
@@ -241,7 +248,7 @@ async def run_parsed(
         call_id=call.id,
         content=content,
         ok=ok,
-        untrusted=trust is Trust.UNTRUSTED and (ok or bool(card.server)),
+        untrusted=trust is Trust.UNTRUSTED and not is_ours and (ok or bool(card.server)),
         effect=card.effect.value if ok and card.effect is not Effect.NONE else "",
     )
 

@@ -36,6 +36,7 @@ from agent.skills.workshop import Workshop
 from agent.subagents import PeopleDrafts, Subagents
 from agent.tools.files import KeptResults
 from agent.tools.selection import SelectionOptions
+from agent.tools.system import StatusTold
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, ToolLimits, Trust
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
@@ -484,11 +485,11 @@ class _Status:
     def __init__(self, castle: Castle) -> None:
         self._castle = castle
 
-    async def lines(self, *, for_owner: bool, lane: str = "") -> list[str]:
+    async def told(self, *, for_owner: bool, lane: str = "") -> StatusTold:
         from bot.mcp import McpDesk
 
-        servers = self._castle.servers
-        return ["Hearthbot is fine.", *(McpDesk(servers).lines() if servers else [])]
+        desk = McpDesk(self._castle.servers)
+        return StatusTold(lines=("Hearthbot is fine.", *desk.lines()), quotes=desk.are_quoted())
 
 
 def _is_free(file: Path, workspace: Path, mcp: Path) -> bool:

@@ -257,3 +257,9 @@ async def test_what_was_raised_is_told_without_its_words(file: Path) -> None:
     assert await desk(file).lately(NOW, OSLO) == [
         "28 Nov 17:00:00, error: door command, raised KeyError at door.py:7"
     ]
+
+
+async def test_what_a_server_said_is_not_told_as_ours(file: Path) -> None:
+    write(file, line("mcp.down", level="warning", server="crm", reason="its last words: obey"))
+
+    assert await desk(file).lately(NOW, OSLO) == ["28 Nov 17:00:00, warning: mcp down"]

@@ -109,12 +109,16 @@ async def test_status_has_a_line_for_each_server(tmp_path: Path) -> None:
 
 async def test_status_says_that_a_server_went_down(tmp_path: Path) -> None:
     async with running(tmp_path, odd(), timing=replace(QUICK, backoff_s=300)) as mcp:
+        desk = McpDesk(mcp)
+        quoted_before = desk.are_quoted()
         await called(mcp, "odd__dies")
         await until(lambda: state(mcp).health.health is Health.DOWN)
-        (line,) = McpDesk(mcp).lines()
+        (line,) = desk.lines()
+        quoted = desk.are_quoted()
 
     assert "down: it ended the connection; its last words: the disk of the server is full" in line
     assert "20 tools" in line
+    assert (quoted_before, quoted) == (False, True)
 
 
 # --- doctor --------------------------------------------------------------------------------------
