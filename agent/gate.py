@@ -35,7 +35,7 @@ from agent.tools.policy import (
     digest_of,
     shown,
 )
-from agent.tools.tool import Caller, Needs, SaysNeeds, Tool
+from agent.tools.tool import Caller, Needs, SaysCost, SaysNeeds, Tool
 from agent.transcript import Answered, Entry, Said, ToolCall, entry_from_json
 
 TOLD_MUCH = {
@@ -153,7 +153,7 @@ class Gate:
             case NotAllowed(why=why):
                 return Stopped(why=f"{card.name} was not run: {why}")
             case AskFirst():
-                approval = _approval(wish, verdict, needs, digest)
+                approval = _approval(wish, verdict, await _with_cost(wish, needs), digest)
                 await self._approvals.ask(approval)
                 return Waits(approval_id=approval.id)
             case _:
@@ -220,6 +220,14 @@ def _needs(wish: Wish) -> Needs | Stopped:
         raise
     except AssistantError as error:
         return Stopped(why=clean(f"{wish.tool.card.name}: {error}"))
+
+
+async def _with_cost(wish: Wish, needs: Needs) -> Needs:
+    """With a row on what it will cost, where that can be told."""
+    if not isinstance(wish.tool, SaysCost):
+        return needs
+    cost = await wish.tool.takes(wish.arguments, wish.caller)
+    return replace(needs, shows=(*needs.shows, cost)) if cost else needs
 
 
 def _names_it(wish: Wish) -> Callable[[Sequence[Entry], str], bool]:

@@ -112,6 +112,10 @@ class JobBook(Protocol):
     async def add(self, wish: JobWish) -> Job:
         """Keeps a job. A wish with the `run_id` of a job that is kept gives that one."""
 
+    async def foretell(self, job: JobWish | Job) -> str:
+        """What it will take, in a line: tokens of a run, runs, and money a day. Empty where it asks
+        no model, and where it cannot be told within a moment. Raises nothing."""
+
     async def of(self, person_id: PersonId) -> Sequence[Job]:
         """The jobs of a person, those that are over left out."""
 

@@ -201,6 +201,7 @@ class Assembly:
             usage=self.usage,
         )
         self.job_desk = job_desk_of(place, calendar, stage, skills=self.skill_jobs)
+        calendar.clerk.foretold = self.job_desk.takes
 
     async def make_engine(self) -> None:
         """What runs the turns, with what stands between a model's wish and the world."""

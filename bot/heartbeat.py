@@ -121,6 +121,8 @@ class HeartbeatDesk:
         ]
         if job.failures and not job.enabled:
             lines.append(f"It was stopped: {job.paused}. `/heartbeat on` lets it go on.")
+        if takes := await self._book.foretell(job):
+            lines.append(f"Where there is always something to do, it takes {takes}.")
         last = await self._beats.last(job.new.agent, 1)
         if last:
             lines.append(f"Last:\n{beat_line(last[0], zone)}")

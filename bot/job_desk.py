@@ -50,7 +50,7 @@ class Stage:
 
 
 class RunsCounted:
-    """Implements `bot.jobs.PastRuns` by the calls that were recorded."""
+    """Implements `bot.job_ports.PastRuns` by the calls that were recorded."""
 
     def __init__(
         self,

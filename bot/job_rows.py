@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from agent.foreseen import Foreseen
+from agent.foreseen import Foreseen, Pace, RunCost
 from agent.jobs import to_json
 from agent.rehearsing import Heard
 from agent.scheduled import Due, Job, JobRun
@@ -43,6 +43,17 @@ def job_row(job: Job, person: HasName | None, *, once_resumed: Due | None = None
         "max_runs": new.max_runs,
         "runs": job.runs,
         "failures": job.failures,
+    }
+
+
+def cost_row(cost: RunCost, a_day: Pace) -> Json:
+    """One run: `calls` of a model, `tokens`, `dollars` (null: unknown price); `a_day` on average:
+    `runs`, `tokens`, `dollars`."""
+    return {
+        "calls": cost.calls,
+        "tokens": cost.tokens,
+        "dollars": cost.dollars,
+        "a_day": {"runs": a_day.runs, "tokens": a_day.tokens, "dollars": a_day.dollars},
     }
 
 

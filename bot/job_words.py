@@ -114,6 +114,28 @@ def cost_words(dollars: float | None, tokens: float) -> str:
     return f"{known} ({tokens:,.0f} tokens)"
 
 
+def takes_words(cost: dict[str, Any], *, model: str, is_once: bool) -> str:
+    """The same before it is kept, in a line: `about 2,400 tokens a run, 3 runs a day: about $0.01 a
+    day with fake/model`."""
+    a_day, known = cost["a_day"], cost["dollars"] is not None
+    run = f"about {cost['tokens']:,.0f} tokens"
+    if is_once:
+        price = f"about {money(cost['dollars'])}" if known else PRICE_UNKNOWN
+        return f"{run}, once: {price} with {model}"
+    if known:
+        whole = f"about {money(a_day['dollars'])} a day with {model}"
+    else:
+        whole = f"about {a_day['tokens']:,.0f} tokens a day with {model}; {PRICE_UNKNOWN}"
+    return f"{run} a run, {_often(a_day['runs'])}: {whole}"
+
+
+def _often(runs_a_day: float) -> str:
+    for runs, span in ((runs_a_day, "day"), (runs_a_day * 7, "week")):
+        if runs >= 0.99:
+            return f"1 run a {span}" if runs < 1.05 else f"{runs:.2g} runs a {span}"
+    return f"{max(runs_a_day * 365, 1):.0f} runs a year"
+
+
 def pace_words(cost: dict[str, Any]) -> str:
     """What it takes a day and a month, in a sentence. `cost` is as `bot.jobs` answers it."""
     if not cost["tokens"]:

@@ -9,28 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 from zoneinfo import ZoneInfo
 
-from agent.errors import Permanent
+from agent.errors import AssistantError, Permanent
 from agent.foreseen import RunCost
 from agent.jobbook import JobWish
-from agent.jobs import to_json
+from agent.jobs import At, to_json
 from agent.messages import PersonId, TurnInput
 from agent.ports import Clock
 from agent.rehearsing import Rehearsal
-from agent.scheduled import (
-    Due,
-    Job,
-    JobKind,
-    Missed,
-    What,
-    WhenQuiet,
-)
+from agent.scheduled import Due, Job, JobKind, Missed, What, WhenQuiet
 from bot.control import Emit, Operation
-from bot.job_ports import JobOrders, JobOutlook, JobPeople, Rehearsals
-from bot.job_rows import due_row, foreseen_row, heard_row, iso, job_row, run_row, zone_of
-from bot.job_words import clock_note, next_shift, pace_words
+from bot.job_ports import JobOrders, JobOutlook, JobPeople, PastRuns, Rehearsals
+from bot.job_rows import cost_row, due_row, foreseen_row, heard_row, iso, job_row, run_row, zone_of
+from bot.job_words import clock_note, next_shift, pace_words, takes_words
 
 Json = dict[str, Any]
 
@@ -42,13 +35,6 @@ TEXT_CHARS = 100_000
 
 class JobWrong(Permanent):
     """What was asked of the desk cannot be done; with what to do instead."""
-
-
-class PastRuns(Protocol):
-    """What runs of a job have taken; `bot.job_desk.RunsCounted` is one. Raises StorageError."""
-
-    async def cost(self, job: Job) -> RunCost | None:
-        """Of one run, by its last ones; None where there are too few."""
 
 
 class JobDesk:
@@ -101,20 +87,39 @@ class JobDesk:
         person = self._people.person(job.new.person_id)
         return job_row(job, person, once_resumed=self._orders.once_resumed(job))
 
-    async def read(self, text: str, *, name: str = "") -> Json:
-        """How a time is read for the owner: `sentence`, `when`, `zone`, and `next` moments. Raises
-        Permanent, with what is to be asked, or because a job has the `name` already."""
+    async def read(self, asked: Json) -> Json:
+        """How the time `when` is read for the owner: `sentence`, `when`, `zone`, `next` moments; of
+        a job that is `wanted` (see `add`), what it `takes`. Raises Permanent, with what is to be
+        asked, or because a job has the `name` already."""
         owner = self._owner()
-        if name:
+        if name := str(asked.get("name") or ""):
             await self._orders.require_free(owner, name)
-        found, zone = self._orders.read(owner, text), self._people.zone(owner)
+        found, zone = self._orders.read(owner, str(asked["when"])), self._people.zone(owner)
+        wanted: Json = asked.get("wanted") or {}
         return {
             "sentence": found.sentence,
             "when": to_json(found.when),
             "zone": zone.key,
             "next": [{"at": at.astimezone(zone).isoformat()} for at in found.next],
             "runs_max": found.runs_max,
+            "takes": await self._takes_of(wanted) if wanted.get("do") else "",
         }
+
+    async def takes(self, job: Job) -> str:
+        """What it will take, in a line; empty where it asks no model. Raises AssistantError."""
+        turn = await self._rehearsals.turns.turn(job)
+        found = await self._rehearsals.stage.rehearse(turn)
+        if not found.asks:
+            return ""
+        cost = self._cost_row(job, await self._cost(job, found.cost))
+        return takes_words(cost, model=found.model, is_once=isinstance(job.new.when, At))
+
+    async def _takes_of(self, wanted: Json) -> str:
+        """That it cannot be told is words too: it keeps nobody from keeping the job."""
+        try:
+            return await self.takes(self._orders.preview(await self._wish(wanted)))
+        except AssistantError as error:
+            return f"unknown: {str(error).rstrip('.')}"
 
     async def cost(self, skill: str) -> Json:
         """What a skill that runs by the clock would take: see `_cost_row`, and `text` in words."""
@@ -128,26 +133,27 @@ class JobDesk:
     async def add(self, wanted: Json) -> Json:
         """Keeps a job of the owner: `text`, `when`, and perhaps `do` (the assistant works on it),
         `name`, `to`, `urgent`, `nag_minutes`, `missed`, `quiet`. Its row."""
+        if name := str(wanted.get("name") or ""):
+            await self._orders.require_free(self._owner(), name)
+        job = await self._orders.add(await self._wish(wanted))
+        return {**self.row(job), "text": f"{job.key} ({job.new.name}) is kept."}
+
+    async def _wish(self, wanted: Json) -> JobWish:
         owner = self._owner()
         nag = wanted.get("nag_minutes")
         missed = wanted.get("missed")
-        if name := str(wanted.get("name") or ""):
-            await self._orders.require_free(owner, name)
-        job = await self._orders.add(
-            JobWish(
-                person_id=owner,
-                kind=JobKind.AGENT if wanted.get("do") else JobKind.MESSAGE,
-                what=What(text=str(wanted["text"])),
-                time=self._orders.read(owner, str(wanted["when"])),
-                deliver_to=str(wanted.get("to") or "") or await self._home(owner),
-                name=name,
-                urgent=bool(wanted.get("urgent")),
-                nag_s=None if nag is None else int(nag) * 60,
-                missed=None if not missed else Missed(missed),
-                quiet=WhenQuiet(wanted.get("quiet") or WhenQuiet.DEFER),
-            )
+        return JobWish(
+            person_id=owner,
+            kind=JobKind.AGENT if wanted.get("do") else JobKind.MESSAGE,
+            what=What(text=str(wanted["text"])),
+            time=self._orders.read(owner, str(wanted["when"])),
+            deliver_to=str(wanted.get("to") or "") or await self._home(owner),
+            name=str(wanted.get("name") or ""),
+            urgent=bool(wanted.get("urgent")),
+            nag_s=None if nag is None else int(nag) * 60,
+            missed=None if not missed else Missed(missed),
+            quiet=WhenQuiet(wanted.get("quiet") or WhenQuiet.DEFER),
         )
-        return {**self.row(job), "text": f"{job.key} ({job.new.name}) is kept."}
 
     async def edit(self, key: str, wanted: Json) -> Json:
         """Gives a job other times (`when`), words (`text`), another `name` or other rules
@@ -315,15 +321,7 @@ class JobDesk:
         return await self._past.cost(job) or estimate
 
     def _cost_row(self, job: Job, cost: RunCost) -> Json:
-        """One run: `calls` of a model, `tokens`, `dollars` (null: unknown price); `a_day` on
-        average: `runs`, `tokens`, `dollars`."""
-        a_day = self._outlook.pace(job, cost)
-        return {
-            "calls": cost.calls,
-            "tokens": cost.tokens,
-            "dollars": cost.dollars,
-            "a_day": {"runs": a_day.runs, "tokens": a_day.tokens, "dollars": a_day.dollars},
-        }
+        return cost_row(cost, self._outlook.pace(job, cost))
 
     async def _next(self, job: Job, dues: Sequence[Due]) -> list[Json]:
         """Due times with what quiet hours and clocks do to them."""
@@ -372,7 +370,7 @@ def job_operations(desk: JobDesk) -> Mapping[str, Operation]:
     return {
         "jobs.list": asked(lambda r: desk.listed()),
         "jobs.show": asked(lambda r: desk.shown(str(r["job"]))),
-        "jobs.read": asked(lambda r: desk.read(str(r["when"]), name=str(r.get("name") or ""))),
+        "jobs.read": asked(desk.read),
         "jobs.cost": asked(lambda r: desk.cost(str(r["skill"]))),
         "jobs.add": asked(desk.add),
         "jobs.edit": asked(lambda r: desk.edit(str(r["job"]), r)),

@@ -201,6 +201,11 @@ class Book:
         await self._changed()
         return job
 
+    def preview(self, wanted: Wanted) -> Job:
+        """The job as it would be kept. Raises JobRefused."""
+        new = self._checked(wanted)
+        return Job(id=0, new=new, next=first_due(new.when, after=self._clock.now()), enabled=True)
+
     def _checked(self, wanted: Wanted) -> NewJob:
         person = self._hearing.person(wanted.person_id)
         if person is None:

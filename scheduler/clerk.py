@@ -9,7 +9,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from agent.assumed_zones import HearsOfTimes
-from agent.errors import Permanent
+from agent.errors import AssistantError, Permanent
 from agent.jobbook import (
     NEXT_SHOWN,
     JobWish,
@@ -49,11 +49,18 @@ RUNS_SEEN = 200
 """Of a job, the newest: what somebody is asked about lies among them."""
 
 
+FORETOLD_S = 0.3
+"""An estimate that takes longer is left out."""
+
+
 class Clerk:
     """Implements `agent.jobbook.JobBook` over the book."""
 
     hears: HearsOfTimes | None = None
     """Set once, before the first time is read."""
+    foretold: Callable[[Job], Awaitable[str]] | None = None
+    """Says what a job takes, in a line; set once."""
+    foretold_s = FORETOLD_S
 
     def __init__(
         self,
@@ -129,6 +136,19 @@ class Clerk:
     def once_resumed(self, job: Job) -> Due | None:
         """When a job that stands still would run next if it were resumed now."""
         return self._book.once_resumed(job)
+
+    # --- beforehand ---------------------------------------------------------------------------
+
+    async def foretell(self, job: JobWish | Job) -> str:
+        """What it will take: a person is waiting for the question, so only what is told soon."""
+        if self.foretold is None:
+            return ""
+        try:
+            kept = job if isinstance(job, Job) else self._book.preview(wanted(job))
+            async with asyncio.timeout(self.foretold_s):
+                return await self.foretold(kept)
+        except (AssistantError, TimeoutError):
+            return ""
 
     # --- keeping ------------------------------------------------------------------------------
 

@@ -101,6 +101,10 @@ class Orders:
         """Keeps one."""
         return await self._book.add(wanted(wish))
 
+    def preview(self, wish: JobWish) -> Job:
+        """The job that it would be. Raises JobRefused."""
+        return self._book.preview(wanted(wish))
+
     async def move(self, job: Job, time: TimeRead) -> Job:
         """Gives it other times."""
         _must_be_a_persons(job, "times")

@@ -143,6 +143,23 @@ class ScheduleJob:
         asks = ASKS_ONCE if isinstance(time.when, At) else ASKS_OFTEN
         return Needs(asks=asks, once_only=True, shows=rows)
 
+    async def takes(self, arguments: ScheduleArguments, caller: Caller) -> str:
+        """See SaysCost."""
+        try:
+            kind, what = self._what(arguments, caller)
+            time = self._readings.of(arguments, caller, arguments.when)
+        except AssistantError:
+            return ""  # `needs` says why
+        wish = JobWish(
+            person_id=caller.person_id,
+            kind=kind,
+            what=what,
+            time=time,
+            deliver_to=caller.address.key,
+        )
+        told = await self._book.foretell(wish)
+        return f"takes: {told}" if told else ""
+
     async def run(self, arguments: ScheduleArguments, caller: Caller) -> str:
         """How it was read, and when it runs next, as it is kept."""
         require_member(caller)

@@ -143,6 +143,15 @@ class SaysNeeds(Protocol):
 
 
 @runtime_checkable
+class SaysCost(Protocol):
+    """A tool whose effect goes on costing something. May be asked at any time; changes nothing."""
+
+    async def takes(self, arguments: Any, caller: Caller) -> str:
+        """A row of the card on what a call with these arguments will cost, in some tenths of a
+        second; empty where nobody can tell. Raises nothing."""
+
+
+@runtime_checkable
 class SaysTrust(Protocol):
     """A tool that returns words of others in some places only; its card is the wary case."""
 

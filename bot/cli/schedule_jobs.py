@@ -125,7 +125,8 @@ def add(  # noqa: PLR0913, PLR0917 - each is an option of the command
         "missed": None if missed is None else missed.value,
         "quiet": quiet.value,
     }
-    _read_and_agree(when, name=name, asks=not yes, as_json=as_json, question="Keep it?")
+    read = {"when": when, "name": name, "wanted": wanted}
+    _read_and_agree(read, asks=not yes, as_json=as_json, question="Keep it?")
     _print(_asked("jobs.add", **wanted), _done_lines, as_json=as_json)
 
 
@@ -156,7 +157,7 @@ def edit(
     if not any(changes.values()):
         raise _wrong_usage("Say what to change: --when, --text, --name, --missed or --quiet.")
     if when:
-        _read_and_agree(when, asks=not yes, as_json=as_json, question="Change it?")
+        _read_and_agree({"when": when}, asks=not yes, as_json=as_json, question="Change it?")
     _print(_asked("jobs.edit", job=job, **changes), _done_lines, as_json=as_json)
 
 
@@ -267,12 +268,13 @@ def cost_of_skill(name: str) -> Answer:
 # --- asking the bot ----------------------------------------------------------------------------
 
 
-def _read_and_agree(when: str, *, asks: bool, as_json: bool, question: str, name: str = "") -> None:
-    """Shows how a time is read, and the next runs, before anything is kept. `name` is that of a new
-    job: one that is taken is refused before it is asked."""
+def _read_and_agree(read: Answer, *, asks: bool, as_json: bool, question: str) -> None:
+    """Shows how a time is read, the next runs, and what a new job will cost, before anything is
+    kept. `read` has the `when`, and of a new job its `name`, refused here if it is taken, and what
+    is `wanted`."""
     if as_json:
         return
-    _print_rows(read_lines(_asked("jobs.read", when=when, name=name)))
+    _print_rows(read_lines(_asked("jobs.read", **read)))
     if asks and _is_interactive():
         # Nothing is held open while somebody reads: another command may run meanwhile.
         typer.confirm(f"\n{question}", abort=True)

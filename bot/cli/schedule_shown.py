@@ -100,6 +100,8 @@ def read_lines(answer: Answer) -> Iterator[Line]:
     yield f"read\t{answer['sentence']}\t{answer['zone']}", "head"
     for one in answer["next"]:
         yield f"next\t{one['at']}", ""
+    if answer.get("takes"):
+        yield f"takes\t{_flat(answer['takes'])}", ""
 
 
 def show_lines(answer: Answer) -> Iterator[Line]:

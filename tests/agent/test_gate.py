@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -353,3 +354,26 @@ async def test_secrets_of_the_settings_reach_no_request_and_no_history(house: Ho
 
         assert "s3cret-key" not in str(results(await house.entries()))
     assert "s3cret-key" not in str(script.asked)
+
+
+class Costly(Fetch):
+    """It says what a call of it will cost."""
+
+    card = replace(Fetch.card, name="rent", effect=Effect.OUTSIDE)
+
+    async def takes(self, arguments: Url, caller: Caller) -> str:
+        return "takes: about 5 tokens a run" if arguments.url == "a" else ""
+
+
+@pytest.mark.parametrize("url", ["a", "b"])
+async def test_what_a_call_will_cost_stands_on_its_card_where_it_is_known(
+    house: House, url: str
+) -> None:
+    house.tools.append(Costly())
+
+    async with house.opened(model(calls(("rent", json.dumps({"url": url}))), "Rented.")):
+        await house.submit("rent it")
+        await house.engine.idle()
+        asked = await house.answer_card(Outcome.ONCE)
+
+    assert ("about 5 tokens a run" in asked.shows) is (url == "a")

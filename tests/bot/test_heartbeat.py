@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.scheduled import Job
 from bot import schedule_words as words
 from bot.heartbeat import HeartbeatDesk
 from tests.bot.schedule_kit import ANNA, Place, beating, message
@@ -42,6 +43,18 @@ async def test_the_heartbeat_is_switched_and_stays_so(place: Place) -> None:
     assert "by hand" in await place.beat("on")
     assert await place.counter.switches.is_on("heartbeat") is True
     assert place.ensured == 2
+
+
+async def test_what_the_heartbeat_takes_is_told_once_it_is_switched_on(place: Place) -> None:
+    async def told(job: Job) -> str:
+        return "about 900 tokens a run, 48 runs a day: about $0.02 a day with m"
+
+    await beating(place)
+    place.counter.clerk.foretold = told
+
+    said = await place.beat("on")
+
+    assert "it takes about 900 tokens a run, 48 runs a day: about $0.02 a day with m." in said
 
 
 async def test_the_heartbeat_is_run_now(place: Place) -> None:

@@ -18,7 +18,7 @@ from agent.jobs import At, Cron, Every, Unit, When
 from agent.messages import PersonId
 from agent.scheduled import JobKind, SetBy, What
 from agent.skills.skill import SkillState
-from bot.job_words import clock_note, cost_words, next_shift, pace_words, when_words
+from bot.job_words import clock_note, cost_words, next_shift, pace_words, takes_words, when_words
 from tests.bot.jobs_kit import BERLIN, BRIEFING, LANE, MORNING, Workshop
 from tests.scheduler.jobs_kit import job
 
@@ -352,6 +352,45 @@ async def test_of_a_skill_that_may_not_be_used_no_cost_is_told(shop: Workshop, s
 
     with pytest.raises(AssistantError, match="skill"):
         await shop.ask("jobs.cost", skill=skill)
+
+
+async def test_the_cost_of_a_job_is_told_before_it_is_kept(shop: Workshop) -> None:
+    wanted = {"when": "every day at 9", "text": "sum up the news", "do": True}
+
+    answer = await shop.ask("jobs.read", when=wanted["when"], wanted=wanted)
+    reminder = await shop.ask("jobs.read", when=wanted["when"], wanted={**wanted, "do": False})
+    shop.people.home = ""
+    unknown = await shop.ask("jobs.read", when=wanted["when"], wanted=wanted)
+
+    assert answer["takes"] == (
+        "about 9,000 tokens a run, 1 run a day: about $0.010 a day with fake/model"
+    )
+    assert reminder["takes"] == ""
+    assert unknown["takes"].startswith("unknown: You have no private chat")
+    assert (await shop.ask("jobs.list"))["jobs"] == []
+
+
+@pytest.mark.parametrize(
+    ("runs", "dollars", "is_once", "said"),
+    [
+        (3.0, 0.01, False, "a run, 3 runs a day: about $0.030 a day with m"),
+        (0.714, 0.01, False, "a run, 5 runs a week: about $0.0071 a day with m"),
+        (0.033, 0.01, False, "a run, 12 runs a year: about $0.00033 a day with m"),
+        (2.0, None, False, "a run, 2 runs a day: about 2,000 tokens a day with m; price unknown"),
+        (0.003, 0.01, True, ", once: about $0.010 with m"),
+        (0.003, None, True, ", once: price unknown with m"),
+    ],
+)
+def test_what_a_job_takes_is_one_line(
+    runs: float, dollars: float | None, is_once: bool, said: str
+) -> None:
+    a_day = {"runs": runs, "tokens": 1_000 * runs, "dollars": dollars and dollars * runs}
+    cost = {"calls": 1, "tokens": 1_000, "dollars": dollars, "a_day": a_day}
+
+    line = takes_words(cost, model="m", is_once=is_once)
+
+    assert line.startswith("about 1,000 tokens")
+    assert line.endswith(said)
 
 
 def test_an_unknown_price_is_said_so() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from agent.errors import Permanent
-from agent.jobbook import NoTime, TimeAsked, TimeRead
+from agent.jobbook import JobWish, NoTime, TimeAsked, TimeRead
 from agent.messages import RunId
 from agent.scheduled import Job, JobKind, Missed, SetBy, SlotState, What
 from scheduler.book import JobRefused
 from scheduler.clerk import LEFT_OUT, MADE_UP
-from tests.scheduler.clerk_kit import ANN, BEN, Counter
+from tests.scheduler.clerk_kit import ANN, BEN, LANE, Counter
 
 NOON = datetime(2026, 6, 1, 10, 0, tzinfo=UTC)
 
@@ -185,3 +186,43 @@ async def test_quiet_hours_are_kept_as_they_are_read(
 async def test_what_is_no_span_of_the_day_is_refused(counter: Counter) -> None:
     with pytest.raises(Permanent, match="22:00-07:00"):
         await counter.clerk.set_quiet_hours(ANN, "at night")
+
+
+# --- what a job will take -------------------------------------------------------------------------
+
+
+async def test_what_a_job_takes_is_told_before_it_is_kept(counter: Counter) -> None:
+    seen: list[Job] = []
+
+    async def told(job: Job) -> str:
+        seen.append(job)
+        return "about 9,000 tokens a run"
+
+    assert await counter.clerk.foretell(wish(counter)) == ""
+    counter.clerk.foretold = told
+
+    assert await counter.clerk.foretell(wish(counter)) == "about 9,000 tokens a run"
+    assert [job.new.what.text for job in seen] == ["sum up the news"]
+    assert list(await counter.clerk.of(ANN)) == []
+
+
+@pytest.mark.parametrize("slow", [True, False])
+async def test_an_estimate_that_fails_or_takes_long_is_left_out(
+    counter: Counter, slow: bool
+) -> None:
+    async def told(job: Job) -> str:
+        if slow:
+            await asyncio.Event().wait()
+        raise Permanent("no model")
+
+    counter.clerk.foretold = told
+    counter.clerk.foretold_s = 0 if slow else 60
+
+    assert await counter.clerk.foretell(wish(counter)) == ""
+
+
+def wish(counter: Counter) -> JobWish:
+    time = counter.clerk.read(ANN, "every day at 12:00")
+    assert isinstance(time, TimeRead)
+    what = What(text="sum up the news")
+    return JobWish(person_id=ANN, kind=JobKind.AGENT, what=what, time=time, deliver_to=LANE)

@@ -25,6 +25,7 @@ from agent.tools.tool import (
     Caller,
     Effect,
     Needs,
+    SaysCost,
     SaysNeeds,
     Tool,
     ToolCard,
@@ -75,6 +76,10 @@ class OneTool:
         return arguments.url
 
 
+async def _five_tokens(job: Job) -> str:
+    return "about 5 tokens a run"
+
+
 class Clerkship:
     """The tools over a counter, called as a turn calls them."""
 
@@ -101,6 +106,11 @@ class Clerkship:
         parsed = arguments_of(tool.card, call(name, arguments))
         assert not isinstance(parsed, ToolResult), parsed
         return tool.needs(parsed, who)
+
+    async def takes(self, **arguments: Any) -> str:
+        tool = self.tools["schedule_job"]
+        assert isinstance(tool, SaysCost)
+        return await tool.takes(arguments_of(tool.card, call(tool.card.name, arguments)), ANNS)
 
     async def jobs(self, person: PersonId = ANN) -> list[Job]:
         return list(await self.counter.clerk.of(person))
@@ -409,6 +419,10 @@ async def test_what_runs_by_itself_is_always_asked_about_and_shown_exactly(
         "follows: sum up the news",
         "goes to: this chat (telegram:5)",
     )
+    assert await desk.takes(**DAILY) == ""
+    desk.counter.clerk.foretold = _five_tokens
+    assert await desk.takes(**DAILY) == "takes: about 5 tokens a run"
+    assert await desk.takes(when="never", instructions="x") == ""
     once = desk.needs("schedule_job", when="in 2 hours", message="hello")
     assert once.asks == "it is done later, by itself"
     assert "sends: hello" in once.shows

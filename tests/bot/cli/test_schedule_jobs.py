@@ -95,6 +95,16 @@ def test_a_job_is_added_after_its_time_was_said_back(home: Home) -> None:
     assert (row["what"], row["deliver_to"], row["person_name"]) == (DAILY[1], "telegram:42", "Ann")
 
 
+def test_what_a_job_for_the_assistant_costs_is_told_before_it_is_kept(home: Home) -> None:
+    lines = said("add", *DAILY, "--do")
+
+    head, takes = lines[4].split("\t")
+    assert head == "takes"
+    assert "tokens a run, 1 run a day: about $" in takes
+    assert takes.endswith("a day with openai/gpt-4.1-mini")
+    assert lines[5] == "j1 (water the plants) is kept."
+
+
 def test_a_job_is_shown_with_the_name_of_its_person_and_no_id(home: Home) -> None:
     said("add", *DAILY)
 
