@@ -269,7 +269,7 @@ def _asked(
         return NotAllowed(why="somebody has to agree to it first, and a guest cannot.")
     return AskFirst(
         why=" ".join(_sentence(reason) for reason in reasons),
-        owner_alone=bool(needs.asks) or _is_owners(card),
+        owner_alone=(bool(needs.asks) and not needs.is_own) or _is_owners(card),
         once_only=once_only,
     )
 

@@ -17,10 +17,11 @@ from pydantic import Field, field_validator
 from agent.errors import AssistantError, StorageError
 from agent.jobbook import JobBook, JobWish
 from agent.jobs import At
+from agent.messages import Role
 from agent.scheduled import JobKind, What, WhenQuiet
 from agent.tools.agents import Delegate
 from agent.tools.arguments import Arguments, ArgumentsWrong, parse_arguments
-from agent.tools.policy import NotAllowed, Policy, decide
+from agent.tools.policy import Allowed, AskFirst, NotAllowed, Policy, Verdict, decide
 from agent.tools.reach import MAKES_JOBS, UNATTENDED_ALONE
 from agent.tools.showing import is_whole, values_of
 from agent.tools.times import (
@@ -127,8 +128,8 @@ class ScheduleJob:
         self._abilities = abilities
 
     def needs(self, arguments: ScheduleArguments, caller: Caller) -> Needs:
-        """See SaysNeeds: it is always asked about, each time. Raises ScheduleRefused for what
-        cannot be kept."""
+        """See SaysNeeds: it is always asked about, each time; of members their owner is asked, but
+        for what is their own. Raises ScheduleRefused for what cannot be kept."""
         require_member(caller)
         kind, what = self._what(arguments, caller)
         time = self._readings.of(arguments, caller, arguments.when)
@@ -141,7 +142,8 @@ class ScheduleJob:
         if kind is JobKind.TOOL and not is_whole(values_of(arguments), says=rows):
             raise ScheduleRefused(TOO_LONG)
         asks = ASKS_ONCE if isinstance(time.when, At) else ASKS_OFTEN
-        return Needs(asks=asks, once_only=True, shows=rows)
+        is_own = self._is_own(kind, what, caller)
+        return Needs(asks=asks, is_own=is_own, once_only=True, shows=rows)
 
     async def takes(self, arguments: ScheduleArguments, caller: Caller) -> str:
         """See SaysCost."""
@@ -210,7 +212,7 @@ class ScheduleJob:
 
     def _call(self, name: str, arguments: Mapping[str, Any], caller: Caller) -> What:
         """One call that this person may have made when nobody is there. Raises ScheduleRefused."""
-        later = replace(caller, unattended=True, makes_jobs=False)
+        later = _later(caller)
         tool = self._abilities.reached(name, later)
         fits = (
             tool is not None
@@ -227,14 +229,37 @@ class ScheduleJob:
             raise ScheduleRefused(
                 f"the arguments have more than {ARGUMENTS_CHARS_MAX:,} characters"
             )
-        needs = _needs_of(tool, text, later)
-        # Targets are shown to the person, word for word: nothing has to be read before.
-        verdict = decide(
-            self._abilities.policy, tool.card, needs, later, seen=lambda target: True, always=False
-        )
+        verdict = self._verdict(tool, text, later)
         if isinstance(verdict, NotAllowed):
             raise ScheduleRefused(f"{name} cannot be scheduled: {verdict.why}")
         return What(tool=name, arguments=text)
+
+    def _verdict(self, tool: Tool, arguments: str, later: Caller) -> Verdict:
+        """Targets are shown to the person, word for word: nothing has to be read before."""
+        needs, policy = _needs_of(tool, arguments, later), self._abilities.policy
+        return decide(policy, tool.card, needs, later, seen=lambda target: True, always=False)
+
+    def _is_own(self, kind: JobKind, what: What, caller: Caller) -> bool:
+        """Whether it concerns the member who wishes for it alone, who then agrees to it themselves
+        (SPEC §4): it goes to their own chat, and is no call that acts outside or that the owner has
+        to agree to. Instructions are followed with that member's rights, and ask as in a chat."""
+        if caller.role is not Role.MEMBER or caller.is_group or caller.unattended:
+            return False
+        if kind is not JobKind.TOOL:
+            return True
+        later = _later(caller)
+        tool = self._abilities.reached(what.tool, later)
+        if tool is None or tool.card.effect not in {Effect.NONE, Effect.PERSON}:
+            return False
+        verdict = self._verdict(tool, what.arguments, later)
+        return isinstance(verdict, Allowed) or (
+            isinstance(verdict, AskFirst) and not verdict.owner_alone
+        )
+
+
+def _later(caller: Caller) -> Caller:
+    """The same person when nobody is there."""
+    return replace(caller, unattended=True, makes_jobs=False)
 
 
 def _needs_of(tool: Tool, arguments: str, caller: Caller) -> Needs:

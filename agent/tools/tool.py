@@ -117,8 +117,9 @@ class Caller:
 class Needs:
     """What one call needs beyond what its tool needs anyway (SPEC §6, §15).
 
-    `asks`: why a person has to agree, whatever the rules allow. `refused`: why it is not done at
-    all, not even with a tap. `target`: where something goes by this call, such as a URL or a chat:
+    `asks`: why a person has to agree, whatever the rules allow: the owner, unless `is_own` says
+    that it is the business of whose turn it is alone. `refused`: why it is not done at all, not
+    even with a tap. `target`: where something goes by this call, such as a URL or a chat:
     in a tainted turn it must stand word for word in what was read or said, or a person has to
     agree. `risk`: what it could do for somebody else, after "it": asked about in a tainted turn.
     `once_only`: "always" may not be chosen. `shows`: what will happen, exactly, in rows for the
@@ -127,6 +128,7 @@ class Needs:
     """
 
     asks: str = ""
+    is_own: bool = False
     refused: str = ""
     target: str = ""
     risk: str = ""

@@ -101,7 +101,7 @@ update_profile   run run no    ask ask no
 remind_me        run run no    ask ask no
 record_event     run run no    ask ask no
 list_events      run run run   run run run
-schedule_job     OWN OWN no    OWN OWN no
+schedule_job     OWN ask no    OWN ask no
 list_jobs        run run run   run run run
 update_job       run run no    ask ask no
 remove_job       run run no    ask ask no
@@ -114,6 +114,9 @@ in files (tests of those)."""
 
 CLOSED_IN_GROUPS = {"read_notes", "append_notes", "get_profile", "update_profile"}
 
+ASKS_OWNER_IN_GROUPS = {"schedule_job"}
+"""What a member has in their own chat is theirs to agree to; in a group it concerns others."""
+
 ROWS = {words[0]: words[1:] for words in map(str.split, TABLE.strip().splitlines())}
 ROLES = (Role.OWNER, Role.MEMBER, Role.GUEST)
 MAY_BE_ABSENT = {"i2c", "spi"}
@@ -123,10 +126,18 @@ MAY_BE_ABSENT = {"i2c", "spi"}
 def rows(*, is_group: bool) -> Mapping[str, list[str]]:
     """What is expected of each tool that is always there."""
     return {
-        name: ["no"] * 6 if is_group and name in CLOSED_IN_GROUPS else row
+        name: _in_group(name, row) if is_group else row
         for name, row in ROWS.items()
         if name not in MAY_BE_ABSENT
     }
+
+
+def _in_group(name: str, row: list[str]) -> list[str]:
+    if name in CLOSED_IN_GROUPS:
+        return ["no"] * 6
+    return (
+        ["OWN" if word == "ask" else word for word in row] if name in ASKS_OWNER_IN_GROUPS else row
+    )
 
 
 def caller(role: Role, *, is_group: bool, tainted: bool) -> Caller:

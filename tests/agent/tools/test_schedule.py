@@ -17,7 +17,7 @@ from agent.messages import PersonId, Role, RunId
 from agent.scheduled import Job, JobKind, Missed, WhenQuiet
 from agent.tools.arguments import Arguments, schema_of
 from agent.tools.policy import Action, Policy, PolicyRule
-from agent.tools.reach import MAKES_JOBS, Reach
+from agent.tools.reach import MAKES_JOBS, Reach, ReachOptions
 from agent.tools.schedule import UpdateArguments
 from agent.tools.scheduling import ScheduleArguments
 from agent.tools.times import ScheduleRefused
@@ -426,6 +426,49 @@ async def test_what_runs_by_itself_is_always_asked_about_and_shown_exactly(
     once = desk.needs("schedule_job", when="in 2 hours", message="hello")
     assert once.asks == "it is done later, by itself"
     assert "sends: hello" in once.shows
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"instructions": "sum up the news"},
+        {"message": "eat"},
+        {"skill": "news"},
+        {"tool": "web_fetch", "arguments": '{"url": "https://example.com/"}'},
+    ],
+    ids=lambda wish: next(iter(wish)),
+)
+async def test_members_agree_to_jobs_of_their_own_themselves(
+    counter: Counter, wish: dict[str, str]
+) -> None:
+    desk = Clerkship(counter, made_tools(counter, reached=reaching(FETCH)))
+    wish = {"when": "every day at 12:00", **wish}
+
+    def is_own(who: Caller) -> bool:
+        needs = desk.needs("schedule_job", who, **wish)
+        assert needs.asks
+        return needs.is_own
+
+    assert is_own(BENS)
+    assert is_own(replace(BENS, tainted=True))
+    assert not is_own(replace(BENS, is_group=True)), "it concerns others"
+    assert not is_own(replace(BENS, unattended=True)), "nobody is there"
+
+
+async def test_a_job_that_acts_outside_is_asked_of_the_owner_even_where_members_agree_to_such_calls(
+    counter: Counter,
+) -> None:
+    mail = OneTool("post_mail", "mail", Effect.OUTSIDE)
+    policy = Policy(members_approve_outside=True)
+    reach = Reach(Toolbox((mail,)), ReachOptions(members_approve_outside=True))
+    desk = Clerkship(counter, made_tools(counter, reached=reach.tool, policy=policy))
+
+    needs = desk.needs(
+        "schedule_job", BENS, when="in 2 hours", tool="post_mail", arguments=json.dumps(URL)
+    )
+
+    assert needs.asks
+    assert not needs.is_own
 
 
 async def test_a_job_may_have_rules_and_they_are_shown_before_it_is_agreed_to(
