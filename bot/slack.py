@@ -44,7 +44,7 @@ from bot.slack_forms import Forms
 from bot.slack_home import Homes
 from bot.slack_http import Events, serve_events
 from bot.slack_intake import Intake
-from bot.slack_lookup import find_file, find_marked
+from bot.slack_lookup import Parents, find_file, find_marked
 from bot.slack_message import ON_HOME, GroupPolicy, Reading
 from bot.slack_once import read_once
 from bot.slack_pace import EditPace
@@ -123,6 +123,7 @@ class SlackChannel:
             silence_s=options.send_timeout_s,
         )
         self._people = SlackPeople(self._web, clock, learn=learn)
+        self._parents = Parents(self._web)
         self._us = Us()
         self._tokens = SlackTokens(self._web, options.app_token, clock=clock)
         self._panes = Panes(self._web, clock=clock, offer=offer)
@@ -190,7 +191,7 @@ class SlackChannel:
     def _intake(self, door: Door) -> Intake:
         if self._homes is None and self.tells_home is not None:
             self._homes = Homes(self._web, self.tells_home, clock=self._clock)
-        return Intake(
+        intake = Intake(
             self,
             door,
             self._people,
@@ -200,6 +201,8 @@ class SlackChannel:
             homes=self._homes,
             forms=Forms(self._web),
         )
+        intake.parents = self._parents
+        return intake
 
     def _sockets(self, intake: Intake, address: OpenAddress) -> Sockets:
         return Sockets(
@@ -213,6 +216,7 @@ class SlackChannel:
             us=self._us.user_id,
             our_name=self._us.name,
             name_of=lambda team, user: self._people.profile(team, user).name,
+            parent_of=self._parents.text,
             title_of=lambda team, user: self._people.profile(team, user).title,
         )
         return reading.understand(Stored.of(payload))

@@ -21,7 +21,7 @@ from slack_bolt.response import BoltResponse
 from slack_sdk.web.async_client import AsyncWebClient
 
 from agent.errors import StorageError
-from agent.messages import Address
+from agent.messages import Address, IncomingMessage
 from agent.ports import Clock
 from bot.channel import Channel
 from bot.door import Door, Knock
@@ -29,6 +29,7 @@ from bot.outage import Outage
 from bot.ports import StoredEvent
 from bot.slack_forms import Forms, filled, form_wish
 from bot.slack_home import Homes
+from bot.slack_lookup import Parents
 from bot.slack_panes import Panes
 from bot.slack_people import SlackPeople
 from bot.slack_raw import Kind, Sketch, opened, sketch
@@ -58,6 +59,9 @@ class Acknowledgement:
 
 class Intake:
     """Stores what comes, one after the other, and has the door act on it in that order."""
+
+    parents: Parents | None = None
+    """Told of what is said to us, before it is acted on; set once, before the first event."""
 
     def __init__(
         self,
@@ -123,12 +127,24 @@ class Intake:
             while True:
                 found, event = await self._waiting.get()
                 await self._people.meet(found.team, found.sender, group)
+                await self._meet_parent(found, event)
                 await self._door.handle(self._channel, [event])
                 if found.kind is Kind.POST and self._panes is not None:
                     self._panes.said(found.channel, found.thread, found.body.get("text"))
                 if found.kind is Kind.HOME and self._homes is not None:
                     self._homes.opened(_person(found), found.chat_id)
                 self._waiting.task_done()
+
+    async def _meet_parent(self, found: Sketch, event: StoredEvent) -> None:
+        """Only of what is said to us: most of what is said in a channel is not."""
+        if self.parents is None or found.kind is not Kind.POST:
+            return
+        try:
+            understood = self._channel.understand(event.event.payload or "")
+        except ValueError:
+            return  # the door says so
+        if isinstance(understood, IncomingMessage):
+            await self.parents.meet(understood)
 
     async def idle(self) -> None:
         """Returns once all that was stored has been acted on."""

@@ -46,6 +46,8 @@ class Reading:
     us: str
     our_name: str
     name_of: Callable[[str, str], str]
+    parent_of: Callable[[str, str], str] = lambda channel, ts: ""
+    """What a message replies to, by its channel and ts, where that is not in its conversation."""
     title_of: Callable[[str, str], str] = lambda team, user: ""
 
     def understand(self, stored: Stored) -> Understood:
@@ -166,6 +168,9 @@ class Reading:
         text = self._said(text_of(message, "text"), stored)
         attachments = _attachments(message)
         quote = self._quote(message, stored)
+        if not quote and not edited:
+            parent = self.parent_of(channel, text_of(message, "ts"))
+            quote = self.plain(parent, stored)[:QUOTE_CHARS_MAX]
         if not text and not attachments and not quote:
             return Ignored(reason="nothing to read in it")
         user, ts = needed_id(message, "user"), needed_ts(message, "ts")

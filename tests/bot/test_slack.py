@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from agent.messages import QUOTE_CHARS_MAX
 from bot.lab.faults import drop, hold
 from bot.lab.slack import flood, refusal
 from bot.lab.slack_delivery import lose_ack, twice
@@ -83,7 +85,9 @@ async def test_each_thread_is_a_conversation_and_replies_stay_in_it(rig: SlackRi
         await eventually(lambda: len(rig.replies(CHANNEL)) == 1)
         rig.writes(f"<@{US}> two", channel=CHANNEL, thread_ts=first)
         await eventually(lambda: len(rig.replies(CHANNEL)) == 2)
-        assert rig.heard() == ["Ann Example: two"]
+        [heard] = rig.heard()
+        assert "talk" in heard, "what it replies to"
+        assert heard.endswith("Ann Example: two")
         rig.writes(f"<@{US}> three", channel=CHANNEL, thread_ts=second)
         await eventually(lambda: len(rig.replies(CHANNEL)) == 3)
         assert rig.heard() == ["Ann Example: one", "Ann Example: three"]
@@ -91,6 +95,67 @@ async def test_each_thread_is_a_conversation_and_replies_stay_in_it(rig: SlackRi
 
     where = {reply.text.rpartition(" ")[2]: reply.thread_ts for reply in rig.replies(CHANNEL)}
     assert where == {"one": second, "two": first, "three": second}
+
+
+async def test_in_somebodys_thread_the_model_reads_what_began_it_once(rig: SlackRig) -> None:
+    rig.slack.add_user(user=BOB)
+    async with rig.serving_slack(ANN, chats=(CHANNEL,)) as bot:
+        long = f"The <#{CHANNEL}|general> oven is &lt;hot&gt;. {'x' * 600}"
+        first = rig.writes(long, by=BOB, channel=CHANNEL)
+        rig.writes(f"<@{US}> is that so?", channel=CHANNEL, thread_ts=first)
+        await eventually(lambda: len(rig.read(CHANNEL)) == 1)
+        rig.writes(f"<@{US}> and now?", channel=CHANNEL, thread_ts=first)
+        await eventually(lambda: len(rig.read(CHANNEL)) == 2)
+        await rig.quiet(bot)
+
+    assert len(rig.slack.calls("conversations.replies")) == 1
+    one, two = quotes(rig)
+    assert one.startswith("The #general oven is <hot>. xxx")
+    assert len(one) == QUOTE_CHARS_MAX
+    assert two == ""
+
+
+async def test_a_reply_below_a_message_of_ours_brings_it_along(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN) as bot:
+        rig.writes("hello")
+        await rig.shows("You said: hello")
+        ours = rig.replies()[0].ts
+        rig.writes("what do you mean?", thread_ts=ours)
+        await eventually(lambda: len(quotes(rig)) == 2)
+        await rig.quiet(bot)
+
+    assert quotes(rig) == ["", "You said: hello"]
+
+
+async def test_what_was_said_to_us_is_not_quoted_again_below_it(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN, chats=(CHANNEL,)) as bot:
+        first = rig.writes(f"<@{US}> one", channel=CHANNEL)
+        await eventually(lambda: len(rig.read(CHANNEL)) == 1)
+        rig.writes(f"<@{US}> two", channel=CHANNEL, thread_ts=first)
+        await eventually(lambda: len(rig.read(CHANNEL)) == 2)
+        await rig.quiet(bot)
+
+    assert rig.slack.calls("conversations.replies") == []
+
+
+async def test_where_the_beginning_cannot_be_read_the_reply_goes_on_alone(rig: SlackRig) -> None:
+    rig.slack.add_user(user=BOB)
+    async with rig.serving_slack(ANN, chats=(CHANNEL,)) as bot:
+        rig.slack.fault("conversations.replies", action=refusal("missing_scope"), times=1)
+        first = rig.writes("the oven is hot", by=BOB, channel=CHANNEL)
+        rig.writes(f"<@{US}> is it?", channel=CHANNEL, thread_ts=first)
+        await eventually(lambda: len(rig.read(CHANNEL)) == 1)
+        rig.writes(f"<@{US}> and now?", channel=CHANNEL, thread_ts=first)
+        await eventually(lambda: len(quotes(rig)) == 2)
+        await rig.quiet(bot)
+
+    assert quotes(rig) == ["", "the oven is hot"], "it is asked for again"
+
+
+def quotes(rig: SlackRig) -> list[str]:
+    """What each turn was told that its message replies to."""
+    payloads = [json.loads(row[0]) for row in rig.rows("select payload from turns order by rowid")]
+    return [payload["message"].get("quote", "") for payload in payloads]
 
 
 async def test_a_thread_in_a_direct_message_is_a_conversation_too(rig: SlackRig) -> None:
