@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from agent.unhelpful import asks_how, own_sentences
 from agent.words import Found, Phrases, fold, read_list, squeezed, words
@@ -238,9 +239,14 @@ class ClaimWords:
 
     def __init__(self, text: str) -> None:
         """Lines before any `[section]` are of the kind DONE: so are all of a list without any."""
+        self._text = text
+
+    @cached_property
+    def _list(self) -> tuple[tuple[_Phrase, ...], Phrases]:
+        """Made when the first reply is looked at: some milliseconds that no start waits for."""
         pieces: list[str] = []
-        self._phrases = tuple(_phrases(read_list(text), pieces))
-        self._pieces = Phrases(pieces, endings=False)
+        phrases = tuple(_phrases(read_list(self._text), pieces))
+        return phrases, Phrases(pieces, endings=False)
 
     def unbacked(self, reply: str, ledger: Ledger) -> Claim | None:
         """The first sentence that claims what the turn has not done; None for none."""
@@ -258,14 +264,15 @@ class ClaimWords:
         plain = squeezed(_FILLER.sub("", sentence.replace("'ve ", " have ")))
         plain = _OPENING.sub("", plain)
         hits: dict[int, list[Found]] = {}
-        for hit in self._pieces.all(plain):
+        phrases, pieces = self._list
+        for hit in pieces.all(plain):
             hits.setdefault(hit.phrase, []).append(hit)
         if not hits:
             return []
         passes_over = tells or _BY_OTHERS.search(plain) is not None
         return [
             one.kind
-            for one in self._phrases
+            for one in phrases
             if not (one.states and passes_over) and _stands(one, plain, hits)
         ]
 
