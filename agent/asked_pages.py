@@ -25,7 +25,7 @@ _NUMBERED = re.compile(r"[\d.]+|\[.*")
 def site_of(address: str) -> str:
     """Whose place an address is, as near as its name tells: the last two parts of it."""
     match = _ADDRESS.match(address.strip())
-    host = match["host"].casefold() if match else ""
+    host = match["host"].lower() if match else ""
     return host if _NUMBERED.fullmatch(host) else ".".join(host.rstrip(".").split(".")[-2:])
 
 
@@ -35,7 +35,7 @@ def cost_of_address(address: str, known: Known, *, former: str = "") -> Cost:
     that this site was asked for last."""
     match = _ADDRESS.fullmatch(address.strip())
     if match is None or _NUMBERED.fullmatch(match["host"]):
-        return spelled(len(address))
+        return spelled(address)
     counting = Counting(NO_SHAPE, known, None)
     total = Cost(bits=CALL_BITS)
     runs, before = _runs_of(address), _runs_of(former)
@@ -45,7 +45,7 @@ def cost_of_address(address: str, known: Known, *, former: str = "") -> Cost:
         total += Cost(bits=1.0 if same == len(before) - 1 else 1.0 + of_choice(len(before)))
         runs = runs[same:]
     for run in runs:
-        if run.casefold() in _USUAL:
+        if run.lower() in _USUAL:
             total += Cost(bits=1.0 + of_choice(len(_USUAL)) + case_bits(run) - 1.0)
         elif run[0].isalnum() or any(char not in _BORDERS for char in run):
             total += counting.text(run)
@@ -59,7 +59,7 @@ def _runs_of(address: str) -> list[str]:
     match = _ADDRESS.fullmatch(address.strip())
     if match is None:
         return []
-    before = match["host"].casefold().removesuffix(site_of(address))
+    before = match["host"].lower().removesuffix(site_of(address))
     return [*RUN.findall(before), *RUN.findall(match["rest"])]
 
 

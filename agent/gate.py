@@ -20,7 +20,7 @@ from agent.messages import Origin, TurnInput
 from agent.news import day_of
 from agent.ports import Approvals, Conversations, Json
 from agent.stored import NewApproval, Outcome
-from agent.taint import has_said, has_seen, is_once, is_said_now, taint_start
+from agent.taint import has_said, has_seen, is_named_now, is_once, is_said_now, taint_start
 from agent.text import clean
 from agent.told import FETCH, HANDS_ON, Called, Replay, Told, is_weighed
 from agent.tools.arguments import ArgumentsWrong, parse_arguments, schema_of
@@ -50,12 +50,9 @@ NEW_TO_IT = (
 OWN_WORDS = {"remind_me": ("text",), "record_event": ("name", "note")}
 """Tools that only keep something for the person, with the arguments in which that stands."""
 LASTING_WORDS = OWN_WORDS | {
-    **{"store_fact": ("text",), "append_notes": ("text",), "update_profile": ("value",)},
+    **{"store_fact": ("text",), "append_notes": ("text",)},
 }
 """The same, with those whose words become part of later prompts."""
-
-OF_IT = "persona"
-"""Where in a profile it stands who the assistant is."""
 
 GONE = (
     "Not run: what was agreed to is not what is called now. Ask again with the arguments as they "
@@ -70,8 +67,9 @@ class ToolsHere(Protocol):
         """The tool of this name."""
         ...
 
-    def kin(self, server: str) -> int:
-        """How many tools a server has."""
+    @property
+    def foreign_count(self) -> int:
+        """How many tools all servers have together."""
         ...
 
 
@@ -197,6 +195,7 @@ class Gate:
             person_id=caller.person_id,
             today=day_of(turn.message.sent_at_ms),
             is_task=turn.task is not None,
+            is_report=turn.report is not None,
             rests_on_memory=remembered or caller.described,
         )
         calls = (call for one in told.turn if isinstance(one, Answered) for call in one.calls)
@@ -254,7 +253,8 @@ def _is_persons_own(wish: Wish, asked: Json, words: Mapping[str, Sequence[str]])
 
     Else one page that was read would have each reminder asked about until the next `/new`.
     """
-    kept = words.get(wish.tool.card.name)
+    is_name = words is LASTING_WORDS and wish.tool.card.name == "update_profile"
+    kept = ("value",) if is_name else words.get(wish.tool.card.name)
     if kept is None:
         return False
     turn = TurnInput.from_json(asked["turn"])
@@ -266,11 +266,13 @@ def _is_persons_own(wish: Wish, asked: Json, words: Mapping[str, Sequence[str]])
     given = wish.arguments.model_dump()
     if given.get("urgent") or given.get("nag_minutes") or given.get("replaces"):
         return False
-    if not is_once(str(given.get("when") or "")) or str(given.get("path") or "").startswith(OF_IT):
+    if not is_once(str(given.get("when") or "")):
         return False
     if words is LASTING_WORDS and "?" in turn.message.text:
         return False  # what somebody asks about is not what they want kept
     values = [str(given.get(name) or "") for name in kept]
+    if is_name:
+        return given.get("path") == "name" and is_named_now(values[0], entries)
     is_kept = words is LASTING_WORDS
     return is_said_now(values, entries, name=turn.person_name, is_kept=is_kept)
 
@@ -281,7 +283,7 @@ def _called(tool: Tool, arguments: Any, tools: ToolsHere) -> Called:
         name=card.name,
         arguments=arguments.model_dump() if isinstance(arguments, BaseModel) else arguments,
         schema=schema_of(card.arguments) if card.hinted else None,
-        kin=tools.kin(card.server) if card.hinted else 1,
+        kin=tools.foreign_count if card.hinted else 1,
     )
 
 

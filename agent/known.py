@@ -39,7 +39,7 @@ class Texts:
 
     @cached_property
     def _folded(self) -> str:
-        return self._all.casefold()
+        return self._all.lower()
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -57,14 +57,14 @@ class Texts:
 
     def hold_alike(self, value: str) -> bool:
         """Whether it stands there in any case."""
-        return _whole(value.casefold()).search(self._folded) is not None
+        return _whole(value.lower()).search(self._folded) is not None
 
     def place(self, value: str) -> Place | None:
         """Where it stands among values that look like it."""
-        folded = value.casefold()
+        folded = value.lower()
         look = _look(folded)
         for number, text in enumerate(self._texts):
-            alike = _alike(text.casefold()).get(look, {})
+            alike = _alike(text.lower()).get(look, {})
             if folded in alike:
                 return Place(hash_of(number, look), alike[folded])
         return None

@@ -29,9 +29,10 @@ NEAR_WORDS = 4
 """Going on over so many words of the message is cheap: sentences have little words."""
 SINGLE_BITS, NESTED_BITS = 2.0, 2.0
 """Of null, true or false; and that there is a list or a table in place of a value."""
-DAY_BITS, NEAR_DAY_BITS, TIME_BITS = 10.5, 4.0, 8.0
-"""Of a day within a year or two, of one within a week of today or of another; and of a time."""
-FORMS, FORM_BITS, ODD_FORM_BITS = frozenset({"", "Z", ":00", ":00Z"}), 2.0, 8.0
+DAY_BITS, NEAR_DAY_BITS, TIME_BITS, ODD_TIME_BITS = 10.5, 4.0, 7.0, 11.5
+"""Of a day within a year or two, of one within a week of today or of another; of a quarter of an
+hour, and of any other time."""
+FORMS, FORM_BITS, ODD_FORM_BITS = frozenset({"", "Z", ":00", ":00Z"}), 2.0, 9.5
 """What stands behind a time: something usual, or one of some 200 other endings."""
 NEAR_DAYS = 7
 DAYS_BACK, DAYS_AHEAD = 400, 800
@@ -58,9 +59,10 @@ class Cost:
         )
 
 
-def spelled(chars: int) -> Cost:
-    """Of so many characters that are known from nowhere."""
-    return Cost(bits=CHAR_BITS * chars, spelled=CHAR_BITS * chars)
+def spelled(text: str) -> Cost:
+    """Of characters that are known from nowhere: the rarer, the more each of them tells."""
+    bits = sum(CHAR_BITS if char.isascii() else ord(char).bit_length() + 2.0 for char in text)
+    return Cost(bits=bits, spelled=bits)
 
 
 def _of_count(count: int) -> float:
@@ -86,9 +88,8 @@ def cost_of_call(
     counted = Counting(shape, known, last)
     new = {path: value for path, value in parts.items() if not _is_same(path, value, before)}
     total = Cost(bits=CALL_BITS)
-    if before:  # which of the values are new
-        values, others = (sum(path[-1:] == ("=",) for path in of) for of in (parts, new))
-        total += Cost(bits=_of_some(others, values) - math.log2((values + 1) / max(values, 1)))
+    if before:  # which of them are new
+        total += Cost(bits=_of_some(len(new), len(parts)) - math.log2(1 + 1 / len(parts)))
     for path, value in new.items():
         total += counted.part(path, value)
     return total
@@ -140,17 +141,23 @@ class Counting:
             if name not in shape.names:
                 total += self.text(name)
                 continue
-            total += Cost(bits=of_choice(len(shape.names)) if shape.names[name] < highest else 0.0)
+            total += Cost(
+                bits=2 * of_choice(len(shape.names)) if shape.names[name] < highest else 0.0
+            )
             highest = max(highest, shape.names[name])
         return total
 
     def text(self, text: str) -> Cost:
         """Of a value, or of the name of a field."""
         known, value = self._known, text.strip()
-        around = spelled(len(text) - len(value))
+        around = spelled(text.replace(value, "", 1) if value else text)
         words = len(WORD.findall(value))
         if not value:
             return Cost(bits=NEW_BITS) + around
+        # With a sign at an end, who could say where in a row of signs it begins?
+        is_whole = value[0].isalnum() and value[-1].isalnum()
+        if not is_whole:
+            return around + self._of_runs(value)
         if known.own.hold_alike(value):
             return around + self._of_own(value) + _of_case(value, known.own)
         if known.listed.hold_alike(value):
@@ -158,14 +165,17 @@ class Counting:
         if known.sent.hold_alike(value):
             bits = KNOWN_BITS + of_choice(len(known.sent.words)) + _of_count(words)
             return around + Cost(bits=bits) + _of_case(value, known.sent)
+        return around + self._of_runs(value)
+
+    def _of_runs(self, value: str) -> Cost:
         left, days = self._without_dates(value)
         runs = (self._of_run(run) for run in RUN.findall(left))
-        return sum(runs, around + Cost(bits=KNOWN_BITS + days))
+        return sum(runs, Cost(bits=KNOWN_BITS + days))
 
     def _of_own(self, value: str) -> Cost:
         """Of what the person just wrote: where it begins, and over how many words it goes. Going on
         in its order tells little."""
-        said, meant = self._known.own.in_order, WORD.findall(value.casefold())
+        said, meant = self._known.own.in_order, WORD.findall(value.lower())
         if not meant:
             return Cost(bits=OWN_BITS + of_choice(len(said)))
         places = [n for n in range(len(said)) if said[n : n + len(meant)] == tuple(meant)]
@@ -208,7 +218,9 @@ class Counting:
         time, form = rest[1:6], rest[:1] + rest[6:]
         if time == "23:59":
             form = form.replace(":59", ":00")
-        bits = 2.0 + (0.0 if time in _ENDS_OF_DAY else TIME_BITS)
+        bits = 2.0
+        if time not in _ENDS_OF_DAY:
+            bits += TIME_BITS if time[3:] in {"00", "15", "30", "45"} else ODD_TIME_BITS
         if form != self._form:
             bits += FORM_BITS if rest[0] == "T" and form[1:] in FORMS else ODD_FORM_BITS
         self._form = form
@@ -224,9 +236,10 @@ class Counting:
         if run == " ":
             return Cost(bits=1.0)
         if not run[0].isalnum():
-            kept = sum(char in _SIGNS for char in run)
-            return Cost(bits=1.0 + kept * of_choice(2 * len(_SIGNS))) + spelled(len(run) - kept)
-        folded, case = run.casefold(), Cost(bits=case_bits(run) - 0.5)
+            odd = "".join(char for char in run if char not in _SIGNS)
+            kept = len(run) - len(odd)
+            return Cost(bits=1.0 + kept * of_choice(2 * len(_SIGNS))) + spelled(odd)
+        folded, case = run.lower(), Cost(bits=case_bits(run) - 0.5)
         if folded in known.own.words:
             return case + self._of_own(run)
         if folded in known.listed.words:
@@ -237,7 +250,7 @@ class Counting:
                 return case + Cost(bits=LISTED_BITS + of_choice(len(texts.words)))
         if folded in PLAIN_WORDS:
             return case + Cost(bits=NEW_BITS + of_choice(len(PLAIN_WORDS)))
-        return case + Cost(bits=NEW_BITS) + spelled(len(run))
+        return case + Cost(bits=NEW_BITS) + spelled(run)
 
 
 def _after(place: Place | None) -> Place | None:
@@ -253,7 +266,9 @@ RUN = re.compile(r"[^\W_]+|_+|[^\w\s]+|\s+")
 _SIGNS = frozenset(",.-_/:'\"@#&?+()")
 _DATE = re.compile(
     r"(?<![\d/-])(?P<day>\d{4}(?:-\d{2}-|/\d{2}/)\d{2})"
-    r"(?P<rest>[T ]\d{2}:\d{2}(?::(?:00|59)(?:\.0(?:00)?)?)?(?:Z|[+-]\d{2}:00)?)?(?!\d)"
+    r"(?P<rest>[T ](?:[01]\d|2[0-3]):[0-5]\d(?::(?:00|59)(?:\.0(?:00)?)?)?"
+    r"(?:Z|[+-](?:0\d|1[0-4]):00)?)?(?!\d)",
+    re.ASCII,
 )
 _ENDS_OF_DAY = frozenset({"00:00", "23:59"})
 
@@ -272,7 +287,9 @@ def day_of(at_ms: int) -> date:
 
 def case_bits(text: str) -> float:
     """Of writing it in lower case, in capitals or with a capital at the beginning of each word: one
-    of these few; else each letter tells something."""
-    if text.islower() or text.isupper() or text.istitle() or text.capitalize() == text:
+    of these few; else each letter tells something. A sign that only looks like a letter, or is
+    written small as one, makes it none of these."""
+    low = text.lower()
+    if text in {low, low.upper(), low.title(), low.capitalize()}:
         return 1.0
-    return max(1.0, float(sum(char.isalpha() for char in text)))
+    return max(1.0, 2.0 * sum(char.isalpha() for char in text))

@@ -212,9 +212,8 @@ def is_said_now(
     """Whether each word of the values is one that the person (called `name`) wrote in this turn
     themselves, in its order and with nothing left out in between, little words and endings aside.
     What they say that is not, and what stands in no words of theirs (other scripts, signs within
-    words), is not looked at: somebody is asked. With `is_kept` the words begin the message, or come
-    right after one that asks for keeping: "he is my friend" is no word of theirs in "Eve says he is
-    my friend"."""
+    words), is not looked at: somebody is asked. With `is_kept` they are all of a clause, but for
+    what asks to keep it."""
     own = [fold(one.text) for one in entries if isinstance(one, Said) and is_own(one)]
     said = [word.text for text in own for word in words(_REMEMBER.sub(" ", text))]
     if any(word in NEGATIONS or word.endswith("n't") for word in said):
@@ -222,26 +221,47 @@ def is_said_now(
     said = [word for word in said if word not in LITTLE_WORDS]
     names = {word.text for word in words(fold(name))}
     meant = [fold(value) for value in values if value]
-    begins = [at for at in range(len(said)) if not is_kept or _begins(said[:at], names)]
+    rests = _kept_rests(own) if is_kept else [said[at:] for at in range(len(said))]
     return bool(meant) and all(
-        _is_said(text, [said[at:] for at in begins], names, "\n".join(own)) for text in meant
+        _is_said(text, rests, names, "\n".join(own), is_all=is_kept) for text in meant
     )
 
 
-KEEPING = frozenset(
-    re.findall(
-        r"\w+",
-        "call dass dich dir down keep know me merk merke mind name nota note noted notier"
-        " notiere please que record recuerda remember ricorda save store",
-    )
+_CLAUSE = re.compile(r"[.!?;\n]+|,?\s+(?:and|und|y|et|e)\s+")
+_ASKED = re.compile(
+    r"^\s*(?:(?:and|also|hey|ok|please|bitte|can you|could you)[\s,]+)*"
+    r"(?:remember|note|keep in mind|save|record|merke? dir|notiere?|recuerda|ricorda|noter)?"
+    r"(?:[\s,:]+(?:that|dass|que|che|this|:))*[\s,:]*"
 )
-"""Words after which stands what somebody wants kept."""
 
 
-def _begins(before: Sequence[str], names: Collection[str]) -> bool:
-    while before and before[-1] in {"i", "that", *names}:
-        before = before[:-1]
-    return not before or before[-1] in KEEPING
+def _kept_rests(texts: Iterable[str]) -> list[list[str]]:
+    """What a person states, or asks to keep, clause by clause: "he is my friend" is no word of
+    theirs in "Eve says he is my friend"."""
+    return [
+        [word.text for word in words(_ASKED.sub("", clause)) if word.text not in _SKIPPED]
+        for text in texts
+        for clause in _CLAUSE.split(_REMEMBER.sub(" ", text))
+    ]
+
+
+_SKIPPED = LITTLE_WORDS | {"i"}
+_NAMED = re.compile(r"^\s*(?:please\s+)?(?:call me|my name is|nenn mich|ich hei(?:ß|ss)e)\s+(.+)$")
+
+
+def is_named_now(name: str, entries: Sequence[Entry]) -> bool:
+    """Whether the person says in this turn that they are called so."""
+    own = [fold(one.text) for one in entries if isinstance(one, Said) and is_own(one)]
+    found = (
+        match[1]
+        for text in own
+        for clause in _NAME_ENDS.split(text)
+        if (match := _NAMED.match(clause))
+    )
+    return fold(name).strip(" .") in {one.strip(" .,!") for one in found}
+
+
+_NAME_ENDS = re.compile(r"[!?;\n]+|,?\s+(?:and|und)\s+")
 
 
 _REMEMBER = re.compile(
@@ -250,14 +270,23 @@ _REMEMBER = re.compile(
 """What has a "not" in it, and says the same as "remember"."""
 
 
-def _is_said(text: str, rests: Sequence[Sequence[str]], names: Collection[str], own: str) -> bool:
-    told = [one.text for one in words(text) if one.text not in LITTLE_WORDS]
+def _is_said(
+    text: str,
+    rests: Sequence[Sequence[str]],
+    names: Collection[str],
+    own: str,
+    *,
+    is_all: bool,
+) -> bool:
+    told = [
+        one.text for one in words(text) if one.text not in (_SKIPPED if is_all else LITTLE_WORDS)
+    ]
     while told and told[0] in names:
         told = told[1:]
     if not told or any(not _is_plain_or_said(piece, own) for piece in text.split()):
         return False
-    runs = (rest[: len(told)] for rest in rests if len(rest) >= len(told))
-    return any(all(map(_are_alike, told, run)) for run in runs)
+    runs = (rest if is_all else rest[: len(told)] for rest in rests)
+    return any(len(run) == len(told) and all(map(_are_alike, told, run)) for run in runs)
 
 
 def _are_alike(one: str, other: str) -> bool:

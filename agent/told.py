@@ -35,7 +35,8 @@ TASK_SHARE = 1 / (TASKS_MAX + 1)
 """What one of them may tell of all that: so much is taken off what its parent may."""
 TASK_PICKS_MAX = 2
 FETCH = "web_fetch"
-HANDS_ON = frozenset({"subagent", "spawn"})
+SPAWN = "spawn"
+HANDS_ON = frozenset({"subagent", SPAWN})
 WEIGHED = HANDS_ON | {FETCH}
 """Tools of ours whose calls are counted also where only what is remembered was read."""
 
@@ -48,8 +49,8 @@ def is_weighed(name: str) -> bool:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
     """A call as it is meant, whichever way it was written. `schema` is that of a server's tool
-    which only reads, as it says itself; None for any other tool. `kin` are the tools of that
-    server, it among them."""
+    which only reads, as it says itself; None for any other tool. `kin` is how many tools all
+    servers have."""
 
     name: str
     arguments: Any
@@ -74,6 +75,7 @@ class Told:
     person_id: str
     today: date
     is_task: bool = False
+    is_report: bool = False
     rests_on_memory: bool = False
 
 
@@ -124,8 +126,9 @@ class Replay:
     def __init__(self, told: Told, reads: Reads) -> None:
         self._told = told
         self._reads = reads
-        self._spent = _Spent(TASK_SHARE if told.is_task else 1)
-        self._tools: dict[str, str] = {}
+        self._spent = _Spent(TASK_SHARE if told.is_task or told.is_report else 1)
+        self._tool = ""
+        self._link: _Link | None = None
         self._tasks = 0
         self._fetched: list[tuple[str, int]] = []
 
@@ -151,7 +154,9 @@ class Replay:
         if name == FETCH:
             return self._fetches(place, arguments, tainted=tainted)
         if name in HANDS_ON:
-            return self._hands_on(place, arguments, tainted=tainted)
+            # What is done in the background is reported in a turn of its own.
+            shares = 2 if name == SPAWN else 1
+            return self._hands_on(place, arguments, shares=shares, tainted=tainted)
         if called.schema is None:
             return True
         server = name.partition("__")[0]
@@ -164,18 +169,19 @@ class Replay:
                 former=_former([*self._told.history, *self._told.turn[:place]], name),
                 last=self._spent.last.get(server),
             )
-            if self._tools.get(server) != name:
+            if self._tool != name:
                 cost += Cost(bits=math.log2(max(called.kin, 1)))  # which of them is called
-        self._tools[server] = name
+        self._tool = name
         return self._spent.takes(server, cost)
 
     # --- pages -----------------------------------------------------------------------------------
 
-    def _hands_on(self, place: int, arguments: Any, *, tainted: bool) -> bool:
+    def _hands_on(self, place: int, arguments: Any, *, shares: int, tainted: bool) -> bool:
         """A tainted task is as wary as its parent. In another the addresses count as said, so here
         they are looked at as if they were asked for."""
         self._tasks += 1
-        share = Cost(bits=BITS_MAX * TASK_SHARE, spelled=SPELLED_MAX * TASK_SHARE)
+        part = TASK_SHARE * shares
+        share = Cost(bits=BITS_MAX * part, spelled=SPELLED_MAX * part)
         if self._tasks > TASKS_MAX or not self._spent.takes("", share + Cost(picks=TASK_PICKS_MAX)):
             return False
         if tainted:
@@ -189,7 +195,7 @@ class Replay:
         address, page = _address(arguments)
         last, self._fetched = self._fetched[-1:], [*self._fetched, (address, page)]
         if last == [(address, page - 1)]:
-            return True  # read on
+            return self._spent.takes("", Cost(bits=1.0))  # read on, or not
         if page > 1 and self._has_it(place, address):
             return self._spent.takes("", Cost(bits=1.0 + math.log2(len(self._fetched))))
         return self._asks_for(place, address, tainted=tainted)
@@ -200,10 +206,16 @@ class Replay:
             return self._spent.takes("", Cost(bits=self._of_said(said, address)))
         site = f"//{site_of(address)}"
         if (link := _link(before, address)) is not None:
-            last = self._spent.last.get(site)
-            goes_on = last is not None and link.place == Place(last.among, last.number + 1)
-            cost = Cost(picks=0 if goes_on else 1, last=link.place)
-            return self._spent.takes(site, cost, source=link.source)
+            last = self._link
+            goes_on = last is not None and link.place == Place(
+                last.place.among, last.place.number + 1
+            )
+            bits = 0.0 if link.is_exact else 2.0
+            bits += 0.0 if goes_on else math.log2(link.many)
+            cost = Cost(bits=bits, picks=0 if goes_on else 1)
+            is_taken = self._spent.takes(site, cost, source=link.source)
+            self._link = link if is_taken else last
+            return is_taken
         return not tainted and self._is_bare(place, site, address)
 
     def _is_bare(self, place: int, site: str, address: str) -> bool:
@@ -339,10 +351,13 @@ def addresses_in(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """Where an address stands, and in what: the pages of which site, or what a search found."""
+    """Where an address stands, and in what: the pages of which site, or what a search found; among
+    how many, and whether exactly so."""
 
     place: Place
     source: str
+    many: int
+    is_exact: bool
 
 
 def _link(entries: Sequence[Entry], address: str) -> _Link | None:
@@ -350,13 +365,15 @@ def _link(entries: Sequence[Entry], address: str) -> _Link | None:
     for number, (call, page) in enumerate(pages_in(entries)):
         if not stands_in(address, page):
             continue
-        links = list(dict.fromkeys(map(bare, addresses_in(page))))
+        written = addresses_in(page)
+        links = list(dict.fromkeys(map(bare, written)))
         wanted = bare(address)
         source = _SEARCHED
         if called_name(call) == FETCH:
             source = f"from {site_of(_address(_arguments(call))[0])}"
         # One that is not among the plain ones is followed by no other.
-        return _Link(Place(number, links.index(wanted) if wanted in links else -2), source)
+        place = Place(number, links.index(wanted) if wanted in links else -2)
+        return _Link(place, source, max(len(links), 1), address in written)
     return None
 
 

@@ -78,9 +78,10 @@ class Toolbox:
         """The tool of this name."""
         return self._own.get(name) or self._foreign.get(name)
 
-    def kin(self, server: str) -> int:
-        """How many tools a server has."""
-        return sum(tool.card.server == server for tool in self._foreign.values())
+    @property
+    def foreign_count(self) -> int:
+        """How many tools all servers have together."""
+        return len(self._foreign)
 
     def named(self, names: Iterable[str]) -> tuple[ToolSpec, ...]:
         """The tools of these names, in the order given; unknown names are left out."""

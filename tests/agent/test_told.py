@@ -15,7 +15,7 @@ import pytest
 from agent.asked_pages import cost_of_address, site_of
 from agent.known import Known, Shape, Texts
 from agent.news import CHAR_BITS, cost_of_call
-from agent.told import BITS_MAX, FETCH, Called, Replay, Told, addresses_in
+from agent.told import BITS_MAX, FETCH, PICKS_MAX, Called, Replay, Told, addresses_in
 from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
 
 TODAY = date(2026, 11, 28)
@@ -109,7 +109,7 @@ def test_a_call_like_the_one_before_it_tells_only_what_is_new() -> None:
 
     again = cost_of_call({**former, "text": "Cleo"}, SHAPE, known, former=former)
 
-    assert again.bits < 11
+    assert again.bits < 12
     assert again.bits < cost_of_call({"text": "Cleo"}, SHAPE, known).bits + log2(4 * 3)
 
 
@@ -353,6 +353,71 @@ def test_empty_tables_in_a_list_are_told() -> None:
     told: list[dict[str, object]] = [{"a": {}} if bit == "1" else {} for bit in "0110001101100001"]
 
     assert _cost({"a": {}, "list": told}, schema) > BITS_MAX
+
+
+def test_letters_that_look_alike_are_told() -> None:
+    twins = "sſsſſsssſsſs" * 6
+
+    assert _cost({"text": twins}, ANY, listed=Texts(["s" * len(twins)])) > BITS_MAX
+    assert _cost({"text": "K" * 40 + "\u212a"}, ANY, own=Texts(["k" * 41])) > BITS_MAX
+
+
+def test_digits_and_letters_of_other_scripts_are_told() -> None:
+    day = "2026-11-28T" + "\u0967\u0968:\u0969\u096a"
+
+    assert _cost({"text": [day]}, ANY) > BITS_MAX
+    assert _cost({"text": "\U00020001\U00020fff\U00021abc"}, ANY) > BITS_MAX
+    assert _cost({"text": "2026-11-28T19:17"}, ANY) > 11.5
+
+
+def test_rows_of_signs_that_were_listed_or_said_are_told() -> None:
+    signs = "".join(random.Random(5).choice("?&!#") for _ in range(3_000))
+    parts = [signs[n : n + 9] for n in (5, 900, 2_000)]
+
+    assert _cost({"text": parts}, ANY, own=Texts([signs])) > BITS_MAX
+    assert _cost({"text": parts}, ANY, listed=Texts([signs])) > BITS_MAX
+
+
+def test_which_empty_parts_have_changed_is_told() -> None:
+    former: dict[str, list[object]] = {"text": [{} for _ in range(4_000)]}
+    now: dict[str, list[object]] = {
+        "text": [[] if n in {3, 900, 1_800, 3_300} else {} for n in range(4_000)]
+    }
+
+    assert cost_of_call(now, Shape.of(ANY), Known(), former=former).bits > BITS_MAX
+
+
+def test_how_a_link_is_written_and_in_which_of_two_lists_the_next_one_stands_is_told() -> None:
+    pages = [f"http://a.example/{n}" for n in range(40)]
+    others = [f"http://b.example/{n}" for n in range(40)]
+    page = ToolResult(call_id="p", content="\n".join([*pages, *others]), untrusted=True)
+    wanted = fetch("http://good.example/", "p")
+    seen: list[Entry] = [
+        said("read http://good.example/"),
+        Answered(text="", calls=(wanted,)),
+        page,
+    ]
+
+    def passed(urls: Sequence[str]) -> int:
+        entries, count = list(seen), 0
+        for number, url in enumerate(urls):
+            one = fetch(url, f"f{number}")
+            if passes(entries, one):
+                entries += ran(one)
+                count += 1
+        return count
+
+    assert passed(pages) == 40, "in its order, as written"
+    assert passed([f"{url}/" for url in pages]) <= 20
+    mixed = [url for pair in zip(pages, others, strict=True) for url in pair]
+    assert passed(mixed) <= 40 + PICKS_MAX, "one of the lists in its order, and few of the other"
+
+
+def test_a_report_has_the_share_of_a_task() -> None:
+    one = call({"text": "can"})
+
+    assert passes([], one)
+    assert not passes([], one, is_report=True)
 
 
 def test_signs_with_blanks_between_them_are_told() -> None:
