@@ -30,6 +30,8 @@ from bot.outbox import Outbox
 from bot.ports import Person
 from bot.usage import cost_words
 
+TROUBLES = "Last warnings and errors of the last 24 hours (`/logs errors`):"
+
 
 class TellsNext(Protocol):
     """Says what happens next by the clock; `bot.schedules` is one."""
@@ -127,11 +129,12 @@ class BotStatus:
         return lines + await self._by_hand_and_lately(person)
 
     async def told(self, *, for_owner: bool, lane: str = "") -> StatusTold:
-        """Implements `agent.tools.system.TellsStatus`. Raises StorageError."""
+        """Implements `agent.tools.system.TellsStatus`. Raises StorageError. The reason of an error
+        may repeat what a platform or a model's provider said, so it is a quote as well."""
         servers = self._watched.servers
         before = servers.are_quoted()
         lines = await self.lines(for_owner=for_owner, lane=lane)
-        quotes = for_owner and (before or servers.are_quoted())
+        quotes = for_owner and (before or servers.are_quoted() or TROUBLES in lines)
         return StatusTold(lines=tuple(lines), quotes=quotes)
 
     def _person(self, person_id: str | None) -> Person | None:
@@ -184,7 +187,7 @@ class BotStatus:
         zone = zone_for(Scope.PERSON, owner.time_zone if owner else "", kept.host_zone)
         troubles = await kept.troubles.lately(self._clock.now(), zone)
         if troubles:
-            lines.append("Last warnings and errors of the last 24 hours (`/logs errors`):")
+            lines.append(TROUBLES)
         return lines + troubles
 
     def _owner_in(self, lane: str) -> PersonId | None:

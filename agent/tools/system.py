@@ -12,7 +12,7 @@ from agent.tools.tool import Caller, Effect, OursAlone, Tool, ToolCard, Trust
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusTold:
-    """A line each; `quotes` says that words of servers stand in them."""
+    """A line each; `quotes` says that words of servers, or of errors, stand in them."""
 
     lines: tuple[str, ...]
     quotes: bool = False
@@ -58,7 +58,7 @@ class GetStatusArguments(Arguments):
 
 class GetStatus:
     """The lines of /status: to the owner alone what is the machine's own. While a server is down
-    they tell its last words, which are not ours."""
+    they tell its last words, and after an error its reason: these are not ours."""
 
     card = ToolCard(
         name="get_status",

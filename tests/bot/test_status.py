@@ -135,6 +135,8 @@ async def test_the_newest_troubles_of_a_day_are_told_to_the_owner_alone(rig: Rig
         to_owner = await says(rig, "/status")
         to_member = await says(rig, "/status", by=MEMBER)
         await rig.quiet(bot)
+        to_model = await bot.status.told(for_owner=True)
+        to_members_model = await bot.status.told(for_owner=False)
 
     before, _, told = to_owner.partition(TROUBLES)
     lines = told.splitlines()[1:]
@@ -144,4 +146,6 @@ async def test_the_newest_troubles_of_a_day_are_told_to_the_owner_alone(rig: Rig
         "warning: second trouble, the provider is busy: *try* later",
     ]
     assert "trouble" not in to_member
-    assert before
+    assert "trouble" not in before
+    assert to_model.quotes, "a reason may be anybody's words"
+    assert not to_members_model.quotes
