@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from agent.messages import Address, Attachment, IncomingMessage
-from agent.stored import Button, ButtonRows
+from agent.stored import Button, ButtonRows, NewMessage
 from bot.outage import Trouble
 
 
@@ -103,9 +103,12 @@ Reaction = Reacted | NotSent | Refused
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ignored:
-    """An event that starts nothing, by rule."""
+    """An event that starts nothing, by rule. `reply` is what its sender is told, who has to be let
+    in still."""
 
     reason: str
+    sender: str = ""
+    reply: NewMessage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

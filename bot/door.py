@@ -242,8 +242,9 @@ class Door:
             await self._end(event, InboxState.SILENT, reason=f"unreadable: {error}")
             return
         match understood:
-            case Ignored(reason=reason):
-                await self._end(event, InboxState.SILENT, reason=reason)
+            case Ignored(reason=reason, sender=sender, reply=reply):
+                told = reply if self._access.who(sender) is not None else None
+                await self._end(event, InboxState.SILENT, reason=reason, reply=told)
             case AlbumPart(message=message) if message.edited:
                 await self._message(event, message, alone=False)
             case AlbumPart():

@@ -20,11 +20,15 @@ from agent.messages import (
     IncomingMessage,
     forwarded_from,
 )
+from agent.stored import NewMessage
 from bot.channel import AlbumPart, Ignored, Pressed, Understood
+from bot.telegram_odd import OddKind, without_odd_kinds
 from bot.telegram_raw import from_payload, is_id, topic
 
 NAME = "telegram"
 """The channel, as addresses name it."""
+
+CANNOT_READ = "I cannot read {kind}: tell me in words, or by a picture, what you want of me."
 
 GroupPolicy = Literal["mention", "all", "off"]
 
@@ -48,6 +52,7 @@ class Reading:
         """
         try:
             raw, username = from_payload(payload)
+            raw, told = without_odd_kinds(raw)
             update = telegram.Update.de_json(raw, self.bot)
             if update.callback_query is not None:
                 return self._press(update.callback_query)
@@ -55,7 +60,7 @@ class Reading:
             if message is None:
                 return Ignored(reason="not a message")
             edited = update.message is None
-            return self._message(message, edited=edited, us=self.username or username)
+            return self._message(message, told, edited=edited, us=self.username or username)
         except (
             ArithmeticError,
             AttributeError,
@@ -67,14 +72,18 @@ class Reading:
         ) as error:
             raise ValueError(type(error).__name__) from error
 
-    def _message(self, message: telegram.Message, *, edited: bool, us: str) -> Understood:
+    def _message(
+        self, message: telegram.Message, told: OddKind, *, edited: bool, us: str
+    ) -> Understood:
         sender = message.from_user
         if sender is None or sender.is_bot:
             return Ignored(reason="not from a person")
-        text = _text(message.text or message.caption)
+        text = _text(message.text or message.caption) or told.text
         attachments = _attachments(message)
+        if told.text and edited:
+            return Ignored(reason="a place that moves")  # a live location does so every few seconds
         if not text and not attachments:
-            return Ignored(reason="nothing to read in it")
+            return _not_read(message, "" if edited else told.name)
         is_group = message.chat.type != "private"
         mentions = self._mentions(message, us)
         forwarded = _forwarded(message)
@@ -154,6 +163,23 @@ class Reading:
             if entity.type == "bot_command" and words.lower().endswith(ours):
                 return True
         return False
+
+
+def _not_read(message: telegram.Message, kind: str) -> Ignored:
+    """In a private chat it is said once what of a message cannot be read; a service message says
+    nothing that anybody wrote."""
+    if not kind or message.chat.type != "private" or message.from_user is None:
+        return Ignored(reason="nothing to read in it")
+    lane = Address(
+        channel=NAME,
+        chat_id=_id(message.chat.id),
+        thread_id=topic(message.is_topic_message, message.message_thread_id),
+    ).key
+    return Ignored(
+        reason=f"cannot be read: {kind}",
+        sender=f"{NAME}:{_id(message.from_user.id)}",
+        reply=NewMessage(lane=lane, text=CANNOT_READ.format(kind=kind)),
+    )
 
 
 def _is_topic_start(reply: telegram.Message) -> bool:
