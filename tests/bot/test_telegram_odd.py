@@ -41,7 +41,8 @@ async def settled(rig: Rig, bot: Bot, events: int) -> None:
 async def test_what_cannot_be_read_is_answered_by_one_sentence(rig: Rig) -> None:
     async with rig.running(OWNER) as bot:
         for kind in KINDS:
-            sends(rig, **{kind: {"id": "1"}})
+            sparse: dict[str, Any] = {kind: {"id": "1"}}
+            sends(rig, **sparse)
         await settled(rig, bot, len(KINDS))
 
     assert len(rig.texts()) == len(KINDS)
