@@ -21,8 +21,11 @@ from memory.cards import SqliteCards
 from memory.database import Database
 from memory.outbox import SqliteOutbox
 from scheduler.quiet import quiet_hours
+from tests.bot.kit import eventually
 from tests.bot.people_kit import GUEST, MEMBER, OWNER, STRANGER, House, housed, let_in
 from tests.bot.schedule_kit import Chats
+from tests.bot.slack_kit import ANN, TEAM, slack_rigged
+from tests.bot.slack_kit import STRANGER as EVE
 from tests.memory.kit import StillClock
 
 HOUR_S = 3600
@@ -386,3 +389,26 @@ async def test_what_is_sent_is_a_message_with_three_buttons(porch: Porch) -> Non
 
     assert [len(row) for row in posted[0].buttons] == [3]
     assert "who goes by" not in posted[0].text
+
+
+# --- through the whole bot -----------------------------------------------------------------------
+
+
+async def test_in_slack_the_owner_lets_somebody_in_with_a_press(tmp_path: Path) -> None:
+    async with slack_rigged(tmp_path) as rig:
+        rig.slack.add_user(user=EVE)
+        async with rig.serving_slack(ANN) as bot:
+            rig.writes("hi")
+            await eventually(lambda: len(rig.read()) == 1)
+            rig.writes("let me in", by=EVE)
+            await eventually(lambda: len(rig.read()) == 2)
+            card = rig.replies()[-1]
+            rig.slack.press(channel=card.channel, ts=card.ts, action_id="press_1", user=EVE)
+            rig.slack.press(channel=card.channel, ts=card.ts, action_id="press_2", user=ANN)
+            await eventually(lambda: rig.read()[-1].endswith("is now guest."))
+            await rig.quiet(bot)
+            eve = bot.access.who(f"slack:{TEAM}:{EVE}")
+
+    assert "`/hearth pair " in card.text
+    assert eve is not None
+    assert eve.role is Role.GUEST, "the press of anybody else counts for nothing"
