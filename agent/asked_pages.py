@@ -30,9 +30,9 @@ def site_of(address: str) -> str:
 
 
 def cost_of_address(address: str, known: Known, *, former: str = "") -> Cost:
-    """Of asking for a page whose address no person wrote and no page named: the name of its site is
-    free, all that stands before and behind it is told to whoever keeps it. `former` is the address
-    that this site was asked for last."""
+    """Of asking for a page whose address no person wrote and no page named: all of it is told to
+    whoever keeps it, and to who is asked for names. `former` is the address that this site was
+    asked for last."""
     match = _ADDRESS.fullmatch(address.strip())
     if match is None or _NUMBERED.fullmatch(match["host"]):
         return spelled(address)
@@ -44,25 +44,62 @@ def cost_of_address(address: str, known: Known, *, former: str = "") -> Cost:
     if before and same < len(runs):
         total += Cost(bits=1.0 if same == len(before) - 1 else 1.0 + of_choice(len(before)))
         runs = runs[same:]
+    if not former:
+        total += _of_site(site_of(address), counting)
+    was_word = True
     for run in runs:
+        if not run:
+            was_word = True
+            continue
         if run.lower() in _USUAL:
             total += Cost(bits=1.0 + of_choice(len(_USUAL)) + case_bits(run) - 1.0)
         elif run[0].isalnum() or any(char not in _BORDERS for char in run):
             total += counting.text(run)
         else:
-            total += Cost(bits=of_choice(len(_BORDERS)) * (len(run) - 1))
-    return total
+            total += Cost(bits=_of_borders(run, is_alone=was_word))
+        was_word = run[0].isalnum()
+    return total if was_word else total + Cost(bits=1.0)
+
+
+def _of_borders(run: str, *, is_alone: bool) -> float:
+    """Of signs between two words: a slash or a dot tells next to nothing."""
+    first = 0.5 if is_alone and run[0] in "/." else of_choice(len(_BORDERS)) - 1.0
+    return first + of_choice(len(_BORDERS)) * (len(run) - 1)
+
+
+def _of_site(site: str, counting: Counting) -> Cost:
+    """Of which site is asked: next to nothing of one that everybody knows, much of a name that may
+    have been made for what it tells."""
+    if site in WELL_KNOWN:
+        return Cost(bits=2.0)
+    name, _, end = site.rpartition(".")
+    known_end = Cost(bits=2.0) if end in _ENDS else spelled(end)
+    return counting.text(name) + known_end
 
 
 def _runs_of(address: str) -> list[str]:
-    """The words and signs of an address, without the name of its site."""
+    """The words and signs of an address, with nothing in place of the name of its site."""
     match = _ADDRESS.fullmatch(address.strip())
     if match is None:
         return []
     before = match["host"].lower().removesuffix(site_of(address))
-    return [*RUN.findall(before), *RUN.findall(match["rest"])]
+    return [*RUN.findall(before), "", *RUN.findall(match["rest"])]
 
 
 _BORDERS = "/?&=.-_%#()"
-"""Signs between the words of an address: one tells next to nothing, a row of them whatever it is
-to tell."""
+"""Signs between the words of an address."""
+_ENDS = frozenset({"com", "de", "edu", "eu", "fr", "gov", "in", "io", "net", "org", "uk"})
+WELL_KNOWN = frozenset(
+    re.findall(
+        r"[\w.-]+",
+        """apache.org apple.com archive.org arxiv.org bahn.de bbc.com bbc.co.uk cnn.com crates.io
+    debian.org docker.com docs.rs duckduckgo.com elpais.com europa.eu github.com gitlab.com
+    go.dev golang.org google.com heise.de imdb.com kernel.org lemonde.fr met.no microsoft.com
+    mozilla.org nasa.gov npmjs.com numpy.org nytimes.com openstreetmap.org postgresql.org pypi.org
+    python.org readthedocs.io reddit.com reuters.com rust-lang.org slack.com spiegel.de sqlite.org
+    stackexchange.com stackoverflow.com tagesschau.de telegram.org theguardian.com ubuntu.com
+    w3.org weather.gov who.int wikidata.org wikimedia.org wikipedia.org wiktionary.org wttr.in
+    ycombinator.com youtube.com zeit.de""",
+    )
+)
+"""Sites that many people ask for, each of which is kept by somebody else."""

@@ -20,7 +20,15 @@ from agent.messages import Origin, TurnInput
 from agent.news import day_of
 from agent.ports import Approvals, Conversations, Json
 from agent.stored import NewApproval, Outcome
-from agent.taint import has_said, has_seen, is_named_now, is_once, is_said_now, taint_start
+from agent.taint import (
+    has_said,
+    has_seen,
+    is_named_now,
+    is_once,
+    is_said_now,
+    is_stated_now,
+    taint_start,
+)
 from agent.text import clean
 from agent.told import FETCH, HANDS_ON, Called, Replay, Told, is_weighed
 from agent.tools.arguments import ArgumentsWrong, parse_arguments, schema_of
@@ -273,8 +281,9 @@ def _is_persons_own(wish: Wish, asked: Json, words: Mapping[str, Sequence[str]])
     values = [str(given.get(name) or "") for name in kept]
     if is_name:
         return given.get("path") == "name" and is_named_now(values[0], entries)
-    is_kept = words is LASTING_WORDS
-    return is_said_now(values, entries, name=turn.person_name, is_kept=is_kept)
+    if words is LASTING_WORDS and wish.tool.card.name not in OWN_WORDS:
+        return is_stated_now(values[0], entries, name=turn.person_name)
+    return is_said_now(values, entries, name=turn.person_name)
 
 
 def _called(tool: Tool, arguments: Any, tools: ToolsHere) -> Called:

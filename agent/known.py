@@ -60,14 +60,18 @@ class Texts:
         return _whole(value.lower()).search(self._folded) is not None
 
     def place(self, value: str) -> Place | None:
-        """Where it stands among values that look like it."""
-        folded = value.lower()
-        look = _look(folded)
+        """Where it stands, written just so, among values that look like it."""
+        look = _look(value)
         for number, text in enumerate(self._texts):
-            alike = _alike(text.lower()).get(look, {})
-            if folded in alike:
-                return Place(hash_of(number, look), alike[folded])
+            alike = _alike(text).get(look, {})
+            if value in alike:
+                return Place(hash_of(number, look), alike[value])
         return None
+
+    @cached_property
+    def places(self) -> int:
+        """At how many words something may begin."""
+        return len(self.in_order)
 
 
 def hash_of(number: int, look: tuple[int, bool, bool]) -> int:
@@ -127,15 +131,16 @@ class Shape:
     def of(cls, schema: Mapping[str, Any]) -> Shape:
         """Of a JSON schema, whatever its depth."""
         names: dict[str, int] = {}
-        required: set[str] = set()
+        needed = schema.get("required")
+        required = {str(name) for name in needed} if isinstance(needed, list) else set()
         texts: list[str] = []
         choices: dict[str, int] = {}
-        # What stands under a choice of shapes need not be given, whatever it calls required.
-        nodes: list[tuple[Any, bool]] = [(schema, True)]
+        # Only of the whole is it sure what must be given: further in nobody knows which part is meant.
+        nodes: list[Any] = [schema]
         while nodes:
-            node, is_firm = nodes.pop(0)
+            node = nodes.pop(0)
             if isinstance(node, list):
-                nodes.extend((one, False) for one in node)
+                nodes.extend(node)
                 consts = [
                     one["const"] for one in node if isinstance(one, Mapping) and "const" in one
                 ]
@@ -148,17 +153,13 @@ class Shape:
             if isinstance(properties, Mapping):
                 for name in properties:
                     names.setdefault(str(name), len(names))
-            needed = node.get("required")
-            if isinstance(needed, list) and is_firm:
-                required.update(str(name) for name in needed)
             allowed = node["enum"] if isinstance(node.get("enum"), list) else []
             allowed = [node["const"]] if "const" in node else allowed
             for value in allowed:
                 choices[str(value)] = max(len(allowed), choices.get(str(value), 0))
             if isinstance(properties, Mapping):
-                nodes.extend((one, is_firm) for one in properties.values())
-            others = ((key, one) for key, one in node.items() if key != "properties")
-            nodes.extend((one, is_firm and key == "items") for key, one in others)
+                nodes.extend(properties.values())
+            nodes.extend(one for key, one in node.items() if key != "properties")
         return cls(names=names, required=frozenset(required), choices=choices, texts=Texts(texts))
 
 

@@ -124,10 +124,11 @@ class Counting:
         if value is None or isinstance(value, bool):
             return Cost(bits=SINGLE_BITS)
         text = str(value)
+        kind = 0.0 if isinstance(value, str) else 1.0
         if text in self._shape.choices:
             of = max(self._shape.choices[text], len(self._shape.choices))
-            return Cost(bits=1.0 + of_choice(of))
-        return self.text(text)
+            return Cost(bits=1.0 + kind + of_choice(of))
+        return self.text(text) + Cost(bits=kind)
 
     def _of_names(self, names: Sequence[str], *, is_root: bool) -> Cost:
         """Which fields are given, and in which order. What must be given is sure only of those of
@@ -163,7 +164,7 @@ class Counting:
         if known.listed.hold_alike(value):
             return around + self._picked(value) + _of_case(value, known.listed)
         if known.sent.hold_alike(value):
-            bits = KNOWN_BITS + of_choice(len(known.sent.words)) + _of_count(words)
+            bits = KNOWN_BITS + of_choice(known.sent.places) + _of_count(words)
             return around + Cost(bits=bits) + _of_case(value, known.sent)
         return around + self._of_runs(value)
 
@@ -189,7 +190,7 @@ class Counting:
         place = self._known.listed.place(value)
         goes_on = None not in {place, self._last} and place == _after(self._last)
         self._last = place
-        bits = LISTED_BITS + of_choice(len(self._known.listed.words))
+        bits = LISTED_BITS + of_choice(self._known.listed.places)
         if place is None:  # a phrase, which may end anywhere
             bits += _of_count(len(WORD.findall(value)))
         if goes_on:
@@ -247,7 +248,7 @@ class Counting:
         is_plain = run.isalpha() and len(run) > 1
         for texts in (self._shape.texts, known.sent, *((known.earlier,) if is_plain else ())):
             if folded in texts.words:
-                return case + Cost(bits=LISTED_BITS + of_choice(len(texts.words)))
+                return case + Cost(bits=LISTED_BITS + of_choice(texts.places))
         if folded in PLAIN_WORDS:
             return case + Cost(bits=NEW_BITS + of_choice(len(PLAIN_WORDS)))
         return case + Cost(bits=NEW_BITS) + spelled(run)

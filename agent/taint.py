@@ -173,7 +173,9 @@ NEGATIONS = frozenset(
         r"\w+",
         "cannot ei ikke ingen inte kein keine keinen n never nicht nie niemals nihil no nobody non "
         "none nor not nothing nunca não nie pas rien sin sans without won ne jamais kun ohne senza "
-        "mai niet geen ez yok değil не нет",
+        "mai niet geen ez yok değil не нет dont wont cant doesnt "
+        "stop delete cancel remove refuse hardly "
+        "keinesfalls weder nao",
     )
 )
 """After such a word the same words say something else."""
@@ -206,14 +208,11 @@ def is_once(when: str) -> bool:
     return "*" not in text and all(word in _TIMES for word in found)
 
 
-def is_said_now(
-    values: Iterable[str], entries: Sequence[Entry], *, name: str = "", is_kept: bool = False
-) -> bool:
+def is_said_now(values: Iterable[str], entries: Sequence[Entry], *, name: str = "") -> bool:
     """Whether each word of the values is one that the person (called `name`) wrote in this turn
     themselves, in its order and with nothing left out in between, little words and endings aside.
     What they say that is not, and what stands in no words of theirs (other scripts, signs within
-    words), is not looked at: somebody is asked. With `is_kept` they are all of a clause, but for
-    what asks to keep it."""
+    words), is not looked at: somebody is asked."""
     own = [fold(one.text) for one in entries if isinstance(one, Said) and is_own(one)]
     said = [word.text for text in own for word in words(_REMEMBER.sub(" ", text))]
     if any(word in NEGATIONS or word.endswith("n't") for word in said):
@@ -221,47 +220,64 @@ def is_said_now(
     said = [word for word in said if word not in LITTLE_WORDS]
     names = {word.text for word in words(fold(name))}
     meant = [fold(value) for value in values if value]
-    rests = _kept_rests(own) if is_kept else [said[at:] for at in range(len(said))]
-    return bool(meant) and all(
-        _is_said(text, rests, names, "\n".join(own), is_all=is_kept) for text in meant
-    )
+    return bool(meant) and all(_is_said(text, said, names, "\n".join(own)) for text in meant)
 
 
-_CLAUSE = re.compile(r"[.!?;\n]+|,?\s+(?:and|und|y|et|e)\s+")
 _ASKED = re.compile(
-    r"^\s*(?:(?:and|also|hey|ok|please|bitte|can you|could you)[\s,]+)*"
+    r"^\s*(?:(?:hey|ok|please|bitte|can you|could you)[\s,]+)*"
     r"(?:remember|note|keep in mind|save|record|merke? dir|notiere?|recuerda|ricorda|noter)?"
     r"(?:[\s,:]+(?:that|dass|que|che|this|:))*[\s,:]*"
 )
+_NO_STATEMENT = re.compile(
+    r"[?？؟]|^(?:am|are|can|could|did|do|does|has|have|is|may|should|was|were|will|would|what|when"
+    r"|where|which|who|whose|why|how|ist|sind|hat|hast|soll|wer|was|wann|wo|wie|warum)\b"
+)
+_SAME = dict.fromkeys(("am", "are", "is"), "be") | dict.fromkeys(
+    ("my", "his", "her", "their", "our", "your"), "own"
+)
+_DROPPED = frozenset({"i", "he", "she", "they", "we", "a", "an", "the", "s"})
 
 
-def _kept_rests(texts: Iterable[str]) -> list[list[str]]:
-    """What a person states, or asks to keep, clause by clause: "he is my friend" is no word of
-    theirs in "Eve says he is my friend"."""
-    return [
-        [word.text for word in words(_ASKED.sub("", clause)) if word.text not in _SKIPPED]
-        for text in texts
-        for clause in _CLAUSE.split(_REMEMBER.sub(" ", text))
-    ]
+def is_stated_now(value: str, entries: Sequence[Entry], *, name: str = "") -> bool:
+    """Whether a value says what the whole message of the person (called `name`) states, or asks to
+    keep, word for word: their "I", an article and a verb's "s" aside. "He is my friend" is no word
+    of theirs in "Eve says he is my friend", and a question states nothing."""
+    own = [fold(one.text) for one in entries if isinstance(one, Said) and is_own(one)]
+    if len(own) != 1:
+        return False
+    stated = _ASKED.sub("", own[0])
+    if _NO_STATEMENT.search(stated) or any(one.text in NEGATIONS for one in words(own[0])):
+        return False
+    names = {word.text for word in words(fold(name))}
+    said, told = (_in_short(text, names) for text in (stated, fold(value)))
+    plain = all(_is_plain_or_said(piece, own[0]) for piece in fold(value).split())
+    return bool(told) and plain and len(said) == len(told) and all(map(_say_the_same, said, told))
 
 
-_SKIPPED = LITTLE_WORDS | {"i"}
-_NAMED = re.compile(r"^\s*(?:please\s+)?(?:call me|my name is|nenn mich|ich hei(?:ß|ss)e)\s+(.+)$")
+def _in_short(text: str, names: Collection[str]) -> list[str]:
+    found = [word.text for word in words(text)]
+    while found and found[0] in names:
+        found = found[1:]
+    return [_SAME.get(word, word) for word in found if word not in _DROPPED]
+
+
+def _say_the_same(one: str, other: str) -> bool:
+    """The same word, or that of another person: "like" and "likes"."""
+    short, long = sorted((one, other), key=len)
+    return long in {short, f"{short}s", f"{short}es"}
+
+
+_NAMED = re.compile(
+    r"\s*(?:please\s+)?(?:call me|my name is|nenn mich|ich heiße)\s+(.{1,40}?)[.!\s]*", re.I
+)
 
 
 def is_named_now(name: str, entries: Sequence[Entry]) -> bool:
-    """Whether the person says in this turn that they are called so."""
-    own = [fold(one.text) for one in entries if isinstance(one, Said) and is_own(one)]
-    found = (
-        match[1]
-        for text in own
-        for clause in _NAME_ENDS.split(text)
-        if (match := _NAMED.match(clause))
-    )
-    return fold(name).strip(" .") in {one.strip(" .,!") for one in found}
-
-
-_NAME_ENDS = re.compile(r"[!?;\n]+|,?\s+(?:and|und)\s+")
+    """Whether the whole message says that the person is called so."""
+    own = [one.text for one in entries if isinstance(one, Said) and is_own(one)]
+    found = _NAMED.fullmatch(own[0]) if len(own) == 1 else None
+    is_name = all(word[:1].isupper() for word in name.split())
+    return found is not None and is_name and found[1].strip(" .") == name.strip(" .")
 
 
 _REMEMBER = re.compile(
@@ -270,23 +286,14 @@ _REMEMBER = re.compile(
 """What has a "not" in it, and says the same as "remember"."""
 
 
-def _is_said(
-    text: str,
-    rests: Sequence[Sequence[str]],
-    names: Collection[str],
-    own: str,
-    *,
-    is_all: bool,
-) -> bool:
-    told = [
-        one.text for one in words(text) if one.text not in (_SKIPPED if is_all else LITTLE_WORDS)
-    ]
+def _is_said(text: str, said: Sequence[str], names: Collection[str], own: str) -> bool:
+    told = [one.text for one in words(text) if one.text not in LITTLE_WORDS]
     while told and told[0] in names:
         told = told[1:]
     if not told or any(not _is_plain_or_said(piece, own) for piece in text.split()):
         return False
-    runs = (rest if is_all else rest[: len(told)] for rest in rests)
-    return any(len(run) == len(told) and all(map(_are_alike, told, run)) for run in runs)
+    runs = (said[at : at + len(told)] for at in range(len(said) - len(told) + 1))
+    return any(all(map(_are_alike, told, run)) for run in runs)
 
 
 def _are_alike(one: str, other: str) -> bool:

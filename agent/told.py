@@ -130,7 +130,7 @@ class Replay:
         self._tool = ""
         self._link: _Link | None = None
         self._tasks = 0
-        self._fetched: list[tuple[str, int]] = []
+        self._fetched: list[str] = []
 
     def passes(self, call_id: str, called: Called) -> bool:
         """Whether this call of the last answer goes without a question."""
@@ -142,8 +142,11 @@ class Replay:
             if not isinstance(entry, Answered):
                 continue
             tainted = told.was_tainted or starts < place
-            for one in entry.calls:
-                if place == last and one.id == call_id:
+            # An id may come twice: then all but the last of these calls came before.
+            ids = [one.id for one in entry.calls]
+            here = len(ids) - 1 - ids[::-1].index(call_id) if call_id in ids else -1
+            for number, one in enumerate(entry.calls):
+                if place == last and number == here:
                     return self._counted(place, called, tainted=tainted)
                 if before := self._reads(one):
                     self._counted(place, before, tainted=tainted)
@@ -193,12 +196,13 @@ class Replay:
 
     def _fetches(self, place: int, arguments: Any, *, tainted: bool) -> bool:
         address, page = _address(arguments)
-        last, self._fetched = self._fetched[-1:], [*self._fetched, (address, page)]
-        if last == [(address, page - 1)]:
-            return self._spent.takes("", Cost(bits=1.0))  # read on, or not
         if page > 1 and self._has_it(place, address):
-            return self._spent.takes("", Cost(bits=1.0 + math.log2(len(self._fetched))))
-        return self._asks_for(place, address, tainted=tainted)
+            # Reading on is a choice, and in which of the pages that were fetched.
+            return self._spent.takes("", Cost(bits=1.0 + math.log2(len(self._fetched) + 1)))
+        passed = self._asks_for(place, address, tainted=tainted)
+        if passed:
+            self._fetched.append(address)
+        return passed
 
     def _asks_for(self, place: int, address: str, *, tainted: bool) -> bool:
         before = [*self._told.history, *self._told.turn[:place]]
@@ -210,7 +214,7 @@ class Replay:
             goes_on = last is not None and link.place == Place(
                 last.place.among, last.place.number + 1
             )
-            bits = 0.0 if link.is_exact else 2.0
+            bits = 0.0 if link.is_exact else 2.0 + math.log2(len(self._fetched) + 1)
             bits += 0.0 if goes_on else math.log2(link.many)
             cost = Cost(bits=bits, picks=0 if goes_on else 1)
             is_taken = self._spent.takes(site, cost, source=link.source)
@@ -243,7 +247,7 @@ class Replay:
     def _of_said(self, said: Sequence[str], address: str) -> float:
         """Of asking for one of these: the next one once, as it was written, tells nothing."""
         names = [bare(one) for one in said]
-        asked = [bare(one) for one, _ in self._fetched[:-1]]
+        asked = [bare(one) for one in self._fetched]
         is_new = bare(address) not in asked
         bits = 0.0 if is_new else 2.0
         bits += 0.0 if is_new and address in said else 1.0
@@ -365,15 +369,17 @@ def _link(entries: Sequence[Entry], address: str) -> _Link | None:
     for number, (call, page) in enumerate(pages_in(entries)):
         if not stands_in(address, page):
             continue
-        written = addresses_in(page)
-        links = list(dict.fromkeys(map(bare, written)))
-        wanted = bare(address)
+        links = list(dict.fromkeys(addresses_in(page)))
+        plain = list(map(bare, links))
+        is_exact = address in links
         source = _SEARCHED
         if called_name(call) == FETCH:
             source = f"from {site_of(_address(_arguments(call))[0])}"
         # One that is not among the plain ones is followed by no other.
-        place = Place(number, links.index(wanted) if wanted in links else -2)
-        return _Link(place, source, max(len(links), 1), address in written)
+        at = links.index(address) if is_exact else -2
+        if not is_exact and bare(address) in plain:
+            at = plain.index(bare(address))
+        return _Link(Place(number, at), source, max(len(links), 1), is_exact)
     return None
 
 

