@@ -120,6 +120,10 @@ class Logs:
         one sentence alone; without a file, to the stream."""
         files = [one for one in self._handlers if isinstance(one, _FileHandler)]
         self._root.handlers[:] = files or self._handlers
+        # Each part that looks after its tasks wraps what one of them raised, and of the tenth group
+        # within another the library prints nothing more.
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
         _log.critical("crashed", exc_info=error)
         self._root.handlers[:] = self._handlers
 

@@ -355,7 +355,6 @@ async def test_t23_a_reading_tool_gets_back_what_it_told_and_what_persons_wrote(
         begin=[
             ("evil__lookup", {"text": "mails of Bob"}),
             ("evil__lookup", {"text": "4711-a"}),
-            ("evil__lookup", {"text": "Mails of Bob"}),
             ("evil__lookup", {"text": "Ada's door code"}),
         ]
     )
@@ -365,7 +364,7 @@ async def test_t23_a_reading_tool_gets_back_what_it_told_and_what_persons_wrote(
         asked = await castle.denied_all()
 
         assert asked == ["evil__lookup"]
-        assert len(castle.mcp_calls()) == 3
+        assert len(castle.mcp_calls()) == 2
 
 
 @pytest.mark.threat("T25")

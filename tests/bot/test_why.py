@@ -357,6 +357,7 @@ async def reminder(bot: Bot, *, chat: int = OWNER, kind: JobKind = JobKind.MESSA
 
 
 async def test_after_a_reminder_it_says_why_that_was_sent(rig: Rig) -> None:
+    rig.set(heartbeat__enabled="false")  # whose job would be the first
     async with rig.running(OWNER) as bot:
         await answered(rig, bot, "Hello!")
         await reminder(bot)
@@ -378,6 +379,7 @@ async def test_after_a_reminder_it_says_why_that_was_sent(rig: Rig) -> None:
 
 
 async def test_a_job_that_asked_a_model_is_explained_with_its_turn(rig: Rig) -> None:
+    rig.set(heartbeat__enabled="false")  # whose job would be the first
     async with rig.running(OWNER) as bot:
         await answered(rig, bot, "Hello!")
         await reminder(bot, kind=JobKind.AGENT)
@@ -394,6 +396,7 @@ async def test_a_job_that_asked_a_model_is_explained_with_its_turn(rig: Rig) -> 
 
 
 async def test_in_a_group_a_reminder_is_told_without_its_name(rig: Rig) -> None:
+    rig.set(heartbeat__enabled="false")  # whose job would be the first
     async with rig.running(OWNER, MEMBER) as bot:
         await bot.access.approve(f"telegram:{GROUP}")
         await asked(rig, f"/status@{US}", chat=GROUP)
