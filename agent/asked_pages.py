@@ -92,10 +92,10 @@ _ENDS = frozenset({"com", "de", "edu", "eu", "fr", "gov", "in", "io", "net", "or
 WELL_KNOWN = frozenset(
     re.findall(
         r"[\w.-]+",
-        """apache.org apple.com archive.org arxiv.org bahn.de bbc.com bbc.co.uk cnn.com crates.io
-    debian.org docker.com docs.rs duckduckgo.com elpais.com europa.eu github.com gitlab.com
+        """apache.org apple.com archive.org arxiv.org bahn.de bbc.com bbc.co.uk cnn.com
+    debian.org duckduckgo.com elpais.com europa.eu github.com gitlab.com
     go.dev golang.org google.com heise.de imdb.com kernel.org lemonde.fr met.no microsoft.com
-    mozilla.org nasa.gov npmjs.com numpy.org nytimes.com openstreetmap.org postgresql.org pypi.org
+    mozilla.org nasa.gov numpy.org nytimes.com openstreetmap.org postgresql.org
     python.org readthedocs.io reddit.com reuters.com rust-lang.org slack.com spiegel.de sqlite.org
     stackexchange.com stackoverflow.com tagesschau.de telegram.org theguardian.com ubuntu.com
     w3.org weather.gov who.int wikidata.org wikimedia.org wikipedia.org wiktionary.org wttr.in

@@ -135,7 +135,7 @@ class Shape:
         required = {str(name) for name in needed} if isinstance(needed, list) else set()
         texts: list[str] = []
         choices: dict[str, int] = {}
-        # Only of the whole is it sure what must be given: further in nobody knows which part is meant.
+        # Only of the whole is it sure what must be given: further in, which part is meant is open.
         nodes: list[Any] = [schema]
         while nodes:
             node = nodes.pop(0)
