@@ -172,13 +172,14 @@ def test_after_closing_everything_is_as_before(stream: io.StringIO) -> None:
     root = logging.getLogger()
     before = (root.handlers[:], root.level, sys.excepthook, threading.excepthook)
     levels = [logging.getLogger(name).level for name in logs_module.NOISY_LOGGERS]
+    configured = (structlog.is_configured(), structlog.get_config())  # an earlier test may have
 
     with set_up(JSON_DEBUG, secrets=[], stream=stream, file=None):
         assert sys.excepthook is not before[2]
 
     assert (root.handlers[:], root.level, sys.excepthook, threading.excepthook) == before
     assert [logging.getLogger(name).level for name in logs_module.NOISY_LOGGERS] == levels
-    assert not structlog.is_configured()
+    assert (structlog.is_configured(), structlog.get_config()) == configured
 
 
 # --- the file ----------------------------------------------------------------------------------
