@@ -100,7 +100,10 @@ async def test_status_has_a_line_for_each_server(tmp_path: Path) -> None:
     lazy = replace(odd("later"), start=Start.LAZY)
 
     async with running(tmp_path, options, lazy, ABSENT) as mcp:
-        absent, later, server = McpDesk(mcp).lines()
+        desk = McpDesk(mcp)
+        # It is tried again and again, and is starting then.
+        await until(lambda: desk.lines()[0].startswith("MCP absent: down"))
+        absent, later, server = desk.lines()
 
     assert absent.startswith("MCP absent: down: the command no-such-program was not found, tried")
     assert later == "MCP later: not started yet: it is when a message comes"
