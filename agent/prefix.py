@@ -120,8 +120,10 @@ def compare(former: Sequence[str] | None, parts: Sequence[Part]) -> Prefix:
 
 @once
 def _entry_part(entry: Entry) -> Part:
-    part = part_of(_NAMES[kind_of(entry)], f"{kind_of(entry)}\n{text_of(entry)}")
-    return replace(part, tokens=part.tokens + picture_tokens(entry))
+    kind = kind_of(entry)
+    part = part_of(_NAMES[kind], f"{kind}\n{text_of(entry)}")
+    seen = picture_tokens(entry)
+    return replace(part, tokens=part.tokens + seen) if seen else part
 
 
 class _Same:

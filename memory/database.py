@@ -46,7 +46,8 @@ class Database:
         self._clock = clock
         self._writer = writer
         self._reader = reader
-        self._waiting: deque[_Write[Any]] = deque()
+        self._waiting: deque[_Work[Any]] = deque()
+        self._wanted: deque[_Work[Any]] = deque()
         self._closed = False
 
     @classmethod
@@ -103,22 +104,21 @@ class Database:
         while it waits has its transaction done whole all the same.
         """
         self._require_open()
-        mine = _Write(work)
+        mine = _Work(work)
         self._waiting.append(mine)
         await self._writer.run(self._settle, mine)
-        if mine.error is None:
-            return mine.value
-        if isinstance(mine.error, sqlite3.Error):
-            raise storage_error(mine.error, self._path) from mine.error
-        raise mine.error
+        return self._outcome(mine)
 
     async def read(self, work: Work[T]) -> T:
-        """Runs `work` on one consistent picture of all that is committed; it cannot write."""
+        """Runs `work` on one consistent picture of all that is committed; it cannot write.
+
+        Calls that wait at the same moment share one picture.
+        """
         self._require_open()
-        try:
-            return await self._reader.run(_snapshot, work)
-        except sqlite3.Error as error:
-            raise storage_error(error, self._path) from error
+        mine = _Work(work)
+        self._wanted.append(mine)
+        await self._reader.run(self._look, mine)
+        return self._outcome(mine)
 
     async def between(self, work: Work[T]) -> T:
         """Runs `work` in the writer's thread between transactions, as VACUUM and checkpoints want
@@ -151,7 +151,27 @@ class Database:
         if self._closed:
             raise StorageError(f"{self._path} is closed: the bot is stopping.")
 
-    def _settle(self, connection: sqlite3.Connection, mine: _Write[Any]) -> None:
+    def _outcome(self, done: _Work[T]) -> T:
+        if done.error is None:
+            return done.value
+        if isinstance(done.error, sqlite3.Error):
+            raise storage_error(done.error, self._path) from done.error
+        raise done.error
+
+    def _look(self, connection: sqlite3.Connection, mine: _Work[Any]) -> None:
+        """In the reader's thread: reads all that is wanted, unless an earlier call already did."""
+        if mine.settled:
+            return
+        together = [self._wanted.popleft()]
+        while self._wanted and len(together) < _TOGETHER_MAX:
+            together.append(self._wanted.popleft())
+        try:
+            for read in together:
+                _read(connection, read)
+        finally:
+            _leave(connection)
+
+    def _settle(self, connection: sqlite3.Connection, mine: _Work[Any]) -> None:
         """In the writer's thread: commits all that waits, unless an earlier call already did."""
         if mine.settled:
             return
@@ -165,8 +185,8 @@ class Database:
                 _commit_alone(connection, write)
 
 
-class _Write(Generic[T]):
-    """A transaction on its way through the writer's thread."""
+class _Work(Generic[T]):
+    """A transaction on its way through the writer's thread, or a look through the reader's."""
 
     __slots__ = ("error", "settled", "value", "work")
     value: T
@@ -185,7 +205,7 @@ class _Write(Generic[T]):
         self.settled = True
 
 
-def _commit_alone(connection: sqlite3.Connection, write: _Write[Any]) -> None:
+def _commit_alone(connection: sqlite3.Connection, write: _Work[Any]) -> None:
     try:
         connection.execute("begin immediate")
         try:
@@ -199,7 +219,7 @@ def _commit_alone(connection: sqlite3.Connection, write: _Write[Any]) -> None:
         write.succeed(value)
 
 
-def _commit_together(connection: sqlite3.Connection, writes: list[_Write[Any]]) -> bool:
+def _commit_together(connection: sqlite3.Connection, writes: list[_Work[Any]]) -> bool:
     """Commits all at once. When one of them fails nothing is done, and each has to go alone.
 
     Where the lock cannot be had, all have failed: each would wait as long again.
@@ -222,12 +242,15 @@ def _commit_together(connection: sqlite3.Connection, writes: list[_Write[Any]]) 
     return True
 
 
-def _snapshot(connection: sqlite3.Connection, work: Work[T]) -> T:
-    connection.execute("begin")
+def _read(connection: sqlite3.Connection, read: _Work[Any]) -> None:
     try:
-        return work(connection)
-    finally:
-        _leave(connection)
+        if not connection.in_transaction:  # some errors end it
+            connection.execute("begin")
+        value = read.work(connection)
+    except Exception as error:  # noqa: BLE001 - raised again where the read was asked for
+        read.fail(error)
+    else:
+        read.succeed(value)
 
 
 def _leave(connection: sqlite3.Connection) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from agent.history import estimate_tokens
 from agent.scene import fill
+from agent.skills.patterns import Pattern
 from agent.skills.reading import Reading, Where, read_skill
 from agent.skills.skill import Place, Shelf, Skill
 from agent.skills.suspicious import findings
@@ -447,3 +448,18 @@ def test_the_readme_of_the_skills_names_them_all() -> None:
         "cron skill": set(CRON),
         "instruction skill": INSTRUCTION,
     }
+
+
+def test_no_pattern_that_ships_takes_long_on_any_text() -> None:
+    """They are searched for without a limit of time: here with one, on what would keep them."""
+    patterns = [pattern for name in folders() for pattern in skill(name).patterns]
+    assert patterns
+    words = sorted({word for pattern in patterns for word in re.findall(r"[a-z]{2,}", pattern)})
+    texts = ["a" * 20_000, "a " * 10_000, "\t" * 20_000]
+    texts += [f"{word} " * (20_000 // len(word)) for word in words]
+    texts += [" ".join(words) * 50, " ".join(reversed(words)) * 50]
+
+    for pattern in patterns:
+        searched = Pattern(pattern)
+        for text in texts:
+            searched.found(text, limit_s=5)  # raises TooSlow

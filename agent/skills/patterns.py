@@ -1,7 +1,8 @@
 """Regular expressions that come from settings and skills: checked before use, and held to a time.
 
 The dialect is that of Python's `re`, which every pattern must satisfy. The search is done by the
-`regex` library, because it alone can be told to stop; the only module that knows it. Called by
+`regex` library, because it alone can be told to stop; the only module that knows it. What ships
+with the program, and is tried by its tests, is searched for by `re`. Called by
 `agent.skills.rules`.
 """
 
@@ -77,12 +78,13 @@ def fault_of(pattern: str) -> PatternFault | None:
 class Pattern:
     """A pattern ready for use, in any case of letters."""
 
-    def __init__(self, pattern: str) -> None:
-        """Raises PatternWrong for what `fault_of` finds."""
+    def __init__(self, pattern: str, *, is_ours: bool = False) -> None:
+        """`is_ours`: it ships with the program, so that no limit of time is needed. Raises
+        PatternWrong for what `fault_of` finds."""
         fault = fault_of(pattern)
         if fault is not None:
             raise PatternWrong(fault)
-        self._compiled = _compiled(pattern)
+        self._compiled: _Compiled = _Unlimited(pattern) if is_ours else _compiled(pattern)
 
     def found(self, text: str, *, limit_s: float) -> str | None:
         """The piece of the text that fits, or None. Raises TooSlow after about `limit_s`."""
@@ -93,15 +95,26 @@ class Pattern:
         return hit.group() if hit is not None else None
 
 
-def _compiled_by_re(pattern: str) -> None:
+class _Unlimited:
+    """A pattern that comes to its end by itself: `re` keeps the other threads waiting for a moment,
+    where `regex` would hand over to them in the middle of each search."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = _compiled_by_re(pattern)
+
+    def search(self, text: str, *, timeout: float) -> Hit | None:
+        return self._pattern.search(text)
+
+
+def _compiled_by_re(pattern: str) -> re.Pattern[str]:
     with warnings.catch_warnings():
         # `[[a]` may mean something else one day; today it is what its author has tried.
         warnings.simplefilter("ignore")
-        re.compile(pattern, re.IGNORECASE)
+        return re.compile(pattern, re.IGNORECASE)
 
 
 def _compiled(pattern: str) -> _Compiled:
-    # Loaded here: most bots have no patterns, and it takes a twentieth of the start.
+    # Loaded here: most bots have no patterns of their own, and it takes a twentieth of the start.
     import regex  # type: ignore[import-untyped]
 
     try:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from agent.skills.patterns import Pattern, PatternFault, PatternWrong, TooSlow, fault_of
-from agent.skills.skill import AutoInvoke, Shelf, Skill
+from agent.skills.skill import AutoInvoke, Place, Shelf, Skill
 
 PATTERN_LIMIT_S = 0.05
 """For one pattern on one message. An honest pattern takes a thousandth of that."""
@@ -34,6 +34,8 @@ class Rule:
     plugins: tuple[str, ...] = ()
     instruction: str = ""
     auto_invoke: tuple[AutoInvoke, ...] = ()
+    is_ours: bool = False
+    """It ships with the program."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,7 @@ def trigger_of(skill: Skill) -> Rule:
         skills=(skill.name,),
         instruction=skill.instruction,
         auto_invoke=skill.auto_invoke,
+        is_ours=skill.place is Place.SHIPPED,
     )
 
 
@@ -202,7 +205,7 @@ def _prepared(rule: Rule, problems: list[RuleProblem]) -> list[tuple[str, Patter
     ready = []
     for written in rule.patterns:
         try:
-            ready.append((written, Pattern(written)))
+            ready.append((written, Pattern(written, is_ours=rule.is_ours)))
         except PatternWrong as error:
             problems.append(_wrong(rule, written, error.fault))
     return ready

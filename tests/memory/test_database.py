@@ -359,3 +359,33 @@ async def test_time_comes_from_the_clock(database: Database, clock: StillClock) 
     clock.move(1.5)
 
     assert database.now_ms() - before == 1_500
+
+
+async def test_reads_that_wait_together_see_one_picture_and_fail_alone(
+    database: Database, path: Path
+) -> None:
+    await database.write(lambda c: keep(c, "a"))
+
+    def first(connection: sqlite3.Connection) -> list[str]:
+        seen = digests(connection)
+        outside = sqlite3.connect(path)
+        try:
+            keep(outside, "b")
+            outside.commit()
+        finally:
+            outside.close()
+        return seen
+
+    def fails(connection: sqlite3.Connection) -> list[str]:
+        raise Unexpected
+
+    reads = [first, fails, digests]
+    found = await asyncio.gather(*map(database.read, reads), return_exceptions=True)
+
+    assert [found[0], found[2]] == [["a"], ["a"]]
+    assert isinstance(found[1], Unexpected)
+    assert await database.read(digests) == ["a", "b"]
+
+
+def digests(connection: sqlite3.Connection) -> list[str]:
+    return [row[0] for row in connection.execute("select digest from texts order by digest")]
