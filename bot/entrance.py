@@ -197,7 +197,7 @@ def _door(place: Workplace, whole: Assembly, desks: _Desks) -> Door:
     door.bindings = bindings_of(place.settings)
     door.stranger = desks.pairing.asked
     door.heard = whole.abilities.calendar.chats.heard
-    door.afterwards = whole.zones.after
+    door.endings.afterwards = whole.zones.after
     if place.settings.telegram.ack_reaction:
         door.acknowledge = Reactions(whole.channels.by_name).acknowledge
     door.freshen = IdleReset(
@@ -207,7 +207,7 @@ def _door(place: Workplace, whole: Assembly, desks: _Desks) -> Door:
         after_hours=place.settings.history.idle_reset_hours,
         busy=whole.engine.busy,
     )
-    door.flood = Flood(place.clock, per_minute=place.settings.access.messages_per_minute)
+    door.backlog.flood = Flood(place.clock, per_minute=place.settings.access.messages_per_minute)
     return door
 
 

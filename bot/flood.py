@@ -7,9 +7,16 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+import structlog
+
+from agent.errors import StorageError
 from agent.messages import PersonId
 from agent.ports import Clock
-from bot.ports import StoredEvent
+from bot.errands import Errands
+from bot.outbox import Outbox
+from bot.ports import NewMessage, StoredEvent
+
+log = structlog.get_logger()
 
 PER_MINUTE = 20
 MINUTE_S = 60.0
@@ -95,3 +102,32 @@ class Flood:
         if len(pace.taken_s) < self._per_minute:
             return 0.0
         return pace.taken_s[0] + MINUTE_S - self._clock.monotonic()
+
+
+class Backlog:
+    """Works off what was written too fast, one after the other, beside what comes in."""
+
+    def __init__(self, clock: Clock, *, outbox: Outbox, errands: Errands) -> None:
+        self.flood = Flood(clock)
+        """Who writes too fast; another one may be set once, before the first message."""
+        self._outbox = outbox
+        self._errands = errands
+
+    def add(self, held: Held, *, is_told: bool) -> None:
+        """Puts a message that the flood did not admit behind what waits of its sender. When it is
+        the first, they are told so where `is_told`."""
+        if not self.flood.hold(held):
+            return
+        notice = NewMessage(lane=held.lane, text=TOO_FAST) if is_told else None
+        work = self._work_off(held.sender, notice)
+        self._errands.begin_long(work, name=f"flood {held.sender}")
+
+    async def _work_off(self, sender: PersonId, notice: NewMessage | None) -> None:
+        log.info("door.flood", person=sender)
+        try:
+            if notice is not None:
+                await self._outbox.say(notice)
+        except StorageError as trouble:
+            log.warning("door.flood_untold", why=str(trouble))
+        while (held := await self.flood.freed(sender)) is not None:
+            await held.act()

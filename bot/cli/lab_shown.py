@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agent.stored import Button
 from bot.cli.pressing import Buttons
 from bot.console import PRESS, Cards
-from bot.door import NO_LONGER
+from bot.presses import NO_LONGER
 
 if TYPE_CHECKING:
     from bot.lab.telegram import FakeTelegram

@@ -14,7 +14,7 @@ from scheduler.missing import LATE_S
 from scheduler.telling import joins_note
 
 PRESSES = "job"
-"""The prefix of a reminder's buttons (`bot.door.Press`)."""
+"""The prefix of a reminder's buttons (`bot.presses.Press`)."""
 
 SNOOZES = (("10m", "in 10 min"), ("1h", "in 1 h"), ("1d", "tomorrow"))
 

@@ -16,8 +16,9 @@ from agent.stored import Button, NewMessage, Person
 from bot.access import Access
 from bot.channel import Channel, Pressed
 from bot.clock import SystemClock
-from bot.door import Door, Press
+from bot.door import Door
 from bot.outbox import Outbox
+from bot.presses import Press
 from memory.database import Database
 from memory.inbox import SqliteInbox
 from memory.outbox import SqliteOutbox

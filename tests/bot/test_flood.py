@@ -97,7 +97,7 @@ async def flooded(rig: Rig, clock: FixedClock, *more: int, count: int = 6) -> As
     pass once the clock is woken."""
     clock.hold()
     async with rig.running(OWNER, *more) as bot:
-        bot.door.flood = Flood(clock, per_minute=3)
+        bot.door.backlog.flood = Flood(clock, per_minute=3)
         for number in range(count):
             rig.says(f"{number}")
         await eventually(lambda: rig.inbox() == ["replied"] * 3 + ["received"] * (count - 3))
@@ -184,7 +184,7 @@ async def test_what_waits_of_somebody_who_is_shut_out_is_refused(paced: Rig) -> 
     clock = FixedClock()
     clock.hold()
     async with paced.running(OWNER, MEMBER) as bot:
-        bot.door.flood = Flood(clock, per_minute=1)
+        bot.door.backlog.flood = Flood(clock, per_minute=1)
         for number in range(3):
             paced.says(f"{number}", by=MEMBER)
         await eventually(lambda: paced.inbox() == ["replied", "received", "received"])
@@ -199,7 +199,7 @@ async def test_what_was_said_in_private_is_erased_with_the_rest(paced: Rig) -> N
     async with paced.running(OWNER) as bot:
         clock = FixedClock()
         clock.hold()
-        bot.door.flood = Flood(clock, per_minute=1)
+        bot.door.backlog.flood = Flood(clock, per_minute=1)
         paced.says("/private")
         paced.says("hello")
         paced.says("a secret")

@@ -20,8 +20,9 @@ from bot.cli.screen import PlainScreen
 from bot.clock import SystemClock
 from bot.console import ADDRESS, HOW_TO_PRESS, SENDER, ConsoleChannel, press_line
 from bot.control import ControlClient, ControlServer
-from bot.door import NO_LONGER, Knock, Press
+from bot.door import Knock
 from bot.operations import terminal_operations
+from bot.presses import NO_LONGER, Press
 from memory.cards import SqliteCards
 from tests.bot.press_kit import ALLOW, CARD, DENY, OUTCOME, ROWS, Process, Question, process
 
@@ -136,7 +137,7 @@ async def test_a_card_that_is_pressed_by_one_message_shows_its_outcome(tmp_path:
             await bot.outbox.revise(card, OUTCOME)
             return ""
 
-        bot.door._presses = {"ask": answer}
+        bot.door.presses.by_prefix = {"ask": answer}
         read, _ = await _answered_once(tmp_path, bot, "/press 1", bot.sent)
 
     assert read == f"{OUTCOME}\n"
@@ -180,7 +181,7 @@ async def test_a_card_becomes_its_outcome_and_its_numbers_are_words_again(
             await bot.outbox.revise(card, OUTCOME)
             return ""
 
-        bot.door._presses = {"ask": answer}
+        bot.door.presses.by_prefix = {"ask": answer}
         read = await terminal.types("1")
         later = await terminal.types("/press 1")
         meant = terminal._buttons.meant("1")

@@ -16,7 +16,6 @@ from agent.messages import Address
 from agent.stored import Button, ButtonRows
 from bot.channel import MessagePart, Sent
 from bot.clock import SystemClock
-from bot.door import NO_LONGER
 from bot.lab.slack import APP_TOKEN, SIGNING_SECRET, TOKEN, FakeSlack, flood, refusal
 from bot.lab.slack_blocks import block_problems
 from bot.lab.slack_delivery import twice
@@ -24,6 +23,7 @@ from bot.lab.slack_state import Seen
 from bot.markup import slack_parts
 from bot.outbox import REPEATED
 from bot.pace import Rates
+from bot.presses import NO_LONGER
 from bot.slack import TEXT_CHARS_MAX, SlackChannel, SlackOptions
 from bot.slack_blocks import SECTION_CHARS_MAX, marked_blocks, plain_blocks
 from tests.bot.kit import eventually

@@ -18,9 +18,9 @@ from agent.messages import Address
 from agent.stored import Button
 from bot.channel import Channel, MessagePart, Pressed, Sent
 from bot.clock import SystemClock
-from bot.door import NO_LONGER
 from bot.lab.telegram import FakeTelegram, flood, refuse_markup
 from bot.pace import Rates
+from bot.presses import NO_LONGER
 from bot.telegram import TelegramChannel, TelegramOptions
 from bot.telegram_raw import (
     ANSWER_CHARS_MAX,

@@ -10,8 +10,8 @@ import pytest
 
 from bot.cli.lab_shown import LabChat
 from bot.console import HOW_TO_PRESS
-from bot.door import NO_LONGER
 from bot.lab.telegram import FakeTelegram
+from bot.presses import NO_LONGER
 from tests.bot.files_kit import png
 
 PERSON = 1001

@@ -1,0 +1,92 @@
+"""Commands are answered as they come, ahead of the queue, each exactly once. Used by the door."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from functools import partial
+
+import structlog
+
+from agent.errors import AssistantError
+from agent.messages import Role
+from agent.ports import Clock, InboxState
+from bot import commands
+from bot.command_tools import Answer, Asked, Tools
+from bot.endings import BROKEN, Endings
+from bot.errands import Errands
+from bot.flood import Backlog
+from bot.patience import patiently
+from bot.ports import NewMessage, StoredEvent
+from bot.typed import slash
+
+log = structlog.get_logger()
+
+
+class CommandDesk:
+    """Answers commands by what they act on."""
+
+    def __init__(
+        self, tools: Tools, backlog: Backlog, *, endings: Endings, errands: Errands, clock: Clock
+    ) -> None:
+        self._tools = tools
+        self._backlog = backlog
+        self._endings = endings
+        self._errands = errands
+        self._clock = clock
+
+    async def take(self, event: StoredEvent, command: commands.Command, asked: Asked) -> None:
+        """Commands overtake the queue. One that waits for something (`/stop`) runs in a task of
+        its own; it gets to its first pause before anything that came later is looked at."""
+        if not command.waits:
+            await self._answer(event, command, asked)
+            return
+        self._errands.begin(self._answer(event, command, asked), name=f"command {command.name}")
+        await asyncio.sleep(0)
+
+    async def _answer(self, event: StoredEvent, command: commands.Command, asked: Asked) -> None:
+        lane = asked.message.address.key
+        said = await self._said(command, asked)
+        reply = NewMessage(
+            lane=lane,
+            text=said.text,
+            buttons=said.buttons,
+            keyboard=commands.offered(command, self._tools, asked),
+        )
+        end = partial(
+            self._endings.end, event, InboxState.COMMAND, reason=command.name, reply=reply
+        )
+        await patiently(end, self._clock)
+        await self._endings.answered(lane)
+
+    async def _said(self, command: commands.Command, asked: Asked) -> Answer:
+        lane = asked.message.address.key
+        try:
+            ended = await self._before(command, asked)
+            said = await commands.answer(command, self._tools, asked)
+            return replace(said, text=f"{said.text} {ended}") if ended else said
+        except AssistantError as error:
+            log.error("door.command", command=command.name, why=str(error))
+            why = commands.as_typed(str(error), lane)
+            return Answer(text=f"{slash(lane)}{command.name} did not work: {why}")
+        except Exception:  # else the event stays open, and ends the bot at each start anew
+            log.exception("door.command", command=command.name)
+            return Answer(text=BROKEN.format(name=f"{slash(lane)}{command.name}"))
+
+    async def _before(self, command: commands.Command, asked: Asked) -> str:
+        """What waits because it was written too fast ends with the rest at `/stop`, which says so,
+        and stays in the private conversation in which it was said. Raises StorageError."""
+        message, person = asked.message, asked.person
+        lane = message.address.key
+        flood = self._backlog.flood
+        if command.name == "stop":
+            is_bounded = message.is_group and person.role is Role.GUEST
+            away = flood.taken_away(lane, by=person.id if is_bounded else None)
+            for event in (event for held in away for event in held.events):
+                await self._endings.end(event, InboxState.CANCELLED, reason="stopped")
+            return f"Stopped {len(away)} that waited." if away else ""
+        leaves = command.name in {"new", "private"}
+        if leaves and await self._tools.private.is_private(lane):
+            for held in flood.taken_away(lane):
+                await held.act()
+        return ""

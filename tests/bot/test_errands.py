@@ -1,0 +1,46 @@
+"""What the door does beside what comes in: waited for a while, or cancelled at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+from bot.errands import Errands
+
+
+async def test_a_short_errand_may_finish_at_a_stop_and_a_long_one_is_cancelled() -> None:
+    done: list[str] = []
+    begun = asyncio.Event()
+
+    async def short() -> None:
+        await asyncio.sleep(0)
+        done.append("short")
+
+    async def long() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+        done.append("long")
+
+    async with Errands() as errands:
+        errands.begin_long(long(), name="long")
+        await begun.wait()
+        errands.begin(short(), name="short")
+
+    assert done == ["short"]
+
+
+async def test_idle_waits_for_short_errands_alone() -> None:
+    done: list[str] = []
+
+    async def short() -> None:
+        await asyncio.sleep(0)
+        done.append("short")
+
+    async def long() -> None:
+        await asyncio.Event().wait()
+
+    async with Errands() as errands:
+        errands.begin_long(long(), name="long")
+        errands.begin(short(), name="short")
+        await errands.idle()
+
+        assert done == ["short"]
