@@ -11,14 +11,15 @@ import structlog
 from agent.errors import AssistantError
 from agent.messages import Role
 from agent.ports import Clock, InboxState
-from bot import commands
+from bot import command_words as words
 from bot.command_tools import Answer, Asked, Tools
+from bot.commands import NAMES, OWNER_ALONE, Command, as_typed
 from bot.endings import BROKEN, Endings
 from bot.errands import Errands
 from bot.flood import Backlog
 from bot.patience import patiently
 from bot.ports import NewMessage, StoredEvent
-from bot.typed import slash
+from bot.typed import all_as_typed, slash
 
 log = structlog.get_logger()
 
@@ -35,7 +36,7 @@ class CommandDesk:
         self._errands = errands
         self._clock = clock
 
-    async def take(self, event: StoredEvent, command: commands.Command, asked: Asked) -> None:
+    async def take(self, event: StoredEvent, command: Command, asked: Asked) -> None:
         """Commands overtake the queue. One that waits for something (`/stop`) runs in a task of
         its own; it gets to its first pause before anything that came later is looked at."""
         if not command.waits:
@@ -44,14 +45,14 @@ class CommandDesk:
         self._errands.begin(self._answer(event, command, asked), name=f"command {command.name}")
         await asyncio.sleep(0)
 
-    async def _answer(self, event: StoredEvent, command: commands.Command, asked: Asked) -> None:
+    async def _answer(self, event: StoredEvent, command: Command, asked: Asked) -> None:
         lane = asked.message.address.key
         said = await self._said(command, asked)
         reply = NewMessage(
             lane=lane,
             text=said.text,
             buttons=said.buttons,
-            keyboard=commands.offered(command, self._tools, asked),
+            keyboard=offered(command, self._tools, asked),
         )
         end = partial(
             self._endings.end, event, InboxState.COMMAND, reason=command.name, reply=reply
@@ -59,21 +60,21 @@ class CommandDesk:
         await patiently(end, self._clock)
         await self._endings.answered(lane)
 
-    async def _said(self, command: commands.Command, asked: Asked) -> Answer:
+    async def _said(self, command: Command, asked: Asked) -> Answer:
         lane = asked.message.address.key
         try:
             ended = await self._before(command, asked)
-            said = await commands.answer(command, self._tools, asked)
+            said = await answer(command, self._tools, asked)
             return replace(said, text=f"{said.text} {ended}") if ended else said
         except AssistantError as error:
             log.error("door.command", command=command.name, why=str(error))
-            why = commands.as_typed(str(error), lane)
+            why = as_typed(str(error), lane)
             return Answer(text=f"{slash(lane)}{command.name} did not work: {why}")
         except Exception:  # else the event stays open, and ends the bot at each start anew
             log.exception("door.command", command=command.name)
             return Answer(text=BROKEN.format(name=f"{slash(lane)}{command.name}"))
 
-    async def _before(self, command: commands.Command, asked: Asked) -> str:
+    async def _before(self, command: Command, asked: Asked) -> str:
         """What waits because it was written too fast ends with the rest at `/stop`, which says so,
         and stays in the private conversation in which it was said. Raises StorageError."""
         message, person = asked.message, asked.person
@@ -90,3 +91,45 @@ class CommandDesk:
             for held in flood.taken_away(lane):
                 await held.act()
         return ""
+
+
+async def answer(command: Command, tools: Tools, asked: Asked) -> Answer:
+    """What a command says, to those who may use it here: the one way in, for every command."""
+    where = asked.message.address.channel
+    refused = refusal(command, role=asked.person.role, is_group=asked.message.is_group)
+    if refused:
+        return Answer(text=all_as_typed(refused, where, NAMES))
+    if command.instead and asked.rest:
+        return Answer(text=as_typed(command.instead, where))
+    said = await command.run(tools, asked)
+    told = Answer(text=said) if isinstance(said, str) else said
+    text = as_typed(told.text, where) if command.is_ours else told.text
+    if command.is_bare and asked.rest:
+        text = f"{words.left_out(command.name, asked.rest, where)}\n\n{text}"
+    return replace(told, text=text)
+
+
+def refusal(command: Command, *, role: Role, is_group: bool) -> str:
+    """Why this person may not use the command here; empty when they may."""
+    if role not in command.roles:
+        return f"/{command.name} is for {_those(command.roles)}."
+    if is_group and command.private:
+        return f"/{command.name} is done in a private chat: write it to me there."
+    if is_group and role not in command.group_roles:
+        return (
+            f"In a group /{command.name} is for {_those(command.group_roles)}, because it "
+            "concerns everybody here."
+        )
+    return ""
+
+
+def offered(command: Command, tools: Tools, asked: Asked) -> tuple[str, ...]:
+    """The texts that a command's answer offers with it: for one person alone, not for a group."""
+    if not command.offers or asked.message.is_group:
+        return ()
+    found = tools.snippets.read().snippets
+    return tuple(f"{snippet.icon} {snippet.message}".strip() for snippet in found)
+
+
+def _those(roles: frozenset[Role]) -> str:
+    return "the owner" if roles == OWNER_ALONE else "the owner and members"

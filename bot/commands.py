@@ -1,12 +1,14 @@
-"""The slash commands, one function each, in one table. None calls a model. Called by the door."""
+"""The slash commands, one function each, in one table. None calls a model.
+
+Which one a message gives is found by `bot.command_given`; `bot.command_desk` calls it.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from agent.messages import IncomingMessage, Role
+from agent.messages import Role
 from bot import command_words as words
 from bot.command_tools import Answer, Asked, Tools
 from bot.typed import all_as_typed, slash
@@ -386,90 +388,7 @@ ALIASES = {"start": "help"}
 NAMES = frozenset(command.name for command in COMMANDS)
 
 
-async def no_command(tools: Tools, asked: Asked) -> str:
-    """Says that there is no such command, and which one was probably meant."""
-    names = [command.name for command in COMMANDS if asked.person.role in command.roles]
-    return words.unknown_text(asked.rest, asked.message.address.channel, [*names, *ALIASES])
-
-
-NO_COMMAND = Command(name="unknown", help="", run=no_command, is_ours=False)
-"""Stands for each word that is no command and is answered all the same."""
-
-_WORD = re.compile(r"/([A-Za-z0-9_]+)(?:@[A-Za-z0-9_]+)?(?:\s(.*))?", re.DOTALL)
-
-
-def find(text: str) -> tuple[Command, str] | None:
-    """The command that a text asks for, and the rest of it; unknown slash words are None.
-
-    `/stop@our_bot` counts; the channel has left out what is meant for other bots.
-    """
-    found = _WORD.fullmatch(text)
-    if found is None:
-        return None
-    name = found[1].lower()
-    wanted = ALIASES.get(name, name)
-    for command in COMMANDS:
-        if command.name == wanted:
-            # What stands behind /start is how Telegram's links tell where somebody came from.
-            return command, "" if name in ALIASES else (found[2] or "").strip()
-    return None
-
-
-def given(message: IncomingMessage) -> tuple[Command, str] | None:
-    """The command that a message gives; NO_COMMAND with the word that was typed, for one that is
-    nearly one or, where commands stand behind a word of ours, any. Other texts are None."""
-    found = find(message.text)
-    if found is not None or message.attachments or (message.is_group and not message.mentions_bot):
-        return found
-    word = words.lone_word(message.text)
-    if word and (slash(message.address.channel) != "/" or words.nearest(word, NAMES | {*ALIASES})):
-        return NO_COMMAND, word
-    return None
-
-
-def refusal(command: Command, *, role: Role, is_group: bool) -> str:
-    """Why this person may not use the command here; empty when they may."""
-    if role not in command.roles:
-        return f"/{command.name} is for {_those(command.roles)}."
-    if is_group and command.private:
-        return f"/{command.name} is done in a private chat: write it to me there."
-    if is_group and role not in command.group_roles:
-        return (
-            f"In a group /{command.name} is for {_those(command.group_roles)}, because it "
-            "concerns everybody here."
-        )
-    return ""
-
-
-async def answer(command: Command, tools: Tools, asked: Asked) -> Answer:
-    """What a command says, to those who may use it here: the one way in, for every command."""
-    where = asked.message.address.channel
-    refused = refusal(command, role=asked.person.role, is_group=asked.message.is_group)
-    if refused:
-        return Answer(text=all_as_typed(refused, where, NAMES))
-    if command.instead and asked.rest:
-        return Answer(text=as_typed(command.instead, where))
-    said = await command.run(tools, asked)
-    told = Answer(text=said) if isinstance(said, str) else said
-    text = as_typed(told.text, where) if command.is_ours else told.text
-    if command.is_bare and asked.rest:
-        text = f"{words.left_out(command.name, asked.rest, where)}\n\n{text}"
-    return replace(told, text=text)
-
-
 def as_typed(text: str, where: str) -> str:
     """Words of ours with the commands in them as they are typed on a channel (`bot.typed`), which
     is named by itself or by an address of it."""
     return typed_there(text, where, NAMES)
-
-
-def offered(command: Command, tools: Tools, asked: Asked) -> tuple[str, ...]:
-    """The texts that a command's answer offers with it: for one person alone, not for a group."""
-    if not command.offers or asked.message.is_group:
-        return ()
-    found = tools.snippets.read().snippets
-    return tuple(f"{snippet.icon} {snippet.message}".strip() for snippet in found)
-
-
-def _those(roles: frozenset[Role]) -> str:
-    return "the owner" if roles == OWNER_ALONE else "the owner and members"

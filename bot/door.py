@@ -18,13 +18,14 @@ from agent.bindings import Bindings
 from agent.errors import StorageError
 from agent.messages import Address, IncomingMessage, PersonId, Role, RunId, TurnInput
 from agent.ports import Clock, Conversations, InboxState, NewRun, TurnEngine
-from bot import commands
 from bot.access import Access
 from bot.admission import Admission
 from bot.albums import Albums
 from bot.channel import AlbumPart, Channel, Ignored, Pressed
 from bot.command_desk import CommandDesk
+from bot.command_given import given
 from bot.command_tools import Asked, Tools
+from bot.commands import as_typed
 from bot.edits import Edits
 from bot.endings import Endings
 from bot.errands import Errands
@@ -237,13 +238,13 @@ class Door:
             return
         # Who forwards a command does not give it, and an edit becomes none.
         is_given = not message.forwarded and not message.edited
-        asked = commands.given(message) if is_given else None
+        asked = given(message) if is_given else None
         if asked is not None:
             command, rest = asked
             if self.heard is not None:
                 self.heard(person.id, message.address.key)
-            given = Asked(message=message, person=person, rest=rest)
-            await self._commands.take(event, command, given)
+            how = Asked(message=message, person=person, rest=rest)
+            await self._commands.take(event, command, how)
             return
         await self._take([event], message, person, alone=alone)
 
@@ -292,7 +293,7 @@ class Door:
         elif lane not in self._told_of_pause:
             self._told_of_pause.add(lane)
             text = PAUSED_OWNER if person.role is Role.OWNER else PAUSED
-            await self._outbox.say(NewMessage(lane=lane, text=commands.as_typed(text, lane)))
+            await self._outbox.say(NewMessage(lane=lane, text=as_typed(text, lane)))
 
     async def _submit(
         self, events: Sequence[StoredEvent], message: IncomingMessage, person: Person

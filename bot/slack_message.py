@@ -17,8 +17,8 @@ from agent.messages import (
     IncomingMessage,
     forwarded_from,
 )
-from bot import commands
 from bot.channel import Ignored, Pressed, Understood
+from bot.command_given import find
 from bot.command_words import lone_word
 from bot.slack_fields import Json, is_direct, needed_id, needed_ts, text_of
 from bot.slack_raw import Kind, Stored, mentions, shared_with, thread_of
@@ -109,13 +109,13 @@ class Reading:
 
     def _command(self, stored: Stored) -> Understood:
         """`/hearth status` is `/status`, and any single word is taken for a command (it may be
-        mistyped: `bot.commands.given`); what else is none is said to the assistant."""
+        mistyped: `bot.command_given.given`); what else is none is said to the assistant."""
         channel = needed_id(stored.body, "channel_id")
         if not is_direct(channel) and self.policy == "off":
             return Ignored(reason="groups are off")
         words = self.plain(text_of(stored.body, "text"), stored).strip() or "help"
         as_command = words if words.startswith("/") else f"/{words}"
-        is_command = commands.find(as_command) is not None or lone_word(as_command)
+        is_command = find(as_command) is not None or lone_word(as_command)
         return IncomingMessage(
             address=_address(stored, channel, None),
             message_id=text_of(stored.body, "trigger_id"),

@@ -10,8 +10,9 @@ import pytest
 
 from agent.messages import Address, IncomingMessage, Role
 from bot.app import Bot
+from bot.command_given import NO_COMMAND, given
 from bot.command_words import unknown_text
-from bot.commands import NAMES, NO_COMMAND, given
+from bot.commands import NAMES
 from scheduler.missing import first_due
 from tests.bot.kit import MEMBER, OWNER, Rig, eventually
 from tests.scheduler.jobs_kit import job as new_job

@@ -7,8 +7,9 @@ from functools import partial
 
 import pytest
 
-from bot import commands
-from bot.commands import COMMANDS, find
+from bot import command_desk
+from bot.command_given import find
+from bot.commands import COMMANDS
 from tests.bot.kit import GROUP, MEMBER, OWNER, US, Rig, SlowTool, eventually
 
 # --- the table ---------------------------------------------------------------------------------
@@ -233,7 +234,7 @@ async def test_a_command_that_breaks_is_answered_and_does_not_end_the_bot(
 
     async with rig.running(OWNER) as bot:
         with monkeypatch.context() as patch:
-            patch.setattr(commands, "answer", broken)
+            patch.setattr(command_desk, "answer", broken)
             rig.says("/status")
             await eventually(partial(rig.wrote, 1))
         rig.says("/help")

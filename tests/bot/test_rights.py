@@ -9,8 +9,10 @@ import pytest
 from agent.messages import Address, IncomingMessage, PersonId, Role
 from agent.stored import Person
 from bot import commands
+from bot.command_desk import answer, refusal
+from bot.command_given import find
 from bot.command_tools import Asked
-from bot.commands import COMMANDS, Command, refusal
+from bot.commands import COMMANDS, Command
 from bot.reception import Reception
 from tests.bot.kit import OWNER, Rig
 
@@ -127,13 +129,13 @@ async def test_a_refused_command_shows_and_changes_nothing(
             "/pair", "/pair telegram:99", "/pair deny telegram:6", "/access",
             "/access role telegram:6 owner", "/access remove telegram:6",
         ):  # fmt: skip
-            found = commands.find(text)
+            found = find(text)
             assert found is not None
             asked = Asked(message=message, person=person, rest=found[1])
             if not refusal(found[0], role=role, is_group=is_group):
                 continue
 
-            said = await commands.answer(found[0], tools, asked)
+            said = await answer(found[0], tools, asked)
 
             assert "telegram:" not in said.text
             assert bot.access.as_json() == before
