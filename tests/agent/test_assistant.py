@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from agent.assistant import (
-    BROKEN_NOTICE,
+from agent.assistant import BROKEN_NOTICE
+from agent.calling import SKIPPED, UNKNOWN_FATE
+from agent.claims import Claim, ClaimKind
+from agent.closing import (
     CUT_NOTICES,
     NOTHING_DONE,
     NOTICES,
@@ -19,8 +21,6 @@ from agent.assistant import (
     STEPS_DONE,
     TIME_NOTICE,
 )
-from agent.calling import SKIPPED, UNKNOWN_FATE
-from agent.claims import Claim, ClaimKind
 from agent.errors import (
     AssistantError,
     AuthRefused,

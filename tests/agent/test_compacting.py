@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from agent.assistant import SHRUNK_NOTICE
 from agent.beginning import PromptOptions
+from agent.closing import SHRUNK_NOTICE
 from agent.errors import ContextTooLong
 from agent.history import estimate_tokens, text_of
 from agent.messages import PersonId
