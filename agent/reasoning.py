@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agent.words import Phrases, fold, read_list, squeezed, unbordered_runs, words
+from agent.words import Phrases, fold, phrases_of, read_list, squeezed, unbordered_runs, words
 
 SIMPLE_WORDS_MAX = 5
 FEW_WORDS_MAX = 3
@@ -76,8 +76,8 @@ class ReasoningControl:
         self._whole = frozenset(key for entry in whole for key in (_bare(entry), _raw(entry))) - {
             ""
         }
-        self._simple = Phrases(anywhere, endings=False)
-        self._analysis = Phrases(read_list(analysis), endings=True)
+        self._simple = phrases_of(tuple(anywhere), endings=False)
+        self._analysis = phrases_of(read_list(analysis), endings=True)
 
     def judge(self, text: str) -> Thinking:
         """Which rule the message meets first."""

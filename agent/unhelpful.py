@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agent.words import Phrases, fold, read_list, squeezed, words
+from agent.words import Phrases, fold, phrases_of, read_list, squeezed, words
 
 SHORT_CHARS = 100
 """A reply of fewer characters is judged by list A too."""
@@ -71,8 +71,8 @@ class UnhelpfulWords:
 
     def __init__(self, *, short: str, anywhere: str) -> None:
         """Takes the texts of the lists."""
-        self._short = Phrases(read_list(short), endings=False)
-        self._anywhere = Phrases(read_list(anywhere), endings=False)
+        self._short = phrases_of(read_list(short), endings=False)
+        self._anywhere = phrases_of(read_list(anywhere), endings=False)
 
     def look(self, reply: str, *, message: str = "") -> Unhelpful | None:
         """Why the reply is of no help, or None. `message` is what it answers, if known.

@@ -282,6 +282,18 @@ class Phrases:
                 yield Found(number, start, start + len(phrase))
 
 
+KNOWN_LISTS_MAX = 16
+
+
+@lru_cache(maxsize=KNOWN_LISTS_MAX)
+def phrases_of(phrases: tuple[str, ...], *, endings: bool) -> Phrases:
+    """`Phrases` of a list that comes from a file: each agent, and each reading again, has the same.
+
+    To make thousands of phrases ready takes tens of milliseconds.
+    """
+    return Phrases(phrases, endings=endings)
+
+
 def is_whole_words(folded: str) -> bool:
     """Whether a phrase is looked up by whole words, and not as plain text."""
     parts = words(folded)

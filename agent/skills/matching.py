@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from agent.skills.skill import Shelf, Skill
-from agent.words import Phrases, fold, forms, is_whole_words, squeezed, words
+from agent.words import fold, forms, is_whole_words, phrases_of, squeezed, words
 
 PART_MIN = 3
 """Letters that a word must have to be worth a near miss: `it` is a part of too many."""
@@ -71,7 +71,8 @@ class Matcher:
             for place, skill in enumerate(self._playbooks)
             for keyword in dict.fromkeys(skill.keywords)
         ]
-        self._phrases = Phrases((keyword for _, keyword in self._owner), endings=True)
+        keywords = tuple(keyword for _, keyword in self._owner)
+        self._phrases = phrases_of(keywords, endings=True)
 
     def playbooks(self, text: str) -> tuple[PlaybookMatch, ...]:
         """All that match, by priority (high first), then name."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 ERRORS_SHOWN_MAX = 5
+KNOWN_SCHEMAS_MAX = 256
 
 
 class ArgumentsWrong(ValueError):
@@ -64,6 +66,12 @@ def schema_of(model: type[BaseModel] | ForeignArguments) -> Mapping[str, Any]:
     """A JSON schema without what no model needs: titles, nulls, refusal of unknown names."""
     if not isinstance(model, type):
         return model.schema()
+    return _own_schema(model)
+
+
+@lru_cache(maxsize=KNOWN_SCHEMAS_MAX)
+def _own_schema(model: type[BaseModel]) -> Mapping[str, Any]:
+    """Each agent has the same tools, and pydantic takes half a millisecond for one."""
     schema: dict[str, Any] = _slim(model.model_json_schema())
     schema.pop("description", None)  # the docstring; the tool has a description of its own
     schema.setdefault("properties", {})

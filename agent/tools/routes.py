@@ -15,7 +15,7 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from agent.errors import SettingsWrong
-from agent.words import Phrases, fold, squeezed
+from agent.words import fold, phrases_of, squeezed
 
 FILE_NAME = "tool_routes.toml"
 TEXT_CHARS_MAX = 4_000
@@ -49,7 +49,7 @@ class Routes:
         self._otherwise = tuple(dict.fromkeys(written.otherwise))
         self._words = [word for route in written.route for word in route.words]
         self._groups = [route.groups for route in written.route for _ in route.words]
-        self._phrases = Phrases(self._words, endings=True)
+        self._phrases = phrases_of(tuple(self._words), endings=True)
 
     @property
     def groups(self) -> frozenset[str]:
