@@ -53,6 +53,7 @@ from memory.recall import SqliteRecall
 from memory.traces import SqliteTraces
 from tests.agent.pairing import check_all
 from tests.fakes import FixedClock, KeptApprovals, KeptReplies, OneModel, ScriptedModel
+from tests.laid import lay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +151,7 @@ class House:
         self.journal: Callable[[Database], Journal] = SqliteJournal
         self.compactor: Callable[[House], Compactor] | None = None
         self._events = 0
+        lay(path / "hearthbot.db")
 
     @asynccontextmanager
     async def opened(self, model: ScriptedModel) -> AsyncIterator[House]:

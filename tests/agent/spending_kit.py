@@ -32,6 +32,7 @@ from agent.spending import (
 from agent.transcript import Usage
 from memory.database import Database
 from memory.usage import SqliteUsage
+from tests.laid import lay
 
 NOON = datetime(2026, 8, 3, 12, 0, tzinfo=UTC)
 MODEL, CHEAP, STRANGE = "gpt-4.1", "gpt-4.1-nano", "somebody/unheard-of"
@@ -128,6 +129,7 @@ async def purse(
     brake: BrakeOptions | None = None,
 ) -> AsyncIterator[Purse]:
     clock = clock or HandClock()
+    lay(path)
     async with (
         Database.open(path, clock=clock) as database,
         purse_on(database, *limits, clock=clock, options=options, brake=brake) as one,

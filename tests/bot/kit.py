@@ -26,6 +26,7 @@ from bot.schedules import LOOK_EVERY_S
 from scheduler.timetable import ALARM_AFTER_S
 from scheduler.timetable import LOOK_EVERY_S as DUE_EVERY_S
 from tests.judge import telegram_text
+from tests.laid import lay
 
 TOKEN = "123456:SECRETSECRET"
 US = "hearth_lab_bot"
@@ -104,6 +105,7 @@ class Rig:
             "HEARTHBOT_MEMORY__EXTRACTION__ENABLED": "false",
         }
         prepare(self.home)
+        lay(self.home.database)
 
     def set(self, **settings: object) -> None:
         """Settings by their names, as `telegram__mode="webhook"`."""

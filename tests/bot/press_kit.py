@@ -23,6 +23,7 @@ from memory.database import Database
 from memory.inbox import SqliteInbox
 from memory.outbox import SqliteOutbox
 from memory.people import SqlitePeople
+from tests.laid import lay
 
 CARD = "May I run **ls -la**?"
 ALLOW, DENY = "ask:1:yes", "ask:1:no"
@@ -103,6 +104,7 @@ async def process(
     """A process from its start to its end; `people` are let in first, the owner before all."""
     clock = SystemClock()
     channels = {channel.name: channel}
+    lay(folder / "hearthbot.db")
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(
             Database.open(folder / "hearthbot.db", clock=clock)

@@ -20,6 +20,7 @@ from bot.lab.slack import APP_TOKEN, SIGNING_SECRET, TOKEN, FakeSlack
 from bot.lab.slack_state import Seen
 from tests.bot.kit import WAIT_S, HastyClock, eventually
 from tests.bot.kit import Rig as TelegramRig
+from tests.laid import lay
 
 ANN, BOB, STRANGER = "U0ANN", "U0BOB", "U0EVE"
 TEAM = "T0LAB"
@@ -67,6 +68,7 @@ class SlackRig(TelegramRig):
             "HEARTHBOT_LLM__API_KEY": "lab-key-of-the-test",
         }
         prepare(self.home)
+        lay(self.home.database)
 
     @asynccontextmanager
     async def serving_slack(

@@ -13,6 +13,7 @@ from memory.inbox import SqliteInbox
 from memory.journal import SqliteJournal
 from memory.outbox import SqliteOutbox
 from memory.people import SqlitePeople
+from tests.laid import lay
 from tests.memory.kit import StillClock
 
 
@@ -28,6 +29,7 @@ def clock() -> StillClock:
 
 @pytest.fixture
 async def database(path: Path, clock: StillClock) -> AsyncIterator[Database]:
+    lay(path)
     async with Database.open(path, clock=clock, busy_timeout_s=0.2) as database:
         yield database
 

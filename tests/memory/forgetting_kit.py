@@ -22,6 +22,7 @@ from memory.erasing import Premises
 from memory.facts import SqliteFacts
 from memory.forgetting import Forgetting
 from memory.indexes import Indexes
+from tests.laid import lay
 from tests.memory.kit import START_MS, StillClock, rows
 
 ANN, BEN = PersonId("p_ann"), PersonId("p_ben")
@@ -55,6 +56,7 @@ def database_of(root: Path) -> Path:
 async def opened_home(root: Path, clock: StillClock | None = None) -> AsyncIterator[Opened]:
     clock = clock or StillClock()
     (root / "workspace").mkdir(parents=True, exist_ok=True)
+    lay(database_of(root))
     async with Database.open(database_of(root), clock=clock, busy_timeout_s=2) as database:
         indexes = Indexes(database, embedding=Embedding(enabled=False))
         facts, conversations = SqliteFacts(database, indexes), SqliteConversations(database)

@@ -24,6 +24,7 @@ from scheduler.clerk import Clerk
 from scheduler.kinds.message import MessageKind
 from scheduler.kinds.target import Hearer
 from scheduler.timetable import Timetable
+from tests.laid import lay
 from tests.scheduler.jobs_kit import Office
 
 MORNING = datetime(2026, 6, 1, 6, 0, tzinfo=UTC)
@@ -67,6 +68,7 @@ class Counter(Office):
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Counter]:
+        lay(self.path)
         async with Database.open(self.path, clock=self.clock) as database:
             self.build(database)
             yield self

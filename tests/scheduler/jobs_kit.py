@@ -20,6 +20,7 @@ from memory.jobs import SqliteJobs
 from scheduler.missing import first_due
 from scheduler.timetable import Hears, MissedRun, Timetable
 from tests.fakes import FixedClock
+from tests.laid import lay
 
 LANE = "telegram:5"
 
@@ -92,6 +93,7 @@ class Office:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Office]:
+        lay(self.path)
         async with Database.open(self.path, clock=self.clock) as database:
             self.store = SqliteJobs(database)
             kinds = dict.fromkeys(JobKind, self.kind)
