@@ -354,6 +354,15 @@ class Access:
         """Address keys of the chats that are this person's alone; the usual one first."""
         return await self._store.private_chats(person_id)
 
+    async def alone_in(self, lane: str) -> PersonId | None:
+        """Whose private chat this is, or a thread of it; None where others read along, or nobody
+        is known to. Raises StorageError."""
+        chat = ":".join(lane.split(":")[:2])
+        for person in self.directory.people:
+            if chat in person.addresses or chat in await self.private_chats(person.id):
+                return person.id
+        return None
+
     def as_json(self, seen: Mapping[PersonId, int] | None = None) -> dict[str, Any]:
         """The directory for a table or `--json`; codes that are past are left out. `seen` is what
         `last_seen` says."""

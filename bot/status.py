@@ -129,11 +129,13 @@ class BotStatus:
         return lines + await self._by_hand_and_lately(person)
 
     async def told(self, *, for_owner: bool, lane: str = "") -> StatusTold:
-        """Implements `agent.tools.system.TellsStatus`. Raises StorageError. The reason of an error
-        may repeat what a platform or a model's provider said, so it is a quote as well."""
+        """Implements `agent.tools.system.TellsStatus`. Raises StorageError. Whose chat it is reads
+        what is theirs, as by `/status`. The reason of an error may repeat what a platform or a
+        model's provider said, so it is a quote as well."""
         servers = self._watched.servers
         before = servers.are_quoted()
-        lines = await self.lines(for_owner=for_owner, lane=lane)
+        reader = await self._watched.access.alone_in(lane)
+        lines = await self.lines(for_owner=for_owner, lane=lane, person_id=reader or "")
         quotes = for_owner and (before or servers.are_quoted() or TROUBLES in lines)
         return StatusTold(lines=tuple(lines), quotes=quotes)
 

@@ -14,7 +14,7 @@ from bot.command_given import NO_COMMAND, given
 from bot.command_words import unknown_text
 from bot.commands import NAMES
 from scheduler.missing import first_due
-from tests.bot.kit import MEMBER, OWNER, Rig, eventually
+from tests.bot.kit import GROUP, MEMBER, OWNER, Rig, eventually
 from tests.scheduler.jobs_kit import job as new_job
 
 
@@ -63,6 +63,26 @@ async def test_where_several_own_the_bot_each_reads_of_their_own_jobs(rig: Rig) 
         assert "plants" not in told
     assert "doctor" not in unknown
     assert "plants" not in unknown
+
+
+async def test_the_assistant_reads_a_member_their_own_lines_as_the_command_does(rig: Rig) -> None:
+    """In a group nobody's own lines are read out."""
+    async with rig.running(OWNER, MEMBER) as bot:
+        await bot.access.approve(f"telegram:{GROUP}")
+        rig.says("/language Dutch", by=MEMBER)
+        await eventually(partial(rig.wrote, 1, chat=MEMBER))
+
+        alone = await bot.status.told(for_owner=False, lane=f"telegram:{MEMBER}")
+        owners = await bot.status.told(for_owner=True, lane=f"telegram:{OWNER}")
+        together = await bot.status.told(for_owner=False, lane=f"telegram:{GROUP}")
+        stranger = await bot.status.told(for_owner=False, lane="telegram:77")
+
+    assert "Your language: Dutch (Nederlands)" in alone.lines
+    assert "Used today by you: nothing" in alone.lines
+    assert "Used today by you: nothing" in owners.lines
+    assert "Your language: Dutch (Nederlands)" not in owners.lines
+    for told in (together, stranger):
+        assert not any(line.startswith(("Your ", "Used today")) for line in told.lines)
 
 
 async def test_the_heartbeat_is_there_as_soon_as_the_owner_is_known(rig: Rig) -> None:
