@@ -86,12 +86,15 @@ class Channels:
                 group.create_task(kept(work))
 
     async def fetch_waiting(self, door: Door) -> None:
-        """Takes in what waits at the platforms; for `run --once`."""
+        """Takes in what waits at the platforms, and hands it on; for `run --once`. What somebody
+        wrote too fast is handed on as their minutes have room for it."""
         if self.telegram is not None:
             await self.telegram.connect()
             await self.telegram.fetch_waiting(door)
         if self.slack is not None:
             await self.slack.fetch_waiting(door)
+        await door.idle()  # an album may wait for its last photo
+        await door.worked_off()
 
     def can_deliver(self, lane: str) -> bool:
         """A reply to the terminal waits until somebody is there, perhaps for days."""

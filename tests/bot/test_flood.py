@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -150,6 +151,43 @@ async def test_what_waits_survives_restarts_in_its_order_and_is_not_told_of_agai
     assert answers(paced) == ["0", "1", "2", "3", "4", "5"]
     assert paced.texts().count(TOO_FAST) == 1
     assert paced.inbox() == ["replied"] * 6
+
+
+async def test_once_waits_until_all_of_a_flood_is_answered(paced: Rig) -> None:
+    clock = FixedClock()
+    clock.hold()
+    for number in range(6):
+        paced.says(f"{number}")
+    async with paced.opened() as bot, asyncio.timeout(20), asyncio.TaskGroup() as group:
+        await bot.access.approve(f"telegram:{OWNER}")
+        bot.door.backlog.flood = Flood(clock, per_minute=3)
+        once = group.create_task(bot.once(asyncio.Event()))
+        await eventually(lambda: answers(paced) == ["0", "1", "2"])
+        await bot.settled()
+        assert not once.done()
+        clock.wake()
+        await once
+
+    assert answers(paced) == ["0", "1", "2", "3", "4", "5"]
+    assert paced.inbox() == ["replied"] * 6
+    assert clock.pauses == [MINUTE_S]
+
+
+async def test_once_is_told_to_stop_while_a_flood_waits_and_loses_nothing(paced: Rig) -> None:
+    clock = FixedClock()
+    clock.hold()
+    for number in range(4):
+        paced.says(f"{number}")
+    async with paced.opened() as bot, asyncio.timeout(20), asyncio.TaskGroup() as group:
+        await bot.access.approve(f"telegram:{OWNER}")
+        bot.door.backlog.flood = Flood(clock, per_minute=3)
+        stopping = asyncio.Event()
+        once = group.create_task(bot.once(stopping))
+        await eventually(lambda: answers(paced) == ["0", "1", "2"])
+        stopping.set()
+        await once
+
+    assert paced.inbox() == ["replied"] * 3 + ["received"]
 
 
 async def test_stop_ends_what_waits_too(paced: Rig) -> None:
