@@ -165,6 +165,11 @@ def overview(open_ones: Sequence[tuple[StoredApproval, str]], grants: Sequence[G
     return "\n\n".join(blocks) or "Nothing waits for your answer, and nothing is allowed for good."
 
 
+def which(word: str) -> str:
+    """For somebody who answered without saying what."""
+    return f"Say which one, with its code: `/approve CODE {word}`"
+
+
 def open_line(asked: NewApproval, *, person: Person | None, until: str) -> str:
     """One line of that list."""
     whose = f", for {shown(person)}" if person is not None else ""

@@ -230,13 +230,17 @@ class ApprovalDesk:
         return f"{words.BEFORE} {text}" if is_other else text
 
     async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str:
-        """`/approve`: what is open, one of it, an answer, or taking something back."""
+        """`/approve`: what is open, one of it, an answer, or taking something back. An answer to
+        nothing in particular answers nothing."""
         said = rest.split()
         if message.is_group and not (len(said) == 2 and said[1].lower() in words.ANSWERS):
             return words.IN_PRIVATE
         match said:
             case []:
                 return await self._overview(person)
+            case [word] if word.lower() in words.ANSWERS:
+                which = words.which(word.lower()) if await self._theirs(person) else ""
+                return f"{which}\n\n{await self._overview(person)}".strip()
             case ["revoke", tool]:
                 count = await self._store.revoke(person.id, tool)
                 log.info("approval.revoked", tool=tool[:64], person=person.id, count=count)

@@ -7,7 +7,7 @@ import re
 from agent.messages import IncomingMessage
 from bot import command_words as words
 from bot.command_tools import Asked, Tools
-from bot.commands import ALIASES, COMMANDS, NAMES, Command
+from bot.commands import ALIASES, BEHIND_ALIASES, COMMANDS, NAMES, Command
 from bot.typed import slash
 
 
@@ -31,12 +31,12 @@ def find(text: str) -> tuple[Command, str] | None:
     found = _WORD.fullmatch(text)
     if found is None:
         return None
-    name = found[1].lower()
+    name, rest = found[1].lower(), (found[2] or "").strip()
     wanted = ALIASES.get(name, name)
     for command in COMMANDS:
         if command.name == wanted:
-            # What stands behind /start is how Telegram's links tell where somebody came from.
-            return command, "" if name in ALIASES else (found[2] or "").strip()
+            behind = BEHIND_ALIASES[wanted] if name in ALIASES else "{}"
+            return command, behind.format(rest).strip()
     return None
 
 

@@ -382,8 +382,11 @@ COMMANDS: tuple[Command, ...] = (
     ),
 )
 
-ALIASES = {"start": "help"}
-"""Telegram sends /start when somebody opens the chat for the first time."""
+ALIASES = {"start": "help", "deny": "approve"}
+"""Telegram sends /start at first; and who can approve by a word looks for one that denies."""
+
+BEHIND_ALIASES = {"help": "", "approve": "{} deny"}
+"""What stands behind the command in place of what was typed: that behind /start is Telegram's."""
 
 NAMES = frozenset(command.name for command in COMMANDS)
 

@@ -703,6 +703,23 @@ async def test_the_list_offers_always_only_where_it_is_a_choice(house: Desk) -> 
     assert refused == words.NOT_ALWAYS
 
 
+@pytest.mark.parametrize("word", ["deny", "Once", "always"])
+async def test_an_answer_to_nothing_in_particular_lists_what_waits(house: Desk, word: str) -> None:
+    async with house.opened():
+        nothing = await house.approve(ANN, word)
+        await house.ask(question(approval_id="bbbb1111"))
+
+        listed = await house.approve(ANN, word)
+        others = await house.approve(BOB, word)
+        in_group = await house.approve(ANN, word, lane=GROUP)
+        still = await house.approve(ANN)
+
+    assert listed == (f"Say which one, with its code: `/approve CODE {word.lower()}`\n\n{still}")
+    assert "`bbbb11`: run a program, until 12:10" in listed
+    assert nothing == others == "Nothing waits for your answer, and nothing is allowed for good."
+    assert in_group == words.IN_PRIVATE
+
+
 async def test_one_question_is_shown_to_those_alone_who_may_answer_it(house: Desk) -> None:
     async with house.opened():
         await house.ask(question(person=BOB))

@@ -10,7 +10,7 @@ import pytest
 
 from agent.messages import Address, IncomingMessage, Role
 from bot.app import Bot
-from bot.command_given import NO_COMMAND, given
+from bot.command_given import NO_COMMAND, find, given
 from bot.command_words import unknown_text
 from bot.commands import NAMES
 from scheduler.missing import first_due
@@ -162,6 +162,33 @@ async def test_an_unknown_command_costs_no_call(rig: Rig) -> None:
     assert rig.model.requests == []
     assert rig.inbox() == ["command", "command"]
     assert "heartbeat" not in rig.texts(MEMBER)[0], "it is the owner's alone"
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [("/deny", "deny"), ("/deny d6c6eb", "d6c6eb deny"), ("/start x", ""), ("/approve x", "x")],
+)
+def test_a_name_for_another_command_brings_what_it_means(text: str, rest: str) -> None:
+    found = find(text)
+
+    assert found is not None
+    assert (found[0].name, found[1]) == ("help" if "start" in text else "approve", rest)
+
+
+async def test_who_denies_by_a_word_is_told_what_waits(rig: Rig) -> None:
+    rig.model.call("write_file", {"path": "AGENTS.md", "content": "x"})
+    async with rig.running(OWNER) as bot:
+        rig.says("write it")
+        await eventually(lambda: [one for one in rig.seen() if one.markup])
+        rig.says("/deny")
+        [listed] = await eventually(lambda: [t for t in rig.texts() if t.startswith("Say which")])
+        code = listed.partition("• ")[2][:6]
+        rig.says(f"/deny {code}")
+        await eventually(lambda: any("Denied by" in text for text in rig.texts()))
+        await rig.quiet(bot)
+
+    assert f"{code}: write a file, until" in listed
+    assert not (rig.home.workspace / "AGENTS.md").exists()
 
 
 # --- words that a command does not take --------------------------------------------------------
