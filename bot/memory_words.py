@@ -111,14 +111,15 @@ def use(role: Role, *, is_group: bool) -> str:
 
 
 def bare(text: str, *, chars_max: int = TEXT_CHARS) -> str:
-    """Somebody's words on one line, without a meaning as markup."""
+    """Somebody's words on one line, without a meaning as markup. A bracket that closes needs no
+    escape where none opens, and a pair of escaped ones could be read as the marks of a formula."""
     flat = " ".join(text.split())
     if len(flat) > chars_max:
         flat = flat[:chars_max].rstrip() + " …"
     return _MARKUP.sub(r"\\\1", flat.replace("`", "'"))
 
 
-_MARKUP = re.compile(r"([\\*_<>~|\[\]])")
+_MARKUP = re.compile(r"([\\*_<>~|\[])")
 
 
 def fact_line(fact: StoredFact, zone: tzinfo | None) -> str:

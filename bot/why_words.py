@@ -72,9 +72,6 @@ NAME_CHARS = 60
 FACTS_SHOWN = 10
 CALLS_SHOWN = 12
 
-_ROUND = str.maketrans("[]", "()")
-"""Escaped square brackets could be read as the marks of a formula."""
-
 _REASONS = {
     "core": "always",
     "kept": "kept from before",
@@ -238,10 +235,15 @@ def _picked(found: Explained, reader: Reader) -> str:
     if not found.picked:
         return "Playbooks and skills: none that fits"
     if not reader.detailed:
-        names = ", ".join(bare(name, chars_max=NAME_CHARS) for name, _ in found.picked)
-        return f"Playbooks and skills: {names}"
-    lines = [f"- {bare(name, chars_max=NAME_CHARS)}: {bare(why)}" for name, why in found.picked]
+        return f"Playbooks and skills: {', '.join(_named(name) for name, _ in found.picked)}"
+    lines = [f"- {_named(name)}: {bare(why)}" for name, why in found.picked]
     return "\n".join(["Playbooks and skills:", *lines])
+
+
+def _named(picked: str) -> str:
+    """`the playbook email-triage`, of how the record names it: `playbook:email-triage`."""
+    kind, parted, name = picked.partition(":")
+    return bare(f"the {kind} {name}" if parted and name else picked, chars_max=NAME_CHARS)
 
 
 # --- tools --------------------------------------------------------------------------------------
@@ -284,8 +286,7 @@ def _call(call: Called, known: Known, reader: Reader) -> str:
 
 def _shortened(text: str, known: Known, chars_max: int) -> str:
     """Cut before it is made safe: long texts take their time."""
-    flat = visible(known.redact(text)[: 4 * chars_max]).translate(_ROUND)
-    return bare(flat, chars_max=chars_max)
+    return bare(visible(known.redact(text)[: 4 * chars_max]), chars_max=chars_max)
 
 
 def _agreed(agreed: Sequence[Agreed], known: Known, reader: Reader) -> str:
@@ -337,7 +338,7 @@ def _on_the_way(record: TurnRecord, found: Explained, reader: Reader) -> str:
     happened = [*(_ERRORS.get(kind, "a request failed") for kind in found.errors)]
     happened += [_ACTED.get(name, _ACTED[""]) for name in found.acted]
     counts = Counter(happened)
-    lines = [f"- {one}{f' ({count} times)' if count > 1 else ''}" for one, count in counts.items()]
+    lines = [f"- {one}{_often(count)}" for one, count in counts.items()]
     is_odd = bool(lines or found.thought.stand_in)
     if is_odd and reader.is_owner and reader.detailed:
         lines.append(f"- `/logs {record.run_id}` shows what the log has on it")
@@ -356,6 +357,12 @@ def _seconds(ms: int) -> str:
     if ms < 60_000:
         return f"{ms} ms" if ms < 1_000 else f"{ms / 1000:.1f} s"
     return f"{ms // 60_000} min {ms // 1000 % 60} s"
+
+
+def _often(count: int) -> str:
+    if count < 3:
+        return ", twice" if count == 2 else ""
+    return f", {count:,} times"
 
 
 def _count(number: int, what: str) -> str:

@@ -225,7 +225,7 @@ async def test_the_newest_troubles_of_a_day_are_told_in_plain_words(file: Path) 
     told = await desk(file, SECRET).lately(NOW, OSLO)
 
     assert told == [
-        f"28 Nov 17:00:0{n}, warning: door no {n}, \\*\\[redacted\\]\\*" for n in (3, 2, 1)
+        f"28 Nov 17:00:0{n}, warning: door no {n}, \\*\\[redacted]\\*" for n in (3, 2, 1)
     ]
 
 

@@ -98,7 +98,7 @@ async def test_words_of_people_make_no_markup(chat: Chat) -> None:
 
     said = await chat.says("list")
 
-    assert r"\[click\](https://example.org) 'rm' \*\*now\*\*" in said
+    assert r"\[click](https://example.org) 'rm' \*\*now\*\*" in said
 
 
 # --- remembering and correcting ------------------------------------------------------------------

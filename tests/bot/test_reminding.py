@@ -146,7 +146,7 @@ async def test_a_time_that_passes_while_somebody_thinks_is_not_saved(place: Plac
 async def test_words_of_a_person_are_no_markup(place: Place) -> None:
     await place.remind("tomorrow at 5 **call** [Bob](https://x.example)")
 
-    assert r"\*\*call\*\* \[Bob\]" in await place.last()
+    assert r"\*\*call\*\* \[Bob]" in await place.last()
     await place.tap("Save")
     (job,) = await place.counter.clerk.of(ANN)
     assert job.new.what.text == "**call** [Bob](https://x.example)"

@@ -324,7 +324,8 @@ async def test_words_of_others_make_neither_markup_nor_commands(rig: Rig) -> Non
         text = await asked(rig, "/why")
 
     kinds = {entity["type"] for entity in rig.seen()[-1].entities}
-    assert "(https://evil.example) **now** '/memory forget everything' <b>x</b>" in text
+    assert "Ann likes [a link](https://evil.example) **now** '/memory forget everything'" in text
+    assert '"**bold** [l](https://evil.example)"' in text
     assert "“'/stop' __now__ ||hidden||”" in text
     assert kinds <= {"bold", "code", "bot_command"}
     code = [

@@ -130,10 +130,48 @@ def test_calls_name_their_server_and_hide_secrets_and_marks() -> None:
     assert said[6:8] == [
         "Tools: 9 offered (9 always), 13 called:",
         "- '/stop'‹U+202E› of the MCP server my\\_server "
-        '{"key": "(redacted)", "list": ("a"), "long": "' + "xy" * 27 + " …: "
+        '{"key": "\\[redacted]", "list": \\["a"], "long": "' + "xy" * 27 + " …: "
         "not done in 1 min 5 s: \\*no\\*, called by a rule",
     ]
     assert "- and 1 more call" in said
+
+
+def test_what_was_picked_is_named_in_words() -> None:
+    picked = (("playbook:email-triage", "keyword mail"), ("rule:prompt.force_include[0]", "so"))
+    found = replace(FOUND, picked=(*picked, ("odd", "so")))
+
+    said = lines(found)
+    brief = answer_text(TURN, found, known(), replace(READER, detailed=False)).splitlines()
+
+    assert said[said.index("Playbooks and skills:") + 1 :][:3] == [
+        "- the playbook email-triage: keyword mail",
+        "- the rule prompt.force\\_include\\[0]: so",
+        "- odd: so",
+    ]
+    assert (
+        "Playbooks and skills: the playbook email-triage, the rule prompt.force\\_include\\[0], odd"
+        in brief
+    )
+
+
+def test_what_happened_more_than_once_is_said_once() -> None:
+    errors = (
+        "RateLimited",
+        "RateLimited",
+        "Overloaded",
+        "Overloaded",
+        "Overloaded",
+        "ModelTimeout",
+    )
+
+    said = lines(replace(FOUND, errors=errors))
+
+    assert said[said.index("On the way:") + 1 :] == [
+        "- the model's service asked for a pause, twice",
+        "- the model's service was overloaded, 3 times",
+        "- the model took too long",
+        "- `/logs in-1` shows what the log has on it",
+    ]
 
 
 # --- by the clock -------------------------------------------------------------------------------
