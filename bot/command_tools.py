@@ -48,7 +48,9 @@ class TellsLogs(Protocol):
 class TellsSkills(Protocol):
     """Says which skills there are and which wait for the owner; `bot.skills` is one."""
 
-    async def tell(self, message: IncomingMessage, person: Person) -> str: ...
+    async def tell(
+        self, message: IncomingMessage, person: Person, *, in_full: bool = False
+    ) -> str: ...
 
 
 class TellsModels(Protocol):

@@ -43,10 +43,11 @@ def unknown_text(word: str, where: str, names: Collection[str]) -> str:
     return f"{text} What is meant for me is written without `{before.strip()}`."
 
 
-def left_out(name: str, rest: str, where: str) -> str:
-    """Stands in front of the answer of a command that takes no words."""
+def left_out(name: str, rest: str, where: str, *, but: str = "") -> str:
+    """Stands in front of the answer of a command that takes no words `but` one."""
     said = bare(rest, chars_max=60)
-    return f"`{slash(where)}{name}` takes no words behind it, so I left out “{said}”."
+    no_words = f"no words behind it but `{but}`" if but else "no words behind it"
+    return f"`{slash(where)}{name}` takes {no_words}, so I left out “{said}”."
 
 
 PAUSE_NEEDS_NO_WORDS = (

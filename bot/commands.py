@@ -111,8 +111,13 @@ async def why(tools: Tools, asked: Asked) -> Answer:
 
 
 async def skills(tools: Tools, asked: Asked) -> str:
-    """What the bot knows how to do here."""
-    return await tools.skills.tell(asked.message, asked.person)
+    """What the bot knows how to do here: a few of each kind, behind `all` the whole list."""
+    in_full = asked.rest.lower() == "all"
+    said = await tools.skills.tell(asked.message, asked.person, in_full=in_full)
+    if in_full or not asked.rest:
+        return said
+    where = asked.message.address.channel
+    return f"{words.left_out('skills', asked.rest, where, but='all')}\n\n{said}"
 
 
 async def snippets(tools: Tools, asked: Asked) -> str:
@@ -267,9 +272,7 @@ COMMANDS: tuple[Command, ...] = (
         is_bare=True,
     ),
     Command(name="why", help="why I answered so, or sent it: reply to it with this", run=why),
-    Command(
-        name="skills", help="what I know how to do here", run=skills, is_bare=True, is_ours=False
-    ),
+    Command(name="skills", help="what I know how to do here", run=skills, is_ours=False),
     Command(
         name="snippets",
         help="texts to send with one tap",

@@ -44,13 +44,17 @@ from bot.skill_words import (
     state_words,
     when_words,
 )
+from bot.typed import slash
 
 Json = dict[str, Any]
 
 SET_BY_OWNER = "set by its owner"
 SEEN_BY = "hearthbot schedule list"
+SHOWN_IN_CHAT = 5
+"""Of each kind, the most important first; `/skills all` shows more."""
 SHOWN_IN_CHAT_MAX = 40
-CHAT_CHARS = 100
+CHAT_CHARS = 70
+CHAT_CHARS_IN_FULL = 100
 
 
 class SkillDesk:
@@ -234,17 +238,25 @@ class SkillDesk:
 
     # --- in a chat -----------------------------------------------------------------------------
 
-    async def tell(self, message: IncomingMessage, person: Person) -> str:
-        """What the bot can do here, for `/skills`; the owner alone sees what waits."""
+    async def tell(self, message: IncomingMessage, person: Person, *, in_full: bool = False) -> str:
+        """What the bot can do here, for `/skills`; the owner alone sees what waits. Names how many
+        more there are, and where."""
         shelf = await self._afresh()
-        lines: list[str] = []
-        for kind, heading in _HEADINGS.items():
-            told = [_chat_line(one) for one in shelf.used if kind_of(one) == kind]
-            if told:
-                more = len(told) - SHOWN_IN_CHAT_MAX
-                lines += ["", heading, *told[:SHOWN_IN_CHAT_MAX]]
-                lines += [f"and {more} more"] if more > 0 else []
         for_owner = person.role is Role.OWNER and not message.is_group
+        most = SHOWN_IN_CHAT_MAX if in_full else SHOWN_IN_CHAT
+        lines: list[str] = []
+        left = 0
+        for kind, heading in _HEADINGS.items():
+            of_kind = [one for one in shelf.used if kind_of(one) == kind]
+            if of_kind:
+                lines += ["", heading, *(_chat_line(one, in_full) for one in of_kind[:most])]
+            if (more := len(of_kind) - most) > 0:
+                lines += [f"and {more} more"]
+                left += more
+        if left and not in_full:
+            lines += ["", f"`{slash(message.address.channel)}skills all` shows all of them."]
+        elif left and for_owner:
+            lines += ["", "In a terminal, hearthbot skills list shows all of them."]
         lines += ["", *_unused_lines(shelf, for_owner=for_owner)]
         return "\n".join(lines).strip()
 
@@ -334,11 +346,12 @@ _HEADINGS = {
 _KINDS = list(_HEADINGS)
 
 
-def _chat_line(skill: Skill) -> str:
+def _chat_line(skill: Skill, in_full: bool) -> str:
     about = skill.description
-    if len(about) > CHAT_CHARS:
+    chars = CHAT_CHARS_IN_FULL if in_full else CHAT_CHARS
+    if len(about) > chars:
         # Some scripts have no blanks to cut at.
-        about = (about[:CHAT_CHARS].rpartition(" ")[0] or about[:CHAT_CHARS]) + " …"
+        about = (about[:chars].rpartition(" ")[0] or about[:chars]) + " …"
     when = f" ({when_words(skill.schedule)})" if skill.schedule is not None else ""
     return f"• {skill.name}{when} – {about}"
 
@@ -350,7 +363,8 @@ def _unused_lines(shelf: Shelf, *, for_owner: bool) -> list[str]:
     if not shelf.used:
         lines.append("No skill is in use.")
     if for_owner and waiting:
-        names = ", ".join(waiting[:SHOWN_IN_CHAT_MAX])
+        more = len(waiting) - SHOWN_IN_CHAT
+        names = ", ".join(waiting[:SHOWN_IN_CHAT]) + (f" and {more} more" if more > 0 else "")
         lines.append(
             f"Waiting for your approval: {names}. In a terminal: hearthbot skills show "
             f"{waiting[0]}, then hearthbot skills approve {waiting[0]}"

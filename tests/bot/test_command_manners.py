@@ -208,6 +208,20 @@ async def test_words_behind_a_command_that_takes_none_are_named(rig: Rig) -> Non
     assert start.startswith("Just write to me.")
 
 
+async def test_all_skills_are_shown_to_who_asks_for_all(rig: Rig) -> None:
+    async with rig.running(OWNER) as bot:
+        for number, text in enumerate(("/skills", "/skills ALL", "/skills mail"), start=1):
+            rig.says(text)
+            await eventually(partial(rig.wrote, number))
+        await rig.quiet(bot)
+
+    few, whole, odd = rig.texts()
+    assert "/skills all shows all of them." in few
+    assert "and 9 more" in few
+    assert "more" not in whole.partition("\n\nSkills")[0]
+    assert odd == f"/skills takes no words behind it but all, so I left out “mail”.\n\n{few}"
+
+
 async def test_a_pause_for_a_time_is_refused(rig: Rig) -> None:
     async with rig.running(OWNER) as bot:
         rig.says("/pause 5m")

@@ -18,7 +18,7 @@ from bot.control import ControlClient, ControlServer
 from bot.home import shipped
 from bot.ports import Person
 from bot.skill_words import when_words
-from bot.skills import SHOWN_IN_CHAT_MAX, SkillDesk, skill_operations
+from bot.skills import SHOWN_IN_CHAT, SHOWN_IN_CHAT_MAX, SkillDesk, skill_operations
 from tests.agent.skills.given import put, text_of
 from tests.agent.skills.workbench import Workbench, playbook, workbench
 
@@ -44,15 +44,23 @@ class Counter:
         skills = (await self.desk.why(text))["skills"]
         return next(one for one in skills if one["name"] == name)
 
-    async def told(self, role: Role = Role.OWNER, *, is_group: bool = False) -> str:
+    async def told(
+        self,
+        role: Role = Role.OWNER,
+        *,
+        is_group: bool = False,
+        in_full: bool = False,
+        channel: str = "telegram",
+    ) -> str:
         message = IncomingMessage(
-            address=Address(channel="telegram", chat_id="5"),
+            address=Address(channel=channel, chat_id="5"),
             message_id="1",
             sender_id="5",
             text="/skills",
             is_group=is_group,
         )
-        return await self.desk.tell(message, Person(id=PersonId("p1"), role=role, addresses=()))
+        person = Person(id=PersonId("p1"), role=role, addresses=())
+        return await self.desk.tell(message, person, in_full=in_full)
 
 
 @pytest.fixture
@@ -436,11 +444,40 @@ async def test_a_long_list_is_cut_in_a_chat(counter: Counter) -> None:
         f"---\nname: long\ndescription: {'word ' * 100}\n---\nx"
     )
 
-    told = await counter.told()
+    short = await counter.told()
+    told = await counter.told(in_full=True)
+    members = await counter.told(Role.MEMBER, in_full=True)
+    on_slack = await counter.told(channel="slack")
 
+    assert short.count("•") == SHOWN_IN_CHAT
+    assert f"and {SHOWN_IN_CHAT_MAX + 4 - SHOWN_IN_CHAT} more" in short
+    assert "`/skills all` shows all of them." in short
+    assert "`/hearth skills all` shows all of them." in on_slack
+    assert len(short) < 700
     assert "and 4 more" in told
+    assert "In a terminal, hearthbot skills list shows all of them." in told
+    assert "terminal" not in members
     assert told.endswith("1 skill cannot be read: hearthbot skills list")
     assert len(told) < 4_000
+
+
+async def test_many_that_wait_are_counted_in_a_chat(counter: Counter) -> None:
+    for n in range(SHOWN_IN_CHAT + 2):
+        await counter.write(f"w{n}")
+
+    told = await counter.told()
+
+    assert f"w0, w1, w2, w3, w{SHOWN_IN_CHAT - 1} and 2 more. In a terminal" in told
+
+
+async def test_the_shipped_ones_fit_on_a_phone(counter: Counter) -> None:
+    counter.bench.shipped = shipped("skills")
+    counter.bench.start()
+
+    told = await counter.told()
+
+    assert len(told.splitlines()) <= 20
+    assert len(told) < 1_200
 
 
 async def test_the_command_asks_no_model_and_is_for_everybody() -> None:
