@@ -9,7 +9,6 @@ import copy
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from bot.config import SECTIONS, Settings
+from bot.config_naming import behind_agents, nobodys
 from bot.config_tree import KeyPath, Loc, Node, below, is_secret, item_of, node_at, tables_of
 from bot.config_words import allowed, dotted, key_part, known_hint, variable
 
@@ -70,7 +70,6 @@ def checked(given: Given) -> tuple[Settings, list[str]]:
     unknown = list(_unknown(merged, Settings))
     references = [loc for loc, text in _texts(merged, Settings) if _REFERENCE.fullmatch(text)]
     details: list[ErrorDetails] = []
-    nameless: list[str] = []
     settings = Settings()
     try:
         # Known sections alone: the library takes arguments such as _cli_parse_args here too.
@@ -79,8 +78,7 @@ def checked(given: Given) -> tuple[Settings, list[str]]:
         )
     except ValidationError as error:
         details = error.errors(include_url=False)
-    if not details:
-        nameless = list(_nobodys(settings))
+    details += behind_agents(merged, details)
     # Outside of the `except`, so that the error raised at the end does not drag along one that
     # holds the input, secrets included.
     said = {*unknown, *references}
@@ -92,20 +90,8 @@ def checked(given: Given) -> tuple[Settings, list[str]]:
             for detail in _worth_saying(details)
             if _as_written(merged, detail["loc"]) not in said
         ),
-        *nameless,
+        *nobodys(merged, shown=lambda value: _shown(merged, (), value)),
     ]
-
-
-def _nobodys(settings: Settings) -> Iterator[str]:
-    """Where an agent is named that does not exist: a limit or a rule that would bind nobody."""
-    agents = settings.agents.by_name
-    there = f"there {'are' if len(agents) > 1 else 'is'} {', '.join(agents)}"
-    for n, limit in enumerate(settings.budget.limits):
-        if limit.scope == "agent" and limit.of and limit.of not in agents:
-            yield f"budget.limits[{n}].of: there is no agent {limit.of!r}; {there}"
-    for n, rule in enumerate(settings.tools.rules):
-        if not any(fnmatchcase(name, rule.agent) for name in agents):
-            yield f"tools.rules[{n}].agent: no agent is called {rule.agent!r}; {there}"
 
 
 def _unknown_refused(given: Given, unknown: Sequence[Loc]) -> Iterator[str]:

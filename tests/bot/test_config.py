@@ -154,6 +154,59 @@ def test_all_problems_are_named_in_one_go_with_source_key_found_and_allowed(
     assert "variable HEARTHBOT_LLM__MODLE: unknown; the nearest is HEARTHBOT_LLM__MODEL" in text
 
 
+WRONG_IN_TWO_TABLES = """
+[telegram]
+poll_timeout_s = "y"
+[[budget.limits]]
+scope = "agent"
+of = "nobody"
+[[tools.rules]]
+agent = "sk-12345678abc"
+[agents.work]
+max_steps = 0
+[[bindings]]
+channel = "telegram"
+chat_id = "*"
+agent = "work"
+[[bindings]]
+channel = "telegram"
+chat_id = "2"
+agent = "gone"
+"""
+
+
+def test_what_only_a_look_at_several_tables_shows_is_named_with_the_rest(tmp_path: Path) -> None:
+    said = complaint(tmp_path, toml=WRONG_IN_TWO_TABLES)
+
+    for part in (
+        "telegram.poll_timeout_s: found 'y'",
+        "budget.limits[0].period: found nothing",
+        "budget.limits[0].of: there is no agent 'nobody'; there are default, work",
+        "tools.rules[0].action: found nothing",
+        "tools.rules[0].agent: no agent is called a value that looks like a secret",
+        "agents.work.max_steps: found 0",
+        "agents.bindings[1]: there is no [agents.gone]; there are default, work",
+        "agents.bindings[1] can never be reached",
+    ):
+        assert part in said
+    assert said.count("gone") == 1
+
+
+@pytest.mark.parametrize(
+    "toml",
+    [
+        "agents = 3\ntools = []\nbudget = 'x'",
+        "[budget]\nlimits = [1, 'x', []]\n[tools]\nrules = 7\n[agents]\nwork = 1",
+        "[agents]\nbindings = 5\n[agents.'not a name!']\nmax_steps = 'x'",
+    ],
+)
+def test_what_is_no_table_at_all_is_named_and_nothing_more(tmp_path: Path, toml: str) -> None:
+    said = complaint(tmp_path, toml=toml)
+
+    assert len(set(said.splitlines())) == len(said.splitlines())
+    assert "no agent" not in said
+
+
 @pytest.mark.case("CF-03")
 @pytest.mark.parametrize(
     ("toml", "path", "nearest"),
