@@ -12,6 +12,7 @@ from agent.errors import AssistantError
 from agent.messages import Role
 from agent.ports import Clock, InboxState
 from bot import command_words as words
+from bot.asides import said_to_all
 from bot.command_tools import Answer, Asked, Tools
 from bot.commands import NAMES, OWNER_ALONE, Command, as_typed
 from bot.endings import BROKEN, Endings
@@ -94,7 +95,9 @@ class CommandDesk:
 
 
 async def answer(command: Command, tools: Tools, asked: Asked) -> Answer:
-    """What a command says, to those who may use it here: the one way in, for every command."""
+    """What a command says, to those who may use it here: the one way in, for every command. It is
+    about the chat, also where one person alone is answered."""
+    asked = replace(asked, message=said_to_all(asked.message))
     where = asked.message.address.channel
     refused = refusal(command, role=asked.person.role, is_group=asked.message.is_group)
     if refused:

@@ -16,6 +16,7 @@ import structlog
 
 from agent.messages import Address, Attachment
 from agent.ports import Clock
+from bot.asides import chat_of, reader_of
 from bot.channel import (
     Delivery,
     EditOutcome,
@@ -39,6 +40,7 @@ from bot.door import Door
 from bot.markup import slack_parts
 from bot.outage import Outage, Trouble
 from bot.pace import Pace, Rates
+from bot.slack_asides import Asides
 from bot.slack_files import SlackFiles
 from bot.slack_forms import Forms
 from bot.slack_home import Homes
@@ -124,6 +126,7 @@ class SlackChannel:
         )
         self._people = SlackPeople(self._web, clock, learn=learn)
         self._parents = Parents(self._web)
+        self._asides = Asides(self._web, base_url=options.base_url, clock=clock)
         self._us = Us()
         self._tokens = SlackTokens(self._web, options.app_token, clock=clock)
         self._panes = Panes(self._web, clock=clock, offer=offer)
@@ -202,6 +205,7 @@ class SlackChannel:
             forms=Forms(self._web),
         )
         intake.parents = self._parents
+        intake.asides = self._asides
         return intake
 
     def _sockets(self, intake: Intake, address: OpenAddress) -> Sockets:
@@ -239,10 +243,14 @@ class SlackChannel:
         await self._pace.wait(address.chat_id, is_group=False)
 
     async def send(self, address: Address, part: MessagePart) -> Delivery:
-        """One new message, in the thread of the address; plain where Slack wants it so."""
-        where = {"channel": channel_of(address)}
-        if address.thread_id is not None:
-            where["thread_ts"] = address.thread_id
+        """One new message, in the thread of the address, or to its one reader; plain where Slack
+        wants it so. What has buttons is for the chat: what comes of it is written into it."""
+        if reader_of(address) and not any(part.buttons):
+            return await self._asides.say(address, part)
+        chat = chat_of(address)
+        where = {"channel": channel_of(chat)}
+        if chat.thread_id is not None:
+            where["thread_ts"] = chat.thread_id
         try:
             heard = await posted_text(self._web, "chat.postMessage", part, where)
         except Limited as error:
@@ -294,11 +302,15 @@ class SlackChannel:
         return Sent(message_id=message_id)
 
     async def look_up(self, address: Address, mark: str, *, since_ms: int) -> LookedUp:
-        """Whether a message with this mark stands in the conversation."""
-        channel, thread = channel_of(address), address.thread_id
-        return await looked_up(
+        """Whether a message with this mark stands in the conversation. What one person alone saw
+        cannot be looked for."""
+        channel, thread = channel_of(address), chat_of(address).thread_id
+        found = await looked_up(
             find_marked(self._web, channel=channel, thread=thread, mark=mark, since_ms=since_ms)
         )
+        if isinstance(found, NotSent) and reader_of(address):
+            return Refused(reason="nobody can tell what one person alone saw")
+        return found
 
     # --- files and reactions (bot.channel.SendsFiles, UploadsAhead, Reacts) -----------------------
 

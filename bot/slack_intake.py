@@ -27,6 +27,7 @@ from bot.channel import Channel
 from bot.door import Door, Knock
 from bot.outage import Outage
 from bot.ports import StoredEvent
+from bot.slack_asides import Asides
 from bot.slack_forms import Forms, filled, form_wish
 from bot.slack_home import Homes
 from bot.slack_lookup import Parents
@@ -62,6 +63,9 @@ class Intake:
 
     parents: Parents | None = None
     """Told of what is said to us, before it is acted on; set once, before the first event."""
+
+    asides: Asides | None = None
+    """Told where commands can be answered to one person alone; set once, before the first event."""
 
     def __init__(
         self,
@@ -188,6 +192,8 @@ class Intake:
             return
         async with self._one_at_a_time:
             stored = await self._door.store([_knock(found)])
+            if stored and self.asides is not None:
+                self.asides.heard(found, body)
             for event in stored:
                 await self._waiting.put((found, event))
         self._storage.over()

@@ -17,6 +17,7 @@ from agent.messages import (
     IncomingMessage,
     forwarded_from,
 )
+from bot.asides import aside_to, is_for_all
 from bot.channel import Ignored, Pressed, Understood
 from bot.command_given import find
 from bot.command_words import lone_word
@@ -109,18 +110,25 @@ class Reading:
 
     def _command(self, stored: Stored) -> Understood:
         """`/hearth status` is `/status`, and any single word is taken for a command (it may be
-        mistyped: `bot.command_given.given`); what else is none is said to the assistant."""
+        mistyped: `bot.command_given.given`); what else is none is said to the assistant. In
+        a channel a command is answered to its person alone, unless it concerns all."""
         channel = needed_id(stored.body, "channel_id")
         if not is_direct(channel) and self.policy == "off":
             return Ignored(reason="groups are off")
         words = self.plain(text_of(stored.body, "text"), stored).strip() or "help"
         as_command = words if words.startswith("/") else f"/{words}"
-        is_command = find(as_command) is not None or lone_word(as_command)
+        found = find(as_command)
+        is_command = found is not None or lone_word(as_command)
+        user = needed_id(stored.body, "user_id")
+        address = _address(stored, channel, None)
+        concerns_all = is_for_all(found[0].name, found[1]) if found else not is_command
+        if not is_direct(channel) and not concerns_all:
+            address = aside_to(address, user)
         return IncomingMessage(
-            address=_address(stored, channel, None),
+            address=address,
             message_id=text_of(stored.body, "trigger_id"),
-            sender_id=f"{stored.team}:{needed_id(stored.body, 'user_id')}",
-            sender_name=self.name_of(stored.team, needed_id(stored.body, "user_id")),
+            sender_id=f"{stored.team}:{user}",
+            sender_name=self.name_of(stored.team, user),
             text=as_command if is_command else words,
             is_group=not is_direct(channel),
             mentions_bot=True,

@@ -7,6 +7,7 @@ the environment whatever NO_PROXY says; neither is wanted here.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -17,6 +18,7 @@ import structlog
 from slack_sdk.errors import SlackApiError, SlackRequestError
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
+from slack_sdk.webhook.async_client import AsyncWebhookClient
 
 log = structlog.get_logger()
 
@@ -94,6 +96,11 @@ _AS_JSON = frozenset(
 
 _NOT_KNOWN = frozenset({"fatal_error", "internal_error", "request_timeout", "service_unavailable"})
 """Refusals after which something of it may have been done all the same."""
+
+ANSWERING = "response_url"
+"""Stands for a method where a command is answered at the address that came with it."""
+
+_WORD = re.compile(r'(?:\A|"error" *: *")([a-z_]{2,60})(?:\Z|")')
 
 RETRY_AFTER_S = 30.0
 """Where Slack asks for a pause and does not say for how long."""
@@ -216,6 +223,29 @@ class SlackWeb:
         except (AttributeError, SlackRequestError, TypeError, ValueError) as error:
             raise NoAnswer("Slack's answer could not be read") from error
         return _heard(answer)
+
+    async def respond(self, url: str, **said: Any) -> None:
+        """Answers at an address that Slack gave for it, once. Raises Limited, SaidNo, NoAnswer."""
+        webhook = AsyncWebhookClient(url, session=self.session, retry_handlers=[])
+        webhook.proxy = None  # the session knows it, and NO_PROXY too
+        try:
+            answer = await webhook.send_dict(said)
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise NoAnswer(_why(error), surely_not=True) from error
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+            raise NoAnswer(_why(error)) from error
+        if answer.status_code == 429:
+            raise Limited(ANSWERING, _seconds(answer.headers.get("Retry-After")))
+        if answer.status_code >= 500:
+            raise NoAnswer(f"Slack answered with HTTP status {answer.status_code}")
+        if answer.status_code != 200:
+            raise SaidNo(ANSWERING, _said_no(answer.body))
+
+
+def _said_no(body: object) -> str:
+    """Slack's word, which comes alone or within JSON."""
+    found = _WORD.search(body) if isinstance(body, str) else None
+    return found[1] if found is not None else "refused"
 
 
 def _heard(answer: AsyncSlackResponse) -> Heard:

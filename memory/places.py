@@ -75,9 +75,15 @@ class Place(Protocol):
 
 # --- where to look ---------------------------------------------------------------------------
 
+# In a channel of Slack, what was said to one person alone has a lane of its own (`bot.asides`).
 _OWN_LANES = """
 select lane from turns group by lane having min(person_id) = :person and max(person_id) = :person
 union select address from addresses where person_id = :person
+union select lane from outbox where lane glob 'slack:*.*:~*' and exists (
+    select 1 from addresses
+    where person_id = :person and address =
+        substr(lane, 1, instr(lane, '.') - 1) || ':' || substr(lane, instr(lane, ':~') + 2)
+)
 union select value from json_each(:lanes)
 """
 _OWN = "select id from conversations where lane in (select value from json_each(:lanes))"

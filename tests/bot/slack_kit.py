@@ -168,4 +168,8 @@ def judge_slack(slack: FakeSlack, foreign: Collection[str] = ()) -> None:
                 assert code not in text
             assert call.params["parse"] == "none"
             assert not BARE.search(NOT_OURS.sub("", text)) or text in foreign, text
+    for alone in slack.ephemeral():
+        assert len(alone.text) <= 4_000
+        assert not any(code in alone.text for code in ("<!", "<@", "<#"))
+        assert not BARE.search(NOT_OURS.sub("", alone.text)), alone.text
     assert slack.previewed() == []

@@ -117,6 +117,28 @@ async def test_everything_of_a_person_goes_and_nothing_of_another(home: Path) ->
     assert sum(CANARY in str(body) for (body,) in group) == 1
 
 
+async def test_what_was_said_to_a_person_alone_in_a_channel_goes_too(home: Path) -> None:
+    path = database_of(home)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        past = Past(connection, runs=50)
+        for person, address in ((ANN, "slack:T0LAB:U0ANN"), (BEN, "slack:T0LAB:U0BEN")):
+            past.add("addresses", address=address, person_id=person, created_ms=1)
+        for reader in ("U0ANN", "U0BEN"):
+            lane = f"slack:T0LAB.C1:~{reader}"
+            text = "- f1 “the zinc tub”"
+            row = past.add("outbox", lane=lane, text=text, state="sent", created_ms=1, ended_ms=2)
+            past.add("outbox_parts", outbox_id=row, n=0, markup=text, source=text, state="sent")
+    before = of_ben(home)
+
+    async with opened_home(home) as opened:
+        await opened.forgetting.forget(wish(phrases=("zinc tub",)))
+
+    kept = dict(rows(path, "select lane, text from outbox where lane glob '*:~*'"))
+    assert kept["slack:T0LAB.C1:~U0BEN"] == "- f1 “the zinc tub”"
+    assert "zinc" not in str(kept["slack:T0LAB.C1:~U0ANN"])
+    assert of_ben(home) == before
+
+
 # --- others ------------------------------------------------------------------------------------
 
 

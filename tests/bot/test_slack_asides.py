@@ -1,0 +1,361 @@
+"""Commands in a channel of Slack: answered to their person alone, by the best way that works."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.messages import Address
+from agent.stored import Button
+from bot.asides import aside_to
+from bot.channel import InDoubt, MessagePart, NotSent, Refused, Sent
+from bot.lab.faults import Action, answer, bad_gateway, drop, reset
+from bot.lab.slack import APP_TOKEN, TOKEN, FakeSlack, flood, refusal
+from bot.lab.slack_state import RESPONSE_URL_USES, Seen
+from bot.pace import Rates
+from bot.slack import SlackChannel, SlackOptions
+from bot.slack_asides import DIRECTLY, GOOD_FOR_S, SEEN_ONCE, Asides
+from bot.slack_raw import sketch
+from bot.slack_web import SlackWeb
+from tests.bot.kit import eventually
+from tests.bot.slack_kit import ANN, BOB, CHANNEL, STRANGER, TEAM, US, SlackRig, slack_rigged
+from tests.fakes import FixedClock
+
+CHAT = Address(channel="slack", chat_id=f"{TEAM}.{CHANNEL}")
+ASIDE = aside_to(CHAT, ANN)
+PART = MessagePart(markup="*hi* &amp; bye", source="**hi** & bye", mark="7.0.1000")
+ALONE = Sent(message_id=SEEN_ONCE)
+
+
+# --- a whole bot -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[SlackRig]:
+    async with slack_rigged(tmp_path) as made:
+        yield made
+
+
+def seen_alone(rig: SlackRig, user: str = ANN) -> list[str]:
+    """What somebody alone read in the channel."""
+    return [seen.text for seen in rig.slack.ephemeral(user) if seen.channel == CHANNEL]
+
+
+async def asked(rig: SlackRig, text: str, *, by: str = ANN) -> str:
+    """What is answered to a command in the channel, to its person alone."""
+    before = len(seen_alone(rig, by))
+    rig.slack.command(text=text, user=by, channel=CHANNEL)
+    await eventually(lambda: len(seen_alone(rig, by)) > before)
+    return seen_alone(rig, by)[-1]
+
+
+async def test_a_command_in_a_channel_is_answered_to_its_person_alone(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN, BOB, chats=(CHANNEL,)) as bot:
+        answers = [
+            await asked(rig, text) for text in ("help", "usage", "memory", "model", "tsatus")
+        ]
+        members = await asked(rig, "pair", by=BOB)
+        await rig.quiet(bot)
+
+    assert rig.read(CHANNEL) == [], "nobody else reads it"
+    assert answers[0].startswith("Just write to me.")
+    assert "Did you mean `/hearth status`?" in answers[4]
+    assert members == "/hearth pair is for the owner."
+    assert rig.outbox() == ["sent"] * 6
+    assert len(rig.slack.calls("response_url")) == 6
+    assert rig.slack.calls("chat.postMessage") == rig.slack.calls("chat.postEphemeral") == []
+
+
+async def test_what_is_nobody_elses_business_is_still_not_told_in_a_channel(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN, chats=(CHANNEL,)) as bot:
+        status = await asked(rig, "status")
+        pairing = await asked(rig, "access")
+        await rig.quiet(bot)
+
+    assert "People:" not in status
+    assert "Used today by you" not in status
+    assert pairing == "/hearth access is done in a private chat: write it to me there."
+
+
+async def test_a_command_that_concerns_everybody_is_answered_to_everybody(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN, chats=(CHANNEL,)) as bot:
+        for count, text in enumerate(("new", "stop", "undo", "model openai/lab-model"), start=1):
+            rig.slack.command(text=text, channel=CHANNEL)
+            await eventually(lambda count=count: len(rig.read(CHANNEL)) == count)  # type: ignore[misc]
+        await rig.quiet(bot)
+        shown = await asked(rig, "model")
+        await rig.quiet(bot)
+
+    assert rig.read(CHANNEL)[0].startswith("A new conversation begins.")
+    assert "openai/lab-model" in shown, "it is about the channel, not about a chat of its own"
+    assert seen_alone(rig) == [shown]
+
+
+async def test_a_card_stands_where_all_see_what_comes_of_it(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN, chats=(CHANNEL,), hurry=50) as bot:
+        rig.slack.command(text="remind tomorrow at 5 call Bob", channel=CHANNEL)
+        [card] = await eventually(lambda: [one for one in rig.replies(CHANNEL) if one.blocks])
+        save = action(card, "Save")
+        rig.slack.press(action_id=save, channel=CHANNEL, ts=card.ts)
+        await eventually(lambda: rig.rows("select id from jobs"))
+        await eventually(lambda: not rig.replies(CHANNEL)[0].blocks)
+        await rig.quiet(bot)
+
+    assert rig.rows("select deliver_to from jobs") == [(CHAT.key,)]
+    assert not [text for text in seen_alone(rig) if "call Bob" in text and "Remind" in text]
+
+
+def action(card: Seen, label: str) -> str:
+    """The id of a button by what it says."""
+    return next(
+        str(element["action_id"])
+        for block in card.blocks
+        for element in block.get("elements", ())
+        if element.get("text", {}).get("text") == label
+    )
+
+
+async def test_what_is_said_to_the_assistant_behind_the_command_is_answered_to_all(
+    rig: SlackRig,
+) -> None:
+    async with rig.serving_slack(ANN, chats=(CHANNEL,)) as bot:
+        rig.slack.command(text="what is the weather like?", channel=CHANNEL)
+        await rig.shows("You said: Ann Example: what is the weather like?", channel=CHANNEL)
+        await rig.quiet(bot)
+
+    assert seen_alone(rig) == []
+
+
+async def test_the_owner_alone_reads_how_a_channel_is_admitted(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN, BOB) as bot:
+        hint = await asked(rig, "status")
+        rig.slack.command(text="status", channel=CHANNEL, user=BOB)
+        rig.slack.command(text="status", channel=CHANNEL, user=STRANGER)
+        await rig.quiet(bot)
+
+    assert f"hearthbot access approve slack:{TEAM}.{CHANNEL}" in hint
+    assert rig.read(CHANNEL) == []
+    assert seen_alone(rig, BOB) == seen_alone(rig, STRANGER) == []
+
+
+async def test_after_a_restart_it_is_whispered_once_and_no_address_was_kept(rig: SlackRig) -> None:
+    rig.slack.add_channel(channel=CHANNEL, members=[ANN])
+    rig.slack.fault("response_url", action=answer(429, "slow", headers={"Retry-After": "1"}))
+    async with rig.serving_slack(ANN, chats=(CHANNEL,)) as bot:
+        rig.slack.command(text="usage", channel=CHANNEL)
+        await eventually(lambda: rig.outbox() == ["ready"])
+        await eventually(lambda: rig.slack.calls("response_url"))
+        await bot.outbox.stop(0)
+        assert seen_alone(rig) == []
+        assert b"/actions/" not in rig.bytes_on_disk()
+    async with rig.serving_slack(hurry=50) as bot:
+        await eventually(lambda: seen_alone(rig))
+        await rig.quiet(bot)
+
+    [text] = seen_alone(rig)
+    assert "repeated" not in text
+    assert len(rig.slack.calls("chat.postEphemeral")) == 1
+    assert rig.outbox() == ["sent"]
+    assert rig.read(CHANNEL) == []
+
+
+async def test_a_send_in_doubt_is_repeated_once_and_says_so(rig: SlackRig) -> None:
+    rig.slack.fault("response_url", action=drop(after=True))
+    async with rig.serving_slack(ANN, chats=(CHANNEL,), hurry=50) as bot:
+        rig.slack.command(text="usage", channel=CHANNEL)
+        await eventually(lambda: len(seen_alone(rig)) == 2)
+        await rig.quiet(bot)
+
+    first, second = seen_alone(rig)
+    assert second == f"{first}\n\n(may be repeated)"
+    assert rig.outbox() == ["sent"]
+
+
+# --- the ways ----------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def channel() -> AsyncIterator[tuple[SlackChannel, FakeSlack, FixedClock]]:
+    """The channel of a bot, and a workspace where Ann, Bob and the bot are in the channel."""
+    clock = FixedClock()
+    async with FakeSlack() as fake:
+        for person in (ANN, BOB):
+            fake.add_user(user=person)
+        fake.add_channel(channel=CHANNEL, members=[ANN, BOB])
+        options = SlackOptions(
+            bot_token=TOKEN,
+            app_token=APP_TOKEN,
+            base_url=fake.api_url,
+            send_timeout_s=2.0,
+            edits_per_minute=0,
+            rates=Rates(per_chat=0, per_group_minute=0, total=0),
+        )
+        async with SlackChannel(options, clock=clock) as made:
+            yield made, fake, clock
+
+
+def heard(slack: SlackChannel, fake: FakeSlack, **more: Any) -> None:
+    """A command of Ann's comes in."""
+    delivery = fake.command(text="usage", channel=CHANNEL, **more)
+    payload = fake.delivery(delivery).payload
+    found = sketch(payload)
+    assert found is not None
+    slack._asides.heard(found, payload)
+
+
+async def test_an_address_is_good_for_five_messages_and_then_it_is_whispered() -> None:
+    async with channel() as (slack, fake, _):
+        heard(slack, fake)
+
+        for _ in range(RESPONSE_URL_USES + 1):
+            assert await slack.send(ASIDE, PART) == ALONE
+
+        assert [seen.text for seen in fake.ephemeral(ANN)] == [PART.markup] * 6
+        assert len(fake.calls("response_url")) == RESPONSE_URL_USES
+        [whisper] = fake.calls("chat.postEphemeral")
+        assert whisper.params["parse"] == "none"
+        assert "metadata" not in whisper.params
+
+
+async def test_an_address_that_is_over_is_not_tried() -> None:
+    async with channel() as (slack, fake, clock):
+        heard(slack, fake)
+        clock.move(GOOD_FOR_S)
+
+        assert await slack.send(ASIDE, PART) == ALONE
+
+        assert fake.calls("response_url") == []
+        assert len(fake.ephemeral(ANN)) == 1
+
+
+@pytest.mark.parametrize("word", ["used_url", "expired_url"])
+async def test_an_address_that_slack_takes_no_more_is_left_for_the_next_way(word: str) -> None:
+    async with channel() as (slack, fake, _):
+        heard(slack, fake)
+        heard(slack, fake)
+        gone = answer(404, f'{{"ok":false,"error":"{word}"}}')
+        fake.fault("response_url", action=gone)
+
+        assert await slack.send(ASIDE, PART) == ALONE
+
+        assert len(fake.calls("response_url")) == 2
+        assert fake.calls("chat.postEphemeral") == []
+        assert [seen.text for seen in fake.ephemeral(ANN)] == [PART.markup]
+
+
+async def test_somebody_elses_address_is_not_taken() -> None:
+    async with channel() as (slack, fake, _):
+        heard(slack, fake, user=BOB)
+
+        assert await slack.send(ASIDE, PART) == ALONE
+
+        assert fake.ephemeral(BOB) == []
+        assert fake.calls("response_url") == []
+
+
+@pytest.mark.parametrize("who", [ANN, US])
+async def test_where_nobody_can_be_whispered_to_it_goes_to_their_own_chat(who: str) -> None:
+    async with channel() as (slack, fake, _):
+        fake.leave(channel=CHANNEL, user=who)
+
+        assert await slack.send(ASIDE, PART) == ALONE
+
+        [seen] = [one for one in fake.chat(fake.direct(ANN)) if one.is_bot]
+        assert seen.text == DIRECTLY + PART.markup
+        assert fake.chat(CHANNEL) == []
+
+
+async def test_a_full_message_goes_there_without_a_word_about_where_it_belongs() -> None:
+    long = MessagePart(markup="x" * 3_960, source="x" * 3_960)
+    async with channel() as (slack, fake, _):
+        fake.leave(channel=CHANNEL)
+
+        await slack.send(ASIDE, long)
+
+        assert [one.text for one in fake.chat(fake.direct(ANN)) if one.is_bot] == [long.markup]
+
+
+async def test_where_only_one_is_in_the_channel_an_answer_still_reaches_them_there() -> None:
+    """Slack lets us answer a command where we are no member."""
+    async with channel() as (slack, fake, _):
+        heard(slack, fake)
+        fake.leave(channel=CHANNEL)
+
+        assert await slack.send(ASIDE, PART) == ALONE
+
+        assert len(fake.ephemeral(ANN)) == 1
+
+
+@pytest.mark.parametrize("method", ["response_url", "chat.postEphemeral"])
+@pytest.mark.parametrize("action", [bad_gateway(), drop(), reset(after=True)], ids=lambda a: a.kind)
+async def test_what_nobody_can_know_is_a_doubt(method: str, action: Action) -> None:
+    async with channel() as (slack, fake, _):
+        if method == "response_url":
+            heard(slack, fake)
+        fake.fault(method, action=action)
+
+        assert isinstance(await slack.send(ASIDE, PART), InDoubt)
+
+
+@pytest.mark.parametrize("method", ["response_url", "chat.postEphemeral"])
+async def test_slacks_pauses_are_kept(method: str) -> None:
+    async with channel() as (slack, fake, _):
+        if method == "response_url":
+            heard(slack, fake)
+        fake.fault(method, action=flood(7))
+
+        tried = await slack.send(ASIDE, PART)
+
+        assert isinstance(tried, NotSent)
+        assert tried.retry_after_s == 7
+        assert fake.ephemeral(ANN) == []
+
+
+async def test_a_token_that_is_refused_can_be_mended() -> None:
+    async with channel() as (slack, fake, _):
+        fake.fault("chat.postEphemeral", action=refusal("token_revoked"))
+
+        tried = await slack.send(ASIDE, PART)
+
+        assert isinstance(tried, NotSent)
+        assert fake.calls("chat.postMessage") == []
+
+
+async def test_what_one_person_saw_is_looked_for_in_vain_and_a_card_is_found() -> None:
+    card = MessagePart(
+        markup="May I?", source="May I?", mark="8", buttons=((Button(label="Yes", data="x:y"),),)
+    )
+    async with channel() as (slack, fake, _):
+        await slack.send(ASIDE, PART)
+        sent = await slack.send(ASIDE, card)
+
+        assert isinstance(sent, Sent)
+        assert [one.ts for one in fake.chat(CHANNEL)] == [sent.message_id]
+        assert isinstance(await slack.look_up(ASIDE, PART.mark, since_ms=0), Refused)
+        assert await slack.look_up(ASIDE, card.mark, since_ms=0) == sent
+        edited = await slack.edit(ASIDE, sent.message_id, MessagePart(markup="no", source="no"))
+        assert edited == sent
+
+
+@pytest.mark.parametrize(
+    ("base", "url", "is_taken"),
+    [
+        ("https://slack.com/api/", "https://hooks.slack.com/commands/1", True),
+        ("https://slack-gov.com/api/", "https://hooks.slack-gov.com/commands/1", True),
+        ("https://slack.com/api/", "http://hooks.slack.com/commands/1", False),
+        ("https://slack.com/api/", "https://hooks.slack.com.evil.example/1", False),
+        ("https://slack.com/api/", "https://notslack.com/1", False),
+        ("https://slack.com/api/", "http://169.254.169.254/latest", False),
+        ("https://slack.com/api/", "https://[", False),
+        ("https://slack.com/api/", "", False),
+    ],
+)
+def test_only_an_address_of_slacks_own_is_ever_called(base: str, url: str, is_taken: bool) -> None:
+    web = SlackWeb(TOKEN, base_url=base, timeout_s=1)
+    asides = Asides(web, base_url=base, clock=FixedClock())
+
+    assert asides._is_slacks(url) is is_taken
