@@ -8,7 +8,13 @@ import sys
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from bot.lean import late_methods, load_without, without_garbage_search
+from bot.lean import (
+    late_methods,
+    load_without,
+    quick_end,
+    seldom_garbage_search,
+    without_garbage_search,
+)
 
 if TYPE_CHECKING:
     from typer import Typer
@@ -24,7 +30,12 @@ def main() -> None:
     with without_garbage_search(), late_methods():
         load_without("rich", "structlog")
         app = _bot_alone() if is_to_run and not _completes() else _every_command()
-    app()
+    with quick_end():
+        if is_to_run:
+            app()
+            return
+        with seldom_garbage_search(), late_methods():
+            app()
 
 
 def _bot_alone() -> Typer:

@@ -11,7 +11,13 @@ from typing import Any
 
 import pytest
 
-from bot.lean import late_methods, load_without, without_garbage_search
+from bot.lean import (
+    late_methods,
+    load_without,
+    quick_end,
+    seldom_garbage_search,
+    without_garbage_search,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +42,27 @@ def test_garbage_is_looked_for_again_after_a_failure() -> None:
         raise ValueError("broken")
 
     assert gc.isenabled()
+
+
+def test_garbage_is_looked_for_as_often_as_before_once_a_command_is_done() -> None:
+    usual = gc.get_threshold()
+
+    with seldom_garbage_search():
+        assert gc.get_threshold()[0] > usual[0]
+    with pytest.raises(ValueError, match="broken"), seldom_garbage_search():
+        raise ValueError("broken")
+
+    assert gc.get_threshold() == usual
+
+
+def test_at_the_end_of_the_process_nothing_is_looked_through_however_it_ends() -> None:
+    before = gc.get_freeze_count()
+    made = [[number] for number in range(1_000)]
+
+    with pytest.raises(SystemExit), quick_end():
+        sys.exit(1)
+
+    assert gc.get_freeze_count() - before > len(made)
 
 
 def test_a_library_that_is_left_out_can_be_loaded_later() -> None:
