@@ -17,8 +17,7 @@ from agent.ports import Json, TurnContext, waits_on
 from agent.rounds import Now, Rounds
 from agent.stored import Outcome
 from agent.subagents import waits_for
-from agent.taint import called_name, rests_on_memory, tainted_by
-from agent.told import is_weighed
+from agent.taint import rests_on_memory, tainted_by
 from agent.tools.agents import SUBAGENT
 from agent.tools.tool import Effect
 from agent.tools.toolbox import Toolbox
@@ -185,7 +184,6 @@ class Calling:
         entries = now.log.entries
         tainted = begun.tainted or tainted_by(_read(entries), person_id=now.turn.person_id)
         remembered = begun.remembered or rests_on_memory(_read(entries))
-        weighed = remembered and is_weighed(called_name(call))
         return {
             "turn": now.turn.to_json(),
             "call": {"id": call.id, "name": call.name, "arguments": call.arguments},
@@ -195,8 +193,7 @@ class Calling:
             "was_tainted": bool(begun.tainted),
             "remembered": remembered,
             "kind": begun.kind,
-            # What was read and told decides only then; else nobody looks.
-            "entries": [to_json(entry) for entry in entries] if tainted or weighed else [],
+            "entries": [to_json(entry) for entry in entries],
             "upto": begun.upto,
             "sent_from": begun.sent_from,
             "result_chars": begun.result_chars,

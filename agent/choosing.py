@@ -9,11 +9,11 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from agent.gathering import Gathered
+from agent.meant import called_name
 from agent.messages import ConversationId, RunId, TurnInput
 from agent.ports import History, Traces
 from agent.prefix import tools_part
 from agent.scene import PromptKind
-from agent.taint import called_name
 from agent.tools.ranking import ToolRanking
 from agent.tools.reach import Reach
 from agent.tools.routes import RouteFile

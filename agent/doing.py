@@ -11,12 +11,12 @@ from typing import Any
 
 from agent.choosing import UNATTENDED
 from agent.gate import Gate, Passed, Stopped, Waits, Wish
+from agent.meant import TOOL_CALL
 from agent.messages import TurnInput
 from agent.ports import Clock, Drafts, Json, TurnContext
 from agent.scene import PromptKind
 from agent.subagents import Order
 from agent.tools.agents import Delegate, Delegated
-from agent.tools.discovery import TOOL_CALL
 from agent.tools.reach import Reach
 from agent.tools.tool import Caller, KeepWhole, Tool, ToolLimits, arguments_of, run_parsed
 from agent.tools.toolbox import Toolbox

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from agent.meant import called_name
 from agent.messages import PersonId, RunId
 from agent.ports import Json
 from agent.remembering import FACT_SOURCE, fact_id_of
 from agent.stored import Outcome
-from agent.taint import called_name
 from agent.transcript import Answered, Entry, ToolCall, ToolResult
 
 HINT = "hint_"

@@ -16,6 +16,7 @@ from typing import Any, Protocol, assert_never
 from pydantic import BaseModel
 
 from agent.errors import AssistantError, StorageError
+from agent.links import FETCH
 from agent.messages import Origin, TurnInput
 from agent.news import day_of
 from agent.ports import Approvals, Conversations, Json
@@ -30,7 +31,7 @@ from agent.taint import (
     taint_start,
 )
 from agent.text import clean
-from agent.told import FETCH, HANDS_ON, Called, Replay, Told, is_weighed
+from agent.told import HANDS_ON, WHOLE, Called, Replay, Told, is_weighed
 from agent.tools.arguments import ArgumentsWrong, parse_arguments, schema_of
 from agent.tools.discovery import resolved
 from agent.tools.policy import (
@@ -45,6 +46,7 @@ from agent.tools.policy import (
 )
 from agent.tools.tool import Caller, Needs, SaysCost, SaysNeeds, Tool
 from agent.transcript import Answered, Entry, Said, ToolCall, entry_from_json
+from agent.unwatched import Unwatched
 
 TOLD_MUCH = {
     FETCH: "it follows more links of others than would tell nothing by which they are",
@@ -121,6 +123,7 @@ class Gate:
         self._policy = policy
         self._approvals = approvals
         self._conversations = conversations
+        self._unwatched = Unwatched()
 
     async def judge(self, wish: Wish, asked: Json, tools: ToolsHere) -> Passed | Stopped | Waits:
         """`asked` are the arguments of the step: `agreed`, `entries`, `upto`, `sent_from`, and
@@ -208,9 +211,15 @@ class Gate:
         )
         calls = (call for one in told.turn if isinstance(one, Answered) for call in one.calls)
         before = {call: _read_again(call, tools) for call in calls}
-        replay, now = Replay(told, before.get), _called(wish.tool, wish.arguments, tools)
+        of = caller.person_id, caller.run_id, told.today
+        most = WHOLE if turn.job is None else self._unwatched.left(*of)
+        replay = Replay(told, before.get, most=most)
+        now = _called(wish.tool, wish.arguments, tools)
         # A long turn of a long conversation takes a tenth of a second.
-        return not await asyncio.to_thread(replay.passes, wish.call.id, now)
+        passes = await asyncio.to_thread(replay.passes, wish.call.id, now)
+        if turn.job is not None:
+            self._unwatched.told(*of, replay.spent)
+        return not passes
 
     async def _history(self, caller: Caller, asked: Json) -> Sequence[Entry]:
         stored = await self._conversations.entries(caller.conversation, upto=asked["upto"])
@@ -269,9 +278,11 @@ def _is_persons_own(wish: Wish, asked: Json, words: Mapping[str, Sequence[str]])
     if turn.origin is not Origin.CHAT or turn.task is not None:
         return False
     entries = _now(asked)
-    if taint_start(entries, person_id=wish.caller.person_id) is not None:
-        return False
     given = wish.arguments.model_dump()
+    if taint_start(entries, person_id=wish.caller.person_id) is not None and not (
+        words is OWN_WORDS and _is_all_said(given, entries, turn)
+    ):
+        return False
     if given.get("urgent") or given.get("nag_minutes") or given.get("replaces"):
         return False
     if not is_once(str(given.get("when") or "")):
@@ -284,6 +295,13 @@ def _is_persons_own(wish: Wish, asked: Json, words: Mapping[str, Sequence[str]])
     if words is LASTING_WORDS and wish.tool.card.name not in OWN_WORDS:
         return is_stated_now(values[0], entries, name=turn.person_name)
     return is_said_now(values, entries, name=turn.person_name)
+
+
+def _is_all_said(given: Mapping[str, Any], entries: Sequence[Entry], turn: TurnInput) -> bool:
+    """Whether each text of a call stands in the message, its time too: then what was read in this
+    turn chose next to nothing of it."""
+    texts = [text for text in given.values() if isinstance(text, str) and text]
+    return bool(given.get("when")) and is_said_now(texts, entries, name=turn.person_name)
 
 
 def _called(tool: Tool, arguments: Any, tools: ToolsHere) -> Called:

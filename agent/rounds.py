@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from agent.claims import ANYTHING, BACKED_BY, ClaimKind, Ledger, asks_to_be_told
 from agent.guards import RepeatGuard, is_empty, visible
 from agent.layers import notes
+from agent.meant import called_name
 from agent.messages import TurnInput
 from agent.ports import Json, TurnContext, WaitingNote
 from agent.remembering import FACT_SOURCE, fact_id_of
-from agent.taint import called_name
 from agent.transcript import (
     Answered,
     Context,

@@ -7,7 +7,6 @@ loop and the steps of a turn.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -26,6 +25,7 @@ from agent.headings import (
     USING_TOOLS,
     disarmed,
 )
+from agent.meant import called_name
 from agent.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
 from agent.words import fold, forms, is_unbordered, words
 
@@ -336,17 +336,6 @@ def pages_in(entries: Sequence[Entry]) -> Iterator[tuple[ToolCall, str]]:
 def is_own(said: Said) -> bool:
     """Whether a person wrote it here themselves."""
     return not said.forwarded and not said.by.startswith(NOBODY)
-
-
-def called_name(call: ToolCall) -> str:
-    """The tool that a call means: that within a tool_call."""
-    if call.name != "tool_call":
-        return call.name
-    try:
-        inner = json.loads(call.arguments)
-    except (ValueError, RecursionError):
-        return call.name
-    return str(inner.get("name", "")).strip() if isinstance(inner, dict) else call.name
 
 
 _SCHEME = re.compile(r"(?<![\w@:/?#&=%.+~-])https?://", re.IGNORECASE)

@@ -6,9 +6,7 @@ answer is the same after a restart. Called by `agent.gate`; what each call costs
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -16,8 +14,18 @@ from typing import Any
 
 from agent.asked_pages import cost_of_address, site_of
 from agent.known import Known, Place, Shape, Texts, words_of
+from agent.links import (
+    FETCH,
+    SEARCHED,
+    Link,
+    address_of,
+    addresses_in,
+    link_of,
+    others_link,
+)
+from agent.meant import called_arguments, called_name
 from agent.news import Cost, cost_of_call
-from agent.taint import bare, called_name, has_said, is_own, pages_in, stands_in, taint_start
+from agent.taint import bare, has_said, is_own, taint_start
 from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
 
 BITS_MAX = 40.0
@@ -34,7 +42,6 @@ TASKS_MAX = 3
 TASK_SHARE = 1 / (TASKS_MAX + 1)
 """What one of them may tell of all that: so much is taken off what its parent may."""
 TASK_PICKS_MAX = 2
-FETCH = "web_fetch"
 SPAWN = "spawn"
 HANDS_ON = frozenset({"subagent", SPAWN})
 WEIGHED = HANDS_ON | {FETCH}
@@ -79,12 +86,16 @@ class Told:
     rests_on_memory: bool = False
 
 
-_SEARCHED, _NAMELESS = "what a search found", "places that nobody named"
+_NAMELESS = "places that nobody named"
+
+
+WHOLE = Cost(bits=BITS_MAX, spelled=SPELLED_MAX)
 
 
 @dataclass(slots=True)
 class _Spent:
     share: float
+    most: Cost = WHOLE
     bits: float = 0.0
     spelled: float = 0.0
     all_picks: int = 0
@@ -96,9 +107,9 @@ class _Spent:
         """Counts it, unless that is too much: then a person is asked, and it tells nothing. What is
         picked counts for its reader, and for the `source` that listed it."""
         groups = [one for one in (reader, source) if one]
-        if self.bits + cost.bits > BITS_MAX * self.share:
+        if self.bits + cost.bits > min(BITS_MAX * self.share, self.most.bits):
             return False
-        if self.spelled + cost.spelled > SPELLED_MAX * self.share:
+        if self.spelled + cost.spelled > min(SPELLED_MAX * self.share, self.most.spelled):
             return False
         if cost.picks and self._are_many(groups, cost):
             return False
@@ -115,7 +126,7 @@ class _Spent:
         is_whole = self.share == 1
         if self.all_picks + cost.picks > (ALL_PICKS_MAX if is_whole else TASK_PICKS_MAX):
             return True
-        bounded = (one for one in groups if one != _SEARCHED)
+        bounded = (one for one in groups if one != SEARCHED)
         most = PICKS_MAX if is_whole else 1
         return any(self.picks.get(one, 0) + cost.picks > most for one in bounded)
 
@@ -123,14 +134,21 @@ class _Spent:
 class Replay:
     """The calls of a turn up to one of them."""
 
-    def __init__(self, told: Told, reads: Reads) -> None:
+    def __init__(self, told: Told, reads: Reads, *, most: Cost = WHOLE) -> None:
+        """`most` is what it may tell where that is less than a turn may."""
         self._told = told
         self._reads = reads
-        self._spent = _Spent(TASK_SHARE if told.is_task or told.is_report else 1)
+        self._spent = _Spent(TASK_SHARE if told.is_task or told.is_report else 1, most)
         self._tool = ""
-        self._link: _Link | None = None
+        self._link: Link | None = None
+        self._run = self._said_run = 1
         self._tasks = 0
         self._fetched: list[str] = []
+
+    @property
+    def spent(self) -> Cost:
+        """What was told so far."""
+        return Cost(bits=self._spent.bits, spelled=self._spent.spelled)
 
     def passes(self, call_id: str, called: Called) -> bool:
         """Whether this call of the last answer goes without a question."""
@@ -195,7 +213,7 @@ class Replay:
         return all(passed)
 
     def _fetches(self, place: int, arguments: Any, *, tainted: bool) -> bool:
-        address, page = _address(arguments)
+        address, page = address_of(arguments)
         if page > 1 and self._has_it(place, address):
             # Reading on is a choice, and in which of the pages that were fetched.
             return self._spent.takes("", Cost(bits=1.0 + math.log2(len(self._fetched) + 1)))
@@ -207,20 +225,27 @@ class Replay:
     def _asks_for(self, place: int, address: str, *, tainted: bool) -> bool:
         before = [*self._told.history, *self._told.turn[:place]]
         if (said := self._said_among(before, address)) is not None:
-            return self._spent.takes("", Cost(bits=self._of_said(said, address)))
-        site = f"//{site_of(address)}"
-        if (link := _link(before, address)) is not None:
-            last = self._link
-            goes_on = last is not None and link.place == Place(
-                last.place.among, last.place.number + 1
-            )
-            bits = 0.0 if link.is_exact else 2.0 + math.log2(len(self._fetched) + 1)
-            bits += 0.0 if goes_on else math.log2(link.many)
-            cost = Cost(bits=bits, picks=0 if goes_on else 1)
-            is_taken = self._spent.takes(site, cost, source=link.source)
-            self._link = link if is_taken else last
-            return is_taken
-        return not tainted and self._is_bare(place, site, address)
+            return self._asks_for_said(said, address)
+        link = link_of(before, address) or others_link(before, address, self._told.person_id)
+        if link is not None:
+            return self._follows(link, address)
+        return not tainted and self._is_bare(place, f"//{site_of(address)}", address)
+
+    def _follows(self, link: Link, address: str) -> bool:
+        last = self._link
+        goes_on = last is not None and link.place == Place(last.place.among, last.place.number + 1)
+        bits = 0.0 if link.is_exact else self._of_spelling()
+        bits += _of_going_on(self._run) if goes_on else math.log2(link.many)
+        cost = Cost(bits=bits, picks=0 if goes_on else 1)
+        if not self._spent.takes(f"//{site_of(address)}", cost, source=link.source):
+            return False
+        self._link = link
+        self._run = self._run + 1 if goes_on else 1
+        return True
+
+    def _of_spelling(self) -> float:
+        """Of writing an address otherwise than it stands there: which of all that are asked for."""
+        return 2.0 + math.log2(len(self._fetched) + 1)
 
     def _is_bare(self, place: int, site: str, address: str) -> bool:
         """Whether an address that nobody named tells next to nothing. Which sites are asked is a
@@ -236,24 +261,30 @@ class Replay:
         return True
 
     def _said_among(self, before: Sequence[Entry], address: str) -> list[str] | None:
-        """The addresses that persons wrote, in their order, where this is one of them."""
-        texts = (entry.text for entry in before if isinstance(entry, Said) and is_own(entry))
+        """The addresses that the person wrote, in their order, where this is one of them."""
+        person_id = self._told.person_id
+        own = (one for one in before if isinstance(one, Said) and is_own(one))
+        texts = (one.text for one in own if one.by in {"", person_id})
         found = list(dict.fromkeys(one for text in texts for one in addresses_in(text)))
-        if not has_said(before, address):
+        if not has_said(before, address, person_id=person_id):
             return None
         is_whole = bare(address) in map(bare, found)
         return None if self._told.is_task and not is_whole else found
 
-    def _of_said(self, said: Sequence[str], address: str) -> float:
-        """Of asking for one of these: the next one once, as it was written, tells nothing."""
+    def _asks_for_said(self, said: Sequence[str], address: str) -> bool:
+        """One of these: the next one once, as it was written, tells next to nothing."""
         names = [bare(one) for one in said]
         asked = [bare(one) for one in self._fetched]
         is_new = bare(address) not in asked
         bits = 0.0 if is_new else 2.0
-        bits += 0.0 if is_new and address in said else 1.0
+        bits += 0.0 if is_new and address in said else self._of_spelling()
         fresh = [one for one in names if one not in asked]
         in_order = fresh[:1] == [bare(address)]
-        return bits + (0.0 if in_order else math.log2(max(len(names), 1)))
+        bits += _of_going_on(self._said_run) if in_order else math.log2(max(len(names), 1))
+        if not self._spent.takes("", Cost(bits=bits)):
+            return False
+        self._said_run = self._said_run + 1 if in_order else 1
+        return True
 
     def _has_it(self, place: int, address: str) -> bool:
         """Whether the text is at hand: a further part of it is not asked for again."""
@@ -262,7 +293,7 @@ class Replay:
             for entry in self._told.turn[:place]
             if isinstance(entry, Answered)
             for call in entry.calls
-            if called_name(call) == FETCH and _address(_arguments(call))[0] == address
+            if called_name(call) == FETCH and address_of(called_arguments(call))[0] == address
         ]
         return any(
             isinstance(entry, ToolResult) and entry.ok and entry.call_id in fetched
@@ -304,7 +335,7 @@ def _exchanged(entries: Sequence[Entry], server: str) -> tuple[list[str], list[s
                 continue
             if entry.ok:  # the words of an error may be what was to be sent
                 listed.append(entry.content)
-                sent.extend(words_of(_arguments(call)))
+                sent.extend(words_of(called_arguments(call)))
     return sent, listed
 
 
@@ -317,70 +348,15 @@ def _former(entries: Sequence[Entry], name: str) -> Any:
         elif isinstance(entry, Answered):
             for call in reversed(entry.calls):
                 if call.id in done and called_name(call) == name:
-                    return _arguments(call)
+                    return called_arguments(call)
             done.clear()
     return None
 
 
-def _arguments(call: ToolCall) -> Any:
-    """As the model wrote them; those within a tool_call."""
-    try:
-        read = json.loads(call.arguments or "{}", strict=False)
-        if call.name == "tool_call" and isinstance(read, dict):
-            read = read.get("arguments", {})
-            read = json.loads(read, strict=False) if isinstance(read, str) else read
-    except (ValueError, RecursionError):
-        return {"": call.arguments}
-    return read
-
-
-def _address(arguments: Any) -> tuple[str, int]:
-    """The address of a page, and which part of it."""
-    if not isinstance(arguments, dict):
-        return "", 1
-    url, page = arguments.get("url", ""), arguments.get("page", 1)
-    return str(url).strip(), page if isinstance(page, int) else 1
-
-
-_ADDRESS = re.compile(
-    r"https?://[^\s<>\"'`|]+|(?<![\w@./-])[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:[/?#][^\s<>\"'`|]*)?",
-    re.IGNORECASE,
-)
-
-
-def addresses_in(text: str) -> list[str]:
-    """What can be meant as the address of a page."""
-    return [match[0].rstrip(".,:;!?)]}") for match in _ADDRESS.finditer(text)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Link:
-    """Where an address stands, and in what: the pages of which site, or what a search found; among
-    how many, and whether exactly so."""
-
-    place: Place
-    source: str
-    many: int
-    is_exact: bool
-
-
-def _link(entries: Sequence[Entry], address: str) -> _Link | None:
-    """The link that it is, where a page names it."""
-    for number, (call, page) in enumerate(pages_in(entries)):
-        if not stands_in(address, page):
-            continue
-        links = list(dict.fromkeys(addresses_in(page)))
-        plain = list(map(bare, links))
-        is_exact = address in links
-        source = _SEARCHED
-        if called_name(call) == FETCH:
-            source = f"from {site_of(_address(_arguments(call))[0])}"
-        # One that is not among the plain ones is followed by no other.
-        at = links.index(address) if is_exact else -2
-        if not is_exact and bare(address) in plain:
-            at = plain.index(bare(address))
-        return _Link(Place(number, at), source, max(len(links), 1), is_exact)
-    return None
+def _of_going_on(done: int) -> float:
+    """Of one more in their order after so many: how far somebody goes is a number that is told,
+    and a run of n costs 2 log2 n, as long as a number is that says where it ends."""
+    return 2.0 * math.log2((done + 1) / done)
 
 
 def _last_answer(entries: Sequence[Entry]) -> int:

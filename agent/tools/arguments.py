@@ -5,13 +5,13 @@ Called by `agent.tools.tool`; every tool's arguments model derives from Argument
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from agent.loose_json import read_object
 
 ERRORS_SHOWN_MAX = 5
 KNOWN_SCHEMAS_MAX = 256
@@ -53,7 +53,9 @@ class ForeignArguments(Protocol):
 
 def parse_arguments(model: type[BaseModel] | ForeignArguments, text: str) -> Any:
     """The arguments of a call. Raises ArgumentsWrong with a text that the model can act on."""
-    data = _object(text)
+    data = read_object(text)
+    if data is None:
+        raise ArgumentsWrong("the arguments are not a JSON object. Write them as valid JSON.")
     if not isinstance(model, type):
         return model.parse(data)
     try:
@@ -97,81 +99,6 @@ def _slim(node: Any) -> Any:
 def _without_null(choices: list[Any]) -> dict[str, Any]:
     real = [_slim(choice) for choice in choices if choice != {"type": "null"}]
     return dict(real[0]) if len(real) == 1 else {"anyOf": real}
-
-
-def _object(text: str) -> dict[str, Any]:
-    text = _without_fence(text.strip())
-    if not text:
-        return {}
-    data = _loaded(text)
-    if isinstance(data, str):  # an object, encoded twice
-        data = _loaded(data)
-    if data is None:
-        data = _repaired(text)
-    if not isinstance(data, dict):
-        raise ArgumentsWrong("the arguments are not a JSON object. Write them as valid JSON.")
-    return data
-
-
-def _without_fence(text: str) -> str:
-    fenced = re.fullmatch(r"```(?:json)?\s*\n(.*)\n```", text, re.DOTALL)
-    return fenced[1].strip() if fenced else text
-
-
-def _loaded(text: str) -> Any:
-    """The JSON value; raw line breaks within strings are let pass. None when it is no JSON."""
-    try:
-        return json.loads(text, strict=False)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _repaired(text: str) -> Any:
-    """What json-repair makes of it, if that is the only thing it can mean; else None.
-
-    Never completed: what lacks a bracket or a quote may have been cut by the output limit.
-    Never changed: letters and digits stay as they are, and each string stands in the original.
-    """
-    if not (text.startswith("{") and text.endswith("}") and _closed(text)):
-        return None
-    import json_repair
-
-    try:
-        data = json_repair.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    same_words = _words(text) == _words(json.dumps(data, ensure_ascii=False))
-    return data if same_words and all(_stands_in(part, text) for part in _strings(data)) else None
-
-
-def _closed(text: str) -> bool:
-    quote = '"' if '"' in text else "'"
-    bare = text.replace("\\\\", "").replace("\\" + quote, "")
-    balanced = text.count("{") == text.count("}") and text.count("[") == text.count("]")
-    return balanced and bare.count(quote) % 2 == 0
-
-
-_PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
-
-
-def _words(text: str) -> list[str]:
-    """Letters and digits in order, without escapes, with Python's literals as JSON's."""
-    found = re.findall(r"[^\W_]+", re.sub(r"\\[nrtbf]", " ", text))
-    return [_PYTHON_WORDS.get(word, word) for word in found]
-
-
-def _strings(data: Any) -> list[str]:
-    if isinstance(data, str):
-        return [data]
-    if isinstance(data, list):
-        return [part for item in data for part in _strings(item)]
-    if isinstance(data, dict):
-        return [*data, *(part for item in data.values() for part in _strings(item))]
-    return []
-
-
-def _stands_in(part: str, text: str) -> bool:
-    return part in text or json.dumps(part, ensure_ascii=False)[1:-1] in text
 
 
 def _readable(error: ValidationError, model: type[BaseModel]) -> str:

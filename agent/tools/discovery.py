@@ -16,13 +16,13 @@ from typing import Annotated, Any, Protocol
 from pydantic import Field, field_validator
 
 from agent.errors import Permanent
+from agent.meant import TOOL_CALL
 from agent.ports import Ranked
 from agent.text import clean
 from agent.tools.arguments import Arguments, ArgumentsWrong, parse_arguments
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
 from agent.transcript import ToolCall
 
-TOOL_CALL = "tool_call"
 FOUND_MAX = 10
 LISTED_MAX = 100
 NEAREST_MAX = 3

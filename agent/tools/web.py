@@ -18,7 +18,7 @@ from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
 from agent.web.addresses import URL_CHARS_MAX, WebUrl, parse_url, with_scheme
 from agent.web.article import Article
 from agent.web.charsets import text_of
-from agent.web.client import Fetched, OtherKind, WebClient, WebRequest
+from agent.web.client import Fetched, OtherKind, WebClient, WebRequest, named
 from agent.web.reading import PageReader
 from agent.web.search import Found, SearchService
 
@@ -143,15 +143,16 @@ class WebFetch:
                 )
             )
         except OtherKind as error:
-            raise _not_text(url, error.content_type) from error
+            raise _not_text(url.host, error.content_type) from error
+        host = named(answer.url, url)
         if answer.status >= 400:
-            raise _failure(answer)
-        return await self._as_page(answer)
+            raise _failure(answer, host)
+        return await self._as_page(answer, host)
 
-    async def _as_page(self, answer: Fetched) -> WebPage:
+    async def _as_page(self, answer: Fetched, host: str) -> WebPage:
         kind = answer.content_type or _guessed(answer.body)
         if not _is_text(kind):
-            raise _not_text(answer.url, kind)
+            raise _not_text(host, kind)
         if kind not in _HTML:
             text = text_of(answer.body, answer.charset, may_name_its_own="xml" in kind)
             head = clean(text[: 2 * TEXT_CHARS_MAX])
@@ -197,17 +198,17 @@ _KINDS = (
 )
 
 
-def _not_text(url: WebUrl, kind: str) -> NoSuchPage:
+def _not_text(host: str, kind: str) -> NoSuchPage:
     """The kind in our own words: a content type can hold anything."""
     words = next((words for start, words in _KINDS if kind.startswith(start)), "a binary file")
     return NoSuchPage(
-        f"{url.host} sent {words}, of which web_fetch cannot read the text. Look for a page that "
+        f"{host} sent {words}, of which web_fetch cannot read the text. Look for a page that "
         "says the same, or ask for the file as an attachment."
     )
 
 
-def _failure(answer: Fetched) -> AssistantError:
-    host, status = answer.url.host, answer.status
+def _failure(answer: Fetched, host: str) -> AssistantError:
+    status = answer.status
     match status:
         case 401 | 407:
             return NoSuchPage(f"{host} shows this page only to those who log in ({status}).")

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Protocol
 
-from agent.errors import Permanent, Temporary
+from agent.errors import AssistantError, Permanent, Temporary
 from agent.version import VERSION
 from agent.web.addresses import (
     AddressRefused,
@@ -173,11 +173,9 @@ class WebClient:
             try:
                 found = await self._resolver.resolve(url.host)
             except (OSError, UnicodeError) as error:
-                raise NotReached(
-                    f"The host {url.host} was not found; check how it is written."
-                ) from error
+                raise NotReached(f"{url.host} was not found; check how it is written.") from error
         if not found:
-            raise NotReached(f"The host {url.host} has no address.")
+            raise NotReached(f"{url.host} has no address.")
         self._check(url, found, also or AllowedHosts())
         return list(found[:ADDRESSES_MAX])
 
@@ -191,12 +189,19 @@ class WebClient:
                     "wanted, the owner can add it to web.allowed_hosts."
                 )
 
-    async def _followed(self, url: WebUrl, request: WebRequest) -> Fetched:
+    async def _followed(self, asked: WebUrl, request: WebRequest) -> Fetched:
+        url = asked
         for _ in range(self._options.redirects_max + 1):
-            answer = await self._asked(url, request)
-            if isinstance(answer, Fetched):
-                return answer
-            url = _next(url, answer, request)
+            try:
+                answer = await self._asked(url, request)
+                if isinstance(answer, Fetched):
+                    return answer
+                url = _next(url, answer, request)
+            except AssistantError as error:
+                # Its name is words of the other side, which a sentence of ours must not hold.
+                words = str(error).replace(url.host, named(url, asked))
+                error.args = (words, *error.args[1:])
+                raise
         raise AnswerRefused(
             f"The address redirects more than {self._options.redirects_max} times; nothing was "
             "read."
@@ -343,6 +348,11 @@ def _only(pinned: Sequence[IPAddress]) -> Any:
 
 
 # --- redirects ---------------------------------------------------------------------------------
+
+
+def named(url: WebUrl, asked: WebUrl) -> str:
+    """A host for a sentence of ours: one to which others lead is named by who was asked for."""
+    return url.host if url.host == asked.host else f"a place that {asked.host} redirects to"
 
 
 def _next(url: WebUrl, moved: _Moved, request: WebRequest) -> WebUrl:

@@ -14,8 +14,9 @@ import pytest
 
 from agent.asked_pages import cost_of_address, site_of
 from agent.known import Known, Shape, Texts
+from agent.links import FETCH, addresses_in
 from agent.news import CHAR_BITS, cost_of_call
-from agent.told import BITS_MAX, FETCH, PICKS_MAX, Called, Replay, Told, addresses_in
+from agent.told import BITS_MAX, PICKS_MAX, Called, Replay, Told
 from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
 
 TODAY = date(2026, 11, 28)
@@ -448,19 +449,83 @@ def test_all_spellings_of_a_link_are_links_of_their_own() -> None:
     assert count <= 20
 
 
-def test_reading_on_or_not_is_told() -> None:
-    links = [f"http://evil.example/{n}" for n in range(200)]
-    page = ToolResult(call_id="p", content="\n".join(links), untrusted=True)
-    entries: list[Entry] = [
+def listed_on_a_page(links: Sequence[str]) -> list[Entry]:
+    return [
         said("read http://good.example/"),
         Answered(text="", calls=(fetch("http://good.example/", "p"),)),
-        page,
+        ToolResult(call_id="p", content="\n".join(links), untrusted=True),
     ]
-    read_on = 0
+
+
+def test_all_links_of_a_page_may_be_followed_in_their_order() -> None:
+    links = [f"http://evil.example/{n}" for n in range(30)]
+    entries = listed_on_a_page(links)
     for n, link in enumerate(links):
         one = fetch(link, f"f{n}")
         assert passes(entries, one)
         entries += ran(one)
+
+
+def test_how_far_links_are_followed_is_told() -> None:
+    links = [f"http://evil.example/{n}" for n in range(460)]
+    entries = listed_on_a_page(links)
+    capacity = log2(460 * 64)
+    for done, (begin, length) in enumerate([(144, 31), (320, 17), (95, 50)]):
+        for n in range(begin, begin + length):
+            one = fetch(links[n], f"f{n}")
+            if not passes(entries, one):
+                assert done * capacity <= BITS_MAX
+                return
+            entries += ran(one)
+    pytest.fail("three runs of any length went without a question")
+
+
+def test_a_list_that_the_person_wrote_may_be_read_in_its_order() -> None:
+    links = [f"http://some.example/{n}" for n in range(40)]
+    entries: list[Entry] = [said("read all of " + " ".join(links))]
+    for n, link in enumerate(links):
+        one = fetch(link, f"f{n}")
+        assert passes(entries, one)
+        entries += ran(one)
+
+
+def test_which_of_a_list_are_written_otherwise_is_told() -> None:
+    links = [f"http://some.example/{n}" for n in range(300)]
+    entries: list[Entry] = [said("read all of " + " ".join(links))]
+    rng, changed = random.Random(5), 0
+    for n, link in enumerate(links[:60]):
+        is_other = rng.random() < 0.3
+        one = fetch(link + "/" * is_other, f"f{n}")
+        if not passes(entries, one):
+            break
+        entries += ran(one)
+        changed += is_other
+
+    assert changed * log2(4) <= BITS_MAX
+
+
+def test_what_others_of_a_group_wrote_is_followed_as_the_links_of_a_page() -> None:
+    links = [f"http://evil.example/{n}" for n in range(300)]
+    other = Said(text="\n".join(links), by="p2")
+    entries: list[Entry] = [other, Said(text="what does p2's first link say?", by="p1")]
+    passed = 0
+    for n in (7, 190, 33, 241, 5):
+        one = fetch(links[n], f"f{n}")
+        if passes(entries, one):
+            entries += ran(one)
+            passed += 1
+
+    assert 1 <= passed <= PICKS_MAX
+
+
+def test_reading_on_or_not_is_told() -> None:
+    links = [f"http://evil.example/{n}" for n in range(200)]
+    entries = listed_on_a_page(links)
+    read_on = 0
+    for n, link in enumerate(links[:50]):
+        one = fetch(link, f"f{n}")
+        if passes(entries, one):
+            entries += ran(one)
         further = fetch(link, f"g{n}", page=2)
         if n % 6 == 0 and passes(entries, further):
             entries += ran(further)
