@@ -29,9 +29,11 @@ run: $(VENV)/.run-ready
 
 # Without Node, or where the judges cannot be fetched, their tests are skipped and say why;
 # HEARTHBOT_REQUIRE_NODE=1 makes them fail instead.
+# What is compiled is kept, wherever it is forbidden elsewhere: each worker and each process that a
+# test starts would compile it anew.
 test: $(VENV)/.dev-ready
 	@command -v npm >/dev/null && $(MAKE) --no-print-directory judges || echo "[tests] no judges from npm"
-	@$(BIN)/python -m pytest -n auto --dist worksteal
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
 
 # Every kill, schedule, seed and example that a test has, where `make test` tries some of them.
 soak:
