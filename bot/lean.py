@@ -12,15 +12,18 @@ import dataclasses
 import gc
 import importlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import FrozenInstanceError
 from functools import partial
+from operator import attrgetter
+from reprlib import recursive_repr
 from typing import Any
+
+_Method = Callable[..., Any]
 
 _SELDOM = 100_000
 """New objects between two searches: about 10 MB of them."""
-
-_LATE = frozenset({"__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__"})
 
 
 @contextmanager
@@ -76,45 +79,122 @@ def load_without(extra: str, *names: str) -> None:
 
 @contextmanager
 def late_methods() -> Iterator[None]:
-    """Has the methods of data classes made when they are first called, all but `__init__`.
+    """Has the methods of data classes made when they are first called, `__init__` too.
 
-    We have 600 such classes, and the five methods of each are compiled from text: a quarter of the
-    start, for methods of which most are never called. This takes the place of a function inside of
-    the standard library; where there is no such function (Python 3.13), nothing is changed.
+    We have 650 such classes, and the six methods of each are compiled from text: a third of the
+    start, for methods of which most are never called. Until then all classes share one function for
+    each of the five plain ones, since a thing kept for each method of each class would take more
+    memory than the compiled ones do. This takes the place of functions inside of the standard
+    library; where they are not (Python 3.13), nothing is changed.
     """
     inside = vars(dataclasses)
-    make = inside.get("_create_fn")
-    if make is None:
+    before = {name: inside.get(name) for name in ("_create_fn", "_init_fn", "_repr_fn")}
+    make, make_init, make_repr = before.values()
+    if make is None or make_init is None or make_repr is None:
         yield
         return
     inside["_create_fn"] = partial(_made_late, make)
+    inside["_init_fn"] = partial(_init_made_late, make_init)
+    inside["_repr_fn"] = _repr_made_late
     try:
         yield
     finally:
-        inside["_create_fn"] = make
+        inside.update(before)
 
 
-def _made_late(
-    make: Callable[..., Callable[..., Any]], name: str, *how: Any, **more: Any
-) -> Callable[..., Any]:
-    if name not in _LATE:
-        return make(name, *how, **more)
-    made: list[Callable[..., Any]] = []
+def _made_late(make: Callable[..., _Method], name: str, *how: Any, **more: Any) -> _Method:
+    return _SHARED.get(name) or make(name, *how, **more)
 
-    def method(self: object, *values: object) -> Any:
-        if not made:
-            made.append(make(name, *how, **more))
-            _put(type(self), name, made[0], in_place_of=method)
-        return made[0](self, *values)
+
+def _repr_made_late(*how: Any, **more: Any) -> _Method:
+    return _SHARED["__repr__"]
+
+
+def _init_made_late(make: Callable[..., _Method], *how: Any, **more: Any) -> _Method:
+    """Not even its text is put together before: the fields are kept anyway, texts would be more."""
+    return _late("__init__", lambda kind: make(*how, **more))
+
+
+def _late(name: str, make: Callable[[type], _Method]) -> _Method:
+    """A method that puts what is made for a class in its own place there, and calls it."""
+
+    def method(self: object, /, *values: object, **named: object) -> Any:
+        # Two threads may both be here: what both make is alike, and the second finds no class.
+        owner = next((kind for kind in type(self).__mro__ if vars(kind).get(name) is method), None)
+        if owner is None:
+            return getattr(self, name)(*values, **named)
+        made = make(owner)
+        made.__qualname__ = f"{owner.__qualname__}.{name}"
+        setattr(owner, name, made)
+        return made(self, *values, **named)
 
     method.__name__ = name
     return method
 
 
-def _put(
-    kind: type, name: str, made: Callable[..., Any], *, in_place_of: Callable[..., Any]
-) -> None:
-    """From now on the method itself is called, wherever the class had the late one from."""
-    for owner in kind.__mro__:
-        if vars(owner).get(name) is in_place_of:
-            setattr(owner, name, made)
+def _values(names: Sequence[str]) -> Callable[[object], tuple[object, ...]]:
+    """Reads these attributes."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda thing: tuple(getattr(thing, name) for name in names)
+
+
+def _repr_of(kind: type) -> _Method:
+    names = [field.name for field in dataclasses.fields(kind) if field.repr]
+
+    @recursive_repr()
+    def __repr__(self: object) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{type(self).__qualname__}({shown})"
+
+    return __repr__
+
+
+def _eq_of(kind: type) -> _Method:
+    read = _values([field.name for field in dataclasses.fields(kind) if field.compare])
+
+    def __eq__(self: object, other: object) -> bool:
+        return read(self) == read(other) if type(other) is type(self) else NotImplemented
+
+    return __eq__
+
+
+def _hash_of(kind: type) -> _Method:
+    fields = dataclasses.fields(kind)
+    read = _values([f.name for f in fields if (f.compare if f.hash is None else f.hash)])
+
+    def __hash__(self: object) -> int:
+        return hash(read(self))
+
+    return __hash__
+
+
+def _setattr_of(kind: type[Any]) -> _Method:
+    names = frozenset(field.name for field in dataclasses.fields(kind))
+
+    def __setattr__(self: object, name: str, value: object) -> None:
+        if type(self) is kind or name in names:
+            raise FrozenInstanceError(f"cannot assign to field {name!r}")
+        super(kind, self).__setattr__(name, value)
+
+    return __setattr__
+
+
+def _delattr_of(kind: type[Any]) -> _Method:
+    names = frozenset(field.name for field in dataclasses.fields(kind))
+
+    def __delattr__(self: object, name: str) -> None:
+        if type(self) is kind or name in names:
+            raise FrozenInstanceError(f"cannot delete field {name!r}")
+        super(kind, self).__delattr__(name)
+
+    return __delattr__
+
+
+_SHARED: Mapping[str, _Method] = {
+    "__repr__": _late("__repr__", _repr_of),
+    "__eq__": _late("__eq__", _eq_of),
+    "__hash__": _late("__hash__", _hash_of),
+    "__setattr__": _late("__setattr__", _setattr_of),
+    "__delattr__": _late("__delattr__", _delattr_of),
+}

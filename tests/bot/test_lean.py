@@ -6,7 +6,7 @@ import dataclasses
 import gc
 import sys
 from collections.abc import Iterator
-from dataclasses import FrozenInstanceError, dataclass, replace
+from dataclasses import FrozenInstanceError, InitVar, dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -112,6 +112,57 @@ def test_a_late_method_stands_in_its_class_once_it_was_called() -> None:
 
     assert vars(late)["__hash__"] is not before
     assert hash(late(x=1)) == hash(point()(x=1))
+
+
+def family() -> tuple[type, type]:
+    @dataclass
+    class Parent:
+        name: str
+        tags: list[str] = field(default_factory=list)
+        size: InitVar[int] = 1
+
+        def __post_init__(self, size: int) -> None:
+            self.long = len(self.name) * size
+
+    @dataclass
+    class Child(Parent):
+        age: int = 0
+
+    return Parent, Child
+
+
+def test_a_class_made_late_takes_the_arguments_it_always_took() -> None:
+    with late_methods():
+        parent, child = family()
+
+    young = child("ab", ["c"], 3, age=4)
+
+    assert (young.name, young.tags, young.long, young.age) == ("ab", ["c"], 6, 4)
+    assert child("ab").tags is not child("ab").tags
+    assert (parent("ab"), parent("ab")) != (young, young)
+    with pytest.raises(TypeError, match=r"missing 1 required positional argument: 'name'"):
+        parent()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        parent("ab", colour="red")
+
+
+def test_an_heir_that_calls_its_parents_late_method_gets_its_parents() -> None:
+    with late_methods():
+        parent, _ = family()
+
+    class Heir(parent):  # type: ignore[misc, valid-type]
+        def __init__(self, name: str) -> None:
+            super().__init__(name, size=5)
+
+        def __repr__(self) -> str:
+            return f"heir of {super().__repr__()}"
+
+    heirs = [Heir("ab"), Heir("ab")]
+
+    assert heirs[0].long == 10
+    assert [repr(heir) for heir in heirs] == [repr(heirs[0])] * 2
+    assert repr(heirs[0]).startswith("heir of ")
+    assert "name='ab', tags=[]" in repr(heirs[0])
 
 
 def test_the_standard_library_is_as_it_was_afterwards() -> None:
