@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import (
+    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -20,7 +21,6 @@ from pydantic import (
     field_validator,
 )
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from bot.config_agents import AgentsSettings
 from bot.config_attachments import AttachmentsSettings
@@ -491,17 +491,12 @@ class LoggingSettings(Section):
     )
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """All settings. Made by `load`; `Settings()` is the defaults, whatever the environment."""
 
-    model_config = SettingsConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        hide_input_in_errors=True,
-        env_prefix=ENV_PREFIX,
-        env_nested_delimiter=ENV_DELIMITER,
-    )
+    # `load` lays the environment over the file itself: the sources that come with pydantic-settings
+    # stop at the first problem, overlook unknown variables and forget where a value came from.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
     llm: LlmSettings = LlmSettings()
     telegram: TelegramSettings = TelegramSettings()
@@ -524,19 +519,6 @@ class Settings(BaseSettings):
     heartbeat: HeartbeatSettings = HeartbeatSettings()
     trace: TraceSettings = TraceSettings()
     logging: LoggingSettings = LoggingSettings()
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        # `load` lays the environment over the file itself: the library's sources stop at the
-        # first problem, overlook unknown variables and forget where a value came from.
-        return (init_settings,)
 
     def secrets(self) -> tuple[str, ...]:
         """Every secret that is set: what must never be shown."""
