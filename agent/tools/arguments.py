@@ -28,7 +28,10 @@ class Arguments(BaseModel):
     is wanted.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
+    # Built when a tool is first offered or called: many never are, and a start waits for none.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", coerce_numbers_to_str=True, defer_build=True
+    )
 
     @model_validator(mode="before")
     @classmethod
