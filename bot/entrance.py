@@ -8,26 +8,29 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache, partial
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from agent.jobbook import JobBook
-from agent.messages import PersonId
+from agent.messages import IncomingMessage, PersonId
 from bot.agents import AgentsDesk
 from bot.assembly import Assembly
 from bot.cards import Cards
-from bot.command_tools import Tools
+from bot.channel import Pressed
+from bot.command_tools import Answer, Tools
 from bot.compacting import CompactingDesk
 from bot.context import ContextTeller
 from bot.door import Door
 from bot.flood import Flood
 from bot.heartbeat import HeartbeatDesk
-from bot.home_view import HomeView, Told
 from bot.log_desk import LogDesk
 from bot.memories import Rights, person_of, rights_of
 from bot.model_desk import ModelDesk
 from bot.options import bindings_of, host_zone
 from bot.pair_desk import PairDesk, SpokenTo
 from bot.place import Workplace
+from bot.ports import Person
 from bot.reactions import Reactions
 from bot.reception import Reception
 from bot.reminding import RemindDesk
@@ -36,12 +39,14 @@ from bot.schedules import beat_minutes
 from bot.spending import pressed_by
 from bot.status import BotStatus, Kept, Watched
 from bot.usage import UsageDesk
-from bot.why import WhyDesk, WhySources
 from memory.approvals import SqliteApprovals
-from memory.explained import SqliteTurnRecords
 from memory.inbox import SqliteInbox
 from scheduler.kinds.idle import IdleReset
 from scheduler.quiet import quiet_hours
+
+if TYPE_CHECKING:
+    from bot.home_view import HomeView
+    from bot.why import WhyDesk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +100,7 @@ async def opened_entrance(
         rights=rights,
         models=models,
         schedule=schedule,
-        why=_why_desk(whole, rights),
+        why=_LateWhy(partial(_why_desk, whole, rights)),
         pairing=pairing,
     )
     door = await stack.enter_async_context(_door(place, whole, desks))
@@ -112,7 +117,7 @@ class _Desks:
     rights: Rights
     models: ModelDesk
     schedule: ScheduleDesk
-    why: WhyDesk
+    why: _LateWhy
     pairing: PairDesk
 
 
@@ -245,7 +250,23 @@ def _spoken_to(book: JobBook) -> SpokenTo:
     return after_quiet
 
 
+class _LateWhy:
+    """The desk of `/why`, loaded and made when somebody first asks."""
+
+    def __init__(self, desk: Callable[[], WhyDesk]) -> None:
+        self._desk = cache(desk)
+
+    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> Answer:
+        return await self._desk().tell(message, person, rest)
+
+    async def press(self, pressed: Pressed, person: Person) -> str:
+        return await self._desk().press(pressed, person)
+
+
 def _why_desk(whole: Assembly, rights: Rights) -> WhyDesk:
+    from bot.why import WhyDesk, WhySources
+    from memory.explained import SqliteTurnRecords
+
     access, toolbox = whole.access, whole.abilities.tools.toolbox
 
     def name_of(person_id: PersonId) -> str:
@@ -270,6 +291,8 @@ def _why_desk(whole: Assembly, rights: Rights) -> WhyDesk:
 
 
 def _home_view(place: Workplace, whole: Assembly) -> HomeView:
+    from bot.home_view import HomeView, Told
+
     calendar = whole.abilities.calendar
     told = Told(
         book=calendar.clerk,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bot import markup_slack, markup_telegram
+from bot import markup_telegram
 from bot.markup_cut import Room, Run, blank, cut, utf16_length
 from bot.markup_flow import Piece, flow
 from bot.markup_tree import Block
@@ -54,6 +54,9 @@ def telegram_parts(text: str, *, limit: int = TELEGRAM_UNITS_MAX) -> tuple[Part,
 def slack_parts(text: str, *, limit: int = SLACK_CHARS_MAX) -> tuple[Part, ...]:
     """Slack's mrkdwn in parts of at most `limit` characters (200 or more), marks and escapes
     counted, none of them blank; no part for a blank text. Each `source`, when escaped, fits too."""
+    # Here, not above: where there is no Slack, nobody waits for it.
+    from bot.markup_slack import escaped
+
     source = _tidy(text)
     if blank(source):
         return ()
@@ -62,13 +65,12 @@ def slack_parts(text: str, *, limit: int = SLACK_CHARS_MAX) -> tuple[Part, ...]:
             parts = _slack(text, source, blocks, int(limit * share))
             if parts and all(_fits_slack(part, limit) for part in parts):
                 return parts
-    return tuple(
-        Part(markup=markup_slack.escaped(piece), source=piece)
-        for piece in _pieces(source, limit // 5)
-    )
+    return tuple(Part(markup=escaped(piece), source=piece) for piece in _pieces(source, limit // 5))
 
 
 def _slack(text: str, source: str, blocks: tuple[Block, ...], size: int) -> tuple[Part, ...]:
+    from bot import markup_slack
+
     room = Room(
         shown=size,
         source=size,
@@ -82,7 +84,9 @@ def _slack(text: str, source: str, blocks: tuple[Block, ...], size: int) -> tupl
 
 
 def _fits_slack(part: Part, limit: int) -> bool:
-    plain = markup_slack.escaped(part.source.strip())
+    from bot.markup_slack import escaped
+
+    plain = escaped(part.source.strip())
     return max(utf16_length(part.markup), utf16_length(plain)) <= limit
 
 

@@ -18,10 +18,10 @@ from agent.skills.workshop import Workshop
 from agent.stored import NewMessage
 from agent.subagents import Subagents
 from agent.tools.agents import agent_tools
+from agent.tools.buses import missing_for_hardware
 from agent.tools.discovery import discovery_tools
 from agent.tools.exec import Exec, Runner
 from agent.tools.files import KeptResults, file_tools
-from agent.tools.hardware import hardware_tools
 from agent.tools.message import message_tools
 from agent.tools.ranking import MakeRanker, Rank, ToolRanking
 from agent.tools.reach import Reach
@@ -161,9 +161,17 @@ def tools_of(place: Workplace, of: Materials) -> Made:
         *of.remembering,
         *_web(place),
         *_programs(place, of, runner),
-        *hardware_tools().tools,
+        *_hardware(),
     ]
     return _put_together(place, of, made, runner)
+
+
+def _hardware() -> Sequence[Tool]:
+    if missing_for_hardware():
+        return ()
+    from agent.tools.hardware import hardware_tools
+
+    return hardware_tools().tools
 
 
 def _web(place: Workplace) -> Sequence[Tool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,52 @@ HEAVY = (
     "telegram",
     "xllamacpp",
 )
+
+UNASKED = (
+    "PIL",
+    "agent.explaining",
+    "agent.tools.hardware",
+    "bot.home_view",
+    "bot.markup_slack",
+    "bot.slack",
+    "bot.telegram",
+    "bot.why",
+    "bot.why_clock",
+    "bot.why_words",
+    "html_to_markdown",
+    "litellm",
+    "markdown_it",
+    "memory.explained",
+    "numpy",
+    "pydantic_settings",
+    "rich",
+    "slack_bolt",
+    "tiktoken",
+    "wordllama",
+    "xllamacpp",
+)
+"""What a bot without a channel has no use for until somebody asks for it."""
+
+OPENED = """
+import asyncio, sys
+from bot.lean import load_without
+load_without("rich", "structlog")
+load_without("click", "httpx")
+from bot.app import open_bot
+from bot.clock import SystemClock
+from bot.config_reading import load
+from bot.home import find_home, prepare
+
+async def main():
+    env = {"HEARTHBOT_HOME": sys.argv[1], "HEARTHBOT_LLM__MODEL": "openai/x", "OPENAI_API_KEY": "x"}
+    home = find_home(env)
+    prepare(home)
+    settings = load(home.path, env)
+    async with open_bot(home, settings, env=env, digest="", clock=SystemClock()):
+        print(*sys.modules)
+
+asyncio.run(main())
+"""
 
 
 def loaded_by(program: str) -> list[str]:
@@ -40,3 +87,16 @@ def test_the_command_line_loads_nothing_heavy() -> None:
 @pytest.mark.parametrize("library", ["litellm", "apscheduler", "slack_bolt", "xllamacpp"])
 def test_the_wiring_loads_no_library_before_it_is_needed(library: str) -> None:
     assert library not in loaded_by("import bot.app, bot.telegram, agent.models.embedded")
+
+
+def test_a_bot_is_opened_without_what_only_a_rare_question_needs(tmp_path: Path) -> None:
+    shown = subprocess.run(
+        [sys.executable, "-c", OPENED, str(tmp_path / "home")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    loaded = shown.stdout.split()
+    assert "bot.assembly" in loaded
+    assert [name for name in UNASKED if name in loaded] == []
