@@ -39,6 +39,10 @@ def main() -> None:
 
 
 def _bot_alone() -> Typer:
+    # What reads the home is loaded with the rest, since it is as lean only while all this loads.
+    import bot.config_reading
+    import bot.home
+    import bot.logs  # noqa: F401
     from bot.cli.root import new_app
 
     return new_app()
