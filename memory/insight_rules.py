@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 from agent.headings import harmless
+from agent.meant import called_name
 from agent.messages import PersonId
 from agent.ports import TurnEnd
 from agent.scene import one_line
-from agent.taint import called_name
 from agent.text import clean
 from agent.transcript import Answered, Said, ToolCall, ToolResult
 from agent.words import fold, is_unbordered, unbordered_runs, words

@@ -6,8 +6,8 @@ import pytest
 
 from agent.headings import MEMORIES
 from agent.history import shorten
+from agent.meant import called_name
 from agent.taint import (
-    called_name,
     has_seen,
     is_said_now,
     marked,

@@ -133,7 +133,8 @@ async def test_what_was_said_to_a_person_alone_in_a_channel_goes_too(home: Path)
     async with opened_home(home) as opened:
         await opened.forgetting.forget(wish(phrases=("zinc tub",)))
 
-    kept = dict(rows(path, "select lane, text from outbox where lane glob '*:~*'"))
+    found = rows(path, "select lane, text from outbox where lane glob '*:~*'")
+    kept = {str(lane): text for lane, text in found}
     assert kept["slack:T0LAB.C1:~U0BEN"] == "- f1 “the zinc tub”"
     assert "zinc" not in str(kept["slack:T0LAB.C1:~U0ANN"])
     assert of_ben(home) == before
