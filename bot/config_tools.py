@@ -140,10 +140,16 @@ class McpServerSettings(Section):
     """An MCP server, whose tools are offered as NAME__tool: a program that is started here, or an
     address."""
 
-    command: str = Field(default="", description="Program to start.", examples=["npx"])
+    command: str = Field(
+        default="",
+        description="Program to start, by its name or its whole path. It runs in a folder of its "
+        "own, data/mcp/NAME.",
+        examples=["npx"],
+    )
     args: Names = Field(
         default=(),
-        description="Its arguments.",
+        description="Its arguments. A path is to be whole: also that of the workspace, where a "
+        "server is to work in it.",
         examples=[["-y", "@modelcontextprotocol/server-memory"]],
     )
     env: Mapping[VariableName, VariableValue] = Field(

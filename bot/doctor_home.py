@@ -128,7 +128,8 @@ def leftovers(home: Home) -> Iterator[Finding]:
         yield ok("not looked for while a bot runs")
         return
     found = list(home.path.glob(f".{home.config.name}.*"))
-    found += [file for name in HALF_WRITTEN for file in home.data.glob(f"**/{name}")]
+    written = [file for name in HALF_WRITTEN for file in home.data.glob(f"**/{name}")]
+    found += [file for file in written if not file.is_relative_to(home.servers)]
     for file in found:
         yield warn(
             f"{file} was being written when a process was killed",
@@ -185,6 +186,8 @@ def _open_files(home: Home) -> Iterator[Finding]:
             yield _open(file, mode, PRIVATE_FILE, is_bad=True)
     for folder in (home.data, home.logs):
         for file in sorted(folder.glob("**/*")):
+            if home.servers in file.parent.parents:
+                continue  # a server's own, in a folder that is closed to others
             mode = _mode(file)
             if mode & 0o077 and not file.is_symlink():
                 private = PRIVATE_FOLDER if file.is_dir() else PRIVATE_FILE

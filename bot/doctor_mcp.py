@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from shutil import which
 
+from agent.mcp.quarters import misplaced
 from agent.mcp.servers import Home, McpServers, ServerState
 from agent.mcp.values import ApprovedTool, Health, ServerOptions, ToolApprovals
 from bot.doctor import Check, Finding, fail, ok, warn
@@ -48,12 +50,13 @@ def checks(
 
 def _check(options: ServerOptions, home: Home, approvals: _OnlyRead, *, offline: bool) -> Check:
     async def look() -> Sequence[Finding]:
+        found = await asyncio.to_thread(_misplaced, options, home)
         missing = _missing(options, home)
         if missing is not None:
-            return [missing]
+            return [*found, missing]
         if offline:
-            return [ok("not started, as --offline was said")]
-        return await _tried(options, home, approvals)
+            return [*found, ok("not started, as --offline was said")]
+        return [*found, *await _tried(options, home, approvals)]
 
     return Check(name=f"MCP {options.name}", look=look, limit_s=START_S + ENDING_S)
 
@@ -70,6 +73,10 @@ def _missing(options: ServerOptions, home: Home) -> Finding | None:
             f"Install it, or correct mcp.{options.name}.command.",
         )
     return None
+
+
+def _misplaced(options: ServerOptions, home: Home) -> Sequence[Finding]:
+    return [warn(problem, fix) for problem, fix in misplaced(options, home.workspace)]
 
 
 async def _tried(options: ServerOptions, home: Home, approvals: _OnlyRead) -> Sequence[Finding]:

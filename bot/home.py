@@ -69,6 +69,11 @@ class Home:
         return self.data / "backups"
 
     @property
+    def servers(self) -> Path:
+        """Where MCP servers run, each in a folder of its own, of which it alone knows the files."""
+        return self.data / "mcp"
+
+    @property
     def lock(self) -> Path:
         return self.data / "hearthbot.lock"
 

@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -20,6 +21,7 @@ import structlog
 
 from agent.errors import Permanent, StorageError
 from agent.mcp.names import is_hidden, is_wanted, shown_name
+from agent.mcp.quarters import misplaced, quarters
 from agent.mcp.results import ResultReader
 from agent.mcp.schema import sendable
 from agent.mcp.session import Connection
@@ -90,11 +92,16 @@ class ServerState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
-    """Where servers live: the workspace, in which commands run and files are kept, and the
-    environment of which a command gets PATH, HOME and LANG."""
+    """Where servers live: beside the workspace, in which the files that they send are kept. Of the
+    environment a command gets PATH, HOME and LANG."""
 
     workspace: Path
     env: Mapping[str, str]
+
+    @property
+    def servers(self) -> Path:
+        """Holds the folder of each server."""
+        return self.workspace.parent / "data" / "mcp"
 
 
 class McpServers:
@@ -114,6 +121,7 @@ class McpServers:
     ) -> None:
         """`reserved` are the names of built-in tools, which no server gets."""
         reader = ResultReader(Workspace(home.workspace))
+        self._workspace = home.workspace
         self._servers = {
             one.name: _Server(one, approvals, home, reader, reserved, timing)
             for one in sorted(servers, key=lambda one: one.name)
@@ -121,6 +129,7 @@ class McpServers:
         self._group: asyncio.TaskGroup | None = None
 
     async def __aenter__(self) -> Self:
+        await asyncio.to_thread(self._warn)
         self._group = asyncio.TaskGroup()
         await self._group.__aenter__()
         for server in self._servers.values():
@@ -139,6 +148,13 @@ class McpServers:
         await asyncio.gather(*(server.end() for server in self._servers.values()))
         # What was raised in here is not the servers' and goes its way as it is.
         await self._group.__aexit__(None, None, None)
+
+    def _warn(self) -> None:
+        """Of settings that were good as long as servers ran in the workspace."""
+        for server in self._servers.values():
+            for problem, fix in misplaced(server.options, self._workspace):
+                name = server.options.name
+                _log.warning("mcp.path_in_workspace", server=name, reason=problem, fix=fix)
 
     @property
     def version(self) -> int:
@@ -203,7 +219,11 @@ class _Server:
         self.offered: tuple[Tool, ...] = ()
         self.version = 0
         self.connection = Connection(
-            options, folder=home.workspace, env=home.env, listed=self._listed, timing=timing
+            options,
+            quarters=partial(quarters, home.servers, options.name, workspace=home.workspace),
+            env=home.env,
+            listed=self._listed,
+            timing=timing,
         )
         self._approvals = approvals
         self._reader = reader

@@ -22,6 +22,7 @@ import structlog
 
 from agent.errors import AssistantError
 from agent.mcp.program import program
+from agent.mcp.quarters import surroundings
 from agent.mcp.stderr import LastWords
 from agent.mcp.values import (
     BlobPart,
@@ -54,7 +55,6 @@ TIMED_OUT = -32001
 SDK = "mcp"
 
 HERE = frozenset({"localhost", "127.0.0.1", "::1"})
-INHERITED = ("PATH", "HOME", "LANG")
 
 _log = structlog.get_logger(__name__)
 
@@ -68,15 +68,16 @@ class Connection:
         self,
         options: ServerOptions,
         *,
-        folder: Path,
+        quarters: Callable[[], Path],
         env: Mapping[str, str],
         listed: Listed,
         timing: Timing,
     ) -> None:
-        """`folder` is where a command runs, `env` the environment of which it gets a little.
-        `listed` hears of the tools each time they were read."""
+        """`quarters` makes the folder in which a command runs (it blocks, and may raise
+        ServerDown), `env` is the environment of which it gets a little. `listed` hears of the
+        tools each time they were read."""
         self._options = options
-        self._folder = folder
+        self._quarters = quarters
         self._env = env
         self._listed = listed
         self._timing = timing
@@ -305,14 +306,19 @@ class Connection:
         return await self._of_url(stack)
 
     async def _of_command(self, stack: AsyncExitStack, words: LastWords) -> Transport:
-        env = {name: self._env[name] for name in INHERITED if name in self._env}
-        env |= self._options.env
+        env = surroundings(self._options, self._env)
         found = which(self._options.command, path=env.get("PATH", os.defpath))
         if found is None:
             raise ServerDown(f"the command {_short(self._options.command)} was not found")
+        if not Path(found).is_absolute():
+            raise ServerDown(
+                f"the command {_short(self._options.command)} is a relative path: write the whole "
+                f"one in mcp.{self._options.name}.command"
+            )
+        folder = await asyncio.to_thread(self._quarters)
         errors = await stack.enter_async_context(words.listening())
         running = await stack.enter_async_context(
-            program((found, *self._options.args), env=env, folder=self._folder, errors=errors)
+            program((found, *self._options.args), env=env, folder=folder, errors=errors)
         )
         return spoken_to(running, self._exceeded)
 

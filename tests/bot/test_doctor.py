@@ -179,6 +179,20 @@ def test_many_open_files_are_counted_and_not_all_listed(tmp_path: Path) -> None:
     assert "10 more files" in found[-1].text
 
 
+def test_what_a_server_keeps_in_its_own_folder_is_its_own(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    prepare(home)
+    kept = home.servers / "notes" / "some.making"
+    kept.parent.mkdir(mode=0o700, parents=True)
+    kept.touch()
+    kept.chmod(0o644)
+    home.servers.chmod(0o700)
+
+    modes, leftovers = list(doctor_home.modes(home)), list(doctor_home.leftovers(home))
+
+    assert [one.level for one in (*modes, *leftovers)] == [Level.OK, Level.OK]
+
+
 def test_a_database_without_any_backup_for_days_is_named(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     prepare(home)

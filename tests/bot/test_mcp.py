@@ -14,6 +14,7 @@ from agent.mcp.servers import Home, McpRefused
 from agent.mcp.values import Health, ServerOptions, Start
 from bot.doctor import Level, Result, run_checks
 from bot.doctor_mcp import checks
+from bot.home import Home as BotHome
 from bot.mcp import McpDesk, mcp_operations
 from memory.mcp_tools import SqliteToolApprovals
 from tests.agent.mcp.kit import (
@@ -192,3 +193,22 @@ async def test_doctor_warns_of_globs_that_match_nothing(tmp_path: Path) -> None:
 
     assert found.finding.text == "none of its tools is wanted"
     assert found.finding.fix == "Correct mcp.odd.tools."
+
+
+@pytest.mark.threat("T23")
+async def test_doctor_names_a_path_that_meant_the_workspace(tmp_path: Path) -> None:
+    options = replace(odd(), args=(*odd().args, "."))
+
+    found, _ = await examined(tmp_path, options, offline=True)
+
+    assert found.finding.level is Level.WARN
+    assert found.finding.text == (
+        "the argument . is also a path in the workspace, where the server does not run"
+    )
+    assert found.finding.fix == f"If it is meant, write {workspace(tmp_path)} in mcp.odd.args."
+
+
+def test_the_bot_and_its_servers_mean_the_same_folder(tmp_path: Path) -> None:
+    bot = BotHome(tmp_path)
+
+    assert Home(workspace=bot.workspace, env={}).servers == bot.servers

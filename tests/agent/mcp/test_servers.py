@@ -205,7 +205,7 @@ async def test_a_server_gets_a_bare_environment_and_runs_in_the_workspace(tmp_pa
         "LANG": "C.UTF-8",
         "MINE": "given",
     }
-    assert folder == str(workspace(tmp_path))
+    assert folder == str(tmp_path / "data" / "mcp" / "odd")
 
 
 async def test_a_server_that_writes_much_to_its_errors_is_not_held_up(tmp_path: Path) -> None:

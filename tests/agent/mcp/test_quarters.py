@@ -1,0 +1,203 @@
+"""The folders in which MCP servers run, and what of their settings means another one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.mcp.quarters import misplaced, quarters, surroundings
+from agent.mcp.servers import Home
+from agent.mcp.values import Health, ServerDown, ServerOptions
+from tests.agent.mcp.kit import called, odd, running, state, workspace
+
+NOTES = ServerOptions(name="notes", command="notes-server")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(workspace=workspace(tmp_path), env={})
+
+
+def at(home: Home) -> Path:
+    return quarters(home.servers, "notes", workspace=home.workspace)
+
+
+def problems(home: Home, options: ServerOptions) -> list[str]:
+    return [problem for problem, _ in misplaced(options, home.workspace)]
+
+
+# --- the folder ----------------------------------------------------------------------------------
+
+
+@pytest.mark.threat("T23")
+def test_a_server_has_a_private_folder_outside_of_the_workspace(home: Home) -> None:
+    folder = at(home)
+
+    assert folder == home.workspace.parent / "data" / "mcp" / "notes"
+    assert not folder.is_relative_to(home.workspace)
+    assert [one.stat().st_mode & 0o777 for one in (folder, folder.parent)] == [0o700, 0o700]
+    assert at(home) == folder
+
+
+def test_a_folder_that_others_may_enter_is_closed_to_them(home: Home) -> None:
+    folder = at(home)
+    folder.chmod(0o755)
+
+    at(home)
+
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("linked", ["mcp", "mcp/notes"])
+@pytest.mark.threat("T23")
+def test_a_link_in_its_place_is_refused_wherever_it_leads(home: Home, linked: str) -> None:
+    link = home.workspace.parent / "data" / linked
+    link.parent.mkdir(parents=True)
+    link.symlink_to(home.workspace)
+
+    with pytest.raises(ServerDown, match="is a link: put a folder in its place"):
+        at(home)
+
+    assert list(home.workspace.iterdir()) == []
+
+
+def test_data_may_lie_elsewhere_but_not_in_the_workspace(home: Home) -> None:
+    data = home.workspace.parent / "data"
+    elsewhere = home.workspace.parent / "disk"
+    elsewhere.mkdir()
+    data.symlink_to(elsewhere)
+
+    assert at(home).resolve() == elsewhere / "mcp" / "notes"
+
+    data.unlink()
+    data.symlink_to(home.workspace)
+    with pytest.raises(ServerDown, match="is in the workspace"):
+        at(home)
+
+
+def test_what_is_no_folder_is_said_with_its_path(home: Home) -> None:
+    home.servers.mkdir(parents=True)
+    (home.servers / "notes").write_text("x")
+
+    with pytest.raises(ServerDown, match=r"its folder .*/data/mcp/notes cannot be used"):
+        at(home)
+
+
+async def test_a_server_whose_folder_is_refused_is_down_and_says_so(tmp_path: Path) -> None:
+    workspace(tmp_path)
+    (tmp_path / "data" / "mcp").mkdir(parents=True)
+    (tmp_path / "data" / "mcp" / "odd").symlink_to(tmp_path)
+
+    async with running(tmp_path, odd()) as mcp:
+        health = state(mcp).health
+
+    assert health.health is Health.DOWN
+    assert "is a link" in health.trouble
+
+
+# --- modules that lie about ----------------------------------------------------------------------
+
+
+@pytest.mark.threat("T23")
+async def test_a_module_of_the_workspace_does_not_stand_in_for_a_server(tmp_path: Path) -> None:
+    site, stolen = tmp_path / "site", tmp_path / "stolen"
+    site.mkdir()
+    (site / "notes_server.py").write_text(
+        "import runpy, sys\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "runpy.run_module('odd_server', run_name='__main__')\n"
+    )
+    (workspace(tmp_path) / "notes_server.py").write_text(f"open({str(stolen)!r}, 'w')")
+    (workspace(tmp_path) / "json.py").write_text(f"open({str(stolen)!r}, 'w')")
+    options = replace(
+        odd("notes", PYTHONPATH=str(site)), command=sys.executable, args=("-m", "notes_server")
+    )
+
+    async with running(tmp_path, options) as mcp:
+        assert (await called(mcp, "notes__echo")).ok
+
+    assert not stolen.exists()
+
+
+@pytest.mark.threat("T23")
+async def test_a_relative_command_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    here = os.path.relpath(sys.executable)
+
+    async with running(tmp_path, replace(odd(), command=here)) as mcp:
+        trouble = state(mcp).health.trouble
+
+    assert trouble.endswith("is a relative path: write the whole one in mcp.odd.command")
+
+
+def test_python_is_told_to_take_no_modules_from_where_it_starts() -> None:
+    env = {"PATH": "/bin", "SECRET": "x"}
+    module = replace(NOTES, args=("-m", "notes"))
+    script = replace(NOTES, args=("/srv/notes.py",))
+    decided = replace(NOTES, env={"PYTHONSAFEPATH": ""})
+
+    assert surroundings(module, env) == {"PATH": "/bin", "PYTHONSAFEPATH": "1"}
+    assert surroundings(script, env) == {"PATH": "/bin"}  # what lies beside it is its own
+    assert surroundings(decided, env) == {"PATH": "/bin", "PYTHONSAFEPATH": ""}
+
+
+# --- settings that meant the workspace -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"args": (".",)}, "the argument . is also a path"),
+        ({"args": ("./shelf",)}, "the argument ./shelf is also a path"),
+        ({"args": ("--folder=shelf",)}, "the argument --folder=shelf is also a path"),
+        ({"args": ("..",)}, "the argument .. is also a path"),
+        ({"command": "./run.sh"}, "the command ./run.sh is also a path"),
+        ({"env": {"DB": "shelf"}}, "a value of DB is also a path"),
+    ],
+)
+def test_a_path_that_stands_in_the_workspace_is_named_with_the_whole_one(
+    home: Home, changes: dict[str, object], said: str
+) -> None:
+    (home.workspace / "shelf").mkdir()
+    (home.workspace / "run.sh").touch()
+
+    ((problem, fix),) = misplaced(replace(NOTES, **changes), home.workspace)  # type: ignore[arg-type]
+
+    assert problem.startswith(said)
+    assert str(home.workspace.parent) in fix
+    assert f"in mcp.notes.{next(iter(changes))}." in fix
+
+
+@pytest.mark.threat("T23")
+def test_a_program_that_tools_could_change_is_named(home: Home) -> None:
+    inside = str(home.workspace / "server.py")
+    for options in (
+        replace(NOTES, command=inside),
+        replace(NOTES, command="python3", args=(inside,)),
+        replace(NOTES, env={"PYTHONPATH": f"/srv:{home.workspace}"}),
+    ):
+        (problem,) = problems(home, options)
+        assert problem.endswith("has it run what is in the workspace, which tools write unasked")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"args": ("-y", "@scope/server-memory", "https://a.b/c", "x" * 9000, "a\0b", "")},
+        {"command": "/usr/bin/notes", "args": ("/srv/notes", "--folder=/srv")},
+        {"command": "shelf"},  # one word is looked for in PATH
+        {"env": {"KEY": "shelves", "PYTHONPATH": "/srv"}},
+        {"command": "", "url": "http://127.0.0.1:1/", "args": (".",)},
+    ],
+)
+def test_other_settings_are_left_alone(home: Home, changes: dict[str, object]) -> None:
+    (home.workspace / "shelf").mkdir()
+
+    assert problems(home, replace(NOTES, **changes)) == []  # type: ignore[arg-type]
+
+
+def test_the_workspace_itself_may_be_given_by_its_whole_path(home: Home) -> None:
+    assert problems(home, replace(NOTES, args=(str(home.workspace),))) == []
