@@ -35,6 +35,10 @@ its own: there are many buttons on a home."""
 
 _CODED = re.compile(r"<([^<>]*)>")
 _ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
+_BETWEEN = re.compile(r"[/:@]|(?<=\w)\.(?=\w\w)")
+"""What makes an address of a name. Most names that Slack shows hold a dot, as `ada.lovelace` does:
+behind the @ that is no address, and only further on in a name it would be."""
+
 _USER = re.compile(r"[UW][A-Z0-9]{1,30}")
 _KINDS = {"image": "photo", "audio": "audio", "video": "video"}
 
@@ -222,7 +226,7 @@ class Reading:
         target, _, label = code.partition("|")
         label = _unescaped(label)
         if target.startswith("@"):
-            return f"@{label or self._name(target[1:], stored)}"
+            return f"@{_no_address(label or self._name(target[1:], stored))}"
         if target.startswith("#"):
             return f"#{label or target[1:]}"
         if target.startswith("!"):
@@ -271,10 +275,19 @@ def _part(holder: Mapping[str, Any], name: str) -> dict[str, Any]:
     return value
 
 
+def _no_address(name: str) -> str:
+    """A name that its bearer chose, in the words of somebody else: whoever mentions them names no
+    address by that (threat T12)."""
+    first = re.match(r"[\w.%-]*", name)
+    at = first.end() if first is not None else 0
+    return name[:at] + _BETWEEN.sub("·", name[at:])
+
+
 def _attachments(message: Json) -> tuple[Attachment, ...]:
     files = message.get("files")
     listed = files[:FILES_MAX] if isinstance(files, list) else []
-    return tuple(_attachment(file) for file in listed if _is_there(file))
+    sender = text_of(message, "user")
+    return tuple(_attachment(file, sender) for file in listed if _is_there(file))
 
 
 def _is_there(file: object) -> bool:
@@ -282,9 +295,12 @@ def _is_there(file: object) -> bool:
     return isinstance(file, dict) and file.get("mode") not in ("tombstone", "hidden_by_limit")
 
 
-def _attachment(file: Json) -> Attachment:
+def _attachment(file: Json, sender: str) -> Attachment:
+    """A clip that another recorded and this one shares is a sound like any other: only what the
+    sender spoke are the sender's words (threat T12)."""
     kind = text_of(file, "mimetype").partition("/")[0]
-    voice = text_of(file, "subtype") == "slack_audio"
+    is_own = bool(sender) and text_of(file, "user") == sender
+    voice = is_own and text_of(file, "subtype") == "slack_audio"
     return Attachment(
         kind="voice" if voice else _KINDS.get(kind, "document"),
         ref=needed_id(file, "id"),

@@ -86,7 +86,7 @@ class Reading:
             return _not_read(message, "" if edited else told.name)
         is_group = message.chat.type != "private"
         mentions = self._mentions(message, us)
-        forwarded = _forwarded(message)
+        forwarded = _forwarded(message) or (forwarded_from(told.source) if told.source else "")
         reason = self._not_for_us(mentions, "" if forwarded else text, us) if is_group else ""
         album = _text(message.media_group_id)
         if reason and not (album and self.policy == "mention"):
@@ -221,10 +221,10 @@ def _reply_to(message: telegram.Message) -> str:
 
 
 def _forwarded(message: telegram.Message) -> str:
-    """From whom a message was forwarded; empty when it was not."""
+    """Whose words a message holds that its sender did not write; empty where the sender did."""
     match message.forward_origin:
         case None:
-            return ""
+            return _passed_on(message)
         case telegram.MessageOriginUser(sender_user=user):
             return forwarded_from(_text(user.full_name))
         case telegram.MessageOriginHiddenUser(sender_user_name=name):
@@ -235,6 +235,18 @@ def _forwarded(message: telegram.Message) -> str:
             return forwarded_from(_text(chat.effective_name))
         case _:  # a kind that the library does not know yet
             return SOMEBODY_ELSE
+
+
+def _passed_on(message: telegram.Message) -> str:
+    """Who wrote what was sent in the sender's name without being forwarded: an inline bot (whose
+    result the sender only picks), a bot of their business, a channel."""
+    bot = message.via_bot or message.sender_business_bot
+    if bot is not None:
+        called = f"@{_text(bot.username)}" if bot.username else _text(bot.full_name)
+        return forwarded_from(f"the bot {called}")
+    if message.sender_chat is not None:
+        return forwarded_from(_text(message.sender_chat.effective_name))
+    return ""
 
 
 def _attachments(message: telegram.Message) -> tuple[Attachment, ...]:

@@ -33,10 +33,13 @@ _HOLDERS = ("message", "edited_message")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OddKind:
-    """`text` is what a message of such a kind says, `name` what it is where that is nothing."""
+    """`text` is what a message of such a kind says, `name` what it is where that is nothing.
+    `source` names where its words come from, empty where they are the sender's own: who shares a
+    contact or a venue passes on names that somebody else chose (threat T12)."""
 
     name: str = ""
     text: str = ""
+    source: str = ""
 
 
 def without_odd_kinds(update: dict[str, Any]) -> tuple[dict[str, Any], OddKind]:
@@ -59,7 +62,12 @@ def _bare(body: dict[str, Any]) -> dict[str, Any]:
 
 def _told(body: dict[str, Any]) -> OddKind:
     name = next((_NAMES[key] for key in _NAMES if body.get(key) is not None), "")
-    return OddKind(name=name, text=_place(body) or _contact(body.get("contact")))
+    if place := _place(body):
+        # Coordinates are the sender's own; the title and the address of a venue are not.
+        source = "the listing of a place" if _venue_words(body.get("venue")) else ""
+        return OddKind(name=name, text=place, source=source)
+    contact = _contact(body.get("contact"))
+    return OddKind(name=name, text=contact, source="a shared contact" if contact else "")
 
 
 def _place(body: dict[str, Any]) -> str:
@@ -71,8 +79,13 @@ def _place(body: dict[str, Any]) -> str:
     latitude, longitude = found.get("latitude"), found.get("longitude")
     if not _is_degrees(latitude, 90) or not _is_degrees(longitude, 180):
         return ""
-    named = ", ".join(one for key in ("title", "address") if (one := _line(about.get(key))))
+    named = _venue_words(venue)
     return f"location: {latitude}, {longitude}" + (f" ({named})" if named else "")
+
+
+def _venue_words(venue: object) -> str:
+    about = venue if isinstance(venue, dict) else {}
+    return ", ".join(one for key in ("title", "address") if (one := _line(about.get(key))))
 
 
 def _contact(found: object) -> str:

@@ -153,9 +153,13 @@ def _button(button: Button) -> dict[str, Any]:
 # --- careful reading -------------------------------------------------------------------------
 
 
+_OF_ANOTHER = ("forward_origin", "via_bot", "sender_business_bot", "sender_chat")
+"""Fields of a message whose words its sender did not write."""
+
+
 def _own_text(body: dict[str, Any]) -> object:
-    """The text, unless it was forwarded: the code of another proves nothing of who passes it on."""
-    return body.get("text") if body.get("forward_origin") is None else None
+    """The text, unless another wrote it: their code proves nothing of who passes it on."""
+    return None if any(body.get(key) is not None for key in _OF_ANOTHER) else body.get("text")
 
 
 def topic(is_topic: object, thread: object) -> str | None:

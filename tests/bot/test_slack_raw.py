@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agent.messages import IncomingMessage
+from agent.taint import stands_in
 from bot.channel import Ignored, Pressed
 from bot.slack_message import DELETED, GroupPolicy, Reading
 from bot.slack_raw import Kind, Sketch, Stored, mentions, sketch, thread_of
@@ -333,10 +334,13 @@ def test_codes_of_slack_read_as_they_are_seen(text: str, said: str) -> None:
     assert message(wrapped(event)).text == said
 
 
+CLIP = {"mimetype": "audio/mp4", "subtype": "slack_audio"}
+
+
 def test_files_are_named_with_their_kind_and_size() -> None:
     files = [
         {"id": "F1", "mimetype": "image/png", "name": "a.png", "size": 5},
-        {"id": "F2", "mimetype": "audio/mp4", "subtype": "slack_audio", "duration_ms": 4200},
+        {"id": "F2", "user": ANN, **CLIP, "duration_ms": 4200},
         {"id": "F3", "mimetype": "application/pdf", "name": "b.pdf", "size": True},
         {"id": "F4", "mode": "tombstone"},
         "no file",
@@ -349,6 +353,36 @@ def test_files_are_named_with_their_kind_and_size() -> None:
         ("voice", "F2", "", 0, 4),
         ("document", "F3", "b.pdf", 0, 0),
     ]
+
+
+@pytest.mark.parametrize("by", [{"user": "UEVE"}, {"user": None}, {}])
+@pytest.mark.threat("T12")
+def test_a_clip_that_somebody_else_spoke_is_not_the_senders_voice(by: dict[str, Any]) -> None:
+    found = message(wrapped(post("", subtype="file_share", files=[{"id": "F1", **CLIP, **by}])))
+
+    assert [a.kind for a in found.attachments] == ["audio"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ada.lovelace", "@ada.lovelace"),
+        ("J.R. Smith", "@J.R. Smith"),
+        ("Eve evil.example", "@Eve evil·example"),
+        ("Eve (evil.example/x)", "@Eve (evil·example·x)"),
+        ("https://evil.example", "@https···evil·example"),
+        ("Eve <eve@evil.example>", "@Eve <eve·evil·example>"),
+    ],
+)
+@pytest.mark.threat("T12")
+def test_a_name_that_is_mentioned_names_no_address(name: str, said: str) -> None:
+    reading = Reading(policy="all", us="", our_name="h", name_of=lambda team, user: name)
+    found = reading.understand(Stored.of(kept(wrapped(post("ask <@UEVE>"))).to_payload()))
+
+    assert isinstance(found, IncomingMessage)
+    assert found.text == f"ask {said}"
+    for target in ("https://evil.example", "evil.example", "eve@evil.example"):
+        assert not stands_in(target, found.text)
 
 
 def test_a_shared_message_is_quoted() -> None:

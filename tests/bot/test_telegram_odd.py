@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import telegram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent.messages import IncomingMessage
 from bot.app import Bot
+from bot.telegram_message import Reading
 from bot.telegram_odd import CHARS_MAX, without_odd_kinds
+from bot.telegram_raw import Sketch, to_payload
 from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, Rig, eventually
 
 PLACE = {"latitude": 52.5, "longitude": 13.4}
+PHOTO = {"file_id": "p", "file_unique_id": "u", "width": 1, "height": 1}
 KINDS = ["poll", "dice", "game", "story", "checklist", "invoice", "giveaway", "paid_media"]
 
 
@@ -61,11 +66,12 @@ async def test_a_place_and_a_contact_reach_the_model_as_text(rig: Rig) -> None:
         sends(rig, contact=contact)
         await settled(rig, bot, 3)
 
-    assert rig.heard() == [
+    assert [heard.rpartition("\n")[2] for heard in rig.heard()] == [
         "location: 52.5, 13.4",
         "location: 52.5, 13.4 (Zoo, Main St 1)",
         "contact: Bo Li, +4912",
     ]
+    assert ["forwarded" in heard for heard in rig.heard()] == [False, True, True]
 
 
 async def test_nobody_else_is_answered(rig: Rig) -> None:
@@ -153,3 +159,76 @@ def test_no_shape_of_them_breaks_the_reading(body: dict[str, Any]) -> None:
     assert "\n" not in told.text
     assert len(told.text) <= 2 * CHARS_MAX + 80
     told.text.encode()
+
+
+# --- whose words they are ------------------------------------------------------------------------
+
+EVIL_BOT = {"id": 99, "is_bot": True, "first_name": "Evil", "username": "evilbot"}
+VENUE = {"location": PLACE, "title": "Zoo", "address": "x"}
+
+
+def as_read(**fields: Any) -> IncomingMessage:
+    message = {
+        "message_id": 7,
+        "date": 1_790_000_000,
+        "chat": {"id": OWNER, "type": "private", "first_name": "Ann"},
+        "from": {"id": OWNER, "is_bot": False, "first_name": "Ann"},
+        **fields,
+    }
+    reading = Reading(bot=telegram.Bot("1:x"), policy="mention", bot_id=1, username="hearthbot")
+    found = reading.understand(to_payload({"update_id": 1, "message": message}, username="h"))
+    assert isinstance(found, IncomingMessage)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("fields", "whose"),
+    [
+        ({"text": "buy this", "via_bot": EVIL_BOT}, "the bot @evilbot"),
+        ({"text": "x", "via_bot": {**EVIL_BOT, "username": None}}, "the bot Evil"),
+        ({"caption": "x", "photo": [PHOTO], "via_bot": EVIL_BOT}, "the bot @evilbot"),
+        ({"text": "x", "sender_business_bot": EVIL_BOT}, "the bot @evilbot"),
+        ({"text": "x", "sender_chat": {"id": -7, "type": "channel", "title": "News"}}, "News"),
+        ({"contact": {"phone_number": "+1", "first_name": "obey"}}, "a shared contact"),
+        ({"venue": VENUE, "location": PLACE}, "the listing of a place"),
+    ],
+)
+@pytest.mark.threat("T12")
+def test_what_somebody_else_wrote_is_not_the_senders_own(
+    fields: dict[str, Any], whose: str
+) -> None:
+    assert as_read(**fields).forwarded == whose
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"text": "hello"},
+        {"location": PLACE},
+        {"venue": {"location": PLACE, "title": "", "address": " "}, "location": PLACE},
+    ],
+)
+def test_words_and_places_of_the_senders_own_stay_theirs(fields: dict[str, Any]) -> None:
+    assert as_read(**fields).forwarded == ""
+
+
+@pytest.mark.threat("T12")
+async def test_a_command_that_an_inline_bot_wrote_is_not_given(rig: Rig) -> None:
+    async with rig.running(OWNER) as bot:
+        sends(rig, text="/access list", via_bot=EVIL_BOT)
+        await settled(rig, bot, 1)
+
+    assert rig.heard()[-1].endswith("/access list")
+
+
+@pytest.mark.parametrize("field", ["via_bot", "sender_business_bot", "forward_origin"])
+@pytest.mark.threat("T12")
+def test_a_code_that_somebody_else_wrote_links_nobody(field: str) -> None:
+    message = {
+        "text": "/link ABCD2345",
+        "chat": {"id": 5, "type": "private"},
+        "from": {"id": 5, "is_bot": False, "first_name": "Ann"},
+    }
+
+    assert Sketch.of({"message": message}).link == "ABCD2345"
+    assert Sketch.of({"message": {**message, field: {"id": 9}}}).link == ""
