@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from bot.markup_links import poses
 from bot.markup_tree import (
     Block,
     Break,
@@ -47,7 +48,8 @@ class Piece:
 
 
 def flow(blocks: Sequence[Block], links: Callable[[str], bool]) -> list[Piece]:
-    """All that is shown, in order; a link that `links` refuses has its address written out."""
+    """All that is shown, in order; a link that `links` refuses, or whose words name another host,
+    has its address written out."""
     writer = _Writer(links)
     writer.blocks(blocks, (), "")
     return writer.pieces
@@ -143,7 +145,9 @@ class _Writer:
 
     def _styled(self, node: Styled, styles: Styles, weight: int) -> None:
         start = len(self.pieces)
-        refused = node.style.mark is Mark.LINK and not self._links(node.style.value)
+        refused = node.style.mark is Mark.LINK and not (
+            self._links(node.style.value) and not poses(_read(node), node.style.value)
+        )
         if refused:
             styles = tuple(style for style in styles if style != node.style)
         self._inline(node.children, styles, "")
@@ -163,6 +167,17 @@ class _Writer:
                 text=words.text, lead=words.lead, at=words.at, styles=styles, weight=weight
             )
             self.pieces.append(piece)
+
+
+def _read(node: Inline) -> str:
+    """The words of it."""
+    match node:
+        case Words(text=text):
+            return text
+        case Break():
+            return " "
+        case Styled(children=children):
+            return "".join(map(_read, children))
 
 
 def _with(styles: Styles, style: Style) -> Styles:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
+from bot.markup_links import poses
+
 if TYPE_CHECKING:
+    from markdown_it.token import Token
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.live import Live
     from rich.markdown import Markdown
@@ -206,7 +209,34 @@ def _markdown(text: str) -> Markdown:
     shown = Markdown("")
     shown.markup = text
     shown.parsed = parser.disable("reference").parse(text)
+    for token in shown.parsed:
+        if token.children:
+            token.children = _written_out(token.children)
     return shown
+
+
+def _written_out(tokens: Sequence[Token]) -> list[Token]:
+    """A link whose words name another host is no link: where it leads follows it."""
+    from markdown_it.token import Token
+
+    out: list[Token] = []
+    opened: list[int] = []
+    for token in tokens:
+        out.append(token)
+        match token.type:
+            case "link_open":
+                opened.append(len(out) - 1)
+            case "link_close" if opened:
+                begin = opened.pop()
+                url = str(out[begin].attrs.get("href", ""))
+                if poses("".join(one.content for one in out[begin:]), url):
+                    out[begin], out[-1] = Token("text", "", 0), Token("text", "", 0)
+                    out[-1].content = f" ({url})"
+            case "image":
+                url = str(token.attrs.get("src", ""))
+                if poses(token.content, url):
+                    out[-1] = Token("text", "", 0, content=f"{token.content} ({url})")
+    return out
 
 
 def _with_breaks(text: str) -> str:

@@ -71,6 +71,7 @@ FRAGMENTS = [
         "***x***",
     ],
     *["[docs](http://h/a_b_(c))", "[a **b** c](https://x.org/?q=1&r=<2>)", "[x](javascript:a)"],
+    *["[a.org](https://e.org)", "www.a.org"],
     *["![i](https://x.org/i.png)", "[](https://e.org)", "[]()", "<https://x.org>", "<me@x.org>"],
     *["https://x.org/a_b_c*d*?q=(1)", "http://localhost:80/", "www.x.org", "__init__.py", "a_b_c"],
     *["[r]: https://x.org 'title'\n", "[r]", "<b>html</b>", "<pre>", "</code>", "<!-- c -->"],

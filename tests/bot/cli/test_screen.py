@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from io import StringIO
 
 import pytest
@@ -135,3 +136,33 @@ async def test_what_comes_unasked_is_shown_once_it_no_longer_grows() -> None:
             await asyncio.sleep(0.01)
 
     assert out.getvalue().count("hel") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[bank.org](https://evil.org/x)", "bank.org (https://evil.org/x)"),
+        ("**[https://*bank*.org](https://evil.org/x)**", "https://bank.org (https://evil.org/x)"),
+        ("![bank.org](https://evil.org/x)", "bank.org (https://evil.org/x)"),
+    ],
+)
+@pytest.mark.threat("T12")
+def test_a_link_that_wears_another_address_says_where_it_leads(text: str, shown: str) -> None:
+    out = StringIO()
+    console = Console(file=out, force_terminal=True, width=80, height=20, color_system="standard")
+    screen = RichScreen(console)
+
+    with screen.busy():
+        screen.show({"kind": "message", "id": "1", "text": f"- {text}\n- [docs](https://x.org)"})
+    screen.settle()
+
+    assert shown in _CODES.sub("", out.getvalue())
+    assert _hidden_links(out.getvalue()) == {"https://x.org"}
+
+
+_CODES = re.compile(r"\x1b\][^\x1b]*\x1b\\|\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def _hidden_links(written: str) -> set[str]:
+    """Where words lead that a terminal shows in place of an address."""
+    return {found for found in re.findall(r"\x1b\]8;[^;]*;([^\x1b]*)\x1b", written) if found}
