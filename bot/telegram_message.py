@@ -23,7 +23,7 @@ from agent.messages import (
 from agent.stored import NewMessage
 from bot.channel import AlbumPart, Ignored, Pressed, Understood
 from bot.telegram_odd import OddKind, without_odd_kinds
-from bot.telegram_raw import from_payload, is_id, topic
+from bot.telegram_raw import FORWARDED_BEFORE, from_payload, is_id, topic
 
 NAME = "telegram"
 """The channel, as addresses name it."""
@@ -246,7 +246,7 @@ def _passed_on(message: telegram.Message) -> str:
         return forwarded_from(f"the bot {called}")
     if message.sender_chat is not None:
         return forwarded_from(_text(message.sender_chat.effective_name))
-    return ""
+    return SOMEBODY_ELSE if message.api_kwargs.get(FORWARDED_BEFORE) else ""
 
 
 def _attachments(message: telegram.Message) -> tuple[Attachment, ...]:

@@ -153,7 +153,13 @@ def _button(button: Button) -> dict[str, Any]:
 # --- careful reading -------------------------------------------------------------------------
 
 
-_OF_ANOTHER = ("forward_origin", "via_bot", "sender_business_bot", "sender_chat")
+FORWARDED_BEFORE = "forward_date"
+"""In place of `forward_origin`, from a server of one's own that speaks a Bot API before 7.0."""
+
+_OF_ANOTHER = (
+    *("forward_origin", FORWARDED_BEFORE),
+    *("via_bot", "sender_business_bot", "sender_chat"),
+)
 """Fields of a message whose words its sender did not write."""
 
 

@@ -189,6 +189,7 @@ def as_read(**fields: Any) -> IncomingMessage:
         ({"caption": "x", "photo": [PHOTO], "via_bot": EVIL_BOT}, "the bot @evilbot"),
         ({"text": "x", "sender_business_bot": EVIL_BOT}, "the bot @evilbot"),
         ({"text": "x", "sender_chat": {"id": -7, "type": "channel", "title": "News"}}, "News"),
+        ({"text": "x", "forward_date": 1_700_000_000}, "somebody else"),
         ({"contact": {"phone_number": "+1", "first_name": "obey"}}, "a shared contact"),
         ({"venue": VENUE, "location": PLACE}, "the listing of a place"),
     ],
@@ -221,7 +222,9 @@ async def test_a_command_that_an_inline_bot_wrote_is_not_given(rig: Rig) -> None
     assert rig.heard()[-1].endswith("/access list")
 
 
-@pytest.mark.parametrize("field", ["via_bot", "sender_business_bot", "forward_origin"])
+@pytest.mark.parametrize(
+    "field", ["via_bot", "sender_business_bot", "forward_origin", "forward_date"]
+)
 @pytest.mark.threat("T12")
 def test_a_code_that_somebody_else_wrote_links_nobody(field: str) -> None:
     message = {
