@@ -23,7 +23,7 @@ settings.register_profile(
 )
 settings.load_profile("ours")
 
-WAITING_TESTS = 1
+WAITING_TESTS = 2
 """Workers beyond the processors: many tests wait, for a process, a pause or a stand-in."""
 
 
