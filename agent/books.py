@@ -203,7 +203,7 @@ class Books:
         self._dropped: set[int] = set()
         self._notices: list[Notice] = []
         self._told: list[str] = []
-        self._pauses: dict[str, Paused] = {}
+        self._pauses: dict[tuple[str, str], Paused] = {}
         self._settled_meanwhile: list[ModelCall] = []
 
     def begin(self, next_id: int, known: Iterable[str], untold: Iterable[Notice]) -> None:
@@ -314,14 +314,14 @@ class Books:
 
     def change(self, paused: Paused) -> None:
         """Stores a pause, or its end, in a moment."""
-        self._pauses[paused.kind] = paused
+        self._pauses[paused.kind, paused.agent] = paused
         self._wake.set()
 
     async def store(self, paused: Paused) -> None:
         """The same, and it is stored when this returns. Raises StorageError; then it is not."""
         async with self._writing:
             await self._ledger.put(Changes(pauses=(paused,)))
-            self._pauses.pop(paused.kind, None)
+            self._pauses.pop((paused.kind, paused.agent), None)
 
     # --- writing -------------------------------------------------------------------------------
 
@@ -390,7 +390,7 @@ class Books:
         self._notices = [*changes.notices, *self._notices]
         self._told = [*changes.told, *self._told]
         for paused in changes.pauses:
-            self._pauses.setdefault(paused.kind, paused)
+            self._pauses.setdefault((paused.kind, paused.agent), paused)
         self._wake.set()
 
     async def _tell_all(self) -> None:

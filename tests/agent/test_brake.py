@@ -470,3 +470,21 @@ async def test_an_agent_that_runs_wild_stops_no_other_also_after_a_restart(tmp_p
         await again.budget.resume()
 
         assert (await again.spend(work, 10)).verdict is Verdict.GO
+
+
+async def test_two_agents_that_trip_at_once_both_stay_stopped_over_a_restart(
+    tmp_path: Path,
+) -> None:
+    path, clock = tmp_path / "bot.db", HandClock()
+    wild = [charge(agent="work"), charge(agent="home")]
+    async with purse(path, brake=BrakeOptions(), clock=clock) as one:
+        for _ in range(6):
+            for work in wild:
+                await one.spend(work, 100_000)
+        await one.settled()
+
+    assert {paused.agent for paused in one.budget.brakes.paused} == {"work", "home"}
+    later = HandClock(clock.now() + timedelta(days=3))
+    async with purse(path, brake=BrakeOptions(), clock=later) as again:
+        for work in wild:
+            assert (await again.spend(work, 10)).verdict is Verdict.REFUSE
