@@ -348,6 +348,12 @@ class Books:
             else:
                 pause_s = self._flush_s
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is left to be written or told."""
+        waits = (self._calls, self._dropped, self._notices, self._told, self._pauses, self._untold)
+        return not (any(waits) or self._writing.locked())
+
     async def close(self) -> None:
         """The last flush. Calls that are still open become estimates at the next start."""
         try:

@@ -208,6 +208,11 @@ class Budget:
         return self._options.limits
 
     @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is left to be written or told."""
+        return self._books.is_quiet
+
+    @property
     def brakes(self) -> Brakes:
         """For their figures."""
         return self._brakes

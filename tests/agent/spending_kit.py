@@ -46,6 +46,7 @@ class HandClock:
         self._now = start
         self._up_s = up_s
         self._moved = asyncio.Event()
+        self.sleepers = 0
 
     def now(self) -> datetime:
         return self._now
@@ -55,8 +56,12 @@ class HandClock:
 
     async def sleep(self, seconds: float) -> None:
         until = self._up_s + seconds
-        while self._up_s < until:
-            await self._moved.wait()
+        self.sleepers += 1
+        try:
+            while self._up_s < until:
+                await self._moved.wait()
+        finally:
+            self.sleepers -= 1
 
     def move(self, seconds: float) -> None:
         self._up_s += seconds
@@ -115,7 +120,10 @@ class Purse:
         """What was told, once the writer had its time."""
         for _ in range(3):
             self.clock.move(1)
-            for _ in range(20):
+            await asyncio.sleep(0.005)
+            for _ in range(5_000):
+                if self.budget.is_quiet or self.clock.sleepers:
+                    break
                 await asyncio.sleep(0.001)
         return self.told
 
