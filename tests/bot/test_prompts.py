@@ -173,6 +173,8 @@ def _timeless(answer: Shown) -> list[Shown]:
 async def test_looking_sends_nothing_and_stores_nothing(rig: Rig) -> None:
     async with rig.running(OWNER, MEMBER) as bot:
         await talks(rig, bot, "one")
+        # What the call came to is written a moment later.
+        await eventually(lambda: rig.rows("select 1 from usage where state <> 'open'"))
         before = _stored(rig)
         await shown(bot, message="two")
         await shown(bot, turn="1")
