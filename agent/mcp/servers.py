@@ -269,16 +269,33 @@ class _Server:
 
     async def _listed(self, tools: Sequence[ServerTool]) -> None:
         """The server's list, new or again. What cannot be decided now stays as it was."""
-        found: dict[str, ServerTool] = {}
-        for tool in tools:
-            if not is_hidden(tool.name):
-                found.setdefault(tool.name, tool)
         async with self._deciding:
-            self._found = found
+            self._found = self._told_apart(tools)
             try:
                 await self._decide()
             except StorageError as error:
                 _log.warning("mcp.not_decided", server=self.options.name, reason=str(error))
+
+    def _told_apart(self, tools: Sequence[ServerTool]) -> Mapping[str, ServerTool]:
+        """By their own names. Of two that would be called the same here, the later one is left
+        out; one that is not wanted takes no name from one that is."""
+        found: dict[str, ServerTool] = {}
+        taken: set[str] = set()
+        left_out: list[str] = []
+        visible = (tool for tool in tools if not is_hidden(tool.name))
+        for tool in sorted(visible, key=lambda one: not is_wanted(one.name, self.options.tools)):
+            name = self._name(tool.name)
+            if tool.name not in found and name in taken:
+                left_out.append(name)
+            elif tool.name not in found:
+                found[tool.name] = tool
+                taken.add(name)
+        if left_out:
+            _log.warning("mcp.name_taken", server=self.options.name, tools=left_out)
+        return found
+
+    def _name(self, tool: str) -> str:
+        return shown_name(self.options.name, tool, reserved=self._reserved)
 
     async def _decide(self) -> None:
         wanted = [t for t in self._found.values() if is_wanted(t.name, self.options.tools)]
@@ -305,7 +322,7 @@ class _Server:
         else:
             decision = Decision.APPROVED
         return ToolState(
-            name=shown_name(self.options.name, tool.name, reserved=self._reserved),
+            name=self._name(tool.name),
             tool=tool.name,
             decision=decision,
             digest=digest,

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Protocol
 
+import structlog
+
 from agent.ports import Redo
 from agent.request import ToolSpec
 from agent.tools.arguments import ArgumentsWrong
@@ -17,7 +19,9 @@ from agent.tools.tool import CUT_OFF, Effect, Tool, Trust
 from agent.transcript import ToolCall, ToolResult
 
 NEAREST_MAX = 3
+NAMES_SHOWN_MAX = 10
 
+_log = structlog.get_logger(__name__)
 
 FOREIGN_READY_S = 5.0
 """How long a turn waits for a server that is just starting; later turns have its tools."""
@@ -44,7 +48,8 @@ class Toolbox:
     """Tools in the order in which they are offered: our own, then those of others.
 
     Those of others may change while the program runs; a turn that is running keeps the names it
-    was offered, and is told when one is gone. Raises ValueError when a name is doubled.
+    was offered, and is told when one is gone. Raises ValueError when a name of ours is doubled; of
+    those of others only the first of a name is kept, as no turn may fail by what a server lists.
     """
 
     def __init__(self, tools: Sequence[Tool], foreign: ForeignTools | None = None) -> None:
@@ -111,10 +116,23 @@ class Toolbox:
         """Those of others as they are now. A name of ours is never taken over."""
         if self._source is not None and self._source.version != self._version:
             self._version = self._source.version
-            found = [tool for tool in self._source.tools() if tool.card.name not in self._own]
-            self._known = _by_name(found)
+            self._known = self._first_of_each(self._source.tools())
             self._specs = {}
         return self._known
+
+    def _first_of_each(self, tools: Sequence[Tool]) -> dict[str, Tool]:
+        first: dict[str, Tool] = {}
+        left_out: list[str] = []
+        for tool in tools:
+            name = tool.card.name
+            if name in self._own or name in first:
+                left_out.append(name)
+            else:
+                first[name] = tool
+        if left_out:
+            names = left_out[:NAMES_SHOWN_MAX]
+            _log.warning("tools.name_taken", tools=names, left_out=len(left_out))
+        return first
 
     def _called(self, call: ToolCall) -> Tool | None:
         inner = self.resolved(call)

@@ -11,7 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
+from agent.mcp.names import shown_name
 from agent.mcp.servers import McpRefused
 from agent.mcp.values import Decision, Health, ServerOptions, Start, Timing
 from agent.tools.tool import Effect, Trust
@@ -74,6 +76,32 @@ async def test_a_name_that_is_listed_twice_counts_once(tmp_path: Path) -> None:
 
     async with running(tmp_path, odd(ODD_TOOLS=source)) as mcp:
         assert [one.card.description for one in mcp.tools()] == ["Does x."]
+
+
+async def test_of_two_tools_that_would_be_called_the_same_the_later_is_left_out(
+    tmp_path: Path,
+) -> None:
+    twin = shown_name("odd", "read.all").removeprefix("odd__")
+    source = lists(tmp_path / "t.json", tool("read.all"), tool(twin), tool("fine"))
+
+    with capture_logs() as logs:
+        async with running(tmp_path, odd(ODD_TOOLS=source), odd("other")) as mcp:
+            toolbox = Toolbox([], mcp)
+            shown = [one.card.name for one in toolbox.tools() if one.card.server == "odd"]
+            descriptions = [spec.description for spec in toolbox.named([f"odd__{twin}"])]
+
+    assert shown == ["odd__fine", f"odd__{twin}"]
+    assert descriptions == ["Does read.all."]
+    (warning,) = [one for one in logs if one["event"] == "mcp.name_taken"]
+    assert (warning["server"], warning["tools"]) == ("odd", [f"odd__{twin}"])
+
+
+async def test_a_tool_that_is_not_wanted_takes_no_name_from_one_that_is(tmp_path: Path) -> None:
+    twin = shown_name("odd", "read.all").removeprefix("odd__")
+    source = lists(tmp_path / "t.json", tool("read.all"), tool(twin))
+
+    async with running(tmp_path, replace(odd(ODD_TOOLS=source), tools=(twin,))) as mcp:
+        assert [one.tool for one in state(mcp).tools if one.is_offered] == [twin]
 
 
 async def test_globs_say_which_tools_are_wanted_and_what_they_change(tmp_path: Path) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from agent.messages import Role
 from agent.tools.files import file_tools
 from agent.tools.reach import Reach, ReachOptions
+from agent.tools.tool import Tool
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
 from tests.agent.tools.given import call
@@ -58,6 +61,41 @@ def test_two_tools_of_one_name_are_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match="same name: list_dir, read_file"):
         Toolbox([*tools, tools[0], tools[4]])
+
+
+class Others:
+    """Tools of others, of which nobody has looked at the names."""
+
+    version = 1
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._tools = tools
+
+    def tools(self) -> Sequence[Tool]:
+        return self._tools
+
+    def wake(self) -> None:
+        pass
+
+    async def settled(self, *, limit_s: float) -> None:
+        pass
+
+
+def test_what_others_bring_under_a_name_that_is_taken_is_left_out(tmp_path: Path) -> None:
+    own, theirs = (
+        file_tools(Workspace(tmp_path))[:1],
+        file_tools(Workspace(tmp_path / "theirs"))[:2],
+    )
+    again = file_tools(Workspace(tmp_path / "again"))[1]
+
+    with capture_logs() as logs:
+        toolbox = Toolbox(own, Others([*theirs, again]))
+        found = toolbox.tools()
+
+    assert list(found) == [own[0], theirs[1]]
+    assert toolbox.get("write_file") is theirs[1]
+    (warning,) = logs
+    assert warning["tools"] == ["read_file", "write_file"]
 
 
 @pytest.mark.parametrize(
