@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 
 _ESCAPES = re.compile(
@@ -14,6 +15,11 @@ _SLICE_CHARS = 65_536
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _UNCLEAN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_UNSEEN_KINDS = frozenset({"Cf", "Cn", "Co", "Cs"})
+_UNSEEN_MARKS = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
+)
+"""Letters and marks that are drawn as nothing, though their kind does not say so."""
 
 
 def without_surrogates(text: str) -> str:
@@ -29,6 +35,19 @@ def clean(text: str) -> str:
         text = "".join(_ESCAPES.sub("", part) for part in _slices(text))
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROLS.sub("", without_surrogates(text))
+
+
+def seen(text: str) -> str:
+    """What a person sees of a text: clean, and without what is drawn as nothing, such as tags,
+    marks of direction, joiners and variants, which can hold whole sentences.
+
+    Also a joined emoji comes apart: what two readers are shown is the same at that price.
+    """
+    text = clean(text)
+    if text.isascii():
+        return text
+    text = _UNSEEN_MARKS.sub("", text)
+    return "".join(char for char in text if unicodedata.category(char) not in _UNSEEN_KINDS)
 
 
 def _slices(text: str) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 Providers differ in what they refuse, so the copy has only what all take: plain types, one at a
 time, `properties` always, words in `enum`, `items` in every list, `anyOf` below the top, and no
-references. What is lost by it is said in words. Arguments are read by the original.
+references. What is lost by it is said in words. Nothing in it is hidden from a reader, since its
+owner approves what is seen. Arguments are read by the original.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.text import clean
+from agent.text import seen
 from agent.tools.json_schema import Schema, inlined, shown_properties
 
 DEPTH_MAX = 8
@@ -121,7 +122,8 @@ class _Copy:
         _put_enum(schema, made, notes)
         _put_bounds(schema, made, notes)
         if schema.get("default") is not None:
-            made["default"] = schema["default"]
+            default = schema["default"]
+            made["default"] = seen(default) if isinstance(default, str) else default
         if "format" in schema:
             notes.append(f"format: {schema['format'][:40]}")
         return self._described(made, schema, notes)
@@ -153,7 +155,7 @@ class _Copy:
         words = [schema["description"]] if "description" in schema else []
         if notes:
             words.append(f"({'; '.join(notes)})")
-        text = " ".join(clean(" ".join(words)).split())
+        text = " ".join(seen(" ".join(words)).split())
         if text and self._has_words:
             made["description"] = text[:ABOUT_CHARS_MAX]
         else:
@@ -195,6 +197,7 @@ def _put_enum(schema: Schema, made: Schema, notes: list[str]) -> None:
     if not values:
         return
     values = [one for one in values if one is not None][:ENUM_MAX]
+    values = [seen(one) if isinstance(one, str) else one for one in values]
     if made.get("type") == "string" and values and all(_is_short(one) for one in values):
         made["enum"] = list(dict.fromkeys(values))
     elif values:
@@ -212,14 +215,15 @@ _BOUNDS: Mapping[str, tuple[str, ...]] = {
 def _put_bounds(schema: Schema, made: Schema, notes: list[str]) -> None:
     for key in _BOUNDS.get(made.get("type", ""), ()):
         if key in schema:
-            made[key] = schema[key]
+            bound = schema[key]
+            made[key] = seen(bound) if isinstance(bound, str) else bound
     for key, words in (("exclusiveMinimum", "more than"), ("exclusiveMaximum", "less than")):
         if key in schema:
             notes.append(f"{words} {_word(schema[key])}")
 
 
 def _is_short(value: object) -> bool:
-    return isinstance(value, str) and clean(value) == value and 0 < len(value) <= ENUM_CHARS_MAX
+    return isinstance(value, str) and 0 < len(value) <= ENUM_CHARS_MAX
 
 
 def _of_any_name(schema: Schema) -> list[str]:
@@ -231,4 +235,4 @@ def _of_any_name(schema: Schema) -> list[str]:
 
 
 def _word(value: Any) -> str:
-    return clean(json.dumps(value, ensure_ascii=False))[:60]
+    return seen(json.dumps(value, ensure_ascii=False))[:60]

@@ -36,7 +36,7 @@ from agent.mcp.values import (
     Timing,
     ToolApprovals,
 )
-from agent.text import clean
+from agent.text import seen
 from agent.tools.foreign import ForeignTool, ServerArguments
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
 from agent.tools.workspace import Workspace
@@ -376,12 +376,12 @@ def digest_of(tool: ServerTool) -> str:
 
 
 def described(tool: ServerTool) -> str:
-    """The description as a model sees it: readable and not too long. Never empty: some providers
-    refuse that."""
-    text = clean(tool.description).strip()
+    """The description as a model and the owner see it: readable and not too long. Never empty:
+    some providers refuse that."""
+    text = seen(tool.description).strip()
     if len(text) > DESCRIPTION_CHARS_MAX:
         text = text[: DESCRIPTION_CHARS_MAX - 1].rstrip() + "…"
-    return text or f"{clean(tool.name)[:64]}, which its server does not describe."
+    return text or f"{seen(tool.name)[:64]}, which its server does not describe."
 
 
 def effect_of(tool: ServerTool, options: ServerOptions) -> Effect:

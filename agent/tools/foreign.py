@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from typing import Any
 
-from agent.text import without_surrogates
+from agent.text import seen, without_surrogates
 from agent.tools.arguments import ERRORS_SHOWN_MAX, ArgumentsWrong
 from agent.tools.json_schema import Schema, inlined, shown_properties
 from agent.tools.tool import Caller, ToolCard
@@ -205,11 +205,12 @@ def _of_text(text: str, wanted: tuple[str, ...]) -> Any:
 
 
 def _listed(value: Any, schema: Schema) -> Any:
-    """The one allowed value that is written the same, such as 2 for `"2"`."""
+    """The one allowed value that is written the same, such as 2 for `"2"`, or that looks the same
+    to a model, which is shown nothing that cannot be seen."""
     allowed = schema.get("enum", [schema["const"]] if "const" in schema else [])
     if not allowed or any(_same(value, one) for one in allowed) or not isinstance(value, str):
         return value
-    alike = [one for one in allowed if not isinstance(one, str) and _written(one) == value]
+    alike = [one for one in allowed if _written(one) == value]
     return alike[0] if len(alike) == 1 else value
 
 
@@ -218,6 +219,9 @@ def _same(left: Any, right: Any) -> bool:
 
 
 def _written(value: Any) -> str:
+    """As a model is shown it."""
+    if isinstance(value, str):
+        return seen(value)
     try:
         return json.dumps(value, ensure_ascii=False)
     except (ValueError, RecursionError):
@@ -252,7 +256,7 @@ def _problems(value: Any, schema: Schema) -> list[str]:
     for error in found[:ERRORS_SHOWN_MAX]:
         deepest = best_match([error]) or error
         where = ".".join(str(part)[:60] for part in deepest.absolute_path) or "the arguments"
-        words.append(f"'{where}': {_cut(_said(deepest))}")
+        words.append(seen(f"'{where}': {_cut(_said(deepest))}"))
     if len(found) > ERRORS_SHOWN_MAX:
         words.append(f"and {len(found) - ERRORS_SHOWN_MAX} more problems")
     return words

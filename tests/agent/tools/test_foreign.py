@@ -137,6 +137,7 @@ def test_values_arrive_as_the_original_schema_wants_them() -> None:
         ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, "5", "5"),
         ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, None, None),
         ({"enum": [1, 2]}, "2", 2),
+        ({"type": "string", "enum": ["a\u200b", "b"]}, "a", "a\u200b"),
         ({"const": 7}, "7", 7),
         ({"allOf": [{"type": "integer"}, {"minimum": 3}]}, "4", 4),
         ({"type": "object", "additionalProperties": {"type": "integer"}}, {"x": "1"}, {"x": 1}),
