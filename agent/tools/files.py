@@ -231,13 +231,18 @@ class EditFile:
         return await asyncio.to_thread(self._edit, arguments, caller)
 
     def _edit(self, wanted: EditFileArguments, caller: Caller) -> str:
-        content = self._workspace.read(wanted.path, caller)
-        try:
-            text = content.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ToolRefused("the file is not UTF-8 text, so it was not changed") from error
-        edited, line = replaced_once(text, wanted.old, without_surrogates(wanted.new))
-        self._workspace.write(wanted.path, edited.encode(), caller)
+        line = 0
+
+        def edited(content: bytes) -> bytes:
+            nonlocal line
+            try:
+                text = content.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise ToolRefused("the file is not UTF-8 text, so it was not changed") from error
+            whole, line = replaced_once(text, wanted.old, without_surrogates(wanted.new))
+            return whole.encode()
+
+        self._workspace.change(wanted.path, caller, edited)
         return f"Edited {wanted.path} at line {line:,}."
 
 
@@ -296,12 +301,18 @@ class AppendFile:
         return await asyncio.to_thread(self._append, arguments, caller)
 
     def _append(self, wanted: AppendFileArguments, caller: Caller) -> str:
-        former = self._workspace.read(wanted.path, caller, missing=b"")
-        joint = b"" if not former or former.endswith(b"\n") else b"\n"
-        whole = former + joint + without_surrogates(wanted.content).encode()
-        is_new = self._workspace.write(wanted.path, whole, caller)
+        size_bytes = 0
+
+        def longer(former: bytes) -> bytes:
+            nonlocal size_bytes
+            joint = b"" if not former or former.endswith(b"\n") else b"\n"
+            whole = former + joint + without_surrogates(wanted.content).encode()
+            size_bytes = len(whole)
+            return whole
+
+        is_new = self._workspace.change(wanted.path, caller, longer, missing=b"")
         done = "Created" if is_new else "Added to"
-        return f"{done} {wanted.path} ({len(whole):,} bytes now)."
+        return f"{done} {wanted.path} ({size_bytes:,} bytes now)."
 
 
 Writing = WriteFileArguments | EditFileArguments | AppendFileArguments

@@ -9,7 +9,6 @@ a thread.
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -76,8 +75,6 @@ class Notes:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        # Two chats of one person may add to one file at once; each reads it before it writes.
-        self._adding = threading.Lock()
 
     def read(self, caller: Caller, day: date | None) -> str:
         """The text, clean; empty when there is none."""
@@ -112,14 +109,18 @@ class Notes:
         (case ME-05).
         """
         path = path_of(_folder(caller), day)
-        with self._adding:
-            former = self._workspace.read(path, caller, missing=b"")
+        added = ""
+
+        def longer(former: bytes) -> bytes | None:
+            nonlocal added
             known = _decoded(former, path)
             added = news_of(known, clean(text), day=day)
-            if added:
-                _check_room(known, added, path)
-                whole = former + _joint(former) + added.encode() + b"\n"
-                self._workspace.write(path, whole, caller)
+            if not added:
+                return None
+            _check_room(known, added, path)
+            return former + _joint(former) + added.encode() + b"\n"
+
+        self._workspace.change(path, caller, longer, missing=b"")
         return Added(path=path, added=added)
 
 

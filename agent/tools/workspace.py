@@ -11,10 +11,9 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 import stat
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from heapq import nsmallest
@@ -25,6 +24,13 @@ from urllib.parse import quote, unquote
 from agent.errors import Permanent, StorageFull, StorageReadOnly
 from agent.messages import Role
 from agent.tools.beside import TooMuchBeside, id_of, many_named
+from agent.tools.replacing import (
+    ChangedMeanwhile,
+    Turns,
+    is_leftover,
+    replace,
+    replace_unchanged,
+)
 from agent.tools.tool import Caller
 
 READ_BYTES_MAX = 5_000_000
@@ -32,6 +38,9 @@ WRITE_BYTES_MAX = 1_000_000
 ENTRIES_MAX = 500
 FILES_BELOW_MAX = 10_000
 DEPTH_MAX = 32
+
+CHANGE_TRIES = 3
+"""How often a change is made anew because another program wrote to the file in between."""
 
 RESULTS = ("files", "results")
 """Where long tool results are kept, in one folder for each chat."""
@@ -56,8 +65,6 @@ of its own folder), is not asked about: who agrees to `make` agrees to the Makef
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _INNER_FOLDER = _FOLDER | os.O_NOFOLLOW
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_PART_SUFFIX = ".part"
 
 Parts = tuple[str, ...]
 
@@ -87,6 +94,14 @@ class Listing:
     total: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What a file held; `status` is None where there was none."""
+
+    content: bytes
+    status: os.stat_result | None
+
+
 class Workspace:
     """Reads, writes and lists below `root` for a Caller, and nowhere else.
 
@@ -102,6 +117,7 @@ class Workspace:
         self._root = root.resolve()
         self._home = None if home is None else home.resolve()
         self._named_roots = (self._root, Path(os.path.abspath(root)))  # noqa: PTH100 - keeps links
+        self._turns = Turns()
         self._steering = frozenset(found for path in steering for found in self._named(path))
 
     def read(
@@ -114,21 +130,28 @@ class Workspace:
     ) -> bytes:
         """The whole content of a regular file; `missing` where there is none, if it is given."""
         parts = self._allowed(path, caller, writing=False)
-        with suppress(*_gone_is_fine(missing)):
-            return self._read(path, parts, bytes_max=bytes_max, gone=missing is not None)
-        assert missing is not None
-        return missing
+        return self._read(path, parts, bytes_max=bytes_max, missing=missing).content
 
-    def _read(self, path: str, parts: Parts, *, bytes_max: int, gone: bool) -> bytes:
-        with _in_plain_words(path, gone=gone):
+    def _read(self, path: str, parts: Parts, *, bytes_max: int, missing: bytes | None) -> _Found:
+        with _in_plain_words(path):
             if not parts:
                 raise IsADirectoryError
-            with self._folder(parts[:-1]) as folder:
-                _check_kind(os.lstat(parts[-1], dir_fd=folder), path)
-                handle = os.open(parts[-1], _READ, dir_fd=folder)
-            with os.fdopen(handle, "rb") as file:
-                self._check_names(os.fstat(file.fileno()), path)
-                return _read_file(file.fileno(), path, bytes_max)
+            try:
+                return self._opened(path, parts, bytes_max)
+            except FileNotFoundError:
+                if missing is None:
+                    raise
+                return _Found(content=missing, status=None)
+
+    def _opened(self, path: str, parts: Parts, bytes_max: int) -> _Found:
+        with self._folder(parts[:-1]) as folder:
+            _check_kind(os.lstat(parts[-1], dir_fd=folder), path)
+            handle = os.open(parts[-1], _READ, dir_fd=folder)
+        with os.fdopen(handle, "rb") as file:
+            # Before it is read: what another program writes meanwhile makes it another file.
+            status = os.fstat(file.fileno())
+            self._check_names(status, path)
+            return _Found(content=_read_file(file.fileno(), path, bytes_max), status=status)
 
     def _check_names(self, status: os.stat_result, path: str) -> None:
         """Hard links of a package store or of git are fine; one to our own database is not."""
@@ -148,18 +171,55 @@ class Workspace:
 
         After a kill or a full disk there is the old content or the new one, never a part.
         """
-        if len(content) > bytes_max:
-            raise PathRefused(
-                f"{len(content):,} bytes are too many for one file (at most {bytes_max:,})"
-            )
+        _check_size(content, bytes_max)
         parts = self._allowed(path, caller, writing=True)
-        with _in_plain_words(path):
+        with _in_plain_words(path), self._turns.of(_key(parts)):
             if not parts:
                 raise IsADirectoryError
             with self._folder(parts[:-1], make=True) as folder:
                 is_new = _is_new(parts[-1], folder, path)
-                _replace(parts[-1], folder, content)
+                replace(parts[-1], folder, content)
                 return is_new
+
+    def change(
+        self,
+        path: str,
+        caller: Caller,
+        make: Callable[[bytes], bytes | None],
+        *,
+        missing: bytes | None = None,
+    ) -> bool:
+        """Replaces a file by what `make` makes of its content, as `write` does; True if it is new.
+
+        Nothing is lost that somebody else writes meanwhile: changes of one file wait for each
+        other, and `make` is called again if another program wrote. Where there is no file, it gets
+        `missing`, if that is given. It leaves all as it is by returning None or by raising.
+        """
+        parts = self._allowed(path, caller, writing=True)
+        with self._turns.of(_key(parts)):
+            for _ in range(CHANGE_TRIES):
+                with suppress(ChangedMeanwhile):
+                    return self._change(path, parts, make, missing=missing)
+        raise PathRefused(
+            f"{_shown(path)} is being changed by another program; nothing was written"
+        )
+
+    def _change(
+        self,
+        path: str,
+        parts: Parts,
+        make: Callable[[bytes], bytes | None],
+        *,
+        missing: bytes | None,
+    ) -> bool:
+        found = self._read(path, parts, bytes_max=READ_BYTES_MAX, missing=missing)
+        content = make(found.content)
+        if content is not None:
+            _check_size(content, WRITE_BYTES_MAX)
+            is_new = found.status is None
+            with _in_plain_words(path), self._folder(parts[:-1], make=is_new) as folder:
+                replace_unchanged(parts[-1], folder, content, former=found.status)
+        return found.status is None
 
     def steering(self, path: str, caller: Caller) -> str:
         """Why a person has to agree before a call writes here; empty when nobody has to.
@@ -188,7 +248,7 @@ class Workspace:
             names = [
                 entry.name
                 for entry in found
-                if not closed_to(caller, (*parts, entry.name)) and not _is_leftover(entry.name)
+                if not closed_to(caller, (*parts, entry.name)) and not is_leftover(entry.name)
             ]
             first = nsmallest(entries_max, names)
             return Listing(
@@ -348,6 +408,18 @@ def _read_file(handle: int, path: str, bytes_max: int) -> bytes:
     return b"".join(chunks)
 
 
+def _key(parts: Parts) -> Parts:
+    """One for all names that some file system takes for the same file."""
+    return tuple(_folded(part) for part in parts)
+
+
+def _check_size(content: bytes, bytes_max: int) -> None:
+    if len(content) > bytes_max:
+        raise PathRefused(
+            f"{len(content):,} bytes are too many for one file (at most {bytes_max:,})"
+        )
+
+
 def _is_new(name: str, folder: int, path: str) -> bool:
     try:
         status = os.lstat(name, dir_fd=folder)
@@ -355,28 +427,6 @@ def _is_new(name: str, folder: int, path: str) -> bool:
         return True
     _check_kind(status, path)
     return False
-
-
-def _replace(name: str, folder: int, content: bytes) -> None:
-    """Atomic, within one folder handle. A link swapped in under `name` is replaced itself."""
-    part = f".{secrets.token_hex(8)}{_PART_SUFFIX}"
-    try:
-        handle = os.open(part, _CREATE, 0o600, dir_fd=folder)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(part, dir_fd=folder)
-        raise
-    os.fsync(folder)
-
-
-def _is_leftover(name: str) -> bool:
-    """Whether a file is a write that a kill interrupted."""
-    return re.fullmatch(r"\.[0-9a-f]{16}\.part", name) is not None
 
 
 def _described(name: str, folder: int) -> FolderEntry:
@@ -403,19 +453,10 @@ _SENTENCES = {
 }
 
 
-def _gone_is_fine(missing: bytes | None) -> tuple[type[OSError], ...]:
-    return () if missing is None else (FileNotFoundError,)
-
-
 @contextmanager
-def _in_plain_words(path: str, *, gone: bool = False) -> Iterator[None]:
-    """`gone`: that there is no such file is left to the caller."""
+def _in_plain_words(path: str) -> Iterator[None]:
     try:
         yield
-    except FileNotFoundError as error:
-        if gone:
-            raise
-        _refuse(error, path)
     except IsADirectoryError as error:
         raise PathRefused(f"{_shown(path)} {_SENTENCES[errno.EISDIR]}") from error
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import random
 import tracemalloc
@@ -227,6 +228,41 @@ def test_an_edit_and_its_reverse_give_the_same_file() -> None:
         edited, line = replaced_once(text, "OLD", "NEW\nLINE")
 
         assert replaced_once(edited, "NEW\nLINE", "OLD") == (text, line)
+
+
+# --- many at once ------------------------------------------------------------------------------
+
+
+async def test_turns_that_write_to_one_file_at_once_lose_nothing(desk: Desk) -> None:
+    (desk.root / "list.md").write_text("".join(f"old {n}.\n" for n in range(8)))
+
+    results = await asyncio.gather(
+        *(desk.use("append_file", path="list.md", content=f"more {n}.") for n in range(8)),
+        *(
+            desk.use("edit_file", path="./list.md", old=f"old {n}.", new=f"new {n}.")
+            for n in range(8)
+        ),
+    )
+
+    assert all(result.ok for result in results)
+    expected = [f"{word} {n}." for word in ("more", "new") for n in range(8)]
+    assert sorted((desk.root / "list.md").read_text().split("\n")) == sorted(expected)
+
+
+async def test_a_write_that_is_stopped_holds_up_nobody(desk: Desk) -> None:
+    waiting = [
+        asyncio.create_task(desk.use("append_file", path="a.md", content=f"{n}.")) for n in range(8)
+    ]
+    await asyncio.sleep(0)
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+    async with asyncio.timeout(30):
+        result = await desk.use("append_file", path="a.md", content="last.")
+
+    assert result.ok
+    assert "last." in (desk.root / "a.md").read_text()
 
 
 # --- list_dir ----------------------------------------------------------------------------------

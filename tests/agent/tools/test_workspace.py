@@ -15,7 +15,7 @@ import pytest
 
 from agent.messages import Role
 from agent.tools.tool import Caller
-from agent.tools.workspace import PathRefused, Workspace
+from agent.tools.workspace import PathMissing, PathRefused, Workspace
 from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, caller
 
 OUTSIDE = "the secret outside"
@@ -259,6 +259,62 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(root: Path) -> None:
             workspace.write(path, b"y", OWNER)
 
     assert everything(root) == {"a.txt": "text", "sub/inside.txt": "inside"}
+
+
+def test_a_change_is_made_anew_when_another_program_wrote_meanwhile(root: Path) -> None:
+    tries = 0
+
+    def longer(content: bytes) -> bytes:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            (root / "a.txt").write_text("theirs")
+        return content + b" and ours"
+
+    is_new = Workspace(root).change("a.txt", OWNER, longer)
+
+    assert not is_new
+    assert (root / "a.txt").read_text() == "theirs and ours"
+
+
+def test_a_change_of_what_never_rests_is_refused_and_loses_nothing(root: Path) -> None:
+    workspace = Workspace(root)
+    written = "text"
+
+    def longer(content: bytes) -> bytes:
+        nonlocal written
+        written += "!"
+        (root / "a.txt").write_text(written)
+        return b"ours"
+
+    with pytest.raises(PathRefused, match="is being changed by another program"):
+        workspace.change("a.txt", OWNER, longer)
+
+    assert (root / "a.txt").read_text() == written
+    assert workspace.change("a.txt", OWNER, lambda content: b"calm") is False
+
+
+def test_a_change_that_is_given_up_leaves_the_file_and_the_next_one_free(root: Path) -> None:
+    workspace = Workspace(root)
+
+    def refusing(content: bytes) -> bytes:
+        raise PathRefused("no")
+
+    with pytest.raises(PathRefused):
+        workspace.change("a.txt", OWNER, refusing)
+    workspace.change("new/a.txt", OWNER, lambda content: None, missing=b"")
+    with pytest.raises(PathMissing):
+        workspace.change("none.txt", OWNER, lambda content: b"x")
+
+    assert everything(root) == {"a.txt": "text", "sub/inside.txt": "inside"}
+    assert not (root / "new").exists()
+    workspace.write("a.txt", b"free", OWNER)
+
+
+def test_a_change_needs_what_a_write_needs(root: Path) -> None:
+    for path in ("AGENTS.md", ".env", "../a.txt"):
+        with pytest.raises(PathRefused):
+            Workspace(root).change(path, OWNER, lambda content: b"x", missing=b"")
 
 
 def test_what_a_killed_write_left_is_not_listed(root: Path) -> None:

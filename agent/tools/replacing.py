@@ -1,0 +1,89 @@
+"""A file replaced as a whole, and by one at a time. Called by `agent.tools.workspace` alone.
+
+All of it blocks. Names are relative to a handle on their folder, so that no link leads elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import threading
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW_MODE = 0o600
+
+LOCKS = 64
+
+
+class ChangedMeanwhile(Exception):
+    """A file is no longer the one that was read; nothing was written."""
+
+
+class Turns:
+    """One lock for each key, of a fixed number: two keys may have the same one, and then wait for
+    each other. Whoever holds one must not take another."""
+
+    def __init__(self) -> None:
+        self._locks = tuple(threading.Lock() for _ in range(LOCKS))
+
+    def of(self, key: Hashable) -> threading.Lock:
+        return self._locks[hash(key) % LOCKS]
+
+
+def replace(name: str, folder: int, content: bytes) -> None:
+    """Atomic: after a kill there is the old content or the new one. A link swapped in under `name`
+    is replaced itself. Raises OSError, and then nothing was written."""
+    _replace(name, folder, content, check=lambda: None)
+
+
+def replace_unchanged(
+    name: str, folder: int, content: bytes, *, former: os.stat_result | None
+) -> None:
+    """As `replace`, if the file is still the one of `former` (None: if there is still none).
+
+    Raises ChangedMeanwhile. Looked at last of all, so that hardly anything fits in between.
+    """
+
+    def check() -> None:
+        if _identity(_status(name, folder)) != _identity(former):
+            raise ChangedMeanwhile
+
+    _replace(name, folder, content, check=check)
+
+
+def _replace(name: str, folder: int, content: bytes, *, check: Callable[[], None]) -> None:
+    part = f".{secrets.token_hex(8)}.part"
+    try:
+        handle = os.open(part, _CREATE, _NEW_MODE, dir_fd=folder)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        check()
+        os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except (OSError, ChangedMeanwhile):
+        with suppress(OSError):
+            os.unlink(part, dir_fd=folder)
+        raise
+    os.fsync(folder)
+
+
+def is_leftover(name: str) -> bool:
+    """Whether a file is a write that a kill interrupted."""
+    return re.fullmatch(r"\.[0-9a-f]{16}\.part", name) is not None
+
+
+def _status(name: str, folder: int) -> os.stat_result | None:
+    try:
+        return os.lstat(name, dir_fd=folder)
+    except FileNotFoundError:
+        return None
+
+
+def _identity(status: os.stat_result | None) -> tuple[int, ...]:
+    if status is None:
+        return ()
+    return (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)

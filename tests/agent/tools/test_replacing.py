@@ -1,0 +1,62 @@
+"""A file replaced as a whole, by one at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.tools.replacing import ChangedMeanwhile, Turns, replace, replace_unchanged
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[int]:
+    handle = os.open(tmp_path, os.O_RDONLY)
+    yield handle
+    os.close(handle)
+
+
+def test_a_file_that_another_one_replaced_is_left_alone(folder: int, tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    file.write_text("old")
+    former = file.stat()
+    replace("a", folder, b"new")  # of the same size, and maybe in the same instant
+
+    with pytest.raises(ChangedMeanwhile):
+        replace_unchanged("a", folder, b"mine", former=former)
+
+    assert file.read_text() == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_file_that_somebody_made_or_took_away_meanwhile_is_noticed(
+    folder: int, tmp_path: Path
+) -> None:
+    (tmp_path / "a").write_text("theirs")
+    former = (tmp_path / "a").stat()
+
+    with pytest.raises(ChangedMeanwhile):
+        replace_unchanged("a", folder, b"mine", former=None)
+    (tmp_path / "a").unlink()
+    with pytest.raises(ChangedMeanwhile):
+        replace_unchanged("a", folder, b"mine", former=former)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_still_the_same_is_replaced(folder: int, tmp_path: Path) -> None:
+    replace_unchanged("a", folder, b"one", former=None)
+    replace_unchanged("a", folder, b"two", former=(tmp_path / "a").stat())
+
+    assert (tmp_path / "a").read_text() == "two"
+
+
+def test_one_key_has_one_lock() -> None:
+    turns = Turns()
+
+    with turns.of(("a", "b")):
+        assert turns.of(("a", "b")).locked()
+
+    assert not turns.of(("a", "b")).locked()
