@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import stat
 import threading
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_MODE = 0o600
+_MODE_BITS = 0o777
 
 LOCKS = 64
 
@@ -35,7 +37,8 @@ class Turns:
 
 def replace(name: str, folder: int, content: bytes) -> None:
     """Atomic: after a kill there is the old content or the new one. A link swapped in under `name`
-    is replaced itself. Raises OSError, and then nothing was written."""
+    is replaced itself. Who may read, write and run a file stays as it was; a new one is for the
+    owner of the process alone. Raises OSError, and then nothing was written."""
     _replace(name, folder, content, check=lambda: None)
 
 
@@ -61,6 +64,7 @@ def _replace(name: str, folder: int, content: bytes, *, check: Callable[[], None
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
+            _take_over_mode(file.fileno(), _status(name, folder))
             os.fsync(file.fileno())
         check()
         os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -69,6 +73,16 @@ def _replace(name: str, folder: int, content: bytes, *, check: Callable[[], None
             os.unlink(part, dir_fd=folder)
         raise
     os.fsync(folder)
+
+
+def _take_over_mode(handle: int, former: os.stat_result | None) -> None:
+    """Without setuid and its kin. Some file systems, such as FAT, have one mode and take no other:
+    asked for what is there already, they are not asked."""
+    if former is None or not stat.S_ISREG(former.st_mode):
+        return
+    mode = former.st_mode & _MODE_BITS
+    if os.fstat(handle).st_mode & _MODE_BITS != mode:
+        os.fchmod(handle, mode)
 
 
 def is_leftover(name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,6 +52,32 @@ def test_a_file_that_is_still_the_same_is_replaced(folder: int, tmp_path: Path) 
     replace_unchanged("a", folder, b"two", former=(tmp_path / "a").stat())
 
     assert (tmp_path / "a").read_text() == "two"
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o640, 0o600, 0o4755])
+def test_who_may_read_and_run_a_file_stays_as_it_was(
+    folder: int, tmp_path: Path, mode: int
+) -> None:
+    file = tmp_path / "run.sh"
+    file.write_text("old")
+    file.chmod(mode)
+
+    replace("run.sh", folder, b"one")
+    first = stat.S_IMODE(file.stat().st_mode)
+    replace_unchanged("run.sh", folder, b"two", former=file.stat())
+
+    assert first == stat.S_IMODE(file.stat().st_mode) == mode & 0o777
+
+
+def test_a_new_file_and_one_in_the_place_of_a_link_are_for_the_process_alone(
+    folder: int, tmp_path: Path
+) -> None:
+    (tmp_path / "link").symlink_to("elsewhere")
+
+    for name in ("new", "link"):
+        replace(name, folder, b"x")
+
+        assert stat.S_IMODE((tmp_path / name).lstat().st_mode) == 0o600
 
 
 def test_one_key_has_one_lock() -> None:
