@@ -417,11 +417,13 @@ class SearchFiles:
     def _search(self, wanted: SearchFilesArguments, caller: Caller) -> str:
         needle = wanted.text.casefold()
         lines: list[str] = []
+        notes: list[str] = []
         files = 0
         left = SEARCHED_BYTES_MAX
-        for path in self._workspace.files_below(wanted.path, caller):
+        below = self._workspace.files_below(wanted.path, caller)
+        for path in below:
             if files >= SEARCHED_FILES_MAX or left <= 0:
-                lines.append(f"[not all was searched: the first {files:,} files]")
+                notes.append(f"[not all was searched: the first {files:,} files]")
                 break
             if not fnmatchcase(path.rpartition("/")[2].casefold(), wanted.names.casefold()):
                 continue
@@ -434,9 +436,15 @@ class SearchFiles:
             left -= len(content)
             lines += _found(path, text, needle)
             if len(lines) >= FOUND_LINES_MAX:
-                lines = [*lines[:FOUND_LINES_MAX], "[there are more: say more of the text]"]
+                notes.append("[there are more: say more of the text]")
                 break
-        return "\n".join(lines) or f"Not found in {files:,} files."
+        if below.passed_over:
+            notes.append(
+                f"[folders passed over: {below.passed_over:,}; they are too deep, oddly named or "
+                "closed]"
+            )
+        found = lines[:FOUND_LINES_MAX] or [f"Not found in {files:,} files."]
+        return "\n".join([*found, *notes])
 
 
 def _found(path: str, text: str, needle: str) -> Iterable[str]:

@@ -255,19 +255,9 @@ class Workspace:
                 entries=tuple(_described(name, folder) for name in first), total=len(names)
             )
 
-    def files_below(self, path: str, caller: Caller) -> Iterator[str]:
-        """The regular files below a folder that the caller may read, folder by folder, by name."""
-        waiting = [path.strip("/") or "."]
-        while waiting:
-            folder = waiting.pop()
-            inner = []
-            for entry in self.entries(folder, caller, entries_max=FILES_BELOW_MAX).entries:
-                below = entry.name if folder == "." else f"{folder}/{entry.name}"
-                if entry.kind == "folder":
-                    inner.append(below)
-                elif entry.kind == "file":
-                    yield below
-            waiting.extend(reversed(inner))
+    def files_below(self, path: str, caller: Caller) -> FilesBelow:
+        """The regular files below a folder that the caller may read."""
+        return FilesBelow(self, path.strip("/") or ".", caller)
 
     def _allowed(self, path: str, caller: Caller, *, writing: bool) -> Parts:
         parts = self._parts(path)
@@ -327,6 +317,40 @@ class Workspace:
             yield handle
         finally:
             os.close(handle)
+
+
+class FilesBelow:
+    """One walk below a folder: folder by folder, by name. Only the first folder can refuse it."""
+
+    def __init__(self, workspace: Workspace, top: str, caller: Caller) -> None:
+        self._workspace = workspace
+        self._top = top
+        self._caller = caller
+        self.passed_over = 0
+        """Folders further in that could not be listed: too deep, oddly named, closed or gone."""
+
+    def __iter__(self) -> Iterator[str]:
+        waiting = [self._top]
+        while waiting:
+            folder = waiting.pop()
+            inner = []
+            for entry in self._entries(folder):
+                below = entry.name if folder == "." else f"{folder}/{entry.name}"
+                if entry.kind == "folder":
+                    inner.append(below)
+                elif entry.kind == "file":
+                    yield below
+            waiting.extend(reversed(inner))
+
+    def _entries(self, folder: str) -> tuple[FolderEntry, ...]:
+        try:
+            found = self._workspace.entries(folder, self._caller, entries_max=FILES_BELOW_MAX)
+        except PathRefused:
+            if folder == self._top:
+                raise
+            self.passed_over += 1
+            return ()
+        return found.entries
 
 
 def closed_to(caller: Caller, parts: Parts) -> str:
@@ -432,7 +456,7 @@ def _is_new(name: str, folder: int, path: str) -> bool:
 def _described(name: str, folder: int) -> FolderEntry:
     try:
         status = os.lstat(name, dir_fd=folder)
-    except FileNotFoundError:  # gone since the scan
+    except OSError:  # gone since the scan, or in a folder that tells names alone
         return FolderEntry(name=name, kind="other")
     if stat.S_ISDIR(status.st_mode):
         return FolderEntry(name=name, kind="folder")

@@ -230,6 +230,33 @@ def test_an_edit_and_its_reverse_give_the_same_file() -> None:
         assert replaced_once(edited, "NEW\nLINE", "OLD") == (text, line)
 
 
+# --- search_files ------------------------------------------------------------------------------
+
+
+async def test_a_folder_that_cannot_be_searched_is_passed_over_and_counted(desk: Desk) -> None:
+    deep = "/".join(["d"] * 40)
+    for folder in ("a\\b", "c\nd", "%2e%2e", "plain", deep):
+        (desk.root / folder).mkdir(parents=True)
+        (desk.root / folder / "a.txt").write_text("needle")
+
+    result = await desk.use("search_files", text="needle")
+    missed = await desk.use("search_files", text="nothing of it")
+    listed = await desk.use("list_dir")
+
+    assert result.content == (
+        "plain/a.txt:1: needle\n[folders passed over: 4; they are too deep, oddly named or closed]"
+    )
+    assert missed.content.startswith("Not found in 1 files.\n[folders passed over: 4")
+    assert "plain/" in listed.content
+
+
+async def test_a_folder_that_was_asked_for_is_still_refused(desk: Desk) -> None:
+    result = await desk.use("search_files", text="x", path="none")
+
+    assert not result.ok
+    assert "does not exist" in result.content
+
+
 # --- many at once ------------------------------------------------------------------------------
 
 
