@@ -16,6 +16,11 @@ from agent.loose_json import read_object
 ERRORS_SHOWN_MAX = 5
 KNOWN_SCHEMAS_MAX = 256
 
+NOT_JSON = (
+    "the arguments are not a JSON object. Write them as valid JSON, with a backslash before each "
+    "quote within a string."
+)
+
 
 class ArgumentsWrong(ValueError):
     """What is wrong with a call's arguments, in words for the model."""
@@ -58,7 +63,7 @@ def parse_arguments(model: type[BaseModel] | ForeignArguments, text: str) -> Any
     """The arguments of a call. Raises ArgumentsWrong with a text that the model can act on."""
     data = read_object(text)
     if data is None:
-        raise ArgumentsWrong("the arguments are not a JSON object. Write them as valid JSON.")
+        raise ArgumentsWrong(NOT_JSON)
     if not isinstance(model, type):
         return model.parse(data)
     try:

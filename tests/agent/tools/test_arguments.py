@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import time
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic import Field, field_validator
 
+from agent.loose_json import read_object
 from agent.tools.arguments import Arguments, ArgumentsWrong, parse_arguments, schema_of
+from tests.thorough import rounds
 
 
 class Inner(Arguments):
@@ -108,12 +114,72 @@ def test_raw_line_breaks_in_a_string_are_let_pass() -> None:
 @pytest.mark.parametrize(
     ("text", "path"),
     [
-        ('{"path": "he said "hi" to me"}', 'he said "hi" to me'),
         ("{'path': 'say \"x\"'}", 'say "x"'),
+        ("{'path': 'it\\'s',}", "it's"),
+        ('{path: "it\'s, {all} [of] it: True,}",}', "it's, {all} [of] it: True,}"),
+        ("{'path': 'a\\n\\\\b\\u00e9 \\\"c\\\"'}", 'a\n\\bé "c"'),
+        ('{"path": "two\nlines",}', "two\nlines"),
+        ("{'path': ''}", ""),
     ],
 )
 def test_a_repair_never_changes_a_string(text: str, path: str) -> None:
     assert read(text) == {"path": path}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"path": "he said "hi" to me"}',
+        '{"path": ""quoted""}',
+        '{"path": "x """}',
+        '{"path": ""a" + "b""}',
+        "{'path': 'it's'}",
+        '{"path": "a" "b"}',
+        '{"path": a b}',
+        '{"path": a.md}',
+        '{"path": "a",, "b": 1}',
+        '{,"path": "a"}',
+        '{"path": "a"} // done',
+        "{'path': 'a\\x41'}",
+    ],
+)
+def test_what_could_mean_several_things_is_not_guessed(text: str) -> None:
+    with pytest.raises(ArgumentsWrong, match="not a JSON object"):
+        read(text)
+
+
+@given(st.dictionaries(st.text(max_size=8), st.text(max_size=12) | st.booleans() | st.none()))
+@settings(max_examples=rounds(100, 1_000))
+def test_a_repaired_object_is_the_one_that_was_written(data: dict[str, object]) -> None:
+    whole = json.dumps(data, ensure_ascii=False)
+
+    assert read_object(whole[:-1] + ",}" if data else whole) == data
+    printable = {str(key): value for key, value in data.items() if f"{key}{value}".isprintable()}
+    assert read_object(repr(printable)) == printable
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" * 100_000 + "}" * 100_000,
+        '{"path":' + "[" * 90_000 + "]" * 90_000 + ",}",
+        '{"path": "' + 'print("x", {"a": [1]})' * 9_000 + '"}',
+        "{'path': '" + "it's a 'x' " * 15_000 + "'}",
+        '{"path": ' + "\\" * 190_000,
+        '{"path": "' + '\\"' * 95_000,
+        "```" + "\n" * 190_000,
+        "```json" + " \n" * 95_000 + "{}",
+        "{" + "," * 190_000 + "}",
+        "{" + "a-" * 95_000 + "}",
+    ],
+)
+def test_no_text_takes_long_to_be_refused(text: str) -> None:
+    started = time.process_time()
+
+    with pytest.raises(ArgumentsWrong):
+        read(text)
+
+    assert time.process_time() - started < 5, "a guard against minutes"
 
 
 @pytest.mark.case("AG-01")
