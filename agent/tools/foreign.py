@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from functools import cache
 from typing import Any
 
 from agent.text import seen, without_surrogates
-from agent.tools.arguments import ERRORS_SHOWN_MAX, ArgumentsWrong
+from agent.tools.arguments import ArgumentsWrong
+from agent.tools.checking import CHARS_A_STEP, NAMES_A_STEP, Checker, TooMuchToCheck
 from agent.tools.json_schema import Schema, inlined, shown_properties
 from agent.tools.tool import Caller, ToolCard
 
@@ -21,7 +21,11 @@ STEPS_MAX = 20_000
 """How many places are looked at to coerce one call's arguments; the rest is left as it is."""
 
 CHOICE_STEPS = 10
-MESSAGE_CHARS_MAX = 160
+
+TOO_MUCH = (
+    "the arguments hold too much to be checked against the schema of this tool. Pass less at "
+    "once, in several calls."
+)
 
 CallServer = Callable[[dict[str, Any], Caller], Awaitable[str]]
 """Passes a call on. Raises AssistantError; the text it returns is the server's."""
@@ -42,7 +46,10 @@ class ServerArguments:
     def parse(self, data: dict[str, Any]) -> dict[str, Any]:
         """What the server is sent. Raises ArgumentsWrong."""
         arguments = _Coercer().value(_plain(data), self._schema)
-        wrong = _problems(arguments, self._schema)
+        try:
+            wrong = Checker().problems(arguments, self._schema)
+        except TooMuchToCheck as error:
+            raise ArgumentsWrong(TOO_MUCH) from error
         if wrong:
             raise ArgumentsWrong("; ".join(wrong) + ".")
         assert isinstance(arguments, dict), "an object stays one"
@@ -96,9 +103,12 @@ class _Coercer:
 
     def __init__(self) -> None:
         self._left = STEPS_MAX
+        self._checker = Checker()
 
     def value(self, value: Any, schema: Schema) -> Any:
-        self._left -= 1
+        self._left -= 1 + len(schema.get("enum", ())) // NAMES_A_STEP
+        if isinstance(value, str):
+            self._left -= len(value) // CHARS_A_STEP
         if self._left < 0 or not schema:
             return value
         value = _scalar(value, schema)
@@ -115,6 +125,7 @@ class _Coercer:
 
     def _object(self, value: dict[str, Any], schema: Schema) -> dict[str, Any]:
         properties = schema.get("properties", {})
+        self._left -= len(properties) // 10  # each may need a name of its own
         originals = shown_properties(properties)
         required = schema.get("required", ())
         made: dict[str, Any] = {}
@@ -124,7 +135,7 @@ class _Coercer:
             if wanted is None:
                 more = schema.get("additionalProperties")
                 made[name] = self.value(one, more) if isinstance(more, dict) else one
-            elif one is not None or name in required or _takes_null(wanted):
+            elif one is not None or name in required or self._takes_null(wanted):
                 made[name] = self.value(one, wanted)
         return made
 
@@ -137,17 +148,24 @@ class _Coercer:
     def _chosen(self, value: Any, choices: list[Schema]) -> Any:
         """The value as the first choice takes it that fits; unchanged where one fits already."""
         self._left -= CHOICE_STEPS * len(choices)
-        if self._left < 0 or any(_is_valid(value, choice) for choice in choices):
+        if self._left < 0 or any(self._is_valid(value, choice) for choice in choices):
             return value
         for choice in choices:
             coerced = self.value(value, choice)
-            if _is_valid(coerced, choice):
+            if self._is_valid(coerced, choice):
                 return coerced
         return value
 
+    def _takes_null(self, schema: Schema) -> bool:
+        return bool(schema) and self._is_valid(None, schema)
 
-def _takes_null(schema: Schema) -> bool:
-    return bool(schema) and _is_valid(None, schema)
+    def _is_valid(self, value: Any, schema: Schema) -> bool:
+        """True as well where nobody can tell any more: the value then stays as it is."""
+        try:
+            return self._checker.is_valid(value, schema)
+        except TooMuchToCheck:
+            self._left = 0
+            return True
 
 
 def _scalar(value: Any, schema: Schema) -> Any:
@@ -226,52 +244,3 @@ def _written(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
     except (ValueError, RecursionError):
         return ""
-
-
-# --- validation ----------------------------------------------------------------------------------
-
-
-@cache
-def _validator() -> Any:
-    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-    from jsonschema.validators import extend  # type: ignore[import-untyped]
-
-    # No searching by a pattern of a stranger: the server may do that itself. And where a choice
-    # is not as clear as its writer thought, what fits two of them is no mistake of a model.
-    lenient = {"pattern": lambda *_: None, "oneOf": Draft202012Validator.VALIDATORS["anyOf"]}
-    return extend(Draft202012Validator, lenient)
-
-
-def _is_valid(value: Any, schema: Schema) -> bool:
-    return bool(_validator()(schema).is_valid(value))
-
-
-def _problems(value: Any, schema: Schema) -> list[str]:
-    """What is wrong, in words for the model. The schema has no references and no patterns, so
-    that this ends."""
-    from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
-
-    found = list(_validator()(schema).iter_errors(value))
-    words = []
-    for error in found[:ERRORS_SHOWN_MAX]:
-        deepest = best_match([error]) or error
-        where = ".".join(str(part)[:60] for part in deepest.absolute_path) or "the arguments"
-        words.append(seen(f"'{where}': {_cut(_said(deepest))}"))
-    if len(found) > ERRORS_SHOWN_MAX:
-        words.append(f"and {len(found) - ERRORS_SHOWN_MAX} more problems")
-    return words
-
-
-def _said(error: Any) -> str:
-    if error.validator == "required" and isinstance(error.instance, dict):
-        missing = [name for name in error.validator_value if name not in error.instance]
-        return f"missing: {', '.join(missing)}"
-    if error.validator == "additionalProperties" and isinstance(error.instance, dict):
-        known = error.schema.get("properties", {})
-        unknown = [name for name in error.instance if name not in known]
-        return f"unknown: {', '.join(unknown)} (known: {', '.join(known) or 'none'})"
-    return str(error.message)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MESSAGE_CHARS_MAX else text[:MESSAGE_CHARS_MAX] + "…"

@@ -211,6 +211,51 @@ def test_a_schema_that_doubles_at_each_step_costs_little() -> None:
     assert time.perf_counter() - started < 5
 
 
+def choices(count: int) -> Json:
+    """A list of objects of as many kinds, none of which has `z`."""
+    kinds = [{**of(**{f"k{n}": {"const": n}}), "required": [f"k{n}"]} for n in range(count)]
+    return of(a={"type": "array", "items": {"anyOf": kinds}})
+
+
+def nested(depth: int) -> Json:
+    schema: Json = {"type": "integer"}
+    for _ in range(depth):
+        schema = {"anyOf": [{"type": "array", "items": schema}] * 2}
+    return of(a=schema)
+
+
+def doubled(depth: int) -> Any:
+    return "5" if depth == 0 else [doubled(depth - 1), doubled(depth - 1)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "data"),
+    [
+        (choices(600), [{"z": 1}] * 3_000),
+        (nested(9), doubled(9)),
+        (of(a={"anyOf": [{"type": "integer", "minimum": n} for n in range(600)]}), ["x"] * 50_000),
+        (of(a={"items": {"required": [str(n) for n in range(60_000)]}}), [{}] * 100),
+        (of(a={"items": {"enum": list(range(50_000))}}), ["x"] * 1_000),
+        (of(a={"items": of(**{f"ы{n}": {} for n in range(500)})}), [{"x": 1}] * 3_000),
+    ],
+    ids=["choices", "nested", "long", "required", "enum", "names"],
+)
+def test_what_would_take_long_to_check_is_refused_before(schema: Json, data: Any) -> None:
+    with pytest.raises(ArgumentsWrong, match="hold too much to be checked"):
+        parsed(schema, {"a": data})
+
+
+def test_a_large_table_is_checked() -> None:
+    cell: Json = {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "null"}]}
+    row: Json = {**of(**{f"c{n}": cell for n in range(10)}), "additionalProperties": False}
+    schema = of(rows={"type": "array", "items": row})
+    rows = [{f"c{n}": n for n in range(10)} for _ in range(1_000)]
+
+    assert parsed(schema, {"rows": rows}) == {"rows": rows}
+    with pytest.raises(ArgumentsWrong, match=r"'rows\.1000': unknown: d"):
+        parsed(schema, {"rows": [*rows, {"d": 1}]})
+
+
 @given(any_schema, st.dictionaries(st.text(max_size=6) | st.sampled_from("ab"), any_json))
 @settings(max_examples=rounds(100, 300))
 def test_no_schema_and_no_arguments_raise_anything_else(schema: Any, data: Json) -> None:
