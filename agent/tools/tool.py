@@ -272,7 +272,11 @@ async def _attempt(
     timeout_s = limits.timeout_s if card.timeout_s is None else card.timeout_s
     try:
         async with asyncio.timeout(timeout_s) as limit:
-            return await tool.run(arguments, caller), True
+            text: object = await tool.run(arguments, caller)
+        if isinstance(text, str):
+            return text, True
+        _log.error("tool_gave_no_text", tool=card.name, type=type(text).__name__)
+        return _no_text(card, text), False
     except AssistantError as error:
         return f"{card.name}: {error}", False
     except Exception as error:  # noqa: BLE001 - a tool's call, one of the three places
@@ -281,6 +285,13 @@ async def _attempt(
             return _too_slow(card, timeout_s), False
         _log.error("tool_failed", tool=card.name, exc_info=True)
         return f"{card.name} failed: {_plain_reason(error)}.", False
+
+
+def _no_text(card: ToolCard, given: object) -> str:
+    sentence = f"{card.name} failed: it gave no text ({type(given).__name__})."
+    if card.effect is Effect.NONE:
+        return sentence
+    return f"{sentence} It may have taken effect: check before trying again."
 
 
 def _too_slow(card: ToolCard, timeout_s: float) -> str:

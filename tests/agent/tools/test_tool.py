@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -110,6 +111,16 @@ async def test_an_exception_becomes_one_plain_sentence(error: Exception, sentenc
     result = await run(raising(error))
 
     assert result == ToolResult(call_id="c1", content=sentence, ok=False)
+
+
+@pytest.mark.parametrize("given", [None, b"text", 3, ["text"]])
+async def test_what_is_no_text_becomes_one_plain_sentence(given: Any) -> None:
+    result = await run(giving(given))
+    of_effect = await run(giving(given, effect=Effect.OUTSIDE))
+
+    assert not result.ok
+    assert result.content == f"probe failed: it gave no text ({type(given).__name__})."
+    assert of_effect.content.endswith("It may have taken effect: check before trying again.")
 
 
 async def test_a_call_that_takes_too_long_is_stopped() -> None:
