@@ -172,7 +172,9 @@ def _is_scalar(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return isinstance(value, int) or math.isfinite(value)  # some whole numbers fit no float
 
 
 def _is_count(value: object) -> bool:
