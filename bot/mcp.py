@@ -6,6 +6,7 @@ Answers are JSON objects; what each holds stands at the method that makes it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from agent.mcp.servers import McpServers, ServerState, ToolState
 
 Json = dict[str, Any]
+
+PARAMETERS_BYTES_MAX = 2_000_000
+"""What one answer holds of parameters at most: it is one line on the socket, which is bounded."""
 
 SETTLED_S = 30.0
 """How long somebody who asks waits for servers that are just starting."""
@@ -49,15 +53,26 @@ class McpDesk:
         }
 
     async def waiting(self, server: str, tool: str) -> Json:
-        """`tools` that an approval would let in, and what it means (`approving`)."""
+        """`tools` that an approval would let in, and what it means (`approving`).
+
+        Each has the `parameters` that the model reads and the `former_parameters`, None where they
+        were not kept; `is_whole` is false where both would be too much for one answer: ask for
+        that tool alone.
+        """
         await self._ready()
-        rows = [
-            _tool_row(one, state.options.name)
+        found = [
+            (one, _tool_row(one, state.options.name))
             for state in self._states()
             for one in state.waiting
             if state.options.name == server and (not tool or tool in {one.tool, one.name})
         ]
-        return {"server": server, "tools": rows, "approving": APPROVING}
+        left = PARAMETERS_BYTES_MAX
+        for state, row in found:
+            whole = {"parameters": state.parameters, "former_parameters": state.former_parameters}
+            left -= len(json.dumps(whole))
+            row["is_whole"] = left >= 0
+            row.update(whole if row["is_whole"] else {})
+        return {"server": server, "tools": [row for _, row in found], "approving": APPROVING}
 
     async def approve(self, server: str, tool: str, digests: Mapping[str, str] | None) -> Json:
         """`tools` that were approved, and `text`. Raises McpRefused, StorageError."""

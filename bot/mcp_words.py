@@ -58,6 +58,6 @@ def tool_words(tool: ToolState, server: str) -> str:
 
 APPROVING = (
     "Approving means: the assistant is offered these tools, exactly as they are described here. "
-    "The description is read by the model, so look for orders in it. After any change a tool waits "
-    "again."
+    "The model reads the descriptions, those of parameters too, so look for orders in them. After "
+    "any change a tool waits again."
 )

@@ -18,6 +18,9 @@ on conflict (server, tool) do update set
     digest = excluded.digest, description = excluded.description,
     approved_ms = excluded.approved_ms
 """
+_PARAMETERS = "\x1f"
+"""Parts what a row keeps of a tool: its description, and its parameters, of which earlier versions
+kept nothing. JSON does not hold it, so that it is found from the end."""
 
 
 class SqliteToolApprovals:
@@ -38,16 +41,20 @@ class SqliteToolApprovals:
         rows = await self._database.read(work)
         if rows is None:
             return None
-        return {
-            tool: ApprovedTool(tool=tool, digest=digest, description=description)
-            for tool, digest, description in rows
-        }
+        return {tool: _approved(tool, digest, kept) for tool, digest, kept in rows}
 
     async def approve(self, server: str, tools: Sequence[ApprovedTool]) -> None:
         """Adds or replaces; from now on the server was seen, also with no tools."""
         name, now = storable(server), self._database.now_ms()
         rows = [
-            (name, storable(one.tool), one.digest, storable(one.description), now) for one in tools
+            (
+                name,
+                storable(one.tool),
+                one.digest,
+                storable(f"{one.description}{_PARAMETERS}{one.parameters}"),
+                now,
+            )
+            for one in tools
         ]
 
         def work(connection: sqlite3.Connection) -> None:
@@ -55,3 +62,10 @@ class SqliteToolApprovals:
             connection.executemany(_APPROVE, rows)
 
         await self._database.write(work)
+
+
+def _approved(tool: str, digest: str, kept: str) -> ApprovedTool:
+    description, mark, parameters = kept.rpartition(_PARAMETERS)
+    if not mark:
+        description, parameters = kept, ""
+    return ApprovedTool(tool=tool, digest=digest, description=description, parameters=parameters)

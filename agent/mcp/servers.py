@@ -8,8 +8,6 @@ is, since the owner configured it; whatever it adds or changes later waits (thre
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,8 +21,8 @@ from agent.errors import Permanent, StorageError
 from agent.mcp.names import is_hidden, is_wanted, shown_name
 from agent.mcp.quarters import misplaced, quarters
 from agent.mcp.results import ResultReader
-from agent.mcp.schema import sendable
 from agent.mcp.session import Connection
+from agent.mcp.shown import ShownTool, former_parameters, shown_tool
 from agent.mcp.values import (
     ApprovedTool,
     Decision,
@@ -36,12 +34,10 @@ from agent.mcp.values import (
     Timing,
     ToolApprovals,
 )
-from agent.text import seen
-from agent.tools.foreign import ForeignTool, ServerArguments
+from agent.tools.foreign import ForeignTool
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
 from agent.tools.workspace import Workspace
 
-DESCRIPTION_CHARS_MAX = 1_000
 GROUP = "mcp"
 LATE_S = 5.0
 """How much later than the connection the tool's own limit comes: the connection says more."""
@@ -60,16 +56,19 @@ class McpRefused(Permanent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolState:
-    """One tool of a server, offered or not. `former` is the description that was approved, where
-    it is another one now."""
+    """One tool of a server, offered or not, with what a model reads of it. `former` is the
+    description that was approved, where the tool is another one now, and `former_parameters` what
+    was shown of its parameters then; None where that is not known."""
 
     name: str
     tool: str
     decision: Decision
     digest: str
     description: str
+    parameters: Mapping[str, Any]
     effect: Effect
     former: str = ""
+    former_parameters: Mapping[str, Any] | None = None
 
     @property
     def is_offered(self) -> bool:
@@ -228,7 +227,7 @@ class _Server:
         self._approvals = approvals
         self._reader = reader
         self._reserved = reserved
-        self._found: Mapping[str, ServerTool] = {}
+        self._found: Mapping[str, ShownTool] = {}
         self._states: tuple[ToolState, ...] = ()
         self._task: asyncio.Task[None] | None = None
         self._deciding = asyncio.Lock()
@@ -262,7 +261,7 @@ class _Server:
                     raise McpRefused(
                         f"{one.name} has changed since you looked at it: look at it again"
                     )
-            approved = [_approved(self._found[one.tool]) for one in waiting]
+            approved = [self._found[one.tool].approved() for one in waiting]
             await self._approvals.approve(self.options.name, approved)
             await self._decide()
             return tuple(one.name for one in waiting)
@@ -270,25 +269,26 @@ class _Server:
     async def _listed(self, tools: Sequence[ServerTool]) -> None:
         """The server's list, new or again. What cannot be decided now stays as it was."""
         async with self._deciding:
-            self._found = self._told_apart(tools)
+            self._found = self._told_apart([shown_tool(one) for one in tools])
             try:
                 await self._decide()
             except StorageError as error:
                 _log.warning("mcp.not_decided", server=self.options.name, reason=str(error))
 
-    def _told_apart(self, tools: Sequence[ServerTool]) -> Mapping[str, ServerTool]:
+    def _told_apart(self, tools: Sequence[ShownTool]) -> Mapping[str, ShownTool]:
         """By their own names. Of two that would be called the same here, the later one is left
         out; one that is not wanted takes no name from one that is."""
-        found: dict[str, ServerTool] = {}
+        found: dict[str, ShownTool] = {}
         taken: set[str] = set()
         left_out: list[str] = []
-        visible = (tool for tool in tools if not is_hidden(tool.name))
-        for tool in sorted(visible, key=lambda one: not is_wanted(one.name, self.options.tools)):
-            name = self._name(tool.name)
-            if tool.name not in found and name in taken:
+        visible = [tool for tool in tools if not is_hidden(tool.listed.name)]
+        for tool in sorted(visible, key=lambda one: not self._wants(one)):
+            own = tool.listed.name
+            name = self._name(own)
+            if own not in found and name in taken:
                 left_out.append(name)
-            elif tool.name not in found:
-                found[tool.name] = tool
+            elif own not in found:
+                found[own] = tool
                 taken.add(name)
         if left_out:
             _log.warning("mcp.name_taken", server=self.options.name, tools=left_out)
@@ -297,13 +297,16 @@ class _Server:
     def _name(self, tool: str) -> str:
         return shown_name(self.options.name, tool, reserved=self._reserved)
 
+    def _wants(self, tool: ShownTool) -> bool:
+        return is_wanted(tool.listed.name, self.options.tools)
+
     async def _decide(self) -> None:
-        wanted = [t for t in self._found.values() if is_wanted(t.name, self.options.tools)]
         approved = await self._approvals.approved(self.options.name)
         if approved is None:  # the owner has just configured it
-            first = [_approved(tool) for tool in wanted]
+            first = [tool.approved() for tool in self._found.values() if self._wants(tool)]
             await self._approvals.approve(self.options.name, first)
             approved = {one.tool: one for one in first}
+        await self._complete(approved)
         states = [self._state(tool, approved) for tool in self._found.values()]
         self._states = tuple(sorted(states, key=lambda one: one.name))
         self._offer([one for one in self._states if one.is_offered])
@@ -311,24 +314,39 @@ class _Server:
         if waiting:
             _log.warning("mcp.waits_for_approval", server=self.options.name, tools=waiting)
 
-    def _state(self, tool: ServerTool, approved: Mapping[str, ApprovedTool]) -> ToolState:
-        digest, known = digest_of(tool), approved.get(tool.name)
-        if not is_wanted(tool.name, self.options.tools):
+    async def _complete(self, approved: Mapping[str, ApprovedTool]) -> None:
+        """Adds to what an earlier version approved what it did not keep, where it is the same
+        still: a later change can then be shown as one."""
+        known = [one for one in approved.values() if not one.parameters]
+        same = [
+            found.approved()
+            for one in known
+            if (found := self._found.get(one.tool)) is not None and found.digest == one.digest
+        ]
+        if same:
+            await self._approvals.approve(self.options.name, same)
+
+    def _state(self, tool: ShownTool, approved: Mapping[str, ApprovedTool]) -> ToolState:
+        known = approved.get(tool.listed.name)
+        if not self._wants(tool):
             decision = Decision.NOT_WANTED
         elif known is None:
             decision = Decision.NEW
-        elif known.digest != digest:
+        elif known.digest != tool.digest:
             decision = Decision.CHANGED
         else:
             decision = Decision.APPROVED
+        former = known if decision is Decision.CHANGED else None
         return ToolState(
-            name=self._name(tool.name),
-            tool=tool.name,
+            name=self._name(tool.listed.name),
+            tool=tool.listed.name,
             decision=decision,
-            digest=digest,
-            description=described(tool),
-            effect=effect_of(tool, self.options),
-            former=known.description if known and decision is Decision.CHANGED else "",
+            digest=tool.digest,
+            description=tool.description,
+            parameters=tool.parameters,
+            effect=effect_of(tool.listed, self.options),
+            former=former.description if former else "",
+            former_parameters=former_parameters(former) if former else None,
         )
 
     def _offer(self, states: Sequence[ToolState]) -> None:
@@ -344,12 +362,13 @@ class _Server:
             self.version += 1
 
     def _tool(self, state: ToolState) -> Tool:
-        tool, options = self._found[state.tool], self.options
+        found, options = self._found[state.tool], self.options
+        tool = found.listed
         is_harmless = state.effect is Effect.NONE
         card = ToolCard(
             name=state.name,
             description=state.description,
-            arguments=ServerArguments(tool.schema, shown=sendable(tool.schema)),
+            arguments=found.arguments,
             group=GROUP,
             effect=state.effect,
             redo="repeat" if is_harmless else "idempotent" if tool.idempotent else "once",
@@ -368,22 +387,6 @@ class _Server:
         return ForeignTool(card, call)
 
 
-def digest_of(tool: ServerTool) -> str:
-    """What the owner approves: all that a model reads of it, and what it is said to change."""
-    content = [tool.name, tool.description, tool.schema, tool.read_only, tool.idempotent]
-    written = json.dumps(content, sort_keys=True, ensure_ascii=True, default=str)
-    return hashlib.sha256(written.encode()).hexdigest()
-
-
-def described(tool: ServerTool) -> str:
-    """The description as a model and the owner see it: readable and not too long. Never empty:
-    some providers refuse that."""
-    text = seen(tool.description).strip()
-    if len(text) > DESCRIPTION_CHARS_MAX:
-        text = text[: DESCRIPTION_CHARS_MAX - 1].rstrip() + "…"
-    return text or f"{seen(tool.name)[:64]}, which its server does not describe."
-
-
 def effect_of(tool: ServerTool, options: ServerOptions) -> Effect:
     """The server's word counts, unless the owner said otherwise."""
     if options.outside and is_wanted(tool.name, options.outside):
@@ -397,10 +400,6 @@ def _is_vouched_for(tool: ServerTool, options: ServerOptions) -> bool:
     """Whether the owner said that it only reads, or trusts its server in everything."""
     named = bool(options.read_only) and is_wanted(tool.name, options.read_only)
     return named or options.trust is Trust.OURS
-
-
-def _approved(tool: ServerTool) -> ApprovedTool:
-    return ApprovedTool(tool=tool.name, digest=digest_of(tool), description=described(tool))
 
 
 def _is_same(former: Tool | None, tool: Tool) -> bool:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agent.errors import Permanent
+from bot.cli.mcp_shown import waiting_lines
 from bot.cli.opening import exit_for, opened
 from bot.cli.skills_shown import Line, print_lines
 
@@ -26,6 +28,7 @@ Answer = dict[str, Any]
 Ask = Callable[..., Awaitable[Answer]]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Full = Annotated[bool, typer.Option("--full", help="Cut nothing; list unchanged parameters too.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
 
 LOOKS = {"up": "good", "down": "bad", "approved": "", "new": "warn", "changed": "warn"}
@@ -47,12 +50,19 @@ def list_servers(as_json: AsJson = False) -> None:
 def approve(
     server: Annotated[str, typer.Argument(help="As `hearthbot mcp list` names it.")],
     tool: Annotated[str, typer.Argument(help="One tool of it; else all that wait.")] = "",
+    full: Full = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Let tools be offered that are new or have changed: exactly as they are shown here."""
     with exit_for(), opened(log_to_terminal=False) as home:
-        answer = asyncio.run(_approved(home, server, tool, asks=not yes, as_json=as_json))
+        shown = asyncio.run(_waiting(home, server, tool))
+        if shown["tools"] and not as_json:
+            print_lines(waiting_lines(shown, full=full))
+            if not yes and sys.stdin.isatty() and sys.stdout.isatty():
+                # Nothing is held open while somebody reads: another command may run meanwhile.
+                typer.confirm("\nApprove?", abort=True)
+        answer = asyncio.run(_approved(home, tool, shown))
     if as_json:
         typer.echo(json.dumps(answer, ensure_ascii=False))
     else:
@@ -64,18 +74,30 @@ async def _listed(home: Opened) -> Answer:
         return await ask("mcp.list")
 
 
-async def _approved(home: Opened, server: str, tool: str, *, asks: bool, as_json: bool) -> Answer:
-    """What was shown is what is approved: if it changes meanwhile, the bot refuses."""
+async def _waiting(home: Opened, server: str, tool: str) -> Answer:
+    """What waits, each tool whole."""
     async with _desk(home) as ask:
         shown = await ask("mcp.waiting", server=server, tool=tool)
-    if shown["tools"] and not as_json:
-        print_lines(waiting_lines(shown))
-        if asks and sys.stdin.isatty() and sys.stdout.isatty():
-            # Nothing is held open while somebody reads: another command may run meanwhile.
-            typer.confirm("\nApprove?", abort=True)
+        shown["tools"] = [
+            one if one["is_whole"] else await _whole(ask, server, one) for one in shown["tools"]
+        ]
+    return shown
+
+
+async def _whole(ask: Ask, server: str, row: Answer) -> Answer:
+    """A tool of which there was no room in the answer about all. Raises Permanent."""
+    alone = await ask("mcp.waiting", server=server, tool=row["tool"])
+    for one in alone["tools"]:
+        if one["tool"] == row["tool"] and one["is_whole"]:
+            return dict(one)
+    raise Permanent(f"{row['name']} has changed just now: look again")
+
+
+async def _approved(home: Opened, tool: str, shown: Answer) -> Answer:
+    """What was shown is what is approved: if it changes meanwhile, the bot refuses."""
     digests = {one["tool"]: one["digest"] for one in shown["tools"]}
     async with _desk(home) as ask:
-        return await ask("mcp.approve", server=server, tool=tool, digests=digests)
+        return await ask("mcp.approve", server=shown["server"], tool=tool, digests=digests)
 
 
 def _desk(home: Opened) -> AbstractAsyncContextManager[Ask]:
@@ -108,24 +130,6 @@ def listed_lines(answer: Answer) -> Iterator[Line]:
             yield f"      {words}", "dim"
         if server["waiting"]:
             yield f"  Look, and approve: hearthbot mcp approve {server['name']}", ""
-
-
-def waiting_lines(answer: Answer) -> Iterator[Line]:
-    """What an approval would let in, in full."""
-    for tool in answer["tools"]:
-        yield f"{tool['name']}: {tool['state']}", "head"
-        if tool["former"]:
-            yield "  It was:", "dim"
-            yield from _indented(tool["former"])
-            yield "  It is:", "dim"
-        yield from _indented(tool["description"])
-        yield "", ""
-    yield answer["approving"], ""
-
-
-def _indented(text: str) -> Iterator[Line]:
-    for line in text.splitlines():
-        yield f"    {line}", ""
 
 
 def _first_line(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from memory.mcp_tools import SqliteToolApprovals
 from memory.stored_text import storable
 from tests.memory.kit import opened
 
-MAIL = ApprovedTool(tool="mail", digest="d1", description="Does mail.")
+MAIL = ApprovedTool(tool="mail", digest="d1", description="Does mail.", parameters="{}")
 
 
 async def test_a_server_that_was_never_seen_is_told_apart_from_one_without_tools(
@@ -52,7 +53,24 @@ async def test_approvals_outlast_a_restart(tmp_path: Path) -> None:
         assert await SqliteToolApprovals(database).approved("odd") == {"mail": MAIL}
 
 
-any_text = st.text(st.characters() | st.sampled_from("\x00\ud83d\u2028'\"\\"), max_size=20)
+async def test_what_an_earlier_version_approved_is_read_without_parameters(
+    database: Database,
+) -> None:
+    def by_an_earlier_version(connection: sqlite3.Connection) -> None:
+        connection.execute("insert into mcp_servers (name, seen_ms) values ('odd', 1)")
+        connection.execute(
+            "insert into mcp_tools (server, tool, digest, description, approved_ms)"
+            " values ('odd', 'mail', 'd1', 'Does mail.', 1)"
+        )
+
+    await database.write(by_an_earlier_version)
+
+    found = await SqliteToolApprovals(database).approved("odd")
+
+    assert found == {"mail": ApprovedTool(tool="mail", digest="d1", description="Does mail.")}
+
+
+any_text = st.text(st.characters() | st.sampled_from("\x00\x1f\ud83d\u2028'\"\\"), max_size=20)
 
 
 @given(server=any_text, tool=any_text, description=any_text)

@@ -15,9 +15,10 @@ from structlog.testing import capture_logs
 
 from agent.mcp.names import shown_name
 from agent.mcp.servers import McpRefused
-from agent.mcp.values import Decision, Health, ServerOptions, Start, Timing
+from agent.mcp.values import ApprovedTool, Decision, Health, ServerOptions, Start, Timing
 from agent.tools.tool import Effect, Trust
 from agent.tools.toolbox import Toolbox
+from memory.mcp_tools import SqliteToolApprovals
 from tests.agent.mcp.kit import (
     QUICK,
     called,
@@ -36,6 +37,7 @@ from tests.agent.mcp.kit import (
     workspace,
 )
 from tests.agent.mcp.odd_server import IMAGE
+from tests.memory.kit import opened
 
 # --- what a server offers ------------------------------------------------------------------------
 
@@ -463,6 +465,30 @@ async def test_a_description_that_changed_between_two_starts_turns_the_tool_off(
     assert on == ["odd__log", "odd__mail"]
     async with running(tmp_path, odd(ODD_TOOLS=str(source))) as mcp:
         assert names(mcp) == on, "it stays approved"
+
+
+async def test_what_was_shown_of_parameters_is_kept_for_when_they_change(tmp_path: Path) -> None:
+    source = tmp_path / "t.json"
+    before = {"type": "object", "properties": {"to": {"type": "string", "description": "Who."}}}
+    now = {"type": "object", "properties": {"to": {"type": "string", "description": "All."}}}
+    lists(source, tool("mail", before), tool("log", before))
+    async with opened(tmp_path / "bot.db") as database:
+        approvals = SqliteToolApprovals(database)
+        async with running(tmp_path, odd(ODD_TOOLS=str(source))) as mcp:
+            digests = {one.tool: one.digest for one in state(mcp).tools}
+        mail = ApprovedTool(tool="mail", digest=digests["mail"], description="Does mail.")
+        log = ApprovedTool(tool="log", digest="another", description="Does log.")
+        await approvals.approve("odd", [mail, log])  # as an earlier version left it
+    async with running(tmp_path, odd(ODD_TOOLS=str(source))):
+        pass
+
+    lists(source, tool("mail", now), tool("log", before))
+    async with running(tmp_path, odd(ODD_TOOLS=str(source))) as mcp:
+        by_name = {one.tool: one for one in state(mcp).waiting}
+
+    assert by_name["mail"].former_parameters == before
+    assert by_name["mail"].parameters == now
+    assert by_name["log"].former_parameters is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,75 @@
+"""A tool of a server as it is shown: the same to a model, and to the owner who approves it. Pure;
+called by `agent.mcp.servers`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agent.mcp.schema import sendable
+from agent.mcp.values import ApprovedTool, ServerTool
+from agent.text import seen
+from agent.tools.foreign import ServerArguments
+
+DESCRIPTION_CHARS_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownTool:
+    """What is listed, and what of it is shown. `digest` names all that is listed."""
+
+    listed: ServerTool
+    digest: str
+    description: str
+    arguments: ServerArguments
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The schema that a model is shown."""
+        return self.arguments.schema()
+
+    def approved(self) -> ApprovedTool:
+        """The owner's word on exactly this."""
+        return ApprovedTool(
+            tool=self.listed.name,
+            digest=self.digest,
+            description=self.description,
+            parameters=json.dumps(self.parameters),
+        )
+
+
+def shown_tool(tool: ServerTool) -> ShownTool:
+    """Reads it."""
+    return ShownTool(
+        listed=tool,
+        digest=digest_of(tool),
+        description=described(tool),
+        arguments=ServerArguments(tool.schema, shown=sendable(tool.schema)),
+    )
+
+
+def former_parameters(approved: ApprovedTool) -> Mapping[str, Any] | None:
+    """What a model was shown when the owner approved it; None where that was not kept."""
+    try:
+        schema = json.loads(approved.parameters)
+    except ValueError:
+        return None
+    return schema if isinstance(schema, dict) else None
+
+
+def digest_of(tool: ServerTool) -> str:
+    """What the owner approves: all that a model reads of it, and what it is said to change."""
+    content = [tool.name, tool.description, tool.schema, tool.read_only, tool.idempotent]
+    written = json.dumps(content, sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(written.encode()).hexdigest()
+
+
+def described(tool: ServerTool) -> str:
+    """The description: readable and not too long. Never empty: some providers refuse that."""
+    text = seen(tool.description).strip()
+    if len(text) > DESCRIPTION_CHARS_MAX:
+        text = text[: DESCRIPTION_CHARS_MAX - 1].rstrip() + "…"
+    return text or f"{seen(tool.name)[:64]}, which its server does not describe."
