@@ -22,7 +22,7 @@ from agent.mcp.names import is_hidden, is_wanted, shown_name
 from agent.mcp.quarters import misplaced, quarters
 from agent.mcp.results import ResultReader
 from agent.mcp.session import Connection
-from agent.mcp.shown import ShownTool, former_parameters, shown_tool
+from agent.mcp.shown import ShownTool, former_parameters, shown_tools
 from agent.mcp.values import (
     ApprovedTool,
     Decision,
@@ -269,7 +269,10 @@ class _Server:
     async def _listed(self, tools: Sequence[ServerTool]) -> None:
         """The server's list, new or again. What cannot be decided now stays as it was."""
         async with self._deciding:
-            self._found = self._told_apart([shown_tool(one) for one in tools])
+            shown, unreadable = shown_tools(tools)
+            if unreadable:
+                _log.warning("mcp.unreadable", server=self.options.name, tools=unreadable)
+            self._found = self._told_apart(shown)
             try:
                 await self._decide()
             except StorageError as error:

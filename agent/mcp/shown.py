@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from agent.text import seen
 from agent.tools.foreign import ServerArguments
 
 DESCRIPTION_CHARS_MAX = 1_000
+NAME_CHARS_SHOWN = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +42,23 @@ class ShownTool:
         )
 
 
-def shown_tool(tool: ServerTool) -> ShownTool:
-    """Reads it."""
+def shown_tools(tools: Sequence[ServerTool]) -> tuple[list[ShownTool], list[str]]:
+    """Those that can be read, and the names of those that cannot: one spoils no other."""
+    found: list[ShownTool] = []
+    unreadable: list[str] = []
+    for tool in tools:
+        try:
+            found.append(_shown(tool))
+        except _SLIPS:
+            unreadable.append(seen(tool.name)[:NAME_CHARS_SHOWN])
+    return found, unreadable
+
+
+_SLIPS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What code can raise on a value that nobody thought of, such as a number of 5,000 digits."""
+
+
+def _shown(tool: ServerTool) -> ShownTool:
     return ShownTool(
         listed=tool,
         digest=digest_of(tool),
@@ -72,4 +88,4 @@ def described(tool: ServerTool) -> str:
     text = seen(tool.description).strip()
     if len(text) > DESCRIPTION_CHARS_MAX:
         text = text[: DESCRIPTION_CHARS_MAX - 1].rstrip() + "…"
-    return text or f"{seen(tool.name)[:64]}, which its server does not describe."
+    return text or f"{seen(tool.name)[:NAME_CHARS_SHOWN]}, which its server does not describe."

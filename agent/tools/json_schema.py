@@ -21,6 +21,7 @@ SAME_REF_MAX = 3
 
 REF_HOPS_MAX = 20
 PROPERTY_CHARS_MAX = 64
+INTEGER_END = 2**64
 
 Schema = dict[str, Any]
 
@@ -168,13 +169,16 @@ def _is_text(value: object) -> bool:
 
 
 def _is_scalar(value: object) -> bool:
-    return value is None or isinstance(value, str | int | float)
+    return value is None or isinstance(value, str | bool) or _is_number(value)
 
 
 def _is_number(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    """Whether every reader of JSON takes it as one: hundreds of digits, few do."""
+    if isinstance(value, bool):
         return False
-    return isinstance(value, int) or math.isfinite(value)  # some whole numbers fit no float
+    if isinstance(value, int):
+        return abs(value) < INTEGER_END
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def _is_count(value: object) -> bool:

@@ -281,3 +281,11 @@ def test_a_model_is_shown_what_its_owner_is(schema: Any) -> None:
     shown = json.dumps(sendable(schema), ensure_ascii=False)
 
     assert seen(shown) == shown
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), float("nan"), float("inf")])
+def test_numbers_that_few_can_read_are_left_out(number: float) -> None:
+    bounds = dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "default", "const"), number)
+    schema = {"properties": {"n": {"type": "integer", **bounds, "enum": [1, number]}}}
+
+    assert sendable(schema)["properties"] == {"n": {"type": "integer"}}

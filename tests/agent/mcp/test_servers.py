@@ -620,6 +620,20 @@ async def test_one_tool_that_nobody_can_read_spoils_no_other(tmp_path: Path) -> 
         assert (await called(mcp, "raw__worse", a=1)).content == '{"a": 1}'
 
 
+async def test_a_number_of_hundreds_of_digits_takes_nothing_away(tmp_path: Path) -> None:
+    source = tmp_path / "t.json"
+    count = f'{{"type": "integer", "minimum": -1{"0" * 400}, "maximum": 9}}'
+    schema = f'{{"type": "object", "properties": {{"n": {count}}}}}'
+    source.write_text(f'[{{"name": "x", "inputSchema": {schema}}}, {{"name": "good"}}]')
+
+    async with running(tmp_path, raw(ODD_TOOLS=str(source))) as mcp:
+        assert names(mcp) == ["raw__good", "raw__x"]
+        assert found(mcp, "raw__x").card.spec().parameters["properties"] == {
+            "n": {"type": "integer", "maximum": 9}
+        }
+        assert (await called(mcp, "raw__x", n=3)).ok
+
+
 @pytest.mark.parametrize(
     "result", ["[]", "{}", '{"content": 5}', '{"content": [{"type": "hologram"}]}']
 )
