@@ -19,10 +19,11 @@ import structlog
 
 from agent.errors import Permanent, StorageError
 from agent.mcp.names import is_hidden, is_wanted, shown_name
+from agent.mcp.pace import Warnings
 from agent.mcp.quarters import misplaced, quarters
 from agent.mcp.results import ResultReader
 from agent.mcp.session import Connection
-from agent.mcp.shown import ShownTool, former_parameters, shown_tools
+from agent.mcp.shown import ShownTool, effect_of, former_parameters, is_vouched_for, shown_tools
 from agent.mcp.values import (
     ApprovedTool,
     Decision,
@@ -35,7 +36,7 @@ from agent.mcp.values import (
     ToolApprovals,
 )
 from agent.tools.foreign import ForeignTool
-from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
+from agent.tools.tool import Caller, Effect, Tool, ToolCard
 from agent.tools.workspace import Workspace
 
 GROUP = "mcp"
@@ -227,6 +228,7 @@ class _Server:
         self._approvals = approvals
         self._reader = reader
         self._reserved = reserved
+        self._warnings = Warnings(options.name, timing)
         self._found: Mapping[str, ShownTool] = {}
         self._states: tuple[ToolState, ...] = ()
         self._task: asyncio.Task[None] | None = None
@@ -271,7 +273,7 @@ class _Server:
         async with self._deciding:
             shown, unreadable = shown_tools(tools)
             if unreadable:
-                _log.warning("mcp.unreadable", server=self.options.name, tools=unreadable)
+                self._warn("mcp.unreadable", unreadable)
             self._found = self._told_apart(shown)
             try:
                 await self._decide()
@@ -294,11 +296,14 @@ class _Server:
                 found[own] = tool
                 taken.add(name)
         if left_out:
-            _log.warning("mcp.name_taken", server=self.options.name, tools=left_out)
+            self._warn("mcp.name_taken", left_out)
         return found
 
     def _name(self, tool: str) -> str:
         return shown_name(self.options.name, tool, reserved=self._reserved)
+
+    def _warn(self, event: str, tools: Sequence[str]) -> None:
+        self._warnings.warn(event, now=asyncio.get_running_loop().time(), tools=tools)
 
     def _wants(self, tool: ShownTool) -> bool:
         return is_wanted(tool.listed.name, self.options.tools)
@@ -315,7 +320,7 @@ class _Server:
         self._offer([one for one in self._states if one.is_offered])
         waiting = [one.name for one in self.state.waiting]
         if waiting:
-            _log.warning("mcp.waits_for_approval", server=self.options.name, tools=waiting)
+            self._warn("mcp.waits_for_approval", waiting)
 
     async def _complete(self, approved: Mapping[str, ApprovedTool]) -> None:
         """Adds to what an earlier version approved what it did not keep, where it is the same
@@ -380,7 +385,7 @@ class _Server:
             server=options.name,
             server_about=options.about,
             status=f"asking {options.name}",
-            hinted=is_harmless and not _is_vouched_for(tool, options),
+            hinted=is_harmless and not is_vouched_for(tool, options),
         )
 
         async def call(arguments: dict[str, Any], caller: Caller) -> str:
@@ -388,21 +393,6 @@ class _Server:
             return await self._reader.text(result, caller)
 
         return ForeignTool(card, call)
-
-
-def effect_of(tool: ServerTool, options: ServerOptions) -> Effect:
-    """The server's word counts, unless the owner said otherwise."""
-    if options.outside and is_wanted(tool.name, options.outside):
-        return Effect.OUTSIDE
-    if options.read_only and is_wanted(tool.name, options.read_only):
-        return Effect.NONE
-    return Effect.NONE if tool.read_only else Effect.OUTSIDE
-
-
-def _is_vouched_for(tool: ServerTool, options: ServerOptions) -> bool:
-    """Whether the owner said that it only reads, or trusts its server in everything."""
-    named = bool(options.read_only) and is_wanted(tool.name, options.read_only)
-    return named or options.trust is Trust.OURS
 
 
 def _is_same(former: Tool | None, tool: Tool) -> bool:

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 import structlog
 
 from agent.errors import AssistantError
+from agent.mcp.pace import Pace, Warnings
 from agent.mcp.program import program
 from agent.mcp.quarters import surroundings
 from agent.mcp.stderr import LastWords
@@ -81,6 +82,8 @@ class Connection:
         self._env = env
         self._listed = listed
         self._timing = timing
+        self._pace = Pace(timing)
+        self._warnings = Warnings(options.name, timing)
         self._client: Client | None = None
         self._health = Health.IDLE
         self._trouble = ""
@@ -256,9 +259,15 @@ class Connection:
         loop = asyncio.get_running_loop()
         due = loop.time() + self._options.refresh_s
         while not (self._closing or self._lost):
-            await self._nudged_within(due - loop.time())
-            if self._closing or self._lost or not (self._stale or loop.time() >= due):
+            now = loop.time()
+            change_s = self._pace.wait_s(now) if self._stale else due - now
+            await self._nudged_within(min(due - now, change_s))
+            now = loop.time()
+            is_changed = self._stale and self._pace.wait_s(now) <= 0
+            if self._closing or self._lost or not (is_changed or now >= due):
                 continue
+            if self._stale:
+                self._pace.read(now)
             self._stale = False
             async with asyncio.timeout(self._timing.list_s):
                 tools = await self._tools(client)
@@ -354,7 +363,8 @@ class Connection:
             if cursor is None or len(found) >= TOOLS_MAX:
                 break
         if len(found) > TOOLS_MAX:
-            _log.warning("mcp.too_many_tools", server=self._options.name, tools=len(found))
+            now = asyncio.get_running_loop().time()
+            self._warnings.warn("mcp.too_many_tools", now=now, tools=len(found))
         return found[:TOOLS_MAX]
 
     @asynccontextmanager

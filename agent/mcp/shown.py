@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agent.mcp.names import is_wanted
 from agent.mcp.schema import sendable
-from agent.mcp.values import ApprovedTool, ServerTool
+from agent.mcp.values import ApprovedTool, ServerOptions, ServerTool
 from agent.text import seen
 from agent.tools.foreign import ServerArguments
+from agent.tools.tool import Effect, Trust
 
 DESCRIPTION_CHARS_MAX = 1_000
 NAME_CHARS_SHOWN = 64
@@ -89,3 +91,18 @@ def described(tool: ServerTool) -> str:
     if len(text) > DESCRIPTION_CHARS_MAX:
         text = text[: DESCRIPTION_CHARS_MAX - 1].rstrip() + "…"
     return text or f"{seen(tool.name)[:NAME_CHARS_SHOWN]}, which its server does not describe."
+
+
+def effect_of(tool: ServerTool, options: ServerOptions) -> Effect:
+    """The server's word counts, unless the owner said otherwise."""
+    if options.outside and is_wanted(tool.name, options.outside):
+        return Effect.OUTSIDE
+    if options.read_only and is_wanted(tool.name, options.read_only):
+        return Effect.NONE
+    return Effect.NONE if tool.read_only else Effect.OUTSIDE
+
+
+def is_vouched_for(tool: ServerTool, options: ServerOptions) -> bool:
+    """Whether the owner said that it only reads, or trusts its server in everything."""
+    named = bool(options.read_only) and is_wanted(tool.name, options.read_only)
+    return named or options.trust is Trust.OURS

@@ -50,17 +50,28 @@ class ServerOptions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
     """Seconds. A server that fails is started again after `backoff_s` x 2^n, n up to
-    `backoff_doublings`; `steady_s` without trouble make n zero again."""
+    `backoff_doublings`; `steady_s` without trouble make n zero again.
+
+    A list that changes again is read after `reread_s` x 2^n, at most `reread_max_s`; `quiet_s`
+    without a change make n zero again. A warning is not said again within `warn_s`."""
 
     connect_s: float = 60.0
     list_s: float = 20.0
     backoff_s: float = 10.0
     backoff_doublings: int = 5
     steady_s: float = 60.0
+    reread_s: float = 1.0
+    reread_max_s: float = 60.0
+    quiet_s: float = 120.0
+    warn_s: float = 60.0
 
     def pause_s(self, failures: int) -> float:
         """How long to wait after this many failures in a row (at least one)."""
         return float(self.backoff_s * 2 ** min(failures - 1, self.backoff_doublings))
+
+    def reread_pause_s(self, reads: int) -> float:
+        """How long to wait after this many reads in a row (at least one) of a changed list."""
+        return min(self.reread_s * 2.0 ** min(reads - 1, 30), self.reread_max_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

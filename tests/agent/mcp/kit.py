@@ -22,7 +22,7 @@ from tests.agent.tools.given import OWNER, call, run_tool
 from tests.memory.kit import opened
 
 ODD = Path(__file__).parent / "odd_server.py"
-QUICK = Timing(connect_s=30, list_s=1, backoff_s=0.2, steady_s=60)
+QUICK = Timing(connect_s=30, list_s=1, backoff_s=0.2, steady_s=60, reread_s=0.05)
 WAIT_S = 30.0
 
 Raw = dict[str, Any]

@@ -1,7 +1,8 @@
 """An MCP server without an SDK, of the protocol of 2025: it lists whatever ODD_TOOLS holds, raw,
 and answers each call with its arguments. RAW_RESULT is the result of a call, where it is set, and
 RAW_JUNK a line before each answer. RAW_NOISE are lines before the answer to a call, RAW_MEGABYTES
-is how long its text is, and with RAW_ENDLESS it is a line that never ends."""
+is how long its text is, and with RAW_ENDLESS it is a line that never ends. With RAW_RESTLESS, a
+file that gets a letter for each list, it says at each that the next one is another."""
 
 from __future__ import annotations
 
@@ -21,6 +22,10 @@ def result_of(method: str, params: dict[str, Any]) -> Any:
                 "serverInfo": {"name": "raw", "version": "0"},
             }
         case "tools/list":
+            if "RAW_RESTLESS" in os.environ:
+                with Path(os.environ["RAW_RESTLESS"]).open("a") as reads:
+                    reads.write("x")
+                send({"method": "notifications/tools/list_changed"})
             return {"tools": json.loads(Path(os.environ["ODD_TOOLS"]).read_text())}
         case "tools/call":
             if "RAW_ENDLESS" in os.environ:

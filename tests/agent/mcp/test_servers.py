@@ -565,6 +565,27 @@ async def test_a_server_that_changes_its_list_is_read_again(tmp_path: Path) -> N
     assert waiting == ["new"]
 
 
+async def test_a_list_that_never_rests_is_read_at_a_distance_and_named_once(
+    tmp_path: Path,
+) -> None:
+    source, reads = tmp_path / "t.json", tmp_path / "reads"
+    lists(source, tool("mail"))
+    async with running(tmp_path, raw(ODD_TOOLS=str(source))):
+        pass
+    lists(source, tool("mail"), tool("new"))
+    options = raw(ODD_TOOLS=str(source), RAW_RESTLESS=str(reads))
+    timing = replace(QUICK, reread_s=0.01, reread_max_s=3_600)
+
+    with capture_logs() as logs:
+        async with running(tmp_path, options, timing=timing) as mcp:
+            await until(lambda: len(reads.read_text()) >= 4)
+            works = await called(mcp, "raw__mail")
+
+    assert works.ok
+    assert len(reads.read_text()) < 20, "each of hundreds of changes would be read"
+    assert [one["event"] for one in logs].count("mcp.waits_for_approval") == 1
+
+
 async def test_the_list_is_read_again_from_time_to_time(tmp_path: Path) -> None:
     source = tmp_path / "t.json"
     lists(source, tool("mail"), tool("log"))
