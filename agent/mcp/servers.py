@@ -271,7 +271,7 @@ class _Server:
     async def _listed(self, tools: Sequence[ServerTool]) -> None:
         """The server's list, new or again. What cannot be decided now stays as it was."""
         async with self._deciding:
-            shown, unreadable = shown_tools(tools)
+            shown, unreadable = await asyncio.to_thread(shown_tools, tools, self._found)
             if unreadable:
                 self._warn("mcp.unreadable", unreadable)
             self._found = self._told_apart(shown)
@@ -311,7 +311,8 @@ class _Server:
     async def _decide(self) -> None:
         approved = await self._approvals.approved(self.options.name)
         if approved is None:  # the owner has just configured it
-            first = [tool.approved() for tool in self._found.values() if self._wants(tool)]
+            wanted = [tool for tool in self._found.values() if self._wants(tool)]
+            first = await asyncio.to_thread(lambda: [tool.approved() for tool in wanted])
             await self._approvals.approve(self.options.name, first)
             approved = {one.tool: one for one in first}
         await self._complete(approved)

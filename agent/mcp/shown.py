@@ -1,5 +1,5 @@
 """A tool of a server as it is shown: the same to a model, and to the owner who approves it. Pure;
-called by `agent.mcp.servers`."""
+called by `agent.mcp.servers`, in a thread."""
 
 from __future__ import annotations
 
@@ -44,13 +44,19 @@ class ShownTool:
         )
 
 
-def shown_tools(tools: Sequence[ServerTool]) -> tuple[list[ShownTool], list[str]]:
-    """Those that can be read, and the names of those that cannot: one spoils no other."""
+def shown_tools(
+    tools: Sequence[ServerTool], known: Mapping[str, ShownTool]
+) -> tuple[list[ShownTool], list[str]]:
+    """Those that can be read, and the names of those that cannot: one spoils no other.
+
+    What is `known`, by its own name, and has not changed is taken as it is: reading hundreds of
+    large schemas takes seconds.
+    """
     found: list[ShownTool] = []
     unreadable: list[str] = []
     for tool in tools:
         try:
-            found.append(_shown(tool))
+            found.append(_shown(tool, known.get(tool.name)))
         except _SLIPS:
             unreadable.append(seen(tool.name)[:NAME_CHARS_SHOWN])
     return found, unreadable
@@ -60,10 +66,13 @@ _SLIPS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeErro
 """What code can raise on a value that nobody thought of, such as a number of 5,000 digits."""
 
 
-def _shown(tool: ServerTool) -> ShownTool:
+def _shown(tool: ServerTool, known: ShownTool | None) -> ShownTool:
+    digest = digest_of(tool)
+    if known is not None and known.digest == digest:
+        return known
     return ShownTool(
         listed=tool,
-        digest=digest_of(tool),
+        digest=digest,
         description=described(tool),
         arguments=ServerArguments(tool.schema, shown=sendable(tool.schema)),
     )

@@ -16,14 +16,25 @@ def listed(name: str, **properties: object) -> ServerTool:
 def test_one_tool_that_cannot_be_read_spoils_no_other() -> None:
     worse = listed("worse", n={"type": "integer", "minimum": NUMBER})
 
-    found, unreadable = shown_tools([listed("a"), worse, listed("b")])
+    found, unreadable = shown_tools([listed("a"), worse, listed("b")], {})
 
     assert [one.listed.name for one in found] == ["a", "b"]
     assert unreadable == ["worse"]
 
 
+def test_only_what_has_changed_is_read_again() -> None:
+    before, _ = shown_tools([listed("a"), listed("b")], {})
+
+    now, _ = shown_tools(
+        [listed("a"), listed("b", n={"type": "integer"})], {one.listed.name: one for one in before}
+    )
+
+    assert now[0] is before[0]
+    assert now[1].parameters["properties"] == {"n": {"type": "integer"}}
+
+
 def test_what_was_approved_is_read_back_as_it_was_shown() -> None:
-    (tool,), _ = shown_tools([listed("a", n={"type": "integer", "description": "é"})])
+    (tool,), _ = shown_tools([listed("a", n={"type": "integer", "description": "é"})], {})
 
     assert former_parameters(tool.approved()) == tool.parameters
 
