@@ -9,19 +9,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from pydantic import SecretStr
 
+from agent.messages import DEFAULT_AGENT
 from bot.cli.chat import LEAVE
 from bot.cli.opening import Opened, exit_for, logged_apart, opened
 from bot.cli.typed import typed_lines
 
 if TYPE_CHECKING:
     from bot.app import Bot
+    from bot.config import Settings
     from bot.lab.telegram import FakeTelegram
 
 PERSON = 1001
 """The Telegram id under which the terminal speaks in the lab."""
 
 LAB_TOKEN = "1:lab"  # noqa: S105 - accepted by the stand-in alone
+LAB_MODEL = "openai/lab-model"
 
 
 def lab() -> None:
@@ -50,17 +54,11 @@ async def _rehearse(home: Opened) -> None:
             (copy.path / home.home.config.name).write_bytes(home.home.config.read_bytes())
         prepare(copy)
         async with FakeTelegram(token=LAB_TOKEN) as telegram, ScriptedModel() as model:
-            env = {
-                **home.env,
-                "HEARTHBOT_TELEGRAM__TOKEN": LAB_TOKEN,
-                "HEARTHBOT_TELEGRAM__BASE_URL": telegram.base_url,
-                "HEARTHBOT_TELEGRAM__MODE": "polling",
-                "HEARTHBOT_LLM__API_BASE": model.api_base,
-                "HEARTHBOT_LLM__MODEL": "openai/lab-model",
-                "HEARTHBOT_LLM__API_KEY": "lab",
-            }
+            env = home.env
             digest = settings_digest(copy, env)
-            settings = load(copy.path, env)
+            settings = rehearsed(
+                load(copy.path, env), telegram=telegram.base_url, model=model.api_base
+            )
             with logged_apart(Opened(home=copy, settings=settings, env=env, digest=digest)):
                 clock = SystemClock()
                 async with open_bot(copy, settings, env=env, digest=digest, clock=clock) as bot:
@@ -72,11 +70,52 @@ async def _rehearse(home: Opened) -> None:
                         stopping.set()
 
 
+def rehearsed(settings: Settings, *, telegram: str, model: str) -> Settings:
+    """The settings with the stand-ins, by their addresses, in place of all that is elsewhere: no
+    Slack, no other model, no MCP server and no web."""
+    from bot.config import SlackSettings
+    from bot.config_tools import McpSettings
+
+    agents = settings.agents
+    alone = {
+        name: agent.model_copy(
+            update={
+                "model": "",
+                "fallbacks": (),
+                "denied_tools": (*agent.denied_tools, "web_*"),
+            }
+        )
+        for name, agent in agents.by_name.items()
+    }
+    here = agents.model_copy(update={"default": alone.pop(DEFAULT_AGENT)})
+    here.__pydantic_extra__.update(alone)
+    llm = {
+        "model": LAB_MODEL,
+        "api_base": model,
+        "api_key": SecretStr("lab"),
+        "fallbacks": (),
+        "cheap_model": "",
+        "transcription_model": "",
+    }
+    stand_in = {"token": SecretStr(LAB_TOKEN), "base_url": telegram, "mode": "polling"}
+    return settings.model_copy(
+        update={
+            "llm": settings.llm.model_copy(update=llm),
+            "telegram": settings.telegram.model_copy(update=stand_in),
+            "slack": SlackSettings(),
+            "agents": here,
+            "mcp": McpSettings(),
+            "web": settings.web.model_copy(update={"search": "off"}),
+        }
+    )
+
+
 async def _converse(bot: Bot, telegram: FakeTelegram) -> None:
     """Lines in, and whatever the chat then shows out, until a line leaves or there are no more."""
     from bot.cli.lab_shown import LabChat
 
     typer.echo("The lab: a stand-in Telegram, a scripted model, a copy of your settings.")
+    typer.echo("Slack, other models, MCP servers and the web are off: nothing leaves this machine.")
     typer.echo("Type a message; /quit or Ctrl-D leaves.")
     chat = LabChat(telegram, PERSON)
     _ask()
