@@ -9,11 +9,16 @@ from agent.errors import SettingsWrong
 from agent.messages import IncomingMessage, Role
 from agent.models.fallback import Resting
 from agent.stored import Person
-from bot.model_names import Named
+from bot.model_names import Named, match
 from bot.model_pool import ModelPool, NotOffered, Standing
 
 DEFAULT = "default"
 """What is typed in place of a name to have the usual model again."""
+
+SEVERAL_WORDS = (
+    "Nothing was changed: a model's name has no spaces, such as `openai/gpt-4.1-mini`. `/model` "
+    "alone shows which one answers, and which there are."
+)
 
 
 class ModelDesk:
@@ -36,6 +41,8 @@ class ModelDesk:
             await self._pool.reset(lane)
             usual = self._pool.usual(lane).main.name
             return f"From the next message on, `{usual}` answers here: the usual one."
+        if _is_several(wish) and match(wish, self._pool.models.all()) is None:
+            return SEVERAL_WORDS
         try:
             found = await self._pool.choose(
                 lane, wish, any_name=person.role is Role.OWNER, by=person.id
@@ -100,6 +107,11 @@ def _may_choose(message: IncomingMessage, person: Person) -> bool:
     if message.is_group:
         return person.role is Role.OWNER
     return person.role is not Role.GUEST
+
+
+def _is_several(wish: str) -> bool:
+    """Whether it is a few words; the path of a model's file may hold spaces."""
+    return " " in wish and not wish.casefold().startswith("embedded/")
 
 
 def _offered(models: tuple[Named, ...]) -> str:

@@ -87,6 +87,15 @@ async def test_a_model_that_was_set_answers_in_that_chat_alone(rig: Rig) -> None
     assert asked(rig.model) == ["other", "lab-model"]
 
 
+@pytest.mark.parametrize("words", ["a b c", "openai/other please"])
+async def test_a_name_with_spaces_is_refused_in_a_sentence(rig: Rig, words: str) -> None:
+    async with rig.running(OWNER):
+        refused = await says(rig, f"/model {words}")
+
+    assert refused.startswith("Nothing was changed: a model's name has no spaces")
+    assert rig.rows("select * from chosen_models") == []
+
+
 async def test_it_stays_after_new_and_after_a_restart_and_status_shows_it(rig: Rig) -> None:
     async with rig.running(OWNER):
         await says(rig, "/model openai/other")
