@@ -68,6 +68,8 @@ class Approved:
     address: str
     person: Person | None
     text: str
+    is_new: bool = False
+    """Whether a person was let in who was not before."""
 
 
 class Access:
@@ -215,7 +217,7 @@ class Access:
             text = f"{address} is now {person.role}."
             if not self._lets_in(address):
                 text += if_it_is_you(address, self._register.owners())
-            return Approved(address=address, person=person, text=text)
+            return Approved(address=address, person=person, text=text, is_new=True)
 
     def _owner_is_away(self) -> bool:
         """Whether no owner has an address yet but this machine's terminal."""

@@ -74,9 +74,9 @@ class Door:
     acknowledge: Callable[[IncomingMessage], Coroutine[None, None, None]] | None = None
     """Shows that a message was taken in; set once, before the first message. Never fails."""
 
-    stranger: Callable[[str, str], Awaitable[None]] | None = None
-    """Hears of the address and the name of a stranger who got a code; set once, before the first
-    message."""
+    stranger: Callable[[str, str, str], Awaitable[None]] | None = None
+    """Hears of the address, the name and the chat of a stranger who got a code; set once, before
+    the first message."""
 
     heard: Callable[[PersonId, str], None] | None = None
     """Hears of a person's command in a chat; set once, before the first message."""
@@ -177,7 +177,7 @@ class Door:
             if text is not None:
                 await self._outbox.say(NewMessage(lane=knock.address.key, text=text))
                 if self.stranger is not None:
-                    await self.stranger(sender, knock.sender_name)
+                    await self.stranger(sender, knock.sender_name, knock.address.key)
         except StorageError as error:
             log.warning("door.stranger_unanswered", why=str(error))
 

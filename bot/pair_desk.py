@@ -38,6 +38,9 @@ PAST = (
     "and I ask you again."
 )
 ASKS = "Somebody whom I do not know wrote to me, and got this code:"
+LET_IN = (
+    "You are let in now. What you wrote before was not kept, so please write it to me once more."
+)
 COMPARE = "Let them in only if they tell you the code: a name can be anybody's."
 
 _COMMANDS = frozenset({"pair", "access", "link"})
@@ -66,6 +69,8 @@ class PairDesk:
         self._clock = clock
         self._names: dict[str, str] = {}
         """What strangers are called whose codes are open; it is not stored with them."""
+        self._chats: dict[str, str] = {}
+        """Where they wrote, likewise."""
         self._group = asyncio.TaskGroup()
         self._waiting: set[asyncio.Task[None]] = set()
 
@@ -91,13 +96,16 @@ class PairDesk:
 
     # --- asking -------------------------------------------------------------------------------
 
-    async def asked(self, address: str, name: str) -> None:
-        """A stranger of this address was given a code; `name` is what they call themselves. Asks
-        the owner, once their quiet hours are over: if the code is past by then, not at all."""
+    async def asked(self, address: str, name: str, chat: str = "") -> None:
+        """A stranger of this address was given a code; `name` is what they call themselves, `chat`
+        the address of the chat in which they wrote. Asks the owner, once their quiet hours are
+        over: if the code is past by then, not at all."""
         try:
             asking = {one.address: one for one in self._access.pairings.open()}
             kept = {one: name for one, name in self._names.items() if one in asking}
             self._names = {**kept, address: name}
+            chats = {one: lane for one, lane in self._chats.items() if one in asking}
+            self._chats = {**chats, address: chat}
             if address in asking:
                 await self._ask(asking[address])
         except StorageError as trouble:
@@ -210,7 +218,26 @@ class PairDesk:
             said = await self._access.deny(code)
             return f"{said} `/pair {address}` lets them in all the same."
         role = Role.MEMBER if word == MEMBER else Role.GUEST
-        return (await self._access.approve(code, role=role)).text
+        approved = await self._access.approve(code, role=role)
+        if approved.is_new:
+            await self._tell(address)
+        return approved.text
+
+    async def _tell(self, address: str) -> None:
+        """Somebody is let in, and waits for that. They are, also where they cannot be told."""
+        lane = self._chats.pop(address, "") or _own_chat(address)
+        if not lane:
+            log.info("pair.not_told", address=address, why="it is not known where they wrote")
+            return
+        try:
+            await self._cards.post(NewMessage(lane=lane, text=LET_IN))
+        except StorageError as trouble:
+            log.warning("pair.not_told", address=address, why=str(trouble))
+
+
+def _own_chat(address: str) -> str:
+    """The chat of somebody's own, where it goes by the same number; else empty."""
+    return "" if address.startswith("slack:") else address
 
 
 def _buttons(code: str) -> ButtonRows:

@@ -15,7 +15,7 @@ from agent.messages import Address, IncomingMessage, OutboxId, PersonId, Role
 from agent.stored import NewMessage
 from bot.cards import Cards
 from bot.channel import Pressed
-from bot.pair_desk import GONE, OWNER_ALONE, PAST, UNKNOWN, PairDesk
+from bot.pair_desk import GONE, LET_IN, OWNER_ALONE, PAST, UNKNOWN, PairDesk
 from bot.reception import Reception
 from memory.cards import SqliteCards
 from memory.database import Database
@@ -166,10 +166,11 @@ async def test_a_press_decides_and_the_card_becomes_its_outcome(
 
         assert await porch.press(f"pair:{word}:{code}") == said
 
-        [(_, text, has_buttons)] = await porch.sent()
+        (_, text, has_buttons), *told = await porch.sent()
     assert porch.role() is role
     assert text.endswith(f"\n\n{said}")
     assert not has_buttons
+    assert told == ([] if word == "no" else [(STRANGER, LET_IN, False)])
     assert porch.house.access.pairings.is_denied(STRANGER) is (word == "no")
 
 
@@ -209,6 +210,9 @@ async def test_two_presses_at_the_same_time_have_one_effect(porch: Porch) -> Non
             porch.press(f"pair:in:{code}"), porch.press(f"pair:guest:{code}")
         )
 
+        told = [text for _, text, _ in await porch.sent() if text == LET_IN]
+
+    assert told == [LET_IN]
     assert GONE in said or any("already" in one for one in said)
     assert porch.role() in {Role.MEMBER, Role.GUEST}
 
@@ -234,7 +238,8 @@ async def test_a_press_after_a_restart_counts(porch: Porch) -> None:
     async with porch.process():
         assert await porch.press(f"pair:in:{code}") == f"{STRANGER} is now member."
 
-        [(_, text, has_buttons)] = await porch.sent()
+        (_, text, has_buttons), told = await porch.sent()
+    assert told == (STRANGER, LET_IN, False)
     assert text.endswith("is now member.")
     assert not has_buttons
 
@@ -408,7 +413,9 @@ async def test_in_slack_the_owner_lets_somebody_in_with_a_press(tmp_path: Path) 
             await eventually(lambda: rig.read()[-1].endswith("is now guest."))
             await rig.quiet(bot)
             eve = bot.access.who(f"slack:{TEAM}:{EVE}")
+            to_eve = rig.read(to=EVE)
 
     assert "`/hearth pair " in card.text
     assert eve is not None
+    assert to_eve[1:] == [LET_IN]
     assert eve.role is Role.GUEST, "the press of anybody else counts for nothing"
