@@ -280,6 +280,12 @@ class LocalEngine:
         """Turns that run or wait."""
         return sum(len(lane.waiting) + (lane.active is not None) for lane in self._lanes.values())
 
+    def lanes(self) -> frozenset[str]:
+        """Where a turn runs, waits or is suspended; of a subagent's, where its result goes."""
+        suspended = (stored.run.lane for stored in self._suspended.values())
+        parents = (_parent_lane(run) for run in self._children.values())
+        return frozenset([*self._lanes, *suspended, *parents])
+
     def busy(self, lane: str | None = None) -> bool:
         """Whether a turn runs or waits (in this lane, or for a turn of it); what the owner's pause
         holds back does not count."""

@@ -13,6 +13,13 @@ from agent.messages import Role
 from agent.ports import Clock, InboxState
 from bot import command_words as words
 from bot.asides import said_to_all
+from bot.channel_threads import (
+    OF_ONE_CONVERSATION,
+    bound_in_threads,
+    hint,
+    is_root,
+    threads_of,
+)
 from bot.command_tools import Answer, Asked, Tools
 from bot.commands import NAMES, OWNER_ALONE, Command, as_typed
 from bot.endings import BROKEN, Endings
@@ -83,7 +90,11 @@ class CommandDesk:
         flood = self._backlog.flood
         if command.name == "stop":
             is_bounded = message.is_group and person.role is Role.GUEST
-            away = flood.taken_away(lane, by=person.id if is_bounded else None)
+            away = [*flood.taken_away(lane, by=person.id if is_bounded else None)]
+            if is_root(message):
+                by = bound_in_threads(asked)
+                for thread in threads_of(message.address, flood.lanes()):
+                    away += flood.taken_away(thread, by=by)
             for event in (event for held in away for event in held.events):
                 await self._endings.end(event, InboxState.CANCELLED, reason="stopped")
             return f"Stopped {len(away)} that waited." if away else ""
@@ -109,6 +120,8 @@ async def answer(command: Command, tools: Tools, asked: Asked) -> Answer:
     text = as_typed(told.text, where) if command.is_ours else told.text
     if command.is_bare and asked.rest:
         text = f"{words.left_out(command.name, asked.rest, where)}\n\n{text}"
+    if command.name in OF_ONE_CONVERSATION and is_root(asked.message):
+        text = f"{text}\n\n{hint(command.name)}"
     return replace(told, text=text)
 
 

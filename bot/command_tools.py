@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -149,6 +150,8 @@ class Tools:
     """What commands act on."""
 
     engine: TurnEngine
+    lanes: Callable[[], Collection[str]]
+    """The addresses where a turn runs, or waits."""
     conversations: Conversations
     status: Status
     context: TellsContext

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from agent.messages import Role
 from bot import command_words as words
+from bot.channel_threads import stop
 from bot.command_tools import Answer, Asked, Tools
 from bot.typed import all_as_typed, slash
 from bot.typed import as_typed as typed_there
@@ -68,20 +69,6 @@ async def start_new(tools: Tools, asked: Asked) -> str:
     if was_private:
         return await tools.private.ended()
     return "A new conversation begins. What was said before is kept, but no longer sent along."
-
-
-async def stop(tools: Tools, asked: Asked) -> str:
-    """Ends the running turn of this chat, and what waits behind it. In a group a guest ends only
-    what they asked for themselves: a guest has no effect on others (SPEC §4)."""
-    is_bounded = asked.message.is_group and asked.person.role is Role.GUEST
-    ended = await tools.engine.cancel(
-        asked.message.address.key, by=asked.person.id if is_bounded else None
-    )
-    if ended == 0:
-        return "Nothing of yours was running." if is_bounded else "Nothing was running here."
-    if ended == 1:
-        return "Stopped."
-    return f"Stopped, with {ended - 1} more."
 
 
 async def status(tools: Tools, asked: Asked) -> str:

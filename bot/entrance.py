@@ -149,6 +149,7 @@ def _watched(place: Workplace, whole: Assembly, models: ModelDesk, logs: LogDesk
 def _tools(place: Workplace, whole: Assembly, desks: _Desks) -> Tools:
     return Tools(
         engine=whole.engine,
+        lanes=whole.engine.lanes,
         conversations=whole.stores.conversations,
         status=desks.status,
         context=ContextTeller(whole.prompting.prompts),

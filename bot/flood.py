@@ -89,6 +89,10 @@ class Flood:
         pace.is_flood = False
         return None
 
+    def lanes(self) -> frozenset[str]:
+        """Where something waits."""
+        return frozenset(held.lane for pace in self._paces.values() for held in pace.held)
+
     def taken_away(self, lane: str, *, by: PersonId | None = None) -> Sequence[Held]:
         """What waits in a chat, of one person where `by` names one; it waits no longer."""
         away: list[Held] = []
