@@ -15,7 +15,6 @@ from bot import command_words as words
 from bot.asides import said_to_all
 from bot.channel_threads import (
     OF_ONE_CONVERSATION,
-    bound_in_threads,
     hint,
     is_root,
     threads_of,
@@ -27,6 +26,7 @@ from bot.errands import Errands
 from bot.flood import Backlog
 from bot.patience import patiently
 from bot.ports import NewMessage, StoredEvent
+from bot.stopping import bound_in_threads
 from bot.typed import all_as_typed, slash
 
 log = structlog.get_logger()

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from agent.messages import Role
 from bot import command_words as words
-from bot.channel_threads import stop
 from bot.command_tools import Answer, Asked, Tools
+from bot.stopping import stop
 from bot.typed import all_as_typed, slash
 from bot.typed import as_typed as typed_there
 

@@ -9,12 +9,14 @@ from agent.errors import SettingsWrong
 from agent.messages import IncomingMessage, Role
 from agent.models.fallback import Resting
 from agent.stored import Person
+from bot.channel_threads import is_root
 from bot.model_names import Named, match
 from bot.model_pool import ModelPool, NotOffered, Standing
 
 DEFAULT = "default"
 """What is typed in place of a name to have the usual model again."""
 
+IN_THREADS = "So it does in the threads of this channel that have no model of their own."
 SEVERAL_WORDS = (
     "Nothing was changed: a model's name has no spaces, such as `openai/gpt-4.1-mini`. `/model` "
     "alone shows which one answers, and which there are."
@@ -39,7 +41,11 @@ class ModelDesk:
         lane = message.address.key
         if wish.casefold() == DEFAULT:
             await self._pool.reset(lane)
-            usual = self._pool.usual(lane).main.name
+            standing = await self._pool.standing(lane)
+            if standing.of_channel:
+                name = standing.answering.name
+                return f"From the next message on, `{name}` answers here: that of the channel."
+            usual = standing.answering.name
             return f"From the next message on, `{usual}` answers here: the usual one."
         if _is_several(wish) and match(wish, self._pool.models.all()) is None:
             return SEVERAL_WORDS
@@ -51,7 +57,8 @@ class ModelDesk:
             return f"That model cannot be chosen here. {_offered(self._pool.models.all())}"
         except SettingsWrong as error:
             return f"Nothing was changed, for that model cannot be used. {error}"
-        return self._done(found, lane)
+        done = self._done(found, lane)
+        return f"{done} {IN_THREADS}" if is_root(message) else done
 
     async def here(self, lane: str) -> list[str]:
         """For /status: who answers in this chat, where it is another one than elsewhere."""
@@ -111,7 +118,7 @@ def _may_choose(message: IncomingMessage, person: Person) -> bool:
 
 def _is_several(wish: str) -> bool:
     """Whether it is a few words; the path of a model's file may hold spaces."""
-    return " " in wish and not wish.casefold().startswith("embedded/")
+    return " " in wish and not wish.casefold().startswith("embedded:")
 
 
 def _offered(models: tuple[Named, ...]) -> str:
@@ -121,6 +128,8 @@ def _offered(models: tuple[Named, ...]) -> str:
 def _reason(standing: Standing) -> str:
     if standing.trouble:
         return f"{standing.chosen} was set by `/model`, and cannot be used now: {standing.trouble}"
+    if standing.of_channel:
+        return "set by `/model` for the channel and its threads"
     return "set by `/model`" if standing.chosen else "the usual one"
 
 

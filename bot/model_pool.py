@@ -28,6 +28,7 @@ from agent.models.retry import Patient, TextSink
 from agent.ports import Clock, InUse, Model
 from agent.request import ModelRequest, ModelTraits
 from agent.transcript import Answered
+from bot.channel_threads import around
 from bot.model_names import Configured, Named, NameFinder, Usual, match
 from bot.prompts import Answering
 
@@ -68,6 +69,8 @@ class Standing:
     stand_ins: tuple[Named, ...]
     chosen: str = ""
     trouble: str = ""
+    of_channel: bool = False
+    """Whether it was set for the channel around this thread, and not here."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -202,9 +205,11 @@ class ModelPool:
         return self._models.of(self._bindings.agent_of(lane))
 
     async def standing(self, lane: str, *, agent: str = "") -> Standing:
-        """Who answers at an address, and who stands in."""
+        """Who answers at an address, and who stands in. What was set for a channel holds for its
+        threads that have none of their own."""
         usual = self._models.of(agent) if agent else self.usual(lane)
-        chosen = self._chosen.get(lane, "")
+        own = self._chosen.get(lane, "")
+        chosen = own or self._chosen.get(around(lane), "")
         found = await self._find(chosen) if chosen else usual.main
         trouble = ""
         if isinstance(found, SettingsWrong):
@@ -214,6 +219,7 @@ class ModelPool:
             stand_ins=self.stand_ins(found, usual),
             chosen=chosen,
             trouble=trouble,
+            of_channel=bool(chosen) and not own,
         )
 
     def stand_ins(self, one: Named, usual: Usual) -> tuple[Named, ...]:
@@ -240,7 +246,7 @@ class ModelPool:
             if not any_name:
                 raise NotOffered("That model is not among those that can be chosen here.")
             found = await self._finder.usable(typed)
-        if found.name == self.usual(lane).main.name:
+        if found.name == self.usual(lane).main.name and around(lane) not in self._chosen:
             await self.reset(lane)
             return found
         await self._client(found)

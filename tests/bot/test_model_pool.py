@@ -108,6 +108,23 @@ async def test_what_is_set_to_stay_on_this_machine_is_not_answered_elsewhere(
     assert [one.name for one in standing.stand_ins] == stand_ins
 
 
+async def test_what_was_set_for_a_channel_holds_for_its_threads_that_have_none(
+    tmp_path: Path, opened: Opened
+) -> None:
+    channel, thread = "slack:T1.C1", "slack:T1.C1:17.5"
+    async with pooled(tmp_path, opened) as pool:
+        await pool.choose(channel, SPARE, any_name=True, by=OWNER)
+        inherited = await pool.standing(thread)
+        await pool.choose(thread, MAIN, any_name=True, by=OWNER)
+        own = await pool.standing(thread)
+        await pool.reset(thread)
+
+        assert (inherited.answering.name, inherited.of_channel) == (SPARE, True)
+        assert (own.answering.name, own.of_channel) == (MAIN, False)
+        assert (await pool.standing(thread)).of_channel
+        assert (await pool.standing("slack:T1.C2:17.5")).chosen == ""
+
+
 async def test_without_fallbacks_nothing_stands_in_for_a_model_that_was_set(
     tmp_path: Path, opened: Opened
 ) -> None:
