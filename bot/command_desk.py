@@ -109,7 +109,7 @@ async def answer(command: Command, tools: Tools, asked: Asked) -> Answer:
     """What a command says, to those who may use it here: the one way in, for every command. It is
     about the chat, also where one person alone is answered."""
     asked = replace(asked, message=said_to_all(asked.message))
-    where = asked.message.address.channel
+    where = asked.message.address.key
     refused = refusal(command, role=asked.person.role, is_group=asked.message.is_group)
     if refused:
         return Answer(text=all_as_typed(refused, where, NAMES))

@@ -14,7 +14,7 @@ from bot.typed import slash
 async def no_command(tools: Tools, asked: Asked) -> str:
     """Says that there is no such command, and which one was probably meant."""
     names = [command.name for command in COMMANDS if asked.person.role in command.roles]
-    return words.unknown_text(asked.rest, asked.message.address.channel, [*names, *ALIASES])
+    return words.unknown_text(asked.rest, asked.message.address.key, [*names, *ALIASES])
 
 
 NO_COMMAND = Command(name="unknown", help="", run=no_command, is_ours=False)

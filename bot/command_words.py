@@ -38,7 +38,7 @@ def unknown_text(word: str, where: str, names: Collection[str]) -> str:
     meant = nearest(word, names)
     hint = f" Did you mean `{before}{meant}`?" if meant else ""
     text = f"There is no `{before}{word}`.{hint} `{before}help` lists them."
-    if before == "/":
+    if before == "/" or before.startswith("@"):
         return text
     return f"{text} What is meant for me is written without `{before.strip()}`."
 

@@ -50,13 +50,13 @@ class Command:
 
 async def show_help(tools: Tools, asked: Asked) -> str:
     """What can be typed here."""
-    before = slash(asked.message.address.channel)
+    before = slash(asked.message.address.key)
     lines = [
         f"{before}{command.name} – {command.help}"
         for command in COMMANDS
         if asked.person.role in command.roles & command.named_to
     ]
-    if before != "/":
+    if before.startswith("/hearth"):
         lines += ["", "In a thread, where these do not work, mention me instead: `@hearth /stop`"]
     return "\n".join(["Just write to me. These words act at once:", "", *lines])
 
@@ -103,7 +103,7 @@ async def skills(tools: Tools, asked: Asked) -> str:
     said = await tools.skills.tell(asked.message, asked.person, in_full=in_full)
     if in_full or not asked.rest:
         return said
-    where = asked.message.address.channel
+    where = asked.message.address.key
     return f"{words.left_out('skills', asked.rest, where, but='all')}\n\n{said}"
 
 
@@ -198,7 +198,7 @@ async def approve(tools: Tools, asked: Asked) -> str:
     text = await tools.approvals.tell(asked.message, asked.person, asked.rest)
     if text.startswith("**"):
         return text  # one question, which shows exactly what would run
-    return all_as_typed(text, asked.message.address.channel, NAMES)
+    return all_as_typed(text, asked.message.address.key, NAMES)
 
 
 async def pair(tools: Tools, asked: Asked) -> str | Answer:

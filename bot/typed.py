@@ -11,6 +11,9 @@ from collections.abc import Callable, Collection
 from types import MappingProxyType
 
 _BEHIND = MappingProxyType({"slack": "/hearth "})
+_IN_THREADS = MappingProxyType({"slack": "@hearth /"})
+"""Where a platform takes no commands in threads, we are mentioned with one."""
+
 _CODE = re.compile(r"(`+)(.+?)(?<!`)\1(?!`)")
 _COMMAND = re.compile(r"/([a-z]+)(?= |$)")
 _BARE = re.compile(r"(?<![^\s(`])/([a-z]+)(?![\w/-]|\.\w)")
@@ -18,7 +21,13 @@ _FENCES = ("```", "~~~")
 
 
 def slash(where: str) -> str:
-    """What stands before a command's name, by a channel or an address of it: `/` or `/hearth `."""
+    """What stands before a command's name, by a channel or an address of it: `/` or `/hearth `,
+    and in a thread `@hearth /`."""
+    channel, *rest = where.split(":")
+    # A thread is a time; a person's own address, and an aside (`bot.asides`), end otherwise.
+    is_thread = len(rest) == 2 and rest[1][:1].isdigit()
+    if is_thread and channel in _IN_THREADS:
+        return _IN_THREADS[channel]
     return _BEHIND.get(where.partition(":")[0], "/")
 
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot import approval_words, memory_words, reception
+from bot.command_words import unknown_text
 from bot.commands import NAMES, as_typed
 from bot.typed import all_as_typed, on_command_line, slash
 
@@ -21,6 +22,18 @@ def test_a_command_in_code_stands_behind_the_word_that_slack_knows() -> None:
         "`/hearth stop` ends"
     )
     assert as_typed(text, LANE) == as_typed(text, "slack")
+
+
+def test_in_a_thread_of_slack_we_are_mentioned_with_it() -> None:
+    thread = "slack:T0LAB.C0GENERAL:17.5"
+
+    assert as_typed("`/status`", thread) == "`@hearth /status`"
+    assert as_typed(as_typed("`/status`", thread), thread) == "`@hearth /status`"
+    assert slash("slack:T0LAB.C0GENERAL:~U0ANN") == "/hearth ", "an aside stands in no thread"
+    assert slash("slack:T0LAB:U0ANN") == "/hearth ", "a person is none"
+    said = unknown_text("statsu", thread, NAMES)
+    assert "Did you mean `@hearth /status`? `@hearth /help` lists them." in said
+    assert "/hearth " not in said
 
 
 @pytest.mark.parametrize("where", ["telegram", "telegram:5", "console:local", "slacker"])
