@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from pydantic import SecretStr
 
 from agent.messages import DEFAULT_AGENT
 from bot.cli.chat import LEAVE
@@ -73,6 +72,8 @@ async def _rehearse(home: Opened) -> None:
 def rehearsed(settings: Settings, *, telegram: str, model: str) -> Settings:
     """The settings with the stand-ins, by their addresses, in place of all that is elsewhere: no
     Slack, no other model, no MCP server and no web."""
+    from pydantic import SecretStr
+
     from bot.config import SlackSettings
     from bot.config_tools import McpSettings
 
