@@ -60,7 +60,8 @@ def _completes() -> bool:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    sys.exit(0)
+    # At once: an exception in the middle of whatever is being made would be told as an error.
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -112,7 +112,9 @@ async def answer(command: Command, tools: Tools, asked: Asked) -> Answer:
     where = asked.message.address.key
     refused = refusal(command, role=asked.person.role, is_group=asked.message.is_group)
     if refused:
-        return Answer(text=all_as_typed(refused, where, NAMES))
+        # What belongs into a private chat is named as it is typed there.
+        there = asked.message.address.channel if command.private else where
+        return Answer(text=all_as_typed(refused, there, NAMES))
     if command.instead and asked.rest:
         return Answer(text=as_typed(command.instead, where))
     said = await command.run(tools, asked)
