@@ -162,11 +162,8 @@ class Database:
         """In the reader's thread: reads all that is wanted, unless an earlier call already did."""
         if mine.settled:
             return
-        together = [self._wanted.popleft()]
-        while self._wanted and len(together) < _TOGETHER_MAX:
-            together.append(self._wanted.popleft())
         try:
-            for read in together:
+            for read in _first_of(self._wanted):
                 _read(connection, read)
         finally:
             _leave(connection)
@@ -175,9 +172,7 @@ class Database:
         """In the writer's thread: commits all that waits, unless an earlier call already did."""
         if mine.settled:
             return
-        together = [self._waiting.popleft()]
-        while self._waiting and len(together) < _TOGETHER_MAX:
-            together.append(self._waiting.popleft())
+        together = _first_of(self._waiting)
         if len(together) > 1 and _commit_together(connection, together):
             return
         for write in together:
@@ -203,6 +198,11 @@ class _Work(Generic[T]):
     def fail(self, error: Exception) -> None:
         self.error = error
         self.settled = True
+
+
+def _first_of(waiting: deque[_Work[Any]]) -> list[_Work[Any]]:
+    """Takes what waits now, in its order; one bite of it where that is much."""
+    return [waiting.popleft() for _ in range(min(len(waiting), _TOGETHER_MAX))]
 
 
 def _commit_alone(connection: sqlite3.Connection, write: _Work[Any]) -> None:
