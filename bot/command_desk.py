@@ -26,7 +26,7 @@ from bot.errands import Errands
 from bot.flood import Backlog
 from bot.patience import patiently
 from bot.ports import NewMessage, StoredEvent
-from bot.stopping import bound_in_threads
+from bot.stopping import bound_here, bound_in_threads
 from bot.typed import all_as_typed, slash
 
 log = structlog.get_logger()
@@ -85,12 +85,11 @@ class CommandDesk:
     async def _before(self, command: Command, asked: Asked) -> str:
         """What waits because it was written too fast ends with the rest at `/stop`, which says so,
         and stays in the private conversation in which it was said. Raises StorageError."""
-        message, person = asked.message, asked.person
+        message = asked.message
         lane = message.address.key
         flood = self._backlog.flood
         if command.name == "stop":
-            is_bounded = message.is_group and person.role is Role.GUEST
-            away = [*flood.taken_away(lane, by=person.id if is_bounded else None)]
+            away = [*flood.taken_away(lane, by=bound_here(asked))]
             if is_root(message):
                 by = bound_in_threads(asked)
                 for thread in threads_of(message.address, flood.lanes()):
