@@ -114,6 +114,7 @@ class NewMessage:
 
     `buttons` stand in rows under the message, under its last part where it is cut. With a `file`
     the text is its caption, and may be blank; such a message has neither keyboard nor buttons.
+    `about` is the lane of a message that this one says was not delivered.
     """
 
     lane: str
@@ -121,6 +122,7 @@ class NewMessage:
     keyboard: tuple[str, ...] = ()
     buttons: ButtonRows = ()
     file: OutFile | None = None
+    about: str = ""
 
     def __post_init__(self) -> None:
         if self.file is not None and (self.keyboard or self.buttons):
@@ -148,6 +150,7 @@ class OutPart:
 class OutRow:
     """A reply with its parts, in order of `n` from 0. `revision` is what it is to read instead,
     without buttons, until it does. A `file` is its first part; it is gone once the row has ended.
+    `tried_ms` is the sum of the pauses between its tries, and `about` as in `NewMessage`.
     """
 
     id: OutboxId
@@ -163,6 +166,8 @@ class OutRow:
     buttons: ButtonRows = ()
     revision: str | None = None
     file: OutFile | None = None
+    tried_ms: int = 0
+    about: str = ""
 
     def mark(self, n: int) -> str:
         """The name of one of its messages, given to no other: ids begin anew in a new database."""

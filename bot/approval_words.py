@@ -78,13 +78,14 @@ _PLAINER = str.maketrans("`[]", "'()")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """What a card is made of: the question, whose turn it is, who reads it, and until when."""
+    """What a card is made of: the question, whose turn it is, who reads it, and by when it wants
+    an answer: "within 10 minutes" (of its arrival), or "by 12:10"."""
 
     asked: NewApproval
     person: Person | None
     reader: Person | None
     is_shared: bool
-    until: str
+    answer: str
 
 
 def card_text(card: Card) -> str:
@@ -94,7 +95,7 @@ def card_text(card: Card) -> str:
             f"**May I {plain(card.asked.tool)}?**",
             card.asked.shows,
             f"Why I ask: {_bare(card.asked.why)}",
-            f"{_whose(card)} Until {card.until}; without an answer it is not done.",
+            f"{_whose(card)} Answer {card.answer}; without an answer it is not done.",
         )
     )
 

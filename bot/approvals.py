@@ -36,7 +36,8 @@ LOOK_EVERY_S = 60.0
 """How often is looked, while something is open, for what is over: also turns that were stopped,
 and a wall clock that was set."""
 
-STORAGE_PAUSE_S = 5.0
+PAUSE_S = 5.0
+"""Before another look, where the storage is in trouble or the card of a question is late."""
 
 CODE_CHARS_MIN = 4
 """Of an id that is typed; fewer are no intention."""
@@ -171,7 +172,7 @@ class ApprovalDesk:
         person = self._person(approval.person_id)
         place = await self._place(approval, person)
         expires_ms = self._now_ms() + round(self._options.valid_s * 1000)
-        card = self._card(approval, person, place, expires_ms=expires_ms) if place.lane else None
+        card = self._card(approval, person, place) if place.lane else None
         ready = await self._store.add(
             approval,
             role=person.role if person is not None else Role.GUEST,
@@ -298,7 +299,7 @@ class ApprovalDesk:
             person=self._person(asked.person_id),
             reader=reader,
             is_shared=False,
-            until=self._spelled(approval.expires_ms, reader),
+            answer=f"by {self._spelled(approval.expires_ms, reader)}",
         )
         return words.card_text(card)
 
@@ -318,15 +319,13 @@ class ApprovalDesk:
                 return _Place(lane=lane, reader=owner, is_here=False)
         return _Place(lane="", reader=None, is_here=False)
 
-    def _card(
-        self, asked: NewApproval, person: Person | None, place: _Place, *, expires_ms: int
-    ) -> NewMessage:
+    def _card(self, asked: NewApproval, person: Person | None, place: _Place) -> NewMessage:
         card = words.Card(
             asked=asked,
             person=person,
             reader=place.reader,
             is_shared=is_shared(place.lane),
-            until=self._spelled(expires_ms, place.reader),
+            answer=f"within {words.minutes_of(self._options.valid_s)}",
         )
         return NewMessage(lane=place.lane, text=words.card_text(card), buttons=words.buttons(asked))
 
@@ -380,13 +379,14 @@ class ApprovalDesk:
                 if not is_told:
                     log.error("approval.storage", why=str(trouble))
                 is_told = True
-                await self._clock.sleep(STORAGE_PAUSE_S)
+                await self._clock.sleep(PAUSE_S)
                 continue
             if next_ms is None:
                 await self._changed.wait()
             else:
                 left_s = (next_ms - self._now_ms()) / 1000
-                await self._clock.sleep(min(max(left_s, 0.001), LOOK_EVERY_S))
+                # Past, and yet open: its card is on its way, and its time begins with that.
+                await self._clock.sleep(min(left_s if left_s > 0 else PAUSE_S, LOOK_EVERY_S))
 
     # --- people and times ---------------------------------------------------------------------
 

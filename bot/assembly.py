@@ -30,6 +30,7 @@ from bot.attaching import files_of
 from bot.cards import Cards
 from bot.channels import Channels, opened_channels
 from bot.check_means import CheckMeans
+from bot.delivery_notice import DeliveryNotices
 from bot.home import shipped
 from bot.job_desk import Stage, job_desk_of, skill_jobs_of
 from bot.jobs import JobDesk
@@ -135,13 +136,15 @@ class Assembly:
         self.channels = await opened_channels(
             self._stack, place.settings, self.access, self.snippets, clock=place.clock
         )
+        store = SqliteOutbox(self.database)
         self.outbox = await self._stack.enter_async_context(
             Outbox(
-                SqliteOutbox(self.database),
+                store,
                 self.channels.by_name,
                 clock=place.clock,
                 clean=self.redact,
                 copies=Outgoing(place.home.data / "outgoing"),
+                undelivered=DeliveryNotices(self.access, store, clock=place.clock),
             )
         )
         self.channels.console.others = SqliteCards(self.database).others

@@ -52,10 +52,15 @@ class Sent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotSent:
-    """It surely did not arrive, and may be tried again after `retry_after_s` (None: back off)."""
+    """It surely did not arrive, and may be tried again after `retry_after_s` (None: back off).
+
+    `is_ours`: the platform refuses the bot, not the message (its token, a scope). Nothing goes out
+    there until the owner has mended that.
+    """
 
     reason: str
     retry_after_s: float | None = None
+    is_ours: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -187,14 +187,16 @@ def outbox(found: Looked, *, now: datetime, is_running: bool) -> Iterator[Findin
     unknown, ready = found.outbox.get("unknown", 0), found.outbox.get("ready", 0)
     if unknown:
         yield warn(
-            f"nobody can know whether {counted(unknown, 'reply', 'replies')} arrived",
+            f"{counted(unknown, 'reply', 'replies')} given up after a day of tries, which may have "
+            "arrived",
             "Look into those chats; docs/reliability.md says how that can be.",
         )
     if found.failed_today:
         refused = counted(found.failed_today, "reply", "replies")
         yield warn(
-            f"{refused} of the last day: refused by the platform",
-            "Look for outbox.ended with state failed in the log: it says why.",
+            f"{refused} of the last day could not be delivered",
+            "You were told of each where you have a chat that can be reached; outbox.refused and "
+            "outbox.given_up in the log say why.",
         )
     if ready and not is_running:
         wait = "1 reply waits" if ready == 1 else f"{ready} replies wait"

@@ -1,7 +1,8 @@
 """A reply goes out: stored, sent, retried, marked (SPEC §2.7). Called by the engine and the door.
 
 Every reply is a row with an id before anything is sent. Rows of one address go out in order; a
-part that was sent is never sent again; one whose fate is unknown is sent once more, marked.
+part that was sent is never sent again; one whose fate is unknown is sent again, marked. A row ends
+when it has arrived, when the platform says that it never can, or after a day of tries.
 """
 
 from __future__ import annotations
@@ -21,18 +22,19 @@ from agent.messages import Address, OutboxId, RunId
 from agent.ports import Clock, Draft
 from bot.channel import Channel, MessagePart, RemembersButtons
 from bot.drafts import LiveDraft, Unseen
+from bot.outage import Outage, Trouble
 from bot.outgoing import Outgoing
 from bot.ports import NewMessage, OutboxState, OutFile, OutRow
 from bot.revisions import Revisions, RevisionStore
-from bot.sending import Sending, Superseded, Way
+from bot.sending import Sending, Superseded, Undelivered, Way, untold
 from bot.streamed import REPEATED
 
 __all__ = ["BACK_OFF_S", "REPEATED", "NewFile", "Outbox"]
 
 log = structlog.get_logger()
 
-BACK_OFF_S = (1.0, 2.0, 5.0, 15.0, 60.0)
-"""Pauses between tries of a send that surely did not arrive; the last one repeats."""
+BACK_OFF_S = (1.0, 2.0, 5.0, 15.0, 60.0, 300.0)
+"""Pauses between tries of a send (SPEC §2.7); the last one repeats."""
 
 REMEMBERED_S = 86_400.0
 """Buttons that are older are not told anew after a restart."""
@@ -65,11 +67,14 @@ class Outbox:
         clean: Callable[[str], str] = str,
         chance: Callable[[], float] = random.random,
         copies: Outgoing | None = None,
+        undelivered: Undelivered = untold,
     ) -> None:
         """`clean` takes secrets out of whatever is shown (SPEC §15); without `copies` no file can
-        be sent."""
+        be sent. `undelivered` says to the owner what is given up."""
         self._store = store
         self._copies = copies
+        self._undelivered = undelivered
+        self._refusals = {name: Outage("outbox.paused", clock) for name in channels}
         self._copying = asyncio.Lock()
         self._channels = channels
         self._clean = clean
@@ -227,6 +232,11 @@ class Outbox:
         """Rows by state."""
         return await self._store.counts()
 
+    def troubles(self) -> dict[str, Trouble]:
+        """Channels through which nothing goes out until the owner has mended something."""
+        found = {name: outage.trouble for name, outage in self._refusals.items()}
+        return {name: trouble for name, trouble in found.items() if trouble is not None}
+
     # --- drafts (agent.ports.Drafts) ---------------------------------------------------------
 
     def open(self, run_id: RunId, address: Address) -> Draft:
@@ -304,7 +314,12 @@ class Outbox:
             row = await self._store.adopt(outbox_id) or row
         sending = Sending(
             self._cleaned(row),
-            Way(address=address, channel=channel, copies=self._copies),
+            Way(
+                address=address,
+                channel=channel,
+                copies=self._copies,
+                undelivered=self._undelivered,
+            ),
             self._store,
             rest=self._rest,
             is_revised=lambda: outbox_id in self._to_revise,
@@ -312,13 +327,20 @@ class Outbox:
         again_s = await sending.plan()
         while (part := sending.next_open()) is not None:
             if again_s is not None:
+                if sending.is_ours:
+                    self._refusals[address.channel].tell(sending.reason, channel=address.channel)
+                if sending.is_over():
+                    await sending.give_up()
+                    break
                 await self._again(sending, again_s)
             again_s = await sending.advance(part)
+        if sending.end_state() is OutboxState.SENT:
+            self._refusals[address.channel].over()
         if row.revision is not None or outbox_id in self._to_revise:
             self._revisions.take_up(row.lane, outbox_id)
         log.info("outbox.ended", row=outbox_id, state=sending.end_state(), parts=len(sending.parts))
-        if sending.notice is not None:
-            self._queue(row.lane, sending.notice)
+        for lane, notice in sending.notices:
+            self._queue(lane, notice)
         if row.file is not None:
             await self._sweep()
 
@@ -331,7 +353,7 @@ class Outbox:
         return replace(row, text=self._clean(row.text), buttons=buttons, file=file)
 
     async def _again(self, sending: Sending, again_s: float) -> None:
-        """Waits before the next try, which is kept: a restart does not hurry it."""
+        """Wait before the next try, which is kept: a restart does not hurry it."""
         pause_s = max(again_s, 0.0) or self._pause(sending.attempts)
         tell = log.debug if sending.attempts else log.warning  # once, not at each try
         tell("outbox.again", row=sending.row_id, why=sending.reason, again_s=pause_s)

@@ -104,16 +104,23 @@ class OutboxStore(Protocol):
         *parts: OutPart,
         end: OutboxState | None = None,
         reason: str = "",
-        notice: NewMessage | None = None,
-    ) -> OutboxId | None:
-        """Writes the state and message id of parts, and ends the row where `end` is given. A
-        `notice` is a row of its own, added where this ends the row: its id."""
+        notices: Sequence[NewMessage] = (),
+    ) -> Sequence[tuple[str, OutboxId]]:
+        """Write the state and message id of parts, and end the row where `end` is given, with what
+        waits for its end. `notices` are rows of their own, added where this ends the row: their
+        lanes and ids."""
+
+    async def notices(self, about: str, *, since_ms: int) -> int:
+        """Count the messages that say of this lane that something was not delivered there."""
 
     async def files(self) -> Sequence[OutFile]:
         """Those of rows that have not ended."""
 
-    async def postpone(self, outbox_id: OutboxId, *, not_before_ms: int, attempts: int) -> None:
-        """Keeps when the row may be tried again."""
+    async def postpone(
+        self, outbox_id: OutboxId, *, not_before_ms: int, attempts: int, tried_ms: int = 0
+    ) -> None:
+        """Keep when the row may be tried again. `tried_ms` counts toward the row, and toward those
+        that wait behind it in its lane."""
 
     async def counts(self) -> dict[str, int]:
         """Rows by state."""

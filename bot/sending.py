@@ -1,13 +1,13 @@
 """One row on its way out: its messages, in order, each through its states. Called by `bot.outbox`.
 
 A part that was sent is never sent again; one whose fate is unknown is looked up where the platform
-lets us, and else sent once more, marked. A file is the first part of its row.
+lets us, and else sent again, marked. A file is the first part of its row.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -39,8 +39,8 @@ from bot.streamed import as_tried, ending, is_to_go, planned
 
 log = structlog.get_logger()
 
-LOOKS_MAX = 6
-"""Tries of a row after which a doubt is no longer looked up: some minutes."""
+TRIED_MAX_S = 86_400.0
+"""How long a row is tried, by the pauses between its tries (SPEC §2.7)."""
 
 FILE_LOOKS = 2
 """Tries of a row before a file that is not found counts as not sent: a platform shows it a moment
@@ -53,6 +53,15 @@ class Superseded(Exception):
     """What was about to be sent is to read otherwise, and nothing of it went out yet."""
 
 
+Undelivered = Callable[[OutRow, str], Awaitable[NewMessage | None]]
+"""Say to the owner that a row was given up, and why; None: nobody can be told. Raise
+StorageError."""
+
+
+async def untold(_row: OutRow, _why: str) -> None:
+    """Tell nobody."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
     """Where a row goes, and through what. Without `copies` no file can go."""
@@ -60,6 +69,7 @@ class Way:
     address: Address
     channel: Channel
     copies: Outgoing | None = None
+    undelivered: Undelivered = untold
 
 
 class Sending:
@@ -80,12 +90,16 @@ class Sending:
         self._address = way.address
         self._channel = way.channel
         self._copies = way.copies
+        self._undelivered = way.undelivered
         self._store = store
         self.parts: list[OutPart] = list(row.parts)
         self.attempts = row.attempts
+        self.tried_ms = row.tried_ms
         self.reason = ""
-        self.notice: OutboxId | None = None
-        """A further row, which tells of a file that could not be sent."""
+        self.is_ours = False
+        """Whether the last try failed because of the bot itself (`bot.channel.NotSent`)."""
+        self.notices: list[tuple[str, OutboxId]] = []
+        """Further rows, which tell of what could not be sent."""
 
     @property
     def row_id(self) -> OutboxId:
@@ -146,9 +160,6 @@ class Sending:
                 found = await self._looked_up(part)
                 if not isinstance(found, Refused):
                     return await self._settle_by(part, found)
-                if part.state is PartState.RESENDING:
-                    await self._give_up(part, "its fate is unknown twice")
-                    return None
                 await self._channel.ready(self._address)
                 if self._is_file(part):
                     return await self._send_file(part, PartState.RESENDING)
@@ -169,8 +180,6 @@ class Sending:
     async def _looked_up(self, part: OutPart) -> LookedUp:
         """What the platform says of a send in doubt; Refused where it cannot be asked."""
         channel = self._channel
-        if self.attempts >= LOOKS_MAX:
-            return Refused(reason="nobody can tell")
         if self._is_file(part):
             return await self._file_looked_up(part)
         if not isinstance(channel, SettlesDoubt):
@@ -197,9 +206,8 @@ class Sending:
                 await self._mark(replace(part, message_id=message_id), state)
             case NotSent():
                 await self._mark(part, PartState.READY)
-            case InDoubt(reason=reason):
-                self.reason = reason
-                return 0.0
+            case InDoubt():
+                return self._later(found)
             case Refused():
                 raise AssertionError("was handled before")
             case other:
@@ -207,11 +215,26 @@ class Sending:
         return None
 
     async def postpone(self, now_s: float, pause_s: float) -> None:
-        """Keeps when the next try may be."""
+        """Keep when the next try may be. What only the owner can mend may take its time."""
         self.attempts += 1
+        tried_ms = 0 if self.is_ours else int(pause_s * 1000)
+        self.tried_ms += tried_ms
         await self._store.postpone(
-            self._row.id, not_before_ms=int((now_s + pause_s) * 1000), attempts=self.attempts
+            self._row.id,
+            not_before_ms=int((now_s + pause_s) * 1000),
+            attempts=self.attempts,
+            tried_ms=tried_ms,
         )
+
+    def is_over(self) -> bool:
+        """Whether it was tried for so long that it is given up."""
+        return not self.is_ours and self.tried_ms >= TRIED_MAX_S * 1000
+
+    async def give_up(self) -> None:
+        """End the row: what surely did not arrive has failed, and of the rest nobody knows. Raise
+        StorageError."""
+        log.error("outbox.given_up", row=self._row.id, why=self.reason, tries=self.attempts)
+        await self._end_open_parts(f"tried for a day: {self.reason}")
 
     def end_state(self) -> OutboxState:
         """What the row is once all parts are done."""
@@ -245,9 +268,8 @@ class Sending:
             match await channel.upload(self._address, file):
                 case Uploaded(ref=ref):
                     part, file = replace(part, ref=ref), replace(file, ref=ref)
-                case NotSent(reason=reason, retry_after_s=after_s):
-                    self.reason = reason
-                    return after_s or 0.0
+                case NotSent() as refusal:
+                    return self._later(refusal)
                 case Refused(reason=reason):
                     await self._fail(reason)
                     return None
@@ -294,12 +316,8 @@ class Sending:
                 await self._mark(part, PartState.SENT)
             case MessageGone():
                 await self._anew(part)
-            case NotSent(reason=reason, retry_after_s=after_s):
-                self.reason = reason
-                return after_s or 0.0
-            case InDoubt(reason=reason):
-                self.reason = reason
-                return 0.0
+            case NotSent() | InDoubt():
+                return self._later(outcome)
             case Refused(reason=reason):
                 await self._fail(reason)
             case other:
@@ -317,13 +335,9 @@ class Sending:
     async def _remove(self, part: OutPart) -> float | None:
         """Takes a message away that was begun for words that the reply does not have in the end."""
         match await self._taken_away(part):
-            case NotSent(reason=reason, retry_after_s=after_s):
-                self.reason = reason
-                return after_s or 0.0
-            case InDoubt(reason=reason) if self.attempts < LOOKS_MAX:
-                self.reason = reason
-                return 0.0
-            case InDoubt(reason=reason) | Refused(reason=reason):
+            case (NotSent() | InDoubt()) as outcome:
+                return self._later(outcome)
+            case Refused(reason=reason):
                 log.warning("outbox.left_behind", row=self._row.id, part=part.n, why=reason)
             case Sent() | MessageGone():
                 pass
@@ -338,26 +352,30 @@ class Sending:
         return await self._channel.remove(self._address, part.message_id)
 
     async def _settle(self, part: OutPart, outcome: Delivery) -> float | None:
-        second = part.state is PartState.RESENDING
         match outcome:
             case Sent(message_id=message_id):
                 await self._mark(replace(part, message_id=message_id), PartState.SENT)
-            case NotSent(reason=reason, retry_after_s=after_s):
-                self.reason = reason
-                await self._mark(part, PartState.DOUBTFUL if second else PartState.READY)
-                return after_s or 0.0
-            case InDoubt(reason=reason) if second:
-                await self._give_up(part, reason)
+            case NotSent():
+                again_s = self._later(outcome)
+                is_doubtful = part.state is PartState.RESENDING
+                await self._mark(part, PartState.DOUBTFUL if is_doubtful else PartState.READY)
+                return again_s
             case InDoubt(reason=reason):
-                self.reason = reason
                 log.warning("outbox.doubt", row=self._row.id, part=part.n, why=reason)
+                again_s = self._later(outcome)
                 await self._mark(part, PartState.DOUBTFUL)
-                return 0.0
+                return again_s
             case Refused(reason=reason):
                 await self._fail(reason)
             case other:
                 assert_never(other)
         return None
+
+    def _later(self, outcome: NotSent | InDoubt) -> float:
+        """Seconds that the platform wants to wait before the next try; 0: back off."""
+        self.reason = outcome.reason
+        self.is_ours = isinstance(outcome, NotSent) and outcome.is_ours
+        return (isinstance(outcome, NotSent) and outcome.retry_after_s) or 0.0
 
     async def _mark(self, part: OutPart, state: PartState) -> OutPart:
         marked = replace(part, state=state)
@@ -366,33 +384,40 @@ class Sending:
         return marked
 
     async def _keep(
-        self, *parts: OutPart, end: OutboxState | None, notice: NewMessage | None = None
+        self, *parts: OutPart, end: OutboxState | None, notices: Sequence[NewMessage] = ()
     ) -> None:
         """Stores what became of parts, while storage is in trouble again and again: what is known
         now would be in doubt if the row were read anew."""
         tries = 0
         while True:
             try:
-                self.notice = await self._store.mark(
-                    self._row.id, *parts, end=end, reason=self.reason, notice=notice
+                self.notices += await self._store.mark(
+                    self._row.id, *parts, end=end, reason=self.reason, notices=notices
                 )
                 return
             except StorageError as trouble:
                 await self._rest(tries, trouble)
                 tries += 1
 
-    async def _give_up(self, part: OutPart, reason: str) -> None:
-        self.reason = reason
-        log.error("outbox.unknown", row=self._row.id, part=part.n, why=reason)
-        await self._mark(part, PartState.UNKNOWN)
-
     async def _fail(self, reason: str) -> None:
-        self.reason = reason
+        """End the row for good: the platform says that this can never be sent."""
         log.error("outbox.refused", row=self._row.id, why=reason)
-        notice = self._told(reason)
-        failed = [
-            replace(part, state=PartState.FAILED) for part in self.parts if part.state not in DONE
-        ]
-        for part in failed:
-            self.parts[part.n] = part
-        await self._keep(*failed, end=OutboxState.FAILED, notice=notice)
+        in_place = self._told(reason)
+        await self._end_open_parts(reason, in_place=in_place, is_final=True)
+
+    async def _end_open_parts(
+        self, reason: str, *, in_place: NewMessage | None = None, is_final: bool = False
+    ) -> None:
+        """End the row with what is open of it, and tell the person in its place, or the owner."""
+        self.reason = reason
+        surely_not = {PartState.READY, PartState.SENDING} if is_final else {PartState.READY}
+        for part in self.parts:
+            if part.state not in DONE:
+                state = PartState.FAILED if part.state in surely_not else PartState.UNKNOWN
+                self.parts[part.n] = replace(part, state=state)
+        notice = in_place
+        if notice is None and not self._row.about:
+            notice = await self._undelivered(self._row, reason)
+        await self._keep(
+            *self.parts, end=self.end_state(), notices=[] if notice is None else [notice]
+        )

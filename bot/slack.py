@@ -53,7 +53,6 @@ from bot.slack_pace import EditPace
 from bot.slack_panes import Offer, Panes
 from bot.slack_people import Learn, SlackPeople
 from bot.slack_posting import (
-    ABOUT_US_S,
     channel_of,
     file_refused,
     looked_up,
@@ -279,9 +278,10 @@ class SlackChannel:
             self._edits.pause(error.seconds)
             return NotSent(reason=str(error), retry_after_s=error.seconds)
         except SaidNo as error:
-            # Whatever else is wrong with this message, a new one may do; if that is refused too,
-            # the row ends there.
-            return refused(error) if error.is_about_us else MessageGone()
+            # Whatever is wrong with this message, a new one may do; if that is refused too, the
+            # row ends there.
+            done = refused(error)
+            return MessageGone() if isinstance(done, Refused) else done
         except NoAnswer as error:
             return InDoubt(reason=str(error))
         return Sent(message_id=message_id)
@@ -293,10 +293,8 @@ class SlackChannel:
         except Limited as error:
             return NotSent(reason=str(error), retry_after_s=error.seconds)
         except SaidNo as error:
-            if error.is_about_us:
-                return NotSent(reason=str(error), retry_after_s=ABOUT_US_S)
             gone = error.error in {"message_not_found", "channel_not_found"}
-            return MessageGone() if gone else Refused(reason=str(error))
+            return MessageGone() if gone else refused(error)
         except NoAnswer as error:
             return InDoubt(reason=str(error))
         return Sent(message_id=message_id)

@@ -16,7 +16,7 @@ import structlog
 
 from agent.messages import IncomingMessage
 from bot.slack_fields import text_of
-from bot.slack_web import NoAnswer, SaidNo, SlackTrouble, SlackWeb
+from bot.slack_web import SaidNo, SlackTrouble, SlackWeb
 
 log = structlog.get_logger()
 
@@ -40,6 +40,10 @@ THREADS_MAX = 2_000
 CHARS_MAX = 4_000
 
 _NO_THREAD = frozenset({"thread_not_found"})
+
+
+class TooMuchSaid(SlackTrouble):
+    """The message is not among so many that were said since."""
 
 
 def metadata(mark: str) -> dict[str, Any]:
@@ -102,7 +106,7 @@ async def _search(
         cursor = _next(heard.data)
         if not cursor:
             return None
-    raise NoAnswer("too much was said since to look through")
+    raise TooMuchSaid("too much was said since to look through")
 
 
 def _bears(message: Mapping[str, Any], mark: str) -> bool:

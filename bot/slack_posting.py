@@ -16,16 +16,51 @@ from agent.messages import Address
 from bot.channel import InDoubt, LookedUp, MessagePart, NotSent, Reacted, Reaction, Refused, Sent
 from bot.markup_slack import escaped
 from bot.slack_blocks import Block, marked_blocks, plain_blocks, whisper
-from bot.slack_lookup import metadata
+from bot.slack_lookup import TooMuchSaid, metadata
 from bot.slack_reactions import slack_name
 from bot.slack_uploads import why_refused
 from bot.slack_web import BAD_TOKEN, Heard, Limited, SaidNo, SlackTrouble, SlackWeb
 
 log = structlog.get_logger()
 
-ABOUT_US_S = 20.0
-"""Between tries while the token or its scopes are not accepted: the owner can mend that, and then
-nothing is lost."""
+ENDS = frozenset(
+    {
+        *("channel_not_found", "invalid_channel", "is_archived", "is_inactive", "not_in_channel"),
+        *("restricted_action", "restricted_action_read_only_channel"),
+        *("restricted_action_non_threadable_channel", "restricted_action_thread_locked"),
+        *("restricted_action_thread_only_channel", "cannot_reply_to_message"),
+        *("posting_to_channel_denied", "slack_connect_blocked_file_type"),
+        *("slack_connect_canvas_sharing_blocked", "slack_connect_clip_sharing_blocked"),
+        *("slack_connect_file_link_sharing_blocked", "slack_connect_file_upload_sharing_blocked"),
+        *("slack_connect_lists_sharing_blocked", "channels_limit_exceeded"),
+        *("no_text", "msg_too_long", "msg_blocks_too_long", "invalid_blocks", "block_mismatch"),
+        *("invalid_blocks_format", "invalid_attachments", "too_many_attachments"),
+        *("attachment_payload_limit_exceeded", "too_many_contact_cards", "invalid_arguments"),
+        *("invalid_metadata_format", "invalid_metadata_schema", "metadata_too_large"),
+        *("markdown_text_conflict", "missing_file_data", "file_deleted", "file_is_deleted"),
+        *("file_not_found", "file_share_limit_reached", "max_file_sharing_exceeded"),
+        *("blocked_file_type", "file_type_not_allowed", "file_uploads_disabled"),
+        *("file_uploads_except_images_disabled", "file_upload_size_restricted"),
+        *("snippet_too_large", "alt_txt_too_large", "unknown_snippet_type", "unknown_subtype"),
+        *("missing_argument", "message_not_found", "cant_update_message", "cant_delete_message"),
+        *("edit_window_closed", "cant_broadcast_message", "user_not_found"),
+        *("user_not_in_channel", "users_not_found", "cannot_dm_bot", "thread_not_found"),
+    }
+)
+"""What Slack says of a channel or a message that can never take it. Whatever else it says may pass:
+its pages warn that other words come while it is in trouble. From the error tables of
+chat.postMessage, chat.postEphemeral, chat.update, chat.delete, files.getUploadURLExternal and
+files.completeUploadExternal, docs.slack.dev/reference/methods (copies of 2026-05-13 to 2026-08-01).
+"""
+
+ABOUT_THE_APP = frozenset(
+    {
+        *("accesslimited", "enterprise_is_restricted", "org_login_required"),
+        *("team_access_not_granted", "team_added_to_org", "two_factor_setup_required"),
+    }
+)
+"""What Slack says of whatever this app does, until somebody changes that. From the errors that all
+methods share (copy of 2026-05-26)."""
 
 _NO_MARKUP = frozenset(
     {"invalid_blocks", "invalid_arguments", "invalid_metadata_schema", "msg_too_long", "no_text"}
@@ -99,16 +134,18 @@ def channel_of(address: Address) -> str:
 
 
 def refused(error: SaidNo) -> NotSent | Refused:
-    """What a message comes to that Slack does not take: what the owner can mend is tried again."""
-    if error.is_about_us:
-        return NotSent(reason=str(error), retry_after_s=ABOUT_US_S)
-    return Refused(reason=str(error))
+    """Say what a message comes to that Slack does not take."""
+    if error.error in ENDS:
+        return Refused(reason=str(error))
+    is_ours = error.is_about_us or error.error in ABOUT_THE_APP
+    return NotSent(reason=str(error), is_ours=is_ours)
 
 
 def file_refused(error: SaidNo) -> NotSent | Refused:
-    """A scope that is missing holds up the file alone, not what comes after it."""
-    if error.error in BAD_TOKEN:
-        return NotSent(reason=str(error), retry_after_s=ABOUT_US_S)
+    """Say the same of a file, of which the person is told in its place: it holds nothing up that
+    comes after it, unless nothing can come at all."""
+    if error.error in BAD_TOKEN or error.error in ABOUT_THE_APP:
+        return refused(error)
     return Refused(reason=why_refused(error))
 
 
@@ -116,8 +153,12 @@ async def looked_up(search: Awaitable[str | None]) -> LookedUp:
     """What a search for a message of ours says of its fate."""
     try:
         found = await search
+    except TooMuchSaid as error:
+        return Refused(reason=str(error))
     except SaidNo as error:
-        return InDoubt(reason=str(error)) if error.is_about_us else Refused(reason=str(error))
+        # Without the scope to read, nobody can ever look.
+        can_wait = error.error not in ENDS and error.error != "missing_scope"
+        return InDoubt(reason=str(error)) if can_wait else Refused(reason=str(error))
     except SlackTrouble as error:
         return InDoubt(reason=str(error))
     return NotSent(reason="it is not there") if found is None else Sent(message_id=found)

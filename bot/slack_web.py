@@ -94,8 +94,14 @@ _AS_JSON = frozenset(
 )
 """The methods that read take forms alone."""
 
-_NOT_KNOWN = frozenset({"fatal_error", "internal_error", "request_timeout", "service_unavailable"})
-"""Refusals after which something of it may have been done all the same."""
+_NOT_KNOWN = frozenset(
+    {
+        *("fatal_error", "internal_error", "request_timeout", "service_unavailable"),
+        *("file_update_failed", "unable_to_share_files"),
+    }
+)
+"""Refusals after which something of it may have been done all the same; Slack's pages say so of the
+first two (errors that all methods share, copy of 2026-05-26)."""
 
 ANSWERING = "response_url"
 """Stands for a method where a command is answered at the address that came with it."""
@@ -264,7 +270,10 @@ def _refusal(method: str, error: SlackApiError) -> SlackTrouble:
     if response.status_code == 429 or word in {"ratelimited", "rate_limited"}:
         return Limited(method, _seconds(response.headers.get("Retry-After")))
     if not isinstance(word, str) or not word or response.status_code >= 500:
-        return NoAnswer(f"Slack answered {method} with HTTP status {response.status_code}")
+        # Below 500, and not in Slack's form: somebody on the way passed nothing on.
+        is_refused = 300 <= response.status_code < 500
+        why = f"Slack answered {method} with HTTP status {response.status_code}"
+        return NoAnswer(why, surely_not=is_refused)
     if word in _NOT_KNOWN:
         return NoAnswer(f"Slack had trouble of its own ({method}: {word[:60]})")
     needed = data.get("needed")

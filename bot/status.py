@@ -118,9 +118,7 @@ class BotStatus:
             lines.append(
                 "Stopped asking models, as far more was used than usual: `/usage`, `/resume`."
             )
-        unknown = (await bot.outbox.counts()).get("unknown", 0)
-        if unknown:
-            lines.append(f"Replies whose fate is unknown: {unknown}")
+        lines += await self._undelivered()
         if self._changed():
             lines.append("The settings were changed since the start: a restart is due.")
         lines.append(f"Used today by everybody: {await self._used(NOBODY, bot.kept.host_zone)}")
@@ -138,6 +136,21 @@ class BotStatus:
         lines = await self.lines(for_owner=for_owner, lane=lane, person_id=reader or "")
         quotes = for_owner and (before or servers.are_quoted() or TROUBLES in lines)
         return StatusTold(lines=tuple(lines), quotes=quotes)
+
+    async def _undelivered(self) -> list[str]:
+        """What does not go out just now, and what was given up."""
+        outbox = self._watched.outbox
+        lines = [
+            f"Nothing goes out to {name.capitalize()} for "
+            f"{_duration(self._clock.now() - trouble.since)}: {trouble.why}. What waits is kept."
+            for name, trouble in sorted(outbox.troubles().items())
+        ]
+        counts = await outbox.counts()
+        if failed := counts.get("failed", 0):
+            lines.append(f"Messages given up, not delivered: {failed}")
+        if unknown := counts.get("unknown", 0):
+            lines.append(f"Messages given up, perhaps delivered: {unknown}")
+        return lines
 
     def _person(self, person_id: str | None) -> Person | None:
         """Whose own lines are told."""

@@ -19,7 +19,6 @@ from telegram.error import (
     ChatMigrated,
     Forbidden,
     InvalidToken,
-    NetworkError,
     RetryAfter,
     TelegramError,
 )
@@ -47,6 +46,7 @@ from bot.door import Door, Knock
 from bot.markup import telegram_parts
 from bot.outage import Trouble
 from bot.pace import Pace, Rates
+from bot.telegram_answers import meaning, seconds, why
 from bot.telegram_files import TelegramFiles, why_not
 from bot.telegram_menu import CommandMenus, Menus
 from bot.telegram_message import NAME, GroupPolicy, Reading
@@ -54,7 +54,7 @@ from bot.telegram_posting import keyboard, posted_file, posted_text, put_reactio
 from bot.telegram_raw import Sketch, callback_answer, inline_keyboard, to_payload, update_id
 from bot.telegram_sending import FILE_BYTES_MAX, captioned, why_refused
 from bot.telegram_updates import Updates
-from bot.telegram_web import TelegramWeb, pause_wanted, seconds, surely_not_sent, why
+from bot.telegram_web import TelegramWeb
 
 log = structlog.get_logger()
 
@@ -211,30 +211,25 @@ class TelegramChannel:
         def post(to: Address) -> Awaitable[Any]:
             return posted_text(self.web, "sendMessage", part, **where_to(to), **keyboard(part))
 
-        return await self._delivered(address, post, refusal=why)
+        return await self._delivered(address, post)
 
     async def _delivered(
         self,
         address: Address,
         post: Callable[[Address], Awaitable[Any]],
         *,
-        refusal: Callable[[Exception], str],
+        may_move: bool = True,
     ) -> Delivery:
-        """What became of a post; `refusal` says one in words."""
+        """Say what became of a post, which is made once more where the group has another id now."""
         try:
             sent = await post(address)
-        except RetryAfter as error:
-            self._pace.pause(address.chat_id, seconds(error.retry_after))
-            return pause_wanted(error)
         except ChatMigrated as error:
+            if not may_move:
+                return Refused(reason="Telegram says of this group's new id that it is an old one")
             moved = replace(address, chat_id=str(error.new_chat_id))
-            return await self._delivered(moved, post, refusal=refusal)
-        except (BadRequest, Forbidden, InvalidToken) as error:
-            return Refused(reason=refusal(error))
+            return await self._delivered(moved, post, may_move=False)
         except TelegramError as error:
-            if isinstance(error, NetworkError) and surely_not_sent(error):
-                return NotSent(reason=why(error))
-            return InDoubt(reason=why(error))
+            return self._failed(address, error)
         if not isinstance(sent, dict) or "message_id" not in sent:
             return InDoubt(reason="Telegram's answer could not be read")
         return Sent(message_id=str(sent["message_id"]))
@@ -253,7 +248,8 @@ class TelegramChannel:
         def post(to: Address) -> Awaitable[Any]:
             return posted_file(self.web, to, file, part)
 
-        return await self._delivered(address, post, refusal=lambda error: why_refused(why(error)))
+        done = await self._delivered(address, post)
+        return Refused(reason=why_refused(done.reason)) if isinstance(done, Refused) else done
 
     async def react(self, address: Address, message_id: str, emoji: str) -> Reaction:
         """Telegram has a list of reactions; the nearest is taken."""
@@ -274,20 +270,16 @@ class TelegramChannel:
             where["reply_markup"] = inline_keyboard(part.buttons)
         try:
             await posted_text(self.web, "editMessageText", part, **where)
-        except RetryAfter as error:
-            self._pace.pause(address.chat_id, seconds(error.retry_after))
-            return pause_wanted(error)
         except ChatMigrated:
             return MessageGone()
-        except BadRequest as error:
+        except TelegramError as error:
+            done = self._failed(address, error)
+            if not isinstance(done, Refused) or not isinstance(error, BadRequest):
+                return done
             # Whatever else is wrong with this message, a new one may do; if that is refused too,
             # the row ends there.
             not_modified = "not modified" in str(error).lower()
             return Sent(message_id=message_id) if not_modified else MessageGone()
-        except (Forbidden, InvalidToken) as error:
-            return Refused(reason=why(error))
-        except TelegramError as error:
-            return InDoubt(reason=why(error))
         return Sent(message_id=message_id)
 
     async def remove(self, address: Address, message_id: str) -> EditOutcome:
@@ -296,17 +288,19 @@ class TelegramChannel:
             await self.web.call(
                 "deleteMessage", chat_id=address.chat_id, message_id=int(message_id)
             )
-        except RetryAfter as error:
-            return pause_wanted(error)
         except ChatMigrated:
             return MessageGone()
-        except (BadRequest, Forbidden, InvalidToken) as error:
-            return (
-                MessageGone() if "not found" in str(error).lower() else Refused(reason=why(error))
-            )
         except TelegramError as error:
-            return InDoubt(reason=why(error))
+            done = self._failed(address, error)
+            is_gone = isinstance(done, Refused) and "not found" in str(error).lower()
+            return MessageGone() if is_gone else done
         return Sent(message_id=message_id)
+
+    def _failed(self, address: Address, error: TelegramError) -> NotSent | InDoubt | Refused:
+        """Say what a failure means; what Telegram wants to wait holds for all of the chat."""
+        if isinstance(error, RetryAfter):
+            self._pace.pause(address.chat_id, seconds(error.retry_after))
+        return meaning(error)
 
     async def fetch(self, attachment: Attachment, *, bytes_max: int) -> bytes:
         """The whole file that came with a message (`bot.channel.FetchesFiles`)."""

@@ -13,14 +13,15 @@ from typing import Any, Final, Literal
 import structlog
 import telegram
 from telegram.constants import ParseMode
-from telegram.error import BadRequest, Forbidden, InvalidToken, RetryAfter, TelegramError
+from telegram.error import BadRequest, TelegramError
 
 from agent.messages import Address
-from bot.channel import FileOut, MessagePart, NotSent, Reacted, Reaction, Refused
+from bot.channel import FileOut, InDoubt, MessagePart, NotSent, Reacted, Reaction, Refused
+from bot.telegram_answers import meaning, why
 from bot.telegram_raw import inline_keyboard
 from bot.telegram_reactions import REACTIONS, telegram_reaction
 from bot.telegram_sending import is_about_markup, is_about_picture, is_photo, upload_s
-from bot.telegram_web import TelegramWeb, pause_wanted, why
+from bot.telegram_web import TelegramWeb
 
 log = structlog.get_logger()
 
@@ -95,12 +96,14 @@ async def put_reaction(web: TelegramWeb, address: Address, message_id: str, emoj
             message_id=int(message_id),
             reaction=[{"type": "emoji", "emoji": sign}],
         )
-    except RetryAfter as error:
-        return pause_wanted(error)
-    except (BadRequest, Forbidden, InvalidToken) as error:
-        return Refused(reason=f"Telegram does not take this reaction here ({why(error)})")
     except TelegramError as error:
-        return NotSent(reason=why(error))
+        match meaning(error):
+            case NotSent() as later:
+                return later
+            case InDoubt(reason=reason):  # it may be repeated without harm
+                return NotSent(reason=reason)
+            case Refused(reason=reason):
+                return Refused(reason=f"Telegram does not take this reaction here ({reason})")
     return Reacted(shown=sign)
 
 

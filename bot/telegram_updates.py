@@ -24,8 +24,9 @@ from telegram.error import (
 from agent.errors import StorageError, Temporary
 from agent.ports import Clock
 from bot.outage import Outage, Trouble
+from bot.telegram_answers import why
 from bot.telegram_raw import ALLOWED_UPDATES, last_id
-from bot.telegram_web import TelegramRefused, TelegramWeb, is_unconnected, wait, why
+from bot.telegram_web import TelegramRefused, TelegramWeb, is_unconnected, wait
 
 log = structlog.get_logger()
 

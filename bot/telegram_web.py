@@ -1,5 +1,5 @@
-"""Telegram's Bot API by python-telegram-bot: calls, each within a limit, and what their failures
-mean. Called by `bot.telegram` and its neighbours.
+"""Telegram's Bot API by python-telegram-bot: calls, each within a limit. Called by `bot.telegram`
+and its neighbours.
 
 Calls are raw, by the method's name: the library's request layer and errors, without making objects
 that nobody reads.
@@ -10,20 +10,19 @@ from __future__ import annotations
 import asyncio
 import ssl
 import warnings
-from http import HTTPStatus
 from typing import Any
 
 import httpx
 import structlog
 import telegram
-from telegram.error import BadRequest, NetworkError, RetryAfter, TelegramError, TimedOut
+from telegram.error import NetworkError, RetryAfter, TelegramError, TimedOut
 from telegram.request import HTTPXRequest
 from telegram.warnings import PTBUserWarning
 
 from agent.errors import SettingsWrong
-from bot.channel import NotSent
 from bot.odd_json import read_json
 from bot.outage import Outage
+from bot.telegram_answers import check, seconds, why
 from bot.telegram_raw import ALLOWED_UPDATES
 
 log = structlog.get_logger()
@@ -132,16 +131,8 @@ class TelegramWeb:
         await self._polling.initialize()
 
 
-class ServerFailed(NetworkError):
-    """An HTTP status of 500 and above. The library would make it a text, and log the page."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(f"Telegram answered with HTTP status {status}")
-        self.status = status
-
-
 class _Request(HTTPXRequest):
-    """The library's HTTP client, with the status of a failing server kept, and careful reading."""
+    """The library's HTTP client, with Telegram's answers told from others', and careful reading."""
 
     @staticmethod
     def parse_json_payload(payload: bytes) -> dict[str, Any]:
@@ -158,10 +149,7 @@ class _Request(HTTPXRequest):
 
     async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
         status, payload = await super().do_request(*args, **kwargs)
-        if status >= 500:
-            raise ServerFailed(status)
-        if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:  # the library would call it a failure
-            raise BadRequest("Request Entity Too Large")
+        check(status, payload)
         return status, payload
 
 
@@ -189,33 +177,6 @@ async def wait(outage: Outage, error: Exception, **facts: str) -> None:
     await outage.wait(why(error), wished_s=wished_s, facts=facts)
 
 
-def pause_wanted(error: RetryAfter) -> NotSent:
-    """What a post comes to that Telegram puts off."""
-    return NotSent(reason="Telegram asks for a pause", retry_after_s=seconds(error.retry_after))
-
-
-def seconds(retry_after: Any) -> float:
-    """The library gives them as a number, or as a time span in later versions."""
-    return float(
-        retry_after.total_seconds() if hasattr(retry_after, "total_seconds") else retry_after
-    )
-
-
-def surely_not_sent(error: NetworkError) -> bool:
-    """Whether Telegram cannot have taken the request: no connection was made, or it answered
-    that it failed. A gateway's 502 or 504 says nothing about what stands behind it."""
-    if isinstance(error, ServerFailed):
-        return error.status in {500, 503}
-    cause = error.__cause__
-    return isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
-
-
 def is_unconnected(error: Exception) -> bool:
     """Whether there is no way to Telegram at all: no connection that could be made anew."""
     return isinstance(error.__cause__, httpx.ConnectError | httpx.ConnectTimeout)
-
-
-def why(error: Exception) -> str:
-    """One line without the request's URL, which holds the token."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__

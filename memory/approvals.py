@@ -34,11 +34,15 @@ _UNSETTLED = f"""
 {_ROW} where state <> 'open' and settled_ms is null order by decided_ms, id
 """
 _NEXT_EXPIRY = "select min(expires_ms) from approvals where state = 'open'"
-# A turn that was stopped asks for nothing any more.
+# A turn that was stopped asks for nothing any more. While its card is on its way nobody can have
+# seen a question: its time begins with the card's arrival (`memory.outbox`).
 _EXPIRE = """
 update approvals set state = 'expired', decided_ms = ?
 where state = 'open' and (
-    expires_ms <= ?
+    (expires_ms <= ? and not exists (
+        select 1 from outbox where outbox.id = approvals.outbox_id and outbox.state = 'ready'
+            and outbox.ended_ms is null
+    ))
     or exists (
         select 1 from turns where turns.run_id = approvals.run_id and turns.ended_ms is not null
     )

@@ -26,8 +26,8 @@ from memory.stored_text import storable
 _OPEN_STATES = {OutboxState.DRAFT, OutboxState.READY}
 
 _ADD = """
-insert into outbox (lane, text, keyboard, buttons, file, state, created_ms)
-values (?, ?, ?, ?, ?, 'ready', ?)
+insert into outbox (lane, text, keyboard, buttons, file, about, state, created_ms)
+values (?, ?, ?, ?, ?, ?, 'ready', ?)
 returning id
 """
 _ADD_DRAFT = """
@@ -37,7 +37,7 @@ returning id
 """
 _ROW = """
 select id, run_id, lane, text, state, attempts, not_before_ms, created_ms, keyboard, buttons,
-    revision, file
+    revision, file, tried_ms, about
 from outbox
 """
 _ROW_BY_ID = f"{_ROW} where id = ?"
@@ -70,7 +70,24 @@ _END = """
 update outbox set state = ?, reason = ?, ended_ms = ?, file = ''
 where id = ? and ended_ms is null
 """
+# What the end of a message means for those who wait for it. The time to answer a question runs from
+# its arrival; a question that never arrives is over at once.
+_ANSWER_FROM_NOW = """
+update approvals set expires_ms = expires_ms - asked_ms + ?
+where outbox_id = ? and state = 'open'
+"""
+_ANSWER_NEVER = "update approvals set expires_ms = ? where outbox_id = ? and state = 'open'"
+_NOT_DELIVERED = """
+update job_runs set state = 'failed', note = ? where outbox_id = ? and state = 'told'
+"""
+_NOTICES = "select count(*) from outbox where about = ? and created_ms > ?"
 _POSTPONE = "update outbox set not_before_ms = ?, attempts = ? where id = ?"
+# What waits behind a message waits for the same platform.
+_TRIED = """
+update outbox set tried_ms = tried_ms + ?
+where lane = (select lane from outbox where id = ?) and id >= ? and ended_ms is null
+    and state = 'ready'
+"""
 # A row that reads so already is left alone.
 _REVISE = """
 update outbox set
@@ -100,7 +117,9 @@ _WITH_BUTTONS = f"""
 order by id desc limit ?
 """
 _FILES = "select file from outbox where file <> ''"
-_COUNTS = "select state, count(*) from outbox group by state"
+_COUNTS = """
+select state, count(*) from outbox where reason <> 'the conversation was erased' group by state
+"""
 
 
 class SqliteOutbox:
@@ -167,33 +186,58 @@ class SqliteOutbox:
         *parts: OutPart,
         end: OutboxState | None = None,
         reason: str = "",
-        notice: NewMessage | None = None,
-    ) -> OutboxId | None:
-        """Writes the state and message id of parts, and ends the row where `end` is given.
+        notices: Sequence[NewMessage] = (),
+    ) -> Sequence[tuple[str, OutboxId]]:
+        """Write the state and message id of parts, and end the row where `end` is given.
 
         A part that was not planned is added as it is; a row that is gone, or has ended, stays so.
-        A `notice` is a row of its own, added where this ends the row: its id.
+        With the end go what waits for it: the slot of a job says "not delivered", and a question's
+        time begins, or is over. `notices` are rows of their own, added where this ends the row:
+        their lanes and ids.
         """
         if end in _OPEN_STATES:
             raise ValueError(f"{end} is not an end")
         now_ms = self._database.now_ms()
 
-        def work(connection: sqlite3.Connection) -> OutboxId | None:
+        def work(connection: sqlite3.Connection) -> list[tuple[str, OutboxId]]:
             connection.executemany(_MARK_PART, [_part_row(outbox_id, part) for part in parts])
             if end is None:
-                return None
-            values = (end, storable(reason), now_ms, outbox_id)
-            ended = connection.execute(_END, values).rowcount > 0
-            if not ended or notice is None:
-                return None
-            return add_message(connection, notice, now_ms=now_ms)
+                return []
+            why = storable(reason)
+            ended = connection.execute(_END, (end, why, now_ms, outbox_id)).rowcount > 0
+            if not ended:
+                return []
+            if end is OutboxState.FAILED:
+                connection.execute(_ANSWER_NEVER, (now_ms, outbox_id))
+                connection.execute(_NOT_DELIVERED, (f"not delivered: {why}", outbox_id))
+            else:
+                connection.execute(_ANSWER_FROM_NOW, (now_ms, outbox_id))
+            if end is OutboxState.UNKNOWN:
+                connection.execute(_NOT_DELIVERED, (f"perhaps not delivered: {why}", outbox_id))
+            return [
+                (notice.lane, add_message(connection, notice, now_ms=now_ms)) for notice in notices
+            ]
 
         return await self._database.write(work)
 
-    async def postpone(self, outbox_id: OutboxId, *, not_before_ms: int, attempts: int) -> None:
-        """Keeps when the row may be tried again."""
-        values = (not_before_ms, attempts, outbox_id)
-        await self._database.write(lambda c: _run(c, _POSTPONE, values))
+    async def notices(self, about: str, *, since_ms: int) -> int:
+        """Count the messages that say of this lane that something was not delivered there."""
+        values = (about, since_ms)
+        (count,) = await self._database.read(lambda c: c.execute(_NOTICES, values).fetchone())
+        return int(count)
+
+    async def postpone(
+        self, outbox_id: OutboxId, *, not_before_ms: int, attempts: int, tried_ms: int = 0
+    ) -> None:
+        """Keep when the row may be tried again. `tried_ms` counts toward the row, and toward those
+        that wait behind it in its lane."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_POSTPONE, (not_before_ms, attempts, outbox_id))
+            if tried_ms:
+                connection.execute(_TRIED, (tried_ms, outbox_id, outbox_id))
+
+        await self._database.write(work)
 
     # --- bot.revisions.RevisionStore -------------------------------------------------------------
 
@@ -269,7 +313,8 @@ def add_message(connection: sqlite3.Connection, message: NewMessage, *, now_ms: 
     """Adds a ready row that belongs to no turn, inside the caller's transaction."""
     keyboard = json.dumps(message.keyboard) if message.keyboard else ""
     texts = (message.lane, storable(message.text))
-    values = (*texts, keyboard, _buttons_text(message.buttons), _file_text(message.file), now_ms)
+    more = (_buttons_text(message.buttons), _file_text(message.file), message.about)
+    values = (*texts, keyboard, *more, now_ms)
     return OutboxId(connection.execute(_ADD, values).fetchone()[0])
 
 
@@ -337,10 +382,6 @@ def _end_draft(connection: sqlite3.Connection, outbox_id: int, *, now_ms: int) -
 # --- rows and values -------------------------------------------------------------------------
 
 
-def _run(connection: sqlite3.Connection, sql: str, values: tuple[object, ...]) -> None:
-    connection.execute(sql, values)
-
-
 def _find(connection: sqlite3.Connection, sql: str, key: object) -> OutRow | None:
     row = connection.execute(sql, (key,)).fetchone()
     return None if row is None else _with_parts(connection, row)
@@ -353,7 +394,7 @@ def _with_parts(connection: sqlite3.Connection, row: tuple[Any, ...]) -> OutRow:
 
 def _row(row: tuple[Any, ...], parts: Sequence[OutPart]) -> OutRow:
     outbox_id, run_id, lane, text, state, attempts, not_before_ms, created_ms, *more = row
-    keyboard, buttons, revision, file = more
+    keyboard, buttons, revision, file, tried_ms, about = more
     return OutRow(
         id=OutboxId(outbox_id),
         run_id=None if run_id is None else RunId(run_id),
@@ -368,6 +409,8 @@ def _row(row: tuple[Any, ...], parts: Sequence[OutPart]) -> OutRow:
         buttons=_buttons(buttons),
         revision=revision,
         file=_file(file) if file else None,
+        tried_ms=tried_ms,
+        about=about,
     )
 
 

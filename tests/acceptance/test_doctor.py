@@ -253,10 +253,10 @@ OFFLINE: dict[str, tuple[Plant, str, str, str]] = {
         lambda w: w.sql(_row("received", "null")), "inbox", "1 message waits", "hearthbot run",
     ),
     "a reply of unknown fate": (
-        lambda w: w.sql(_reply("unknown")), "outbox", "nobody can know", "reliability",
+        lambda w: w.sql(_reply("unknown")), "outbox", "may have arrived", "reliability",
     ),
     "a refused reply": (
-        lambda w: w.sql(_reply("failed")), "outbox", "refused by the platform", "outbox.ended",
+        lambda w: w.sql(_reply("failed")), "outbox", "could not be delivered", "outbox.refused",
     ),
     "nobody is the owner": (
         lambda w: w.sql("delete from addresses"), "owner", "nobody", "access approve",

@@ -28,7 +28,7 @@ from bot.approvals import ApprovalDesk, ApprovalOptions, is_shared
 from bot.channel import Pressed
 from bot.markup import telegram_parts
 from bot.outbox import Outbox
-from bot.ports import Person
+from bot.ports import OutboxState, Person
 from memory.approvals import SqliteApprovals
 from memory.database import Database
 from memory.journal import SqliteJournal
@@ -112,6 +112,10 @@ class Desk:
         await self.desk.ask(asked)
         if waits:
             await self.journal.suspend(asked.run_id, waits_on(asked.id))
+
+    async def card_arrives(self, card: int = 1, *, end: OutboxState = OutboxState.SENT) -> None:
+        """Ends a card's way, as the outbox does once the platform has taken it."""
+        await SqliteOutbox(self.database).mark(OutboxId(card), end=end, reason="blocked")
 
     async def press(self, person: Person, data: str) -> str:
         pressed = Pressed(
@@ -208,7 +212,7 @@ async def test_a_card_says_what_exactly_why_for_whom_and_until_when(house: Desk)
         "**May I run a program?**",
         f"```\n{SECRET}\n```",
         "Why I ask: It runs a program.",
-        "It came up in what you asked. Until 12:10; without an answer it is not done.",
+        "It came up in what you asked. Answer within 10 minutes; without an answer it is not done.",
     ]
 
 
@@ -343,7 +347,7 @@ hostile = st.lists(
 @given(why=hostile, value=hostile)
 def test_what_stands_in_a_card_can_look_like_nothing_else(why: str, value: str) -> None:
     asked = replace(question(), why=why, shows=fenced(rows({"text": value})))
-    card = words.Card(asked=asked, person=BOB, reader=ANN, is_shared=False, until="12:10")
+    card = words.Card(asked=asked, person=BOB, reader=ANN, is_shared=False, answer="by 12:10")
 
     parts = telegram_parts(words.card_text(card))
 
@@ -522,6 +526,7 @@ async def test_two_owners_at_the_same_moment_give_one_answer(house: Desk) -> Non
 async def test_nobody_answers_and_the_time_is_over(house: Desk) -> None:
     async with house.opened():
         await house.ask(question())
+        await house.card_arrives()
         await house.watches()
         house.clock.move(600)
         house.clock.wake()
@@ -542,6 +547,7 @@ async def test_a_tap_just_after_the_time_runs_nothing_also_while_the_watch_sleep
 ) -> None:
     async with house.opened():
         await house.ask(question())
+        await house.card_arrives()
         house.clock.move(600)
 
         told = await house.press(ANN, data("always"))
@@ -549,6 +555,32 @@ async def test_a_tap_just_after_the_time_runs_nothing_also_while_the_watch_sleep
         assert told.startswith("Expired: not run.")
         assert house.signalled == ["approval:3fa9c1d2e4b5a697=expired"]
         assert not await house.desk.is_always(ANN.id, "default", "exec")
+
+
+async def test_the_time_to_answer_runs_from_the_arrival_of_the_card(house: Desk) -> None:
+    async with house.opened():
+        await house.ask(question())
+        house.clock.move(1_800)  # the platform was away
+        assert await house.store.expire() == 0
+
+        await house.card_arrives()
+        house.clock.move(599)
+        told = await house.press(ANN, data("once"))
+
+        assert not told.startswith("Expired")
+        assert house.signalled == ["approval:3fa9c1d2e4b5a697=once"]
+
+
+async def test_a_card_that_can_never_arrive_holds_no_turn_up(house: Desk) -> None:
+    async with house.opened():
+        await house.ask(question())
+        await house.watches()
+
+        await house.card_arrives(end=OutboxState.FAILED)
+        house.clock.wake()
+        await house.settled("approval:3fa9c1d2e4b5a697=expired")
+
+        assert await house.status(question().run_id) is RunStatus.QUEUED
 
 
 async def test_the_watch_sleeps_until_the_first_is_over_and_not_at_all_for_nothing(
@@ -646,6 +678,7 @@ async def test_a_kill_between_the_signal_and_the_card_is_made_up_for_at_the_star
 async def test_what_was_over_while_the_bot_was_off_is_closed_at_the_start(house: Desk) -> None:
     async with house.opened():
         await house.ask(question())
+        await house.card_arrives()
     house.clock.move(86_400)
 
     async with house.opened():

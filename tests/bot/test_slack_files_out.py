@@ -16,7 +16,6 @@ from bot.lab.faults import answer, bad_gateway, drop, hold, reset
 from bot.lab.slack import APP_TOKEN, TOKEN, FakeSlack, flood, refusal
 from bot.pace import Rates
 from bot.slack import SlackChannel, SlackOptions
-from bot.slack_posting import ABOUT_US_S
 from bot.slack_reactions import slack_name
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, slack_rigged
@@ -141,7 +140,7 @@ async def test_a_token_that_is_not_accepted_is_waited_for() -> None:
         outcome = await slack.upload(DIRECT, PLAN)
 
         assert isinstance(outcome, NotSent)
-        assert outcome.retry_after_s == ABOUT_US_S
+        assert outcome.is_ours
 
 
 async def test_an_upload_that_fails_anywhere_is_not_sent() -> None:

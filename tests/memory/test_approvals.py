@@ -11,7 +11,7 @@ import pytest
 from agent.agreed import Decided, Grant, StoredApproval
 from agent.messages import OutboxId, PersonId, Role, RunId
 from agent.ports import InboxState, RunStatus
-from agent.stored import NewApproval, NewMessage, Outcome
+from agent.stored import NewApproval, NewMessage, OutboxState, Outcome
 from memory.approvals import SqliteApprovals
 from memory.conversations import SqliteConversations
 from memory.database import Database
@@ -66,6 +66,11 @@ async def ask(
         notices=[NewMessage(lane="telegram:-9", text="I asked the owner")],
     )
     return None if ready is None else list(ready)
+
+
+async def arrives(approvals: SqliteApprovals, card: int) -> None:
+    """The card is with the person; its notice is the row behind it."""
+    await SqliteOutbox(approvals._database).mark(OutboxId(card), end=OutboxState.SENT)
 
 
 # --- asking ------------------------------------------------------------------------------------
@@ -175,6 +180,7 @@ async def test_an_answer_counts_until_the_time_is_over_and_not_a_moment_longer(
     approvals: SqliteApprovals, clock: StillClock, late_ms: int, won: bool
 ) -> None:
     await ask(approvals, question())
+    await arrives(approvals, 1)
     clock.move((TEN_MINUTES_MS + late_ms) / 1000)
 
     decided = await approvals.decide("a1", Outcome.ALWAYS, by=ANN)
@@ -226,6 +232,7 @@ async def test_only_those_expire_whose_time_is_over(
 ) -> None:
     for n, ms in enumerate((3_000, 1_000, 2_000)):
         await ask(approvals, question(f"a{n}"), ms=ms)
+        await arrives(approvals, 2 * n + 1)
 
     assert await approvals.next_expiry() == START_MS + 1_000
     clock.move(2)

@@ -295,13 +295,14 @@ async def test_a_notice_is_added_once_with_the_end_that_it_tells_of(outbox: Sqli
     first = await outbox.add(NewMessage(lane=LANE, text="", file=FILE))
     notice = NewMessage(lane=LANE, text="It could not be sent.")
 
-    while_open = await outbox.mark(first, notice=notice)
-    told = await outbox.mark(first, end=OutboxState.FAILED, notice=notice)
-    again = await outbox.mark(first, end=OutboxState.FAILED, notice=notice)
+    while_open = await outbox.mark(first, notices=[notice])
+    told = await outbox.mark(first, end=OutboxState.FAILED, notices=[notice])
+    again = await outbox.mark(first, end=OutboxState.FAILED, notices=[notice])
 
-    assert (while_open, again) == (None, None)
-    assert told is not None
-    row = await outbox.row(told)
+    assert (while_open, again) == ([], [])
+    ((lane, number),) = told
+    assert lane == LANE
+    row = await outbox.row(number)
     assert row is not None
     assert (row.text, row.state) == ("It could not be sent.", OutboxState.READY)
     assert await outbox.counts() == {"failed": 1, "ready": 1}
