@@ -11,7 +11,7 @@ from typing import Any
 from agent.agreed import Decided, Grant, StoredApproval
 from agent.messages import OutboxId, PersonId, Role, RunId
 from agent.stored import NewApproval, NewMessage, Outcome
-from memory.database import Database
+from memory.database import BITE_ROWS, Database
 from memory.outbox import add_message
 from memory.stored_text import storable
 
@@ -73,9 +73,12 @@ update standing_grants set revoked_ms = ? where person_id = ? and tool = ? and r
 """
 # What a turn that is not over could still look up stays.
 _PRUNE = """
-delete from approvals
-where settled_ms < ? and not exists (
-    select 1 from turns where turns.run_id = approvals.run_id and turns.ended_ms is null
+delete from approvals where id in (
+    select id from approvals
+    where settled_ms < ? and not exists (
+        select 1 from turns where turns.run_id = approvals.run_id and turns.ended_ms is null
+    )
+    limit ?
 )
 """
 
@@ -198,7 +201,9 @@ class SqliteApprovals:
     async def prune(self, before_ms: int) -> int:
         """Deletes questions that were settled before; returns how many. For a daily caller. What
         was agreed to for good stays, also what was taken back."""
-        return await self._database.write(lambda c: c.execute(_PRUNE, (before_ms,)).rowcount)
+        return await self._database.in_bites(
+            lambda c: c.execute(_PRUNE, (before_ms, BITE_ROWS)).rowcount
+        )
 
 
 # --- rows and values -------------------------------------------------------------------------

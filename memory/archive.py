@@ -57,16 +57,20 @@ on conflict (run_id) do nothing
 returning id
 """
 _ADD_WORDS = "insert into exchange_words (rowid, body) values (?, ?)"
-_OF_CONVERSATION = """
+_OF = """
 select e.id, e.at_ms, m.body from exchanges e
 join messages m on m.run_id = e.run_id and m.kind in ('said', 'answered')
-where e.conversation_id = ? order by e.id, m.id
 """
+_OF_CONVERSATION = f"{_OF} where e.conversation_id = ? order by e.id, m.id"
+_OF_RUN = f"{_OF} where e.run_id = ? order by e.id, m.id"
 _DROP_WORDS = """
 insert into exchange_words (exchange_words, rowid, body) values ('delete', ?, ?)
 """
 _DROP_EXCHANGES = "delete from exchanges where conversation_id = ?"
+_DROP_EXCHANGE = "delete from exchanges where run_id = ?"
 _MERGE_WORDS = "insert into exchange_words (exchange_words) values ('optimize')"
+# The same as `optimize`, some pages at a time.
+_MERGE_SOME = "insert into exchange_words (exchange_words, rank) values ('merge', -16)"
 _SIZE = "select count(*) from exchanges"
 _COUNT = """
 select count(*) from (select 1 from exchange_words where exchange_words match ? limit ?)
@@ -189,14 +193,33 @@ def clear_index(connection: sqlite3.Connection) -> None:
 def drop_from_index(connection: sqlite3.Connection, conversation: ConversationId) -> None:
     """Takes a conversation out of the index, within the caller's transaction, while its messages
     are still there: an index without texts has to be told what it held."""
-    rows = connection.execute(_OF_CONVERSATION, (conversation,)).fetchall()
-    for (exchange, at_ms), group in groupby(rows, key=lambda row: (row[0], row[1])):
-        said, answered = _texts(entry_from_json(json.loads(body)) for _, _, body in group)
-        connection.execute(_DROP_WORDS, (exchange, _body(said, answered, at_ms)))
-    if rows:
+    if _drop_words(connection, connection.execute(_OF_CONVERSATION, (conversation,))):
         connection.execute(_DROP_EXCHANGES, (conversation,))
         # Only a merge of all its parts takes the deleted words out of the file.
         connection.execute(_MERGE_WORDS)
+
+
+def drop_run_from_index(connection: sqlite3.Connection, run_id: str) -> None:
+    """The same for one turn, whose words stay in the file until `merge_some` has been through."""
+    if _drop_words(connection, connection.execute(_OF_RUN, (run_id,))):
+        connection.execute(_DROP_EXCHANGE, (run_id,))
+
+
+def merge_some(connection: sqlite3.Connection) -> int:
+    """A small step on the way to an index without a deleted word; 0 once it is done."""
+    began = connection.total_changes
+    connection.execute(_MERGE_SOME)
+    changed = connection.total_changes - began
+    return changed if changed > 1 else 0  # the wish itself counts as one
+
+
+def _drop_words(connection: sqlite3.Connection, found: Iterable[tuple[int, int, str]]) -> bool:
+    """Takes exchanges out of the index of words; whether there were any."""
+    rows = list(found)
+    for (exchange, at_ms), group in groupby(rows, key=lambda row: (row[0], row[1])):
+        said, answered = _texts(entry_from_json(json.loads(body)) for _, _, body in group)
+        connection.execute(_DROP_WORDS, (exchange, _body(said, answered, at_ms)))
+    return bool(rows)
 
 
 def _exchanges(connection: sqlite3.Connection, found: Sequence[_Found]) -> list[Exchange]:

@@ -1,21 +1,29 @@
 """Consistent copies of the file: made while the bot runs, verified, and kept for three days.
 
 Everything here blocks: `Database` calls it in a thread.
+
+A copy is ranked by the day in its name, and one of a day that has not come yet behind all others:
+it was named by a clock that was wrong.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import threading
+from collections.abc import Iterable
 from contextlib import closing
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agent.errors import StorageCorrupt
+from agent.errors import StorageCorrupt, StorageError
 from memory.faults import storage_error
 from memory.schema import is_ours
 
 BACKUPS_KEPT = 3
+
+_making = threading.Lock()
+"""Held while a copy is made: what is half-written without it was left by a process that died."""
 
 
 def folder_of(path: Path) -> Path:
@@ -28,17 +36,20 @@ def daily_name(path: Path, now: datetime) -> str:
     return f"{path.stem}-{now:%Y%m%d}{path.suffix}"
 
 
-def all_backups(path: Path, folder: Path) -> list[Path]:
-    """The daily backups, newest first, then what an upgrade has set aside."""
+def all_backups(path: Path, folder: Path, *, now: datetime | None = None) -> list[Path]:
+    """The daily backups, newest first, then what an upgrade has set aside. `now` is the machine's
+    time unless given."""
     pattern = f"{path.stem}-{'[0-9]' * 8}{path.suffix}"
-    daily = sorted(folder.glob(pattern), reverse=True)
+    # A day ahead is the same day in another zone, or a clock that is set right in small steps.
+    last = daily_name(path, (now or datetime.now(UTC)) + timedelta(days=1))
+    daily = sorted(folder.glob(pattern), key=lambda f: (f.name <= last, f.name), reverse=True)
     aside = sorted(path.parent.glob(f"{path.name}.before-*"), reverse=True)
     return [*daily, *(file for file in aside if file.name.rpartition("-")[2].isdigit())]
 
 
-def newest_good(path: Path, folder: Path) -> Path | None:
+def newest_good(path: Path, folder: Path, *, now: datetime | None = None) -> Path | None:
     """The newest backup that can be read and is whole."""
-    return next((file for file in all_backups(path, folder) if _is_good(file)), None)
+    return next((file for file in all_backups(path, folder, now=now) if _is_good(file)), None)
 
 
 def make_backup(path: Path, to: Path) -> None:
@@ -47,7 +58,8 @@ def make_backup(path: Path, to: Path) -> None:
     Raises StorageError.
     """
     try:
-        _make(path, to)
+        with _making:
+            _make(path, to)
     except (sqlite3.Error, OSError) as error:
         found = storage_error(error, to)
         if isinstance(found, StorageCorrupt):
@@ -68,11 +80,34 @@ def _make(path: Path, to: Path) -> None:
         remove_with_companions(making)
 
 
-def remove_older(path: Path, folder: Path) -> None:
-    """Keeps the newest BACKUPS_KEPT daily backups."""
-    daily = [file for file in all_backups(path, folder) if file.parent == folder]
-    for file in daily[BACKUPS_KEPT:]:
-        file.unlink(missing_ok=True)
+def remove_older(path: Path, folder: Path, *, now: datetime) -> None:
+    """Keeps the newest BACKUPS_KEPT daily backups, and removes what is left of copies that were
+    never finished. Raises StorageError for what cannot be removed, once the others are gone."""
+    daily = [file for file in all_backups(path, folder, now=now) if file.parent == folder]
+    with _making:
+        remove_files([*daily[BACKUPS_KEPT:], *half_written(path, folder)])
+
+
+def half_written(path: Path, folder: Path) -> list[Path]:
+    """Copies that are being made, or were when their process died, with what SQLite put beside."""
+    return list(folder.glob(f"{path.stem}-*.making*"))
+
+
+def remove_files(files: Iterable[Path]) -> None:
+    """Removes each of them on its own. Raises StorageError that names those that stay."""
+    left: list[tuple[Path, OSError]] = []
+    for file in files:
+        try:
+            file.unlink(missing_ok=True)
+        except OSError as error:
+            left.append((file, error))
+    if left:
+        file, error = left[0]
+        more = f", and {len(left) - 1} more" if len(left) > 1 else ""
+        raise StorageError(
+            f"{file}{more} could not be removed ({error.strerror}). Remove it, or make it and its "
+            "folder this user's."
+        )
 
 
 # --- files -----------------------------------------------------------------------------------

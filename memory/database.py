@@ -30,6 +30,13 @@ Work = Callable[[sqlite3.Connection], T]
 BUSY_TIMEOUT_S = 5.0
 _TOGETHER_MAX = 200
 
+BITE_ROWS = 100
+"""Rows that one transaction of housekeeping removes: what waits to be committed waits for one of
+them at most, which is some milliseconds (docs/reliability.md)."""
+
+FREE_PAGES, FREE_SHARE = 2_000, 10
+"""Pages without content that the file may keep for what comes next: 8 MB, or a tenth of it."""
+
 
 class Database:
     """Transactions on the file. Made by `open` only."""
@@ -71,6 +78,7 @@ class Database:
             backups=backups or folder_of(path),
             steps=read_migrations(migrations),
             busy_timeout_s=busy_timeout_s,
+            now=clock.now(),
         )
         # The writer closes last: SQLite then moves all commits into the main file.
         async with (
@@ -120,6 +128,18 @@ class Database:
         await self._reader.run(self._look, mine)
         return self._outcome(mine)
 
+    async def in_bites(self, work: Work[int]) -> int:
+        """Runs `work`, which removes BITE_ROWS rows at the most, as one transaction after the other
+        until nothing is left to do; others commit in between. Returns how many rows went."""
+        total = 0
+        while rows := await self.write(work):
+            total += rows
+        return total
+
+    async def shrink(self) -> int:
+        """Gives back to the disk what the file holds without content; returns how many pages."""
+        return await self.in_bites(_give_back)
+
     async def between(self, work: Work[T]) -> T:
         """Runs `work` in the writer's thread between transactions, as VACUUM and checkpoints want
         it. Raises StorageError."""
@@ -134,14 +154,17 @@ class Database:
         await asyncio.to_thread(make_backup, self._path, to)
 
     async def backup_if_due(self, folder: Path | None = None) -> Path | None:
-        """Makes today's backup unless it is there; keeps the last three. For a daily caller."""
-        folder = folder or folder_of(self._path)
-        to = folder / daily_name(self._path, self._clock.now())
+        """Makes today's backup unless it is there. For a daily caller. Raises StorageError."""
+        to = (folder or folder_of(self._path)) / daily_name(self._path, self.now())
         if await asyncio.to_thread(to.exists):
             return None
         await self.backup(to)
-        await asyncio.to_thread(remove_older, self._path, folder)
         return to
+
+    async def drop_old_backups(self, folder: Path | None = None) -> None:
+        """Keeps the last three. Raises StorageError for one that cannot be removed."""
+        folder = folder or folder_of(self._path)
+        await asyncio.to_thread(remove_older, self._path, folder, now=self.now())
 
     async def check(self) -> str:
         """The first finding of a full integrity check; empty when all is well. May be slow."""
@@ -251,6 +274,19 @@ def _read(connection: sqlite3.Connection, read: _Work[Any]) -> None:
         read.fail(error)
     else:
         read.succeed(value)
+
+
+def _give_back(connection: sqlite3.Connection) -> int:
+    free, pages = (
+        int(connection.execute(f"pragma {name}").fetchone()[0])
+        for name in ("freelist_count", "page_count")
+    )
+    too_many = free - max(FREE_PAGES, pages // FREE_SHARE)
+    if too_many <= 0:
+        return 0
+    # Each row that is fetched moves one page. A file that cannot do it gives none.
+    connection.execute(f"pragma incremental_vacuum({min(too_many, BITE_ROWS)})").fetchall()
+    return free - int(connection.execute("pragma freelist_count").fetchone()[0])
 
 
 def _leave(connection: sqlite3.Connection) -> None:

@@ -21,6 +21,7 @@ from memory.backups import (
     all_backups,
     connect,
     daily_name,
+    half_written,
     make_backup,
     remove_with_companions,
     sync_folder,
@@ -170,11 +171,11 @@ def renew_backups(database: Database, premises: Premises) -> tuple[Path, list[Pa
     path, folder = database.path, premises.backups
     today = folder / daily_name(path, database.now())
     make_backup(path, today)
-    older = [file for file in all_backups(path, folder) if file != today]
+    older = [file for file in all_backups(path, folder, now=database.now()) if file != today]
     leftovers = [
         *path.parent.glob(f"{path.name}.creating*"),
         *path.parent.glob(f"{path.name}.upgrading*"),
-        *folder.glob(f"{path.stem}-*.making"),
+        *half_written(path, folder),
     ]
     for file in (*older, *leftovers):
         remove_with_companions(file)

@@ -350,7 +350,7 @@ class Forgetting:
             counts=counts,
             notes=tuple(notes),
             files=tuple(self._shared_files(wish, wording)),
-            backups=len(all_backups(self._path, self._premises.backups)),
+            backups=len(self._copies()),
         )
 
     def _shared_files(self, wish: Wish, wording: Wording) -> list[Path]:
@@ -366,7 +366,10 @@ class Forgetting:
         """Of the database: itself, what SQLite puts beside it, today's backup."""
         beside = {self._path.name + ending for ending in ("", "-wal", "-shm")}
         is_main = path.parent == self._path.parent and path.name in beside
-        return is_main or path in all_backups(self._path, self._premises.backups)
+        return is_main or path in self._copies()
+
+    def _copies(self) -> list[Path]:
+        return all_backups(self._path, self._premises.backups, now=self._database.now())
 
 
 # --- steps ------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from agent.messages import InboxId, OutboxId
 from agent.ports import InboxState
 from agent.stored import NewEvent, NewMessage, StoredEvent
-from memory.database import Database
+from memory.database import BITE_ROWS, Database
 from memory.outbox import add_message
 from memory.stored_text import storable
 
@@ -31,6 +31,15 @@ returning id
 """
 _STATE = "select state from inbox where source = ? and event_id = ?"
 _COUNTS = "select state, count(*) from inbox group by state"
+# The newest stays: its number would be given again, and turns are named after it.
+_ENDED = """
+select id from inbox where ended_ms < ? and id < (select max(id) from inbox)
+order by ended_ms limit ?
+"""
+_LET_GO = "update turns set inbox_id = null where inbox_id = ? and ended_ms is not null"
+_PRUNE = """
+delete from inbox where id = ?1 and not exists (select 1 from turns where inbox_id = ?1)
+"""
 
 
 class SqliteInbox:
@@ -95,6 +104,24 @@ class SqliteInbox:
         """Where an event is."""
         row = await self._database.read(lambda c: c.execute(_STATE, (source, event_id)).fetchone())
         return None if row is None else InboxState(row[0])
+
+    async def prune(self, before_ms: int) -> int:
+        """Forgets events that ended before; returns how many rows went or changed. For a daily
+        caller.
+
+        Whoever delivers an event again does so within a day (Telegram) or an hour (Slack). Numbers
+        of Telegram begin anew at random after a silent week, so to know them for ever would one day
+        take a new message for an old one.
+        """
+
+        def work(connection: sqlite3.Connection) -> int:
+            began, gone = connection.total_changes, 0
+            for (inbox_id,) in connection.execute(_ENDED, (before_ms, BITE_ROWS // 2)).fetchall():
+                connection.execute(_LET_GO, (inbox_id,))
+                gone += connection.execute(_PRUNE, (inbox_id,)).rowcount
+            return connection.total_changes - began if gone else 0
+
+        return await self._database.in_bites(work)
 
     async def counts(self) -> dict[str, int]:
         """Events by state."""

@@ -31,7 +31,7 @@ from agent.scheduled import (
 )
 from agent.stored import NewMessage
 from memory import missed
-from memory.database import Database
+from memory.database import BITE_ROWS, Database
 from memory.joining import join_history
 from memory.journal import submission
 from memory.outbox import add_message
@@ -111,9 +111,21 @@ _OPEN_RUNS = f"{_RUNS} where ended_ms is null order by taken_ms, job_id"
 _RUNS_OF = f"{_RUNS} where job_id = ? order by taken_ms desc, due_ms desc limit ?"
 
 _PRUNE = (
-    "delete from job_runs where ended_ms < ?",
-    "delete from tellings where told_ms < ?",
-    "delete from jobs where next_ms is null and paused = '' and updated_ms < ?",
+    """
+    delete from job_runs where rowid in (
+        select rowid from job_runs where taken_ms < ?1 and ended_ms < ?1 limit ?2
+    )
+    """,
+    "delete from tellings where id in (select id from tellings where told_ms < ?1 limit ?2)",
+    """
+    delete from jobs where id in (
+        select id from jobs
+        where next_ms is null and paused = '' and updated_ms < ?1 and not exists (
+            select 1 from job_runs where job_runs.job_id = jobs.id
+        )
+        limit ?2
+    )
+    """,
 )
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 """What a row that no version of ours wrote can lead to."""
@@ -318,10 +330,13 @@ class SqliteJobs:
         """Deletes what is over since before then: rows of the ledger, what was told, and jobs that
         have no time left. Returns how many rows went. For a daily caller."""
 
-        def work(connection: sqlite3.Connection) -> int:
-            return sum(connection.execute(sql, (before_ms,)).rowcount for sql in _PRUNE)
-
-        return await self._database.write(work)
+        values = (before_ms, BITE_ROWS)
+        total = 0
+        for sql in _PRUNE:
+            total += await self._database.in_bites(
+                lambda c, sql=sql: c.execute(sql, values).rowcount  # type: ignore[misc]
+            )
+        return total
 
     def _readable(self, row: tuple[Any, ...]) -> Job | None:
         try:

@@ -25,7 +25,7 @@ from agent.ports import (
 from agent.stored import NewMessage
 from agent.transcript import kind_of, to_json
 from memory.conversations import stored_note
-from memory.database import Database
+from memory.database import BITE_ROWS, Database
 from memory.outbox import add_message, close_reply
 from memory.people import owner_address
 from memory.stored_text import dump, storable
@@ -134,19 +134,50 @@ set touched_ms = excluded.touched_ms, is_open = 1, tries = 0, not_before_ms = 0
 _END_TURN = """
 update turns set status = ?, ended_ms = ?, waits_for = null where run_id = ?
 """
-_PRUNE = """
-delete from steps where exists (
-    select 1 from turns where turns.run_id = steps.run_id and turns.ended_ms < ?
-)
+# A turn whose job, or who asked for it, may not have heard of its end is left whole.
+_TRACED = """
+select run_id from turns
+where ended_ms < ? and (payload <> '{}' or erased_ms is not null)
+    and (
+        payload <> '{}' or exists (select 1 from steps where steps.run_id = turns.run_id)
+        or not exists (
+            select 1 from messages where messages.run_id = turns.run_id
+            union all select 1 from outbox where outbox.run_id = turns.run_id
+            union all select 1 from approvals where approvals.run_id = turns.run_id
+        )
+    )
+    and not exists (
+        select 1 from job_runs where job_runs.run_id = turns.run_id and job_runs.ended_ms is null
+        union all
+        select 1 from children join turns parent on parent.run_id = children.parent_run
+        where children.run_id = turns.run_id and parent.ended_ms is null
+    )
+order by ended_ms limit ?
 """
-_PRUNE_CHILDREN = """
-delete from children where exists (
-    select 1 from turns where turns.run_id = children.run_id and turns.ended_ms < ?
-)
+_PRUNE_STEPS = """
+delete from steps where run_id = ?1 and n in (select n from steps where run_id = ?1 limit ?2)
 """
+_PRUNE_CHILD = "delete from children where run_id = ?"
+# Who said what in the history is known by its turn, which stays with it; so does whose a reply or a
+# question is.
+_PRUNE_TURN = """
+delete from turns where run_id = ?
+    and not exists (select 1 from messages where messages.run_id = turns.run_id)
+    and not exists (select 1 from outbox where outbox.run_id = turns.run_id)
+    and not exists (select 1 from approvals where approvals.run_id = turns.run_id)
+"""
+_CLEAR_TURN = "update turns set payload = '{}' where run_id = ?"
 # A result that was heard stands in the step of who waited, and in the subagent's transcript.
-_PRUNE_RESULTS = "delete from signals where key like 'child:%' and created_ms < ?"
-_CLEAR_PAYLOADS = "update turns set payload = '{}' where ended_ms < ? and payload <> '{}'"
+_PRUNE_RESULTS = """
+delete from signals where key in (
+    select key from signals
+    where key like 'child:%' and created_ms < ? and not exists (
+        select 1 from children join turns on turns.run_id = parent_run
+        where 'child:' || children.run_id = key and ended_ms is null
+    )
+    limit ?
+)
+"""
 
 _TERMINAL = {RunStatus.DONE, RunStatus.FAILED, RunStatus.CANCELLED}
 
@@ -306,18 +337,13 @@ class SqliteJournal:
         return [_child_run(row) for row in rows]
 
     async def prune(self, before_ms: int) -> int:
-        """Deletes what turns that ended before needed to run; returns how many steps went.
-
-        For a daily caller. What was said and done stays: it is in the messages.
-        """
-
-        def work(connection: sqlite3.Connection) -> int:
-            connection.execute(_CLEAR_PAYLOADS, (before_ms,))
-            connection.execute(_PRUNE_CHILDREN, (before_ms,))
-            connection.execute(_PRUNE_RESULTS, (before_ms,))
-            return connection.execute(_PRUNE, (before_ms,)).rowcount
-
-        return await self._database.write(work)
+        """Deletes what turns that ended before needed to run, and those of which no message is kept
+        as a whole; returns how many rows went. For a daily caller. What was said and done stays:
+        it is in the messages."""
+        results = await self._database.in_bites(
+            lambda c: c.execute(_PRUNE_RESULTS, (before_ms, BITE_ROWS)).rowcount
+        )
+        return results + await self._database.in_bites(lambda c: _prune_turns(c, before_ms))
 
     async def _change(self, sql: str, values: tuple[object, ...]) -> None:
         def work(connection: sqlite3.Connection) -> None:
@@ -357,6 +383,19 @@ class _Submission:
 def submission(run: NewRun, *, now_ms: int) -> _Submission:
     """A queued run, to be stored inside the caller's transaction by `store(connection)`."""
     return _Submission(run, begins=False, now_ms=now_ms)
+
+
+def _prune_turns(connection: sqlite3.Connection, before_ms: int) -> int:
+    """A bite of them; one with more steps than that is finished by the next."""
+    began = connection.total_changes
+    for (run_id,) in connection.execute(_TRACED, (before_ms, BITE_ROWS)).fetchall():
+        left = BITE_ROWS - (connection.total_changes - began)
+        if left <= 2 or connection.execute(_PRUNE_STEPS, (run_id, left)).rowcount >= left - 2:
+            break
+        connection.execute(_PRUNE_CHILD, (run_id,))
+        if not connection.execute(_PRUNE_TURN, (run_id,)).rowcount:
+            connection.execute(_CLEAR_TURN, (run_id,))
+    return connection.total_changes - began
 
 
 def _signal(connection: sqlite3.Connection, signals: Sequence[tuple[str, str, int]]) -> list[RunId]:

@@ -9,6 +9,7 @@ import sqlite3
 import struct
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from agent.errors import StorageCorrupt, StorageError
@@ -41,6 +42,8 @@ class Opening:
     backups: Path
     steps: tuple[Migration, ...]
     busy_timeout_s: float
+    now: datetime | None = None
+    """The machine's time unless given."""
 
     @property
     def wal(self) -> Path:
@@ -83,7 +86,9 @@ def _make_or_examine(opening: Opening) -> None:
     if size:
         _examine_length(opening, size)
         return
-    if opening.wal.exists() or all_backups(opening.path, opening.backups):
+    if opening.wal.exists() or all_backups(
+        opening.path, opening.backups, now=opening.now
+    ):
         raise _damaged(opening, "it is missing" if size is None else "it is empty")
     _create(opening)
 
@@ -131,6 +136,7 @@ def _create(opening: Opening) -> None:
         # Nothing can be lost yet: one sync at the end is enough.
         connection.execute("pragma synchronous = off")
         connection.execute("pragma journal_mode = memory")
+        connection.execute("pragma auto_vacuum = incremental")
         connection.execute(f"pragma application_id = {APPLICATION_ID}")
         apply(connection, opening.steps)
         connection.execute("pragma journal_mode = wal")
@@ -186,7 +192,7 @@ def _set_up(connection: sqlite3.Connection) -> None:
 
 def _damaged(opening: Opening, what: str) -> StorageCorrupt:
     path = opening.path
-    backup = newest_good(path, opening.backups)
+    backup = newest_good(path, opening.backups, now=opening.now)
     if backup is None:
         return StorageCorrupt(
             f"{path} cannot be used: {what}. It was left in place. There is no good backup in "

@@ -20,7 +20,7 @@ from agent.stored import (
     OutRow,
     PartState,
 )
-from memory.database import Database
+from memory.database import BITE_ROWS, Database
 from memory.stored_text import storable
 
 _OPEN_STATES = {OutboxState.DRAFT, OutboxState.READY}
@@ -119,6 +119,20 @@ order by id desc limit ?
 _FILES = "select file from outbox where file <> ''"
 _COUNTS = """
 select state, count(*) from outbox where reason <> 'the conversation was erased' group by state
+"""
+# The newest stays: its number would be given again, and others refer to rows by theirs.
+_PRUNED = """
+select id from outbox
+where ended_ms < ? and revision is null and id < (select max(id) from outbox)
+    and id not in (
+        select outbox_id from approvals where settled_ms is null and outbox_id is not null
+        union all
+        select outbox_id from job_runs where outbox_id is not null
+            and state in ('taken', 'found', 'waiting', 'asked')
+        union all
+        select outbox_id from zone_questions where state <> 'over' and outbox_id is not null
+    )
+order by ended_ms limit ?
 """
 
 
@@ -303,6 +317,22 @@ class SqliteOutbox:
         """Those of rows that have not ended."""
         found = await self._database.read(lambda c: c.execute(_FILES).fetchall())
         return [_file(stored) for (stored,) in found]
+
+    async def prune(self, before_ms: int) -> int:
+        """Forgets messages whose delivery ended before, with their parts, unless a question or a
+        job that stands refers to them; returns how many rows went. For a daily caller. What was
+        answered is in the history."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            began = connection.total_changes
+            for (outbox_id,) in connection.execute(_PRUNED, (before_ms, BITE_ROWS)).fetchall():
+                connection.execute(_DROP_ROW_PARTS, (outbox_id,))
+                connection.execute(_DROP_ROW, (outbox_id,))
+                if connection.total_changes - began >= BITE_ROWS:
+                    break
+            return connection.total_changes - began
+
+        return await self._database.in_bites(work)
 
     async def counts(self) -> dict[str, int]:
         """Rows by state."""

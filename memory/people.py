@@ -71,7 +71,8 @@ where tables.type = 'table' and columns.name = 'person_id'
 and tables.name not in ('addresses', 'link_codes')
 """
 _LAST_SEEN = """
-select person_id, max(created_ms) from turns where inbox_id is not null group by person_id
+select person_id, max(created_ms) from turns
+where inbox_id is not null or message_id <> '' group by person_id
 """
 _TELEGRAM_CHATS = """
 select address from addresses

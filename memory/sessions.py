@@ -17,9 +17,9 @@ from agent.messages import ConversationId
 from agent.sessions import Session, SessionEntry
 from agent.subagents import CHANNEL
 from agent.transcript import entry_from_json
-from memory.archive import drop_from_index
+from memory.archive import drop_from_index, drop_run_from_index, merge_some
 from memory.conversations import random_id
-from memory.database import Database
+from memory.database import BITE_ROWS, Database
 from memory.erasing import empty_wal
 
 log = structlog.get_logger()
@@ -29,6 +29,9 @@ CHARS_PER_TOKEN = 4
 
 WAL_TRIES = 50
 """How often the `-wal` is emptied while somebody reads; each waits for some milliseconds."""
+
+MERGE_EVERY_MS = 86_400_000
+"""How often the index of words is written anew without those of messages that went by age."""
 
 PEOPLE_FROM = 200
 """The newest entries of a conversation, by whose turns it is known who spoke in it."""
@@ -79,8 +82,46 @@ where parent_lane = ? and ended_ms is null
 limit 1
 """
 _OPEN = "insert into conversations (id, lane, created_ms) values (?, ?, ?)"
-_OLD = """
-select id from conversations where closed_ms < ? and lane not like ? order by closed_ms limit 1000
+
+# What is older than a time goes message by message, whatever conversation it stands in.
+_OLD = "select id, run_id, conversation_id from messages where created_ms < ? order by created_ms limit ?"
+_UNQUOTE = "update facts set message_id = null where message_id in (select value from json_each(?))"
+_DROP = "delete from messages where id in (select value from json_each(?))"
+_SPENT = """
+update turns set payload = '{}', erased_ms = coalesce(erased_ms, ?)
+where run_id = ? and ended_ms is not null and not exists (
+    select 1 from messages where messages.run_id = turns.run_id
+)
+"""
+_IS_EMPTY = "select not exists (select 1 from messages where conversation_id = ?)"
+# Numbers of messages begin anew behind the last one there is: no mark may be ahead of them.
+_BEGIN_ANEW = (
+    "update conversations set sent_from = 0, shortened_to = 0 where id = ?",
+    "update idle_timers set done_upto = 0 where conversation_id = ?",
+    "delete from compactions where conversation_id = ?",
+)
+_OLD_MARKS = (
+    """
+    delete from compactions where id in (select id from compactions where made_ms < ? limit ?)
+    """,
+    """
+    delete from notes where id in (
+        select id from notes where run_id is not null and created_ms < ? limit ?
+    )
+    """,
+    """
+    delete from insights where conversation_id in (
+        select conversation_id from insights where updated_ms < ? limit ?
+    )
+    """,
+)
+# Those of subagents are never closed. What waits or runs at an address may still write there.
+_OVER = """
+select id from conversations
+where (closed_ms < ?1 or (lane like ?2 and created_ms < ?1))
+    and not exists (select 1 from messages where conversation_id = conversations.id)
+    and not exists (select 1 from turns where turns.lane = conversations.lane and ended_ms is null)
+limit ?3
 """
 
 # Of a turn that said nothing there are no messages: it is known by what it began with.
@@ -147,6 +188,7 @@ class SqliteSessions:
         """`erased` is called once something was: whoever keeps entries in memory forgets them."""
         self._database = database
         self._erased = erased
+        self._merged_ms = 0
 
     async def list(self, *, limit: int, all_lanes: bool = False) -> Sequence[Session]:
         """The last used first; those in which nothing was said are left out."""
@@ -215,19 +257,55 @@ class SqliteSessions:
         log.warning("sessions.wal_in_use")
 
     async def prune(self, before_ms: int) -> int:
-        """Erases conversations that were closed before; returns how many. For a daily caller.
+        """Erases what was said before, in open conversations too, and then the conversations that
+        were closed before; returns how many rows went. For a daily caller.
 
-        One in whose chat something is being done is left for the next day.
+        A bite at a time, so that nobody waits long. The steps and replies of those turns are the
+        journal's and the outbox's to prune.
         """
-        values = (before_ms, f"{CHANNEL}:%")
-        rows = await self._database.read(lambda c: c.execute(_OLD, values).fetchall())
-        erased = 0
-        for (conversation,) in rows:
-            try:
-                erased += await self.erase(ConversationId(conversation))
-            except SessionBusy:
-                continue
-        return erased
+        values = (before_ms, BITE_ROWS)
+        rows = said = await self._database.in_bites(self._erase_old(before_ms))
+        for sql in _OLD_MARKS:
+            rows += await self._database.in_bites(
+                lambda c, sql=sql: c.execute(sql, values).rowcount  # type: ignore[misc]
+            )
+        rows += await self._database.in_bites(lambda c: _drop_over(c, before_ms))
+        if rows and self._erased is not None:
+            self._erased()
+        if said and self._database.now_ms() - self._merged_ms >= MERGE_EVERY_MS:
+            await self._database.in_bites(merge_some)
+            self._merged_ms = self._database.now_ms()
+        return rows
+
+    def _erase_old(self, before_ms: int) -> Callable[[sqlite3.Connection], int]:
+        now_ms = self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> int:
+            began = connection.total_changes
+            # Each has up to three rows more: its turn's, its exchange's, and the words of that.
+            found = connection.execute(_OLD, (before_ms, BITE_ROWS // 4)).fetchall()
+            ids, runs = json.dumps([row[0] for row in found]), {row[1] for row in found}
+            for run_id in runs:
+                drop_run_from_index(connection, run_id)  # while its messages are there
+            connection.execute(_UNQUOTE, (ids,))
+            connection.execute(_DROP, (ids,))
+            connection.executemany(_SPENT, [(now_ms, run_id) for run_id in runs])
+            for conversation in {row[2] for row in found}:
+                if connection.execute(_IS_EMPTY, (conversation,)).fetchone()[0]:
+                    for sql in _BEGIN_ANEW:
+                        connection.execute(sql, (conversation,))
+            return connection.total_changes - began
+
+        return work
+
+
+def _drop_over(connection: sqlite3.Connection, before_ms: int) -> int:
+    values = (before_ms, f"{CHANNEL}:%", BITE_ROWS // 2)
+    found = connection.execute(_OVER, values).fetchall()
+    for (conversation,) in found:
+        connection.execute("delete from notes where conversation_id = ?", (conversation,))
+        connection.execute("delete from conversations where id = ?", (conversation,))
+    return len(found)
 
 
 def erase_conversation(

@@ -12,7 +12,7 @@ from pathlib import Path
 from agent.errors import StorageError
 from memory.backups import (
     connect,
-    copy_database,
+    new_file,
     problems,
     remove_with_companions,
     sync_file,
@@ -30,7 +30,7 @@ def upgrade(path: Path, steps: Sequence[Migration], *, timeout_s: float) -> None
     copy = path.with_name(f"{path.name}.upgrading")
     try:
         old = _settle(path, timeout_s=timeout_s)
-        copy_database(path, copy)
+        _copy(path, copy)
         _migrate(path, copy, steps[old:])
         sync_file(copy)
         _swap(path, copy, aside=path.with_name(f"{path.name}.before-{old + 1}"))
@@ -43,6 +43,15 @@ def _settle(path: Path, *, timeout_s: float) -> int:
     with closing(connect(path, timeout_s=timeout_s)) as connection:
         connection.execute("pragma journal_mode = delete")
         return version_of(connection)
+
+
+def _copy(path: Path, to: Path) -> None:
+    """A copy as of one moment, written anew: without a free page, and able to give pages back to
+    the disk in small steps (`Database.shrink`), which a file can only be made to be as a whole."""
+    new_file(to)
+    with closing(connect(path)) as source:
+        source.execute("pragma auto_vacuum = incremental")
+        source.execute("vacuum into ?", (str(to),))
 
 
 def _migrate(path: Path, copy: Path, steps: Sequence[Migration]) -> None:

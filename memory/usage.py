@@ -21,7 +21,7 @@ from agent.spending import (
     Spent,
 )
 from agent.spent import Group, Wanted
-from memory.database import Database
+from memory.database import BITE_ROWS, Database
 from memory.stored_text import dump, storable
 
 NOTICES_KEPT_MS = 62 * 24 * 3_600_000
@@ -98,7 +98,7 @@ where at_ms >= :since and at_ms < :until
 """
 _OF_PERSON = " and person_id = :of"
 _GROUPED = " group by 1, 2, 3, 4, 5, 6, 7"
-_PRUNE = "delete from usage where id in (select id from usage where at_ms < ? limit 5000)"
+_PRUNE = "delete from usage where id in (select id from usage where at_ms < ? limit ?)"
 
 
 class SqliteUsage:
@@ -165,12 +165,9 @@ class SqliteUsage:
 
     async def prune(self, before_ms: int) -> int:
         """Forgets calls from before; returns how many. In bites, so that nobody waits long."""
-        total = 0
-        while True:
-            gone = await self._database.write(lambda c: c.execute(_PRUNE, (before_ms,)).rowcount)
-            total += gone
-            if gone <= 0:
-                return total
+        return await self._database.in_bites(
+            lambda c: c.execute(_PRUNE, (before_ms, BITE_ROWS)).rowcount
+        )
 
 
 def _row(call: ModelCall) -> tuple[Any, ...]:

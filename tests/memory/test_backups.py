@@ -55,6 +55,7 @@ async def test_one_backup_a_day_and_the_last_three_are_kept(
     for _ in range(5):
         made.append(await database.backup_if_due())
         assert await database.backup_if_due() is None
+        await database.drop_old_backups()
         clock.move(DAY_S)
 
     folder = path.parent / "backups"
@@ -74,6 +75,7 @@ async def test_other_files_beside_the_backups_are_left_alone(
 
     for _ in range(4):
         await database.backup_if_due(folder)
+        await database.drop_old_backups(folder)
         clock.move(DAY_S)
 
     assert len(list(folder.iterdir())) == 6

@@ -296,7 +296,7 @@ async def test_closed_conversations_are_erased_after_their_days(
     await conversations.start_new(LANE)
     await add_turns(database, await conversations.current(LANE), [talk("open")])
 
-    assert await sessions.prune(database.now_ms() - 3_600_000) == 1
+    await sessions.prune(database.now_ms() - 3_600_000)
 
     left = [one.id for one in await sessions.list(limit=10)]
     assert old not in left
