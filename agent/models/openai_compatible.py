@@ -127,7 +127,7 @@ class OpenAICompatible:
             name=self._name,
             deadline=loop.time() + self._limits.timeout_s,
             stall_s=self._limits.stall_timeout_s,
-            assembly=Assembly(on_text),
+            assembly=Assembly(on_text, tokens_max=request.max_output_tokens),
         )
         content = wire.body(self._name, request, traits=self._traits, dialect=self._dialect)
         self._running.add(call)
@@ -234,12 +234,15 @@ class _Call:
                 raise
         except EventTooLarge as error:
             raise self._broken(str(error)) from error
+        if self.assembly.is_full:
+            response.close()  # it may go on for ever
         return self._finished(done=done)
 
     async def _events(self, response: aiohttp.ClientResponse) -> bool:
         reader = EventReader()
         while piece := await self._piece(response):
-            if self._take_all(reader.feed(piece)):
+            self.assembly.passes(piece)
+            if self._take_all(reader.feed(piece)) or self.assembly.is_full:
                 return True
         return self._take_all(reader.end())
 
