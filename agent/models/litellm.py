@@ -32,6 +32,7 @@ from agent.models.failures import UNREADABLE, Asked, broken, failure
 from agent.models.marks import mark, takes_marks
 from agent.models.openai_compatible import Limits
 from agent.models.refusals import Server
+from agent.models.retry import Standstill
 from agent.request import ModelRequest, ModelTraits, ToolSpec
 from agent.transcript import Answered, Entry
 
@@ -152,10 +153,12 @@ class LiteLLM:
         )
         self._running.add(call)
         try:
-            async with asyncio.timeout_at(call.deadline) as call.watch:
-                library = await self._open()
-                client = library.new_client(call.assembly)
-                return await call.run(library, self._arguments(request, library, client), client)
+            with Standstill(call.stood_still):
+                async with asyncio.timeout_at(call.deadline) as call.watch:
+                    library = await self._open()
+                    client = library.new_client(call.assembly)
+                    arguments = self._arguments(request, library, client)
+                    return await call.run(library, arguments, client)
         except TimeoutError as error:
             raise (self._gone() if self._closed else call.late()) from error
         finally:
@@ -273,6 +276,14 @@ class _Call:
         if self.watch is not None and not self.watch.expired():
             self.watch.reschedule(asyncio.get_running_loop().time())
 
+    def stood_still(self, seconds: float) -> None:
+        """Gives the time back in which we read nothing."""
+        self.deadline += seconds
+        if self.watch is None or self.watch.expired():
+            return
+        if (ends := self.watch.when()) is not None:
+            self.watch.reschedule(ends + seconds)
+
     def late(self) -> ModelTimeout:
         now = asyncio.get_running_loop().time()
         if now < self.deadline:
@@ -315,7 +326,8 @@ def _chunk(chunk: Any) -> dict[str, Any]:
         }
         for call in delta.tool_calls or ()
     ]
-    said = {"content": delta.content, "refusal": getattr(delta, "refusal", None)}
+    named = ("content", "refusal", "reasoning_content")
+    said = {name: getattr(delta, name, None) for name in named}
     return {
         "choices": [{"delta": {**said, "tool_calls": calls}, "finish_reason": choice.finish_reason}]
     }
