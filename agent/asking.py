@@ -11,7 +11,7 @@ import structlog
 from agent.buckets import RateBuckets
 from agent.budget import Budget
 from agent.charging import charge_of
-from agent.errors import AssistantError, ContextTooLong, StorageError
+from agent.errors import AccountRefused, AssistantError, ContextTooLong, StorageError
 from agent.guards import VisibleText, visible
 from agent.history import chars_of, picture_tokens, repair, sent_since, shorten_before, text_of
 from agent.kept import changed_once
@@ -148,9 +148,7 @@ class Asking:
         except AssistantError as error:
             kind = type(error).__name__
             log.warning("model.error", model=model.name, kind=kind, why=str(error))
-            # The error itself is told by the turn.
-            facts["owner"] = [text for text in self._models.untold() if text != str(error)]
-            return facts | {"error": {"kind": kind, "text": str(error)}}
+            return facts | self._failed(error)
         log.info(
             "model.answer",
             model=answer.model,
@@ -166,6 +164,15 @@ class Asking:
         if question["auto_invoke"] and not answer.calls:
             facts["unhelpful"] = self._is_unhelpful(answer.text, turn.message.text)
         return facts | {"answer": to_json(answer)}
+
+    def _failed(self, error: AssistantError) -> Json:
+        """The error itself is told by the turn; `is_known` says that the owner has heard of it."""
+        untold = self._models.untold()
+        owner = [text for text in untold if str(error) not in text]
+        is_known = isinstance(error, AccountRefused) and error.is_known and len(owner) == len(untold)
+        kind = type(error).__name__
+        told = {"kind": kind, "text": str(error), "is_known": is_known}
+        return {"owner": owner, "error": told}
 
     async def _paid_for(
         self,

@@ -14,16 +14,25 @@ from agent.attached import Brought, brought
 from agent.errors import StepUnknown
 from agent.messages import RunId, TurnInput
 from agent.ports import Json, TurnContext, waits_on
-from agent.rounds import Now, Rounds
+from agent.rounds import CALLS_MAX, Changes, Now, Rounds, without_surplus
 from agent.stored import Outcome
 from agent.subagents import waits_for
 from agent.taint import rests_on_memory, tainted_by
 from agent.tools.agents import SUBAGENT
 from agent.tools.tool import Effect
 from agent.tools.toolbox import Toolbox
-from agent.transcript import Answered, Entry, ToolCall, ToolResult, to_json
+from agent.transcript import Answered, Entry, ToolCall, ToolResult, known_json
 
 SKIPPED = "Not run: the person sent a newer message, which follows."
+
+TOO_MANY = f"Not run: one answer may call {CALLS_MAX} tools. Call it again if it is still needed."
+"""The result of each call past the limit; short, as there may be thousands."""
+
+NOT_SO_MANY = (
+    "Not run: nobody agreed that this answer changes more. Tell the person what is done and what "
+    "is not."
+)
+"""The result of a change past `agent.gate.UNASKED_MAX` once somebody did not agree to one."""
 
 AGREED_NOT = {
     Outcome.DENIED: "Not run: the person said no to exactly this call. Do not try it another way; "
@@ -46,16 +55,24 @@ class Calling:
     async def run(self, now: Now, calls: Sequence[ToolCall]) -> None:
         """All calls of one answer: each gets its one result in the log, in the order of the calls.
 
-        Newer words of the person, heard after a call, end the run: the rest is marked skipped.
+        Newer words of the person, heard after a call, end the run: the rest is marked skipped. So
+        are the calls past the limit of one answer.
         """
+        now.rounds.changes = Changes()
+        newer = await self._run(now, calls[:CALLS_MAX])
+        for call in calls[CALLS_MAX:]:
+            now.log.add(ToolResult(call_id=call.id, content=TOO_MANY, ok=False))
+        for later in newer:
+            now.log.hear(later.turn, note=later.note)
+
+    async def _run(self, now: Now, calls: Sequence[ToolCall]) -> list[Brought]:
+        """Runs those that may be run; returns what the person wrote meanwhile."""
         if len(calls) > 1 and all(self._toolbox.is_pure(call) for call in calls):
             await self._in_parallel(now, calls)
-            for later in await self._newer(now.ctx):
-                now.log.hear(later.turn, note=later.note)
-            return
+            return await self._newer(now.ctx)
         if len(calls) > 1 and all(call.name == SUBAGENT.name for call in calls):
             await self._together(now, calls)
-            return
+            return []
         for number, call in enumerate(calls):
             result = self._refused(now.rounds, call) or await self.one(now, call)
             now.rounds.repeats.saw(call, result)
@@ -63,9 +80,8 @@ class Calling:
             if newer := await self._newer(now.ctx):
                 for skipped in calls[number + 1 :]:
                     now.log.add(ToolResult(call_id=skipped.id, content=SKIPPED, ok=False))
-                for later in newer:
-                    now.log.hear(later.turn, note=later.note)
-                return
+                return newer
+        return []
 
     async def _together(self, now: Now, calls: Sequence[ToolCall]) -> None:
         """Subagents of one answer work at once: all are begun before the first is waited for."""
@@ -119,11 +135,17 @@ class Calling:
         return await self._settled(now, call, pending)
 
     async def _begin_call(self, now: Now, call: ToolCall) -> ToolResult | _Asked | _Child:
+        changes = now.rounds.changes
+        if changes.is_refused and not self._toolbox.is_pure(call):
+            return ToolResult(call_id=call.id, content=NOT_SO_MANY, ok=False)
         pending = None
         if self._toolbox.redo(call) == "once":
             question = self._wish(now, call)
             pending = _outcome(call, await now.ctx.step("gate", question))
-        return pending or await self._try_call(now, call)
+        pending = pending or await self._try_call(now, call)
+        if not isinstance(pending, _Asked) and not self._toolbox.is_pure(call):
+            changes.unasked += 1
+        return pending
 
     async def _settled(
         self,
@@ -152,6 +174,7 @@ class Calling:
         answer = await now.ctx.wait(waits_on(asked))
         outcome = Outcome(answer["outcome"])
         if outcome in AGREED_NOT:
+            now.rounds.changes.refuse()
             return ToolResult(call_id=call.id, content=AGREED_NOT[outcome], ok=False)
         result = await self._try_call(now, call, agreed=asked)
         if isinstance(result, _Asked):
@@ -181,7 +204,7 @@ class Calling:
 
     def _wish(self, now: Now, call: ToolCall, *, agreed: str = "") -> Json:
         begun = now.rounds.begun
-        entries = now.log.entries
+        entries = without_surplus(now.log.entries)
         tainted = begun.tainted or tainted_by(_read(entries), person_id=now.turn.person_id)
         remembered = begun.remembered or rests_on_memory(_read(entries))
         return {
@@ -193,10 +216,11 @@ class Calling:
             "was_tainted": bool(begun.tainted),
             "remembered": remembered,
             "kind": begun.kind,
-            "entries": [to_json(entry) for entry in entries],
+            "entries": list(map(known_json, entries)),
             "upto": begun.upto,
             "sent_from": begun.sent_from,
             "result_chars": begun.result_chars,
+            "unasked": now.rounds.changes.unasked,
             "place": sum(isinstance(entry, Answered) for entry in entries),
         }
 

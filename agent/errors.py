@@ -38,11 +38,17 @@ class BrokenAnswer(Temporary):
     """The stream ended early, or what came cannot be read."""
 
 
-class AuthRefused(Permanent):
+class AccountRefused(Permanent):
+    """Nobody gets an answer before the owner has seen to it. `is_known`: it was so before."""
+
+    is_known = False
+
+
+class AuthRefused(AccountRefused):
     """The provider does not accept the key (HTTP 401, 403)."""
 
 
-class BillingRefused(Permanent):
+class BillingRefused(AccountRefused):
     """The account has no credit or quota left (HTTP 402, insufficient_quota)."""
 
 

@@ -20,6 +20,7 @@ from agent.links import FETCH
 from agent.messages import Origin, TurnInput
 from agent.news import day_of
 from agent.ports import Approvals, Conversations, Json
+from agent.rounds import UNASKED_MAX
 from agent.stored import NewApproval, Outcome
 from agent.taint import (
     has_said,
@@ -44,7 +45,7 @@ from agent.tools.policy import (
     digest_of,
     shown,
 )
-from agent.tools.tool import Caller, Needs, SaysCost, SaysNeeds, Tool
+from agent.tools.tool import Caller, Effect, Needs, SaysCost, SaysNeeds, Tool
 from agent.transcript import Answered, Entry, Said, ToolCall, entry_from_json
 from agent.unwatched import Unwatched
 
@@ -63,6 +64,8 @@ LASTING_WORDS = OWN_WORDS | {
     **{"store_fact": ("text",), "append_notes": ("text",)},
 }
 """The same, with those whose words become part of later prompts."""
+
+SO_MANY = f"it changes more than {UNASKED_MAX} things by one answer"
 
 GONE = (
     "Not run: what was agreed to is not what is called now. Ask again with the arguments as they "
@@ -156,6 +159,9 @@ class Gate:
             if card.hinted and (always or self._policy.allows(card, caller)):
                 return Passed(caller=passed)
             verdict = asked_about(NEW_TO_IT, caller, once_only=not card.hinted)
+        is_much = asked.get("unasked", 0) >= UNASKED_MAX and card.effect is not Effect.NONE
+        if is_much and isinstance(verdict, Allowed):
+            verdict = asked_about(SO_MANY, caller, once_only=True)
         match verdict:
             case Allowed():
                 return Passed(caller=passed)

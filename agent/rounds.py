@@ -6,10 +6,11 @@ Made by `agent.loop`, which runs the rounds; `agent.calling` runs the calls of o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent.claims import ANYTHING, BACKED_BY, ClaimKind, Ledger, asks_to_be_told
 from agent.guards import RepeatGuard, is_empty, visible
+from agent.kept import changed_once
 from agent.layers import notes
 from agent.meant import called_name
 from agent.messages import TurnInput
@@ -169,12 +170,33 @@ class Trouble:
     text: str
 
 
+CALLS_MAX = 64
+"""Of one answer, that are run: a model that goes round in circles writes thousands."""
+
+UNASKED_MAX = 20
+"""Calls of one answer that change something, and run without anybody having agreed to them."""
+
+
+@dataclass(slots=True)
+class Changes:
+    """What the calls of one answer change: how many ran `unasked`, and whether somebody did not
+    agree to one past the limit. Then no other of this answer is asked about."""
+
+    unasked: int = 0
+    is_refused: bool = False
+
+    def refuse(self) -> None:
+        """A person did not agree to a call."""
+        self.is_refused = self.unasked >= UNASKED_MAX
+
+
 @dataclass(slots=True)
 class Rounds:
     """What the rounds of one turn count. All of it follows from the recorded steps."""
 
     begun: Begun
     repeats: RepeatGuard = field(default_factory=RepeatGuard)
+    changes: Changes = field(default_factory=Changes)
     shrinks: int = 0
     empties: int = 0
     cuts: int = 0
@@ -208,6 +230,27 @@ class Now:
     turn: TurnInput
     rounds: Rounds
     log: Log
+
+
+def without_surplus(entries: Sequence[Entry]) -> list[Entry]:
+    """Without the calls that were too many for one answer, and their results."""
+    kept: list[Entry] = []
+    results = 0
+    for entry in entries:
+        results = results + 1 if isinstance(entry, ToolResult) else 0
+        if isinstance(entry, Answered):
+            kept.append(_with_first_calls(entry))
+        elif results <= CALLS_MAX:
+            kept.append(entry)
+    return kept
+
+
+def _first_calls(answer: Answered) -> Answered:
+    is_short = len(answer.calls) <= CALLS_MAX
+    return answer if is_short else replace(answer, calls=answer.calls[:CALLS_MAX])
+
+
+_with_first_calls = changed_once(_first_calls)
 
 
 NOTHING = "nothing_to_report"

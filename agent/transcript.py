@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
-from agent.kept import Keeps
+from agent.kept import Keeps, once
 from agent.messages import RunId
 
 
@@ -185,6 +185,10 @@ def to_json(entry: Entry) -> dict[str, Any]:
         case _:
             pass
     return data
+
+
+known_json = once(to_json)
+"""The same object each time, for whoever only reads it: each call of a turn is handed them all."""
 
 
 def _fields(value: Entry | ToolCall | Usage | Picture) -> dict[str, Any]:

@@ -150,11 +150,14 @@ class ModelPool:
 
     def untold(self) -> Sequence[str]:
         """What the owner has to hear of keys and accounts, a sentence each; told once."""
-        return [
-            f"The model `{client.health.model.name}` is left out for now: {refusal}"
-            for client in self._clients.values()
-            if (refusal := client.health.take_refusal())
-        ]
+        told = []
+        for client in self._clients.values():
+            breaker, name = client.health.breaker, client.health.model.name
+            if breaker.take_mended():
+                told.append(f"The model `{name}` works again.")
+            if refusal := breaker.take_refusal():
+                told.append(f"The model `{name}` is left out for now: {refusal}")
+        return told
 
     async def answer(
         self,
@@ -324,7 +327,10 @@ class ModelPool:
         states = [client.health for client in clients]
         if len(states) == 1:
             chain: Fallback | Patient = Patient(
-                states[0].model, clock=self._clock, chance=self._chance
+                states[0].model,
+                clock=self._clock,
+                chance=self._chance,
+                breaker=states[0].breaker,
             )
         else:
             chain = Fallback(states, clock=self._clock, chance=self._chance)

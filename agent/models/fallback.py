@@ -9,21 +9,21 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 
 import structlog
 
 from agent.errors import (
+    AccountRefused,
     AssistantError,
-    AuthRefused,
     BillingRefused,
     ContextTooLong,
     Overloaded,
     Temporary,
 )
 from agent.history import estimate_tokens, picture_tokens, text_of
-from agent.models.retry import ASKED_PAUSE_MAX_S, Patient, TextSink
+from agent.models.retry import ASKED_PAUSE_MAX_S, OPEN_S, Breaker, Patient, TextSink
 from agent.ports import Clock, Model
 from agent.request import ModelRequest, ModelTraits
 from agent.transcript import Answered
@@ -55,8 +55,9 @@ class Fallback:
     - A request that is too long goes to the next model with a larger window. Other refusals of
       the request itself (filter, malformed) are raised: no model would take it.
     - Who failed rests, longer each time; then one call may try it while others pass it by.
-    - Where all rest, the one that would be back first is asked. Nobody is asked before the pause
-      is over that its server asked for: up to 30 s are waited, else Overloaded, with what is left.
+    - Where all rest, the one that would be back first is asked; of those whose key or account is
+      refused each once a minute, by one call. Nobody is asked before the pause is over that its
+      server asked for: up to 30 s are waited, else Overloaded, with what is left.
     """
 
     def __init__(
@@ -101,12 +102,13 @@ class Fallback:
         first: AssistantError | None = None
         while order:
             state = order.pop(0)
-            if not state.may_be_asked(self._clock.monotonic(), is_last=not order):
+            is_tried = not order or state.breaker.refusal is not None
+            if not state.may_be_asked(self._clock.monotonic(), is_last=is_tried):
                 continue
             sink.restart()
             try:
                 return await self._ask(state, request, sink, is_last=not order)
-            except (Temporary, AuthRefused, BillingRefused) as error:
+            except (Temporary, AccountRefused) as error:
                 first = first or error
             except ContextTooLong as error:
                 first = first or error
@@ -124,16 +126,22 @@ class Fallback:
             await self._clock.sleep(left)
 
     def _order(self) -> list[Health]:
-        """Who is asked, the likeliest first: all that are well, else the first to be back."""
+        """Who is asked, the likeliest first: all that are well, else the first to be back; where
+        all are refused each, for nobody knows which of them the owner has seen to."""
         now = self._clock.monotonic()
         free = [state for state in self._states if state.may_be_asked(now, is_last=True)]
         ready = [state for state in free if state.may_be_asked(now, is_last=False)]
+        if not ready and all(state.breaker.refusal for state in free):
+            return free
         return ready or sorted(free, key=lambda state: state.until)[:1]
 
     def _nobody(self) -> AssistantError:
-        """Every model rests or is too small."""
+        """Every model rests, is refused or is too small."""
         now = self._clock.monotonic()
-        soonest = min(self._states, key=lambda state: state.asked_until)
+        others = [state for state in self._states if not state.is_shut(now)]
+        if not others and (refusal := self._states[0].breaker.refused_again()):
+            return refusal
+        soonest = min(others, key=lambda state: state.asked_until)
         if soonest.asked_until <= now:
             return ContextTooLong("The request is too long for the models that can be asked now")
         return Overloaded(
@@ -150,7 +158,7 @@ class Fallback:
         state.on_trial = state.on_trial or trial
         try:
             answer = await self._patiently(state.model, request, sink, is_last=is_last)
-        except (Temporary, AuthRefused, BillingRefused) as error:
+        except (Temporary, AccountRefused) as error:
             state.failed(error, began=began, now=self._clock.monotonic())
             log.warning("model.rests", model=state.model.name, why=str(error))
             raise
@@ -181,15 +189,11 @@ class Fallback:
 
 @dataclass(slots=True, kw_only=True)
 class Health:
-    """How a model is doing. Times are of the clock, monotonic.
-
-    `refusal` is why its key or account is refused, until somebody takes it to tell the owner;
-    `told` the kind of it, so that a model that stays refused is told of once.
-    """
+    """How a model is doing. Times are of the clock, monotonic. `breaker` knows whether its key or
+    account is refused, in every chain; where it is alone in one, also its failures in a row."""
 
     model: Model
-    refusal: str = ""
-    told: type[AssistantError] | tuple[()] = ()
+    breaker: Breaker = field(default_factory=Breaker)
     failures: int = 0
     rests: Sequence[float] = RESTS_S
     since: float = float("-inf")
@@ -206,24 +210,33 @@ class Health:
 
     def take_refusal(self) -> str:
         """Empty when there is none that was not told yet."""
-        refusal, self.refusal = self.refusal, ""
-        return refusal
+        return self.breaker.take_refusal()
+
+    def is_shut(self, now: float) -> bool:
+        """Whether its key or account was refused less than a minute ago, or is being tried."""
+        if self.breaker.refusal is None:
+            return False
+        return self.on_trial or now < (self.breaker.open_until or now)
 
     def may_be_asked(self, now: float, *, is_last: bool) -> bool:
         """The last one that is left may rest or be on trial, but not before its server's pause."""
-        return self.asked_until <= now and (is_last or (self.until <= now and not self.on_trial))
+        if self.asked_until > now or self.is_shut(now):
+            return False
+        return is_last or (self.until <= now and not self.on_trial)
 
     def failed(self, error: AssistantError, *, began: float, now: float) -> None:
         """Calls that fail side by side are one failure: those begun before it tell nothing new."""
         if isinstance(error, Temporary) and error.retry_after_s is not None:
             self.asked_until = max(self.asked_until, now + error.retry_after_s)
+        if isinstance(error, AccountRefused):
+            self.breaker.refused(error, now=now)
+        elif self.breaker.refusal is not None:
+            self.breaker.open_until = now + OPEN_S
         if began < self.since:
             return
         rests = BILLING_RESTS_S if isinstance(error, BillingRefused) else RESTS_S
         if rests is not self.rests:
             self.rests, self.failures = rests, 0
-        if isinstance(error, AuthRefused | BillingRefused) and not isinstance(error, self.told):
-            self.told, self.refusal = type(error), str(error)
         self.since, self.why = now, str(error)
         self.until = max(now + rests[min(self.failures, len(rests) - 1)], self.asked_until)
         self.failures += 1
@@ -231,7 +244,7 @@ class Health:
     def worked(self, *, began: float) -> None:
         if began >= self.since:
             self.failures, self.until, self.why = 0, float("-inf"), ""
-            self.told, self.refusal = (), ""
+            self.breaker.worked()
 
 
 class _Watched:

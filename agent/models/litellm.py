@@ -32,6 +32,7 @@ from agent.models.failures import UNREADABLE, Asked, broken, failure
 from agent.models.marks import mark, takes_marks
 from agent.models.openai_compatible import Limits
 from agent.models.refusals import Server
+from agent.models.retry import Standstill
 from agent.request import ModelRequest, ModelTraits, ToolSpec
 from agent.transcript import Answered, Entry
 
@@ -148,14 +149,16 @@ class LiteLLM:
             asked=Asked(server=self._server, name=self._name),
             deadline=loop.time() + self._limits.timeout_s,
             stall_s=self._limits.stall_timeout_s,
-            assembly=Assembly(on_text),
+            assembly=Assembly(on_text, tokens_max=self._tokens(request)),
         )
         self._running.add(call)
         try:
-            async with asyncio.timeout_at(call.deadline) as call.watch:
-                library = await self._open()
-                client = library.new_client()
-                return await call.run(library, self._arguments(request, library, client), client)
+            with Standstill(call.stood_still):
+                async with asyncio.timeout_at(call.deadline) as call.watch:
+                    library = await self._open()
+                    client = library.new_client(call.assembly)
+                    arguments = self._arguments(request, library, client)
+                    return await call.run(library, arguments, client)
         except TimeoutError as error:
             raise (self._gone() if self._closed else call.late()) from error
         finally:
@@ -250,8 +253,12 @@ class _Call:
                 self.wind_up()
                 self.usage = getattr(chunk, "usage", None) or self.usage
                 self.assembly.take(_chunk(chunk))
+                if self.assembly.is_full:
+                    break  # it may go on for ever
         finally:
             await stream.aclose()
+        if self.assembly.is_full:
+            return self._answer()
         ended = getattr(client, "ended", None)
         return self._finished(
             stream, bool(stream.received_finish_reason) if ended is None else ended
@@ -269,6 +276,14 @@ class _Call:
         if self.watch is not None and not self.watch.expired():
             self.watch.reschedule(asyncio.get_running_loop().time())
 
+    def stood_still(self, seconds: float) -> None:
+        """Gives the time back in which we read nothing."""
+        self.deadline += seconds
+        if self.watch is None or self.watch.expired():
+            return
+        if (ends := self.watch.when()) is not None:
+            self.watch.reschedule(ends + seconds)
+
     def late(self) -> ModelTimeout:
         now = asyncio.get_running_loop().time()
         if now < self.deadline:
@@ -281,6 +296,9 @@ class _Call:
             raise broken(self.asked.server, "the answer ended before it was complete")
         if self.usage is not None and any(getattr(one, "usage", None) for one in stream.chunks):
             self.assembly.take({"usage": self.usage.model_dump()})
+        return self._answer()
+
+    def _answer(self) -> Answered:
         try:
             return self.assembly.answer(self.asked.name, done=True)
         except BrokenAnswer as error:
@@ -308,7 +326,8 @@ def _chunk(chunk: Any) -> dict[str, Any]:
         }
         for call in delta.tool_calls or ()
     ]
-    said = {"content": delta.content, "refusal": getattr(delta, "refusal", None)}
+    named = ("content", "refusal", "reasoning_content")
+    said = {name: getattr(delta, name, None) for name in named}
     return {
         "choices": [{"delta": {**said, "tool_calls": calls}, "finish_reason": choice.finish_reason}]
     }
@@ -323,7 +342,7 @@ class _Library:
 
     complete: Callable[..., Awaitable[Any]]
     timeout: Any
-    new_client: Callable[[], Any]
+    new_client: Callable[[Assembly], Any]
     """What one call is made with; with `ended`, it knows whether the provider ended the answer."""
     connections: httpx.AsyncClient | None
     close_shared: Callable[[], Awaitable[None]]
@@ -362,7 +381,7 @@ def _load(provider: str, api_base: str, api_key: str, limits: Limits) -> _Librar
 
     litellm = _imported()
     timeout = httpx.Timeout(limits.timeout_s, connect=limits.connect_timeout_s)
-    new_client: Callable[[], Any] = _none
+    new_client: Callable[[Assembly], Any] = _none
     connections = None
     if provider == "openai" or provider in _TAKE_OUR_CLIENT:
         here = urlsplit(api_base).hostname in _HERE
@@ -386,7 +405,7 @@ def _load(provider: str, api_base: str, api_key: str, limits: Limits) -> _Librar
     )
 
 
-def _none() -> None:
+def _none(_: Assembly) -> None:
     """The library takes a client of its own."""
 
 
@@ -429,7 +448,7 @@ def _quieten(litellm: Any) -> None:
 
 def _openai(
     api_base: str, api_key: str, connections: httpx.AsyncClient
-) -> Callable[[], openai.AsyncOpenAI]:
+) -> Callable[[Assembly], openai.AsyncOpenAI]:
     from openai import APIStatusError, AsyncOpenAI, UnprocessableEntityError
 
     class Client(AsyncOpenAI):
@@ -449,22 +468,23 @@ def _openai(
         http_client=connections,
         max_retries=0,
     )
-    return lambda: client
+    return lambda _: client
 
 
-def _handler() -> Callable[[httpx.AsyncClient], Any]:
+def _handler() -> Callable[[httpx.AsyncClient, Assembly], Any]:
     from httpx import AsyncByteStream, AsyncClient, ConnectError, RemoteProtocolError, Response
     from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
 
     class Handler(AsyncHTTPHandler):
         """One call on our connections, without the second try that it makes on new ones."""
 
-        def __init__(self, connections: AsyncClient) -> None:
+        def __init__(self, connections: AsyncClient, assembly: Assembly) -> None:
             self.timeout = None
             self.event_hooks = None
             self.client = connections
             self.client_alias = None
             self.ended = False
+            self.assembly = assembly
 
         def create_client(self, *_: Any, **__: Any) -> AsyncClient:
             raise ConnectError("not tried again here")
@@ -491,6 +511,9 @@ def _handler() -> Callable[[httpx.AsyncClient], Any]:
             tail = b"\n"
             line = b""
             async for piece in self._stream:
+                self._handler.assembly.passes(piece)
+                if self._handler.assembly.is_full:
+                    return  # what the library has of it is the answer
                 seen = tail + piece
                 tail = seen[-_END_BYTES_MAX:]
                 if not self._handler.ended and _END.search(seen):

@@ -29,6 +29,7 @@ from agent.errors import (
 from agent.models import wire
 from agent.models.assembly import Assembly
 from agent.models.refusals import Server, refused, refused_in_stream
+from agent.models.retry import Standstill
 from agent.models.sse import EVENT_BYTES_MAX, EventReader, EventTooLarge
 from agent.models.wire import Dialect
 from agent.request import ModelRequest, ModelTraits
@@ -127,21 +128,14 @@ class OpenAICompatible:
             name=self._name,
             deadline=loop.time() + self._limits.timeout_s,
             stall_s=self._limits.stall_timeout_s,
-            assembly=Assembly(on_text),
+            assembly=Assembly(on_text, tokens_max=request.max_output_tokens),
         )
         content = wire.body(self._name, request, traits=self._traits, dialect=self._dialect)
         self._running.add(call)
         try:
-            async with asyncio.timeout_at(call.deadline) as call.watch:
-                route = await self._open()
-                async with route.session() as session:
-                    asked = session.post(
-                        self._url,
-                        data=content,
-                        headers=self._headers,
-                        allow_redirects=False,  # the key is for this server alone
-                    )
-                    answer, response = await call.run(asked)
+            with Standstill(call.stood_still):
+                async with asyncio.timeout_at(call.deadline) as call.watch:
+                    answer, response = await self._asked(call, content)
         except TimeoutError as error:
             raise (self._gone() if self._closed else call.late()) from error
         finally:
@@ -149,6 +143,19 @@ class OpenAICompatible:
         if response.connection is not None:
             self._linger(response)
         return answer
+
+    async def _asked(
+        self, call: _Call, content: bytes
+    ) -> tuple[Answered, aiohttp.ClientResponse]:
+        route = await self._open()
+        async with route.session() as session:
+            asked = session.post(
+                self._url,
+                data=content,
+                headers=self._headers,
+                allow_redirects=False,  # the key is for this server alone
+            )
+            return await call.run(asked)
 
     async def _open(self) -> _Route:
         """Made on first use: the library takes 100 ms to import, and reading the CA certificates
@@ -209,6 +216,14 @@ class _Call:
         if self.watch is not None:
             self.watch.reschedule(asyncio.get_running_loop().time())
 
+    def stood_still(self, seconds: float) -> None:
+        """Gives the time back in which we read nothing."""
+        self.deadline += seconds
+        if self.watch is None or self.watch.expired():
+            return
+        if (ends := self.watch.when()) is not None:
+            self.watch.reschedule(ends + seconds)
+
     async def _answer(self, response: aiohttp.ClientResponse) -> Answered:
         if response.status != 200:
             text = (await self._read(response, _ERROR_BYTES_MAX)).decode("utf-8", "replace")
@@ -234,12 +249,15 @@ class _Call:
                 raise
         except EventTooLarge as error:
             raise self._broken(str(error)) from error
+        if self.assembly.is_full:
+            response.close()  # it may go on for ever
         return self._finished(done=done)
 
     async def _events(self, response: aiohttp.ClientResponse) -> bool:
         reader = EventReader()
         while piece := await self._piece(response):
-            if self._take_all(reader.feed(piece)):
+            self.assembly.passes(piece)
+            if self._take_all(reader.feed(piece)) or self.assembly.is_full:
                 return True
         return self._take_all(reader.end())
 

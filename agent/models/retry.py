@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
-from agent.errors import Overloaded, Permanent, Temporary
+from agent.errors import AccountRefused, Overloaded, Permanent, Temporary
 from agent.ports import Clock, Model
 from agent.request import ModelRequest, ModelTraits
 from agent.transcript import Answered
@@ -21,6 +23,10 @@ PAUSE_MAX_S = 8.0
 ASKED_PAUSE_MAX_S = 30.0
 ERRORS_MAX = 5
 OPEN_S = 60.0
+
+TICK_S = 1.0
+STOOD_STILL_S = 5.0
+"""So late a tick is no busy moment of ours."""
 
 
 class TextSink(Protocol):
@@ -43,8 +49,10 @@ class Patient:
     - At most `attempts_max` requests a call; no retry that would begin later than
       `give_up_after_s` after the call did.
     - A pause that the server asks for is kept; one of more than 30 s is the caller's to decide.
-    - After 5 Temporary errors in a row (over all calls) every call fails at once for 60 s; then one
-      call may try, alone and once, and its outcome closes or opens the breaker again.
+    - After 5 Temporary errors in a row (over all calls), or where the key or the account is
+      refused, every call fails at once for 60 s; then one call may try, alone and once, and its
+      outcome closes or opens the breaker again.
+    - Time in which this process stood still is nobody's: it counts for nothing.
     """
 
     def __init__(
@@ -55,13 +63,14 @@ class Patient:
         chance: Random,
         attempts_max: int = 4,
         give_up_after_s: float = 60,
+        breaker: Breaker | None = None,
     ) -> None:
         self._model = model
         self._clock = clock
         self._chance = chance
         self._attempts_max = attempts_max
         self._give_up_after_s = give_up_after_s
-        self._breaker = _Breaker(clock)
+        self._breaker = breaker or Breaker()
 
     @property
     def name(self) -> str:
@@ -75,31 +84,36 @@ class Patient:
         self, request: ModelRequest, *, on_text: Callable[[str], None] | TextSink
     ) -> Answered:
         """See `agent.ports.Model`, and TextSink. Raises the last error when patience ends."""
-        trial = self._breaker.enter(self.name)
+        call = self._breaker.enter(self.name, now=self._clock.monotonic())
         give_up_at = self._clock.monotonic() + self._give_up_after_s
         try:
-            for attempt in range(1, self._attempts_max + 1):
-                sink = _Sink(on_text)
-                try:
-                    return await self._once(request, sink)
-                except Temporary as error:
-                    last = trial or self._breaker.is_open or attempt == self._attempts_max
-                    pause = self._pause(error, attempt)
-                    too_late = self._clock.monotonic() + pause > give_up_at
-                    if last or too_late or pause > ASKED_PAUSE_MAX_S + 1 or sink.is_stuck:
-                        raise
-                await self._clock.sleep(pause)
-                sink.restart()
+            with Standstill() as stood:
+                for attempt in range(1, self._attempts_max + 1):
+                    sink = _Sink(on_text)
+                    try:
+                        return await self._once(request, sink, call)
+                    except Temporary as error:
+                        last = call.is_trial or self._breaker.is_open
+                        last = last or attempt == self._attempts_max
+                        pause = self._pause(error, attempt)
+                        too_late = self._clock.monotonic() + pause > give_up_at + stood.seconds
+                        if last or too_late or pause > ASKED_PAUSE_MAX_S + 1 or sink.is_stuck:
+                            raise
+                    await self._clock.sleep(pause)
+                    sink.restart()
         finally:
-            self._breaker.leave(trial=trial)
+            self._breaker.leave(call)
         raise AssertionError("the last attempt returns or raises")
 
-    async def _once(self, request: ModelRequest, sink: _Sink) -> Answered:
-        """One attempt, told to the breaker. A refusal shows that the server works."""
+    async def _once(self, request: ModelRequest, sink: _Sink, call: Call) -> Answered:
+        """One attempt, told to the breaker. Other refusals show that the server works."""
         try:
             answer = await self._model.answer(request, on_text=sink)
         except Temporary:
-            self._breaker.failed()
+            self._breaker.failed(call, now=self._clock.monotonic())
+            raise
+        except AccountRefused as error:
+            self._breaker.refused(error, now=self._clock.monotonic())
             raise
         except Permanent:
             self._breaker.worked()
@@ -136,41 +150,144 @@ class _Sink:
             self._restart()
 
 
-@dataclass(slots=True)
-class _Breaker:
-    """Closed, open until a moment, or half open with one trial under way."""
+@dataclass(eq=False, slots=True, kw_only=True)
+class Call:
+    """A call that the breaker let pass: alone (`is_trial`), or after so many `known` failures."""
 
-    clock: Clock
+    is_trial: bool
+    known: int
+
+
+@dataclass(slots=True)
+class Breaker:
+    """Closed, open until a moment, or half open with one trial under way. Times are monotonic.
+
+    Failures count in a row in time: those of a call that ran beside the one that counts already
+    tell nothing new. So a moment's trouble with many calls in flight is that of one of them.
+    """
+
     errors: int = 0
     open_until: float | None = None
-    trying: bool = False
+    refusal: AccountRefused | None = None
+    """Why the key or the account is refused, as long as it is."""
+    _is_trying: bool = False
+    _known: int = 0
+    _counts: Call | None = None
+    """Whose failures count, as long as it runs."""
+    _untold: str = ""
+    _told: type[AccountRefused] | tuple[()] = ()
+    _is_mended: bool = False
 
     @property
     def is_open(self) -> bool:
         return self.open_until is not None
 
-    def enter(self, name: str) -> bool:
-        """True when this call is the trial; raises Overloaded while the breaker is open."""
-        if self.open_until is None:
-            return False
-        left = self.open_until - self.clock.monotonic()
-        if left > 0 or self.trying:
-            raise Overloaded(
+    def enter(self, name: str, *, now: float) -> Call:
+        """Raises the refusal, or Overloaded, while the breaker is open."""
+        is_trial = self.open_until is not None
+        left = (self.open_until or now) - now
+        if is_trial and (left > 0 or self._is_trying):
+            raise self.refused_again() or Overloaded(
                 f"The model {name} failed {ERRORS_MAX} times in a row; it is left alone for a "
                 "while before it is tried again",
                 retry_after_s=max(left, 1.0),
             )
-        self.trying = True
-        return True
+        self._is_trying = is_trial
+        return Call(is_trial=is_trial, known=self._known)
 
-    def leave(self, *, trial: bool) -> None:
-        if trial:
-            self.trying = False
+    def leave(self, call: Call) -> None:
+        """The call is over."""
+        if call.is_trial:
+            self._is_trying = False
+        if self._counts is call:
+            self._counts = None
 
-    def failed(self) -> None:
+    def failed(self, call: Call, *, now: float) -> None:
+        """A request of this call failed."""
+        is_beside = self._counts is not None or call.known != self._known
+        if is_beside and self._counts is not call:
+            return
+        self._known += 1
+        self._counts = call
         self.errors += 1
-        if self.errors >= ERRORS_MAX:
-            self.open_until = self.clock.monotonic() + OPEN_S
+        if self.errors >= ERRORS_MAX or call.is_trial:
+            self.open_until = now + OPEN_S
+
+    def refused(self, error: AccountRefused, *, now: float) -> None:
+        """The key or the account is refused: that is so for everybody, until somebody mends it."""
+        error.is_known = isinstance(error, self._told)
+        if not error.is_known:
+            self._told, self._untold = type(error), str(error)
+        self.refusal, self.open_until = error, now + OPEN_S
+
+    def refused_again(self) -> AccountRefused | None:
+        """The refusal, for a call that is not made because of it."""
+        if self.refusal is None:
+            return None
+        again = type(self.refusal)(str(self.refusal))
+        again.is_known = True
+        return again
 
     def worked(self) -> None:
+        """A request was answered."""
+        self._is_mended = self._is_mended or bool(self._told and not self._untold)
+        self._told, self._untold, self.refusal = (), "", None
         self.errors, self.open_until = 0, None
+
+    def take_refusal(self) -> str:
+        """A refusal that the owner was not told of yet; empty when there is none."""
+        refusal, self._untold = self._untold, ""
+        return refusal
+
+    def take_mended(self) -> bool:
+        """Whether it works again since the owner was told that it is refused; told once."""
+        is_mended, self._is_mended = self._is_mended, False
+        return is_mended
+
+
+@dataclass(slots=True)
+class Standstill:
+    """How long this process stood still while it is entered: stopped, or on a machine that slept.
+    What others said meanwhile could not be read, so their time was not up.
+
+    `woke` is told of each, before any time that ran out in it: ticks come first.
+    """
+
+    woke: Callable[[float], None] | None = None
+    _lost: float = 0.0
+    _last: float = 0.0
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    _tick: asyncio.TimerHandle | None = None
+
+    @property
+    def seconds(self) -> float:
+        """In all, up to now."""
+        return self._lost + self._late()
+
+    def __enter__(self) -> Self:
+        self._wait()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._tick is not None:
+            self._tick.cancel()
+
+    def _wait(self) -> None:
+        self._last = self._loop.time()
+        self._tick = self._loop.call_later(TICK_S, self._passed)
+
+    def _passed(self) -> None:
+        late = self._late()
+        self._lost += late
+        self._wait()
+        if late and self.woke is not None:
+            self.woke(late)
+
+    def _late(self) -> float:
+        late = self._loop.time() - self._last - TICK_S
+        return late if late > STOOD_STILL_S else 0.0

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 
 import pytest
+from aiohttp import web
 
 from agent.errors import (
     AssistantError,
     AuthRefused,
+    BillingRefused,
     BrokenAnswer,
     ModelTimeout,
     Overloaded,
     RateLimited,
 )
 from agent.models.openai_compatible import Limits, OpenAICompatible
-from agent.models.retry import Patient
+from agent.models.retry import Breaker, Patient
 from agent.request import ModelRequest, ModelTraits
 from agent.transcript import Answered
 from tests.agent.models.asking import Pieces, ask, request
 from tests.agent.models.clock import QuickClock
-from tests.agent.models.server import ModelServer, delta
+from tests.agent.models.server import ModelServer, delta, events
 
 Outcome = AssistantError | str
 
@@ -213,6 +216,159 @@ async def test_errors_with_a_success_between_them_do_not_open_it() -> None:
         await ask(patient)
 
     assert len(model.asked_at) == 12
+
+
+class Crowded:
+    """Fails every request that began before a moment's trouble was over, and then answers."""
+
+    name = "crowded"
+    traits = ModelTraits()
+
+    def __init__(self, at_once: int) -> None:
+        self.gathered = asyncio.Barrier(at_once)
+        self.is_over = False
+        self.asked = 0
+
+    async def answer(self, request: ModelRequest, *, on_text: Callable[[str], None]) -> Answered:
+        self.asked += 1
+        if self.is_over:
+            return Answered(text="Hello")
+        await self.gathered.wait()
+        self.is_over = True
+        raise Overloaded("the connection was lost")
+
+
+async def test_a_moments_trouble_with_eight_in_flight_leaves_none_unanswered() -> None:
+    model = Crowded(8)
+    patient = Patient(model, clock=QuickClock(), chance=Random(7))
+
+    answers = await asyncio.gather(*(ask(patient) for _ in range(8)))
+
+    assert [answer.text for answer, _ in answers] == ["Hello"] * 8
+    assert model.asked == 16
+
+
+async def test_failures_of_calls_in_flight_together_do_not_add_up_over_their_retries() -> None:
+    model = Moody(*[Overloaded("busy")] * 16, "Hello")
+    patient = model.patient()
+
+    answers = await asyncio.gather(*(ask(patient) for _ in range(8)))
+
+    assert [answer.text for answer, _ in answers] == ["Hello"] * 8
+
+
+@pytest.mark.parametrize("refusal", [AuthRefused("wrong key"), BillingRefused("no credit")])
+async def test_a_refused_key_or_account_is_asked_once_a_minute(refusal: AssistantError) -> None:
+    model = Moody(refusal)
+    patient = model.patient()
+
+    for minute in range(3):
+        for _ in range(20):
+            with pytest.raises(type(refusal), match=str(refusal)):
+                await ask(patient)
+        assert len(model.asked_at) == minute + 1
+        model.clock.passed += 60
+
+
+async def test_while_one_call_tries_a_refused_key_the_others_are_told_at_once() -> None:
+    asked = asyncio.Event()
+    go_on = asyncio.Event()
+
+    class Slow(Moody):
+        async def answer(
+            self, request: ModelRequest, *, on_text: Callable[[str], None]
+        ) -> Answered:
+            if self.asked_at:
+                asked.set()
+                await go_on.wait()
+            return await super().answer(request, on_text=on_text)
+
+    model = Slow(AuthRefused("wrong key"), "Hello")
+    patient = model.patient()
+    await fail(patient)
+    model.clock.passed += 60
+    trial = asyncio.ensure_future(ask(patient))
+    await asked.wait()
+
+    with pytest.raises(AuthRefused):
+        await ask(patient)
+    go_on.set()
+
+    assert (await trial)[0].text == "Hello"
+    assert (await ask(patient))[0].text == "Hello"
+
+
+async def test_the_owner_is_told_of_a_refusal_once_and_once_that_it_works_again() -> None:
+    breaker = Breaker()
+    model = Moody(*[BillingRefused("no credit")] * 3, "Hello")
+    patient = Patient(model, clock=model.clock, chance=Random(7), breaker=breaker)
+    told = []
+    for _ in range(5):
+        with suppress(BillingRefused):
+            await ask(patient)
+        told.append((breaker.take_refusal(), breaker.take_mended()))
+        model.clock.passed += 60
+
+    assert told == [("no credit", False), ("", False), ("", False), ("", True), ("", False)]
+
+
+class Stopped:
+    """The time of the event loop, as after a SIGSTOP: it passed while nothing ran."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        loop = asyncio.get_running_loop()
+        time = loop.time
+        self._passed = 0.0
+        monkeypatch.setattr(loop, "time", lambda: time() + self._passed)
+
+    def stands_still(self, seconds: float) -> None:
+        self._passed += seconds
+
+
+async def test_a_process_that_stood_still_reads_the_answer_that_came_meanwhile(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = Stopped(monkeypatch)
+    pieces: list[str] = []
+
+    async def script(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        first, *others = events(delta(content="Hel"), delta(content="lo"), delta("stop"))
+        await response.write(first)
+        while not pieces:
+            await asyncio.sleep(0.001)
+        stopped.stands_still(180)
+        for other in others:
+            await response.write(other)
+        return response
+
+    server.scripts.append(script)
+    async with OpenAICompatible("m", api_base=server.api_base) as model:
+        answer = await model.answer(request(), on_text=pieces.append)
+
+    assert answer.text == "Hello"
+    assert len(server.asked) == 1
+
+
+async def test_patience_does_not_end_by_time_in_which_the_process_stood_still(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stopped = Stopped(monkeypatch)
+    model = Moody(BrokenAnswer("the server hung up"), "Hello")
+    model.takes_s = 180
+
+    class Still(Moody):
+        async def answer(
+            self, request: ModelRequest, *, on_text: Callable[[str], None]
+        ) -> Answered:
+            if not model.asked_at:
+                stopped.stands_still(180)
+            return await model.answer(request, on_text=on_text)
+
+    patient = Patient(Still("unused"), clock=model.clock, chance=Random(7))
+
+    assert (await ask(patient))[0].text == "Hello"
 
 
 @pytest.mark.case("CO-05")
