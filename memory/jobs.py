@@ -64,7 +64,8 @@ _ONE = f"{_JOBS} where id = ?"
 _ALL = f"{_JOBS} order by next_ms is null, next_ms, id"
 _OF = f"{_JOBS} where person_id = ? order by next_ms is null, next_ms, id"
 _DUE = f"""
-{_JOBS} where enabled and next_ms <= ? and not_before_ms <= ? order by next_ms, id
+{_JOBS} where enabled and next_ms <= ? and not_before_ms <= ? and kind = coalesce(?, kind)
+order by next_ms, id
 """
 _NEXT = """
 select min(max(next_ms, not_before_ms)) from jobs
@@ -193,12 +194,14 @@ class SqliteJobs:
 
         return await self._database.write(work)
 
-    async def due(self, now_ms: int, *, limit: int) -> Sequence[Job]:
-        """Enabled jobs whose next due time has come, the earliest first."""
+    async def due(
+        self, now_ms: int, *, limit: int, kind: JobKind | None = None
+    ) -> Sequence[Job]:
+        """Enabled jobs (of one kind) whose next due time has come, the earliest first."""
 
         def work(connection: sqlite3.Connection) -> list[Job]:
             # Row by row: those that cannot be read take no place of the others.
-            rows = connection.execute(_DUE, (now_ms, now_ms))
+            rows = connection.execute(_DUE, (now_ms, now_ms, kind))
             readable = (job for row in rows if (job := self._readable(row)) is not None)
             return list(islice(readable, max(limit, 0)))
 

@@ -126,7 +126,8 @@ class Timetable:
         clock: Clock,
         held: Callable[[], bool] = lambda: False,
     ) -> None:
-        """While it is `held` (the owner's pause) nothing is taken; it is made up for later."""
+        """While it is `held` (the owner's pause) nothing that a model works on is taken; it is made
+        up for later. Fixed texts come all the same, nagging ones too."""
         self._store = store
         self._kinds = dict(kinds)
         self._hears = hears
@@ -174,8 +175,6 @@ class Timetable:
 
     async def look(self) -> int:
         """Takes all that is due now; returns how many due times were taken. Raises StorageError."""
-        if self._held():
-            return 0
         taken = 0
         seen: Counter[int] = Counter()
         async with self._looking:
@@ -205,7 +204,8 @@ class Timetable:
     async def _due(self, seen: Counter[int]) -> Sequence[Job]:
         """The next ones, those aside that are still due though they were seen to."""
         odd = sum(count >= SEEN_MAX for count in seen.values())
-        found = await self._store.due(self._now_ms(), limit=AT_ONCE + odd)
+        kind = JobKind.MESSAGE if self._held() else None
+        found = await self._store.due(self._now_ms(), limit=AT_ONCE + odd, kind=kind)
         return [job for job in found if seen[job.id] < SEEN_MAX]
 
     async def run_now(self, job: Job) -> Taken | None:

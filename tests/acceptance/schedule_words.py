@@ -92,13 +92,6 @@ class Kept:
     kind: JobKind = JobKind.MESSAGE
 
 
-def due_in_the_past(home: Home) -> None:
-    """Waits until all that is kept once is due; nothing runs meanwhile."""
-    sql = "select max(next_ms) from jobs where kind = 'message'"
-    ((last_ms,),) = home.ask_database(sql)
-    until(lambda: time.time() * 1000 > last_ms)
-
-
 def keep(home: Home, kept: Sequence[Kept]) -> None:
     """Puts jobs of the owner's into the book of a bot that does not run: the command line takes
     none whose time is over, and half a second for each."""

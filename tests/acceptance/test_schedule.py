@@ -15,7 +15,6 @@ from tests.acceptance.schedule_words import (
     Kept,
     asked_for,
     card_that,
-    due_in_the_past,
     jobs,
     keep,
     only_job,
@@ -281,24 +280,48 @@ def test_a_shipped_skill_is_a_job_as_long_as_it_is_enabled(home: Home) -> None:
     assert not [job for job in left.values() if job["state"] == "on"]
 
 
-def test_a_pause_holds_jobs_and_resume_makes_up_for_them(home: Home, telegram: Telegram) -> None:
+def test_a_pause_holds_what_asks_a_model_and_reminders_still_come(
+    home: Home, telegram: Telegram, model: Model
+) -> None:
     home.approve(ANN)
-    bot = home.start()
+    started(home)
     telegram.says(ANN, "/pause")
-    reads(telegram, ANN, "ause")
-    reminded(home, "thing", seconds=1)
-    due_in_the_past(home)
-    telegram.says(ANN, "/status")
-    reads(telegram, ANN, "Next by the clock")
-    held = [text for text in telegram.shown(ANN) if text.startswith("thing")]
+    promised = reads(telegram, ANN, "Paused.")
+    ordered(home, "look for rain\n!say Rain at noon.", when="in 1 second")
+    nagging = home.run("schedule", "add", "in 1 second", "pill", "--nag", "10", "--yes")
+    reminded(home, "thing", seconds=2)
 
+    card = card_that(telegram, "thing", button="Done")
+    pill = card_that(telegram, "pill", button="Done")
+    telegram.press(ANN, card, "in 10 min")
+    telegram.press(ANN, pill, "Done")
+    reads(telegram, ANN, "Again ")
+    reads(telegram, ANN, "Done.")
+    held = model.user_texts()
     telegram.says(ANN, "/resume")
-    until(lambda: "ause" not in telegram.shown(ANN)[-1])
-    bot.kill()
-    home.start()
-    card_that(telegram, "thing", button="Done")
+    reads(telegram, ANN, "Rain at noon.")
+    until(lambda: settled(home))
 
-    assert held == []
+    assert "Reminders still come." in promised
+    assert nagging.returncode == 0, nagging.stderr
+    assert held == [], "no model is asked before /resume"
+    for once in ("thing", "pill"):
+        assert sum(text.startswith(once) for text in telegram.shown(ANN)) == 1
+
+
+def test_a_reminder_comes_also_where_the_pause_is_older_than_the_process(
+    home: Home, telegram: Telegram
+) -> None:
+    home.approve(ANN)
+    bot = started(home)
+    telegram.says(ANN, "/pause")
+    reads(telegram, ANN, "Paused.")
+    bot.kill()
+    keep(home, [Kept(text="thing", due=datetime.now(UTC))])
+
+    home.start()
+
+    card_that(telegram, "thing", button="Done")
 
 
 def test_quiet_hours_outlive_a_restart_and_a_test_tells_of_them(
