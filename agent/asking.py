@@ -169,7 +169,9 @@ class Asking:
         """The error itself is told by the turn; `is_known` says that the owner has heard of it."""
         untold = self._models.untold()
         owner = [text for text in untold if str(error) not in text]
-        is_known = isinstance(error, AccountRefused) and error.is_known and len(owner) == len(untold)
+        is_known = (
+            isinstance(error, AccountRefused) and error.is_known and len(owner) == len(untold)
+        )
         kind = type(error).__name__
         told = {"kind": kind, "text": str(error), "is_known": is_known}
         return {"owner": owner, "error": told}

@@ -144,9 +144,7 @@ class OpenAICompatible:
             self._linger(response)
         return answer
 
-    async def _asked(
-        self, call: _Call, content: bytes
-    ) -> tuple[Answered, aiohttp.ClientResponse]:
+    async def _asked(self, call: _Call, content: bytes) -> tuple[Answered, aiohttp.ClientResponse]:
         route = await self._open()
         async with route.session() as session:
             asked = session.post(
