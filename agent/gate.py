@@ -159,16 +159,13 @@ class Gate:
             if card.hinted and (always or self._policy.allows(card, caller)):
                 return Passed(caller=passed)
             verdict = asked_about(NEW_TO_IT, caller, once_only=not card.hinted)
-        is_much = asked.get("unasked", 0) >= UNASKED_MAX and card.effect is not Effect.NONE
-        if is_much and isinstance(verdict, Allowed):
-            verdict = asked_about(SO_MANY, caller, once_only=True)
-        match verdict:
+        match _unless_so_many(verdict, wish, asked):
             case Allowed():
                 return Passed(caller=passed)
             case NotAllowed(why=why):
                 return Stopped(why=f"{card.name} was not run: {why}")
-            case AskFirst():
-                approval = _approval(wish, verdict, await _with_cost(wish, needs), digest)
+            case AskFirst() as question:
+                approval = _approval(wish, question, await _with_cost(wish, needs), digest)
                 await self._approvals.ask(approval)
                 return Waits(approval_id=approval.id)
             case _:
@@ -330,6 +327,16 @@ def _read_again(call: ToolCall, tools: ToolsHere) -> Called | None:
         return _called(tool, parse_arguments(tool.card.arguments, meant.arguments), tools)
     except ArgumentsWrong:
         return None
+
+
+def _unless_so_many(
+    verdict: Allowed | NotAllowed | AskFirst, wish: Wish, asked: Json
+) -> Allowed | NotAllowed | AskFirst:
+    """Ask about the change that comes after so many unasked ones of one answer."""
+    is_much = asked.get("unasked", 0) >= UNASKED_MAX and wish.tool.card.effect is not Effect.NONE
+    if is_much and isinstance(verdict, Allowed):
+        return asked_about(SO_MANY, wish.caller, once_only=True)
+    return verdict
 
 
 def _approval(wish: Wish, verdict: AskFirst, needs: Needs, digest: str) -> NewApproval:
