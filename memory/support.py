@@ -114,8 +114,9 @@ def is_carried(
 
 def is_covered(note: str, line: str, *, speaker: str, year: int) -> bool:
     """Whether a line of a speaker holds what a note tells of it: most of its words, whatever their
-    endings, all names and all numbers. Of the speaker's name parts may be left in the note. A day that is reckoned from the `year` and day of the line
-    needs not stand there, if no other one does."""
+    endings, all names and all numbers. Of the speaker's name parts may be left in the note. A day
+    that is reckoned from the `year` and day of the line needs not stand there, if no other one
+    does."""
     theirs, left = _Line.of(line), _DATE.sub(" ", note)
     months = {found[:3].casefold() for found in _MONTH.findall(note)}
     others = {found[:3].casefold() for found in _MONTH.findall(line)}

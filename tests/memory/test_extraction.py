@@ -1076,7 +1076,7 @@ async def test_facts_are_learnt_and_corrected_whatever_somebody_is_called(
     extracted = await extractor(conversation)
 
     kept = [fact.text for fact in await facts.list(PRIVATE)]
-    assert sorted(kept) == sorted(list(said)[:2] + [f"{name} lives in Bergen."])
+    assert sorted(kept) == sorted([*list(said)[:2], f"{name} lives in Bergen."])
     assert reasons(extracted) == [Refusal.NOT_CARRIED]
 
 
