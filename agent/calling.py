@@ -266,6 +266,8 @@ def _outcome(call: ToolCall, output: Json) -> ToolResult | _Asked | _Child | Non
         ok=output["ok"],
         untrusted=output.get("untrusted", False),
         effect=output.get("effect", ""),
+        file=output.get("file", ""),
+        lost=output.get("lost", ""),
     )
 
 

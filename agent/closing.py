@@ -126,7 +126,7 @@ class Closing:
         if self.turn.task is None:
             return end
         # What a subagent's parent makes of it is up to a model: the person is told all the same.
-        return replace(reported(self.run_id, self.turn, end), reply=self._doubts())
+        return replace(reported(self.run_id, self.turn, end), reply=self._told_anyway())
 
     def _job_end(self, end: TurnEnd) -> JobEnd:
         assert self.turn.job is not None
@@ -138,7 +138,7 @@ class Closing:
             slot=self.turn.job.slot,
             ok=end.status is RunStatus.DONE or in_doubt,
             text=end.reply or (STOPPED_JOB if end.status is RunStatus.CANCELLED else ""),
-            silent=said_nothing(entries) and not in_doubt,
+            silent=said_nothing(entries) and not self._told_anyway(),
             tainted=bool(tainted_by(entries, person_id=self.turn.person_id)),
         )
 
@@ -195,7 +195,7 @@ class Closing:
             conversation=ConversationId(self.turn.conversation),
             turn=Turn(run_id=self.run_id, entries=kept),
             reply_to=self.turn.message.address,
-            reply="\n\n".join(filter(None, (reply, self._doubts()))),
+            reply="\n\n".join(filter(None, (reply, self._told_anyway()))),
             notes_taken=tuple(note.id for note in begun.notes) if begun else (),
             sent_from=self._sent_from(),
             shortened_to=max(self.log.shortened_to, begun.shortened_to if begun else 0),
@@ -207,6 +207,13 @@ class Closing:
         """What is told of calls that a kill left in doubt, whatever the model says of them."""
         is_shared = self.turn.message.is_group
         return "\n\n".join(doubts(self.log.entries, self._named, is_shared=is_shared))
+
+    def _told_anyway(self) -> str:
+        """The same, and what files lost that are kept like facts: as they are at the end."""
+        results = (one for one in self.log.entries if isinstance(one, ToolResult) and one.file)
+        lost = {result.file: result.lost for result in results}
+        lines = [self._typed(line, self.turn.message.address) for line in lost.values() if line]
+        return "\n\n".join(filter(None, [self._doubts(), *lines]))
 
     def _close_log(self) -> None:
         """The words are in it, also when the prompt was never fixed; each call has a result."""

@@ -57,7 +57,7 @@ class Doing:
         return judged if isinstance(judged, dict) else {}
 
     async def __call__(self, ctx: TurnContext, arguments: Json) -> Json:
-        """The step `tool`: the result as `{"content", "ok", "untrusted", "effect"}`, or
+        """The step `tool`: the result as `{"content", "ok", "untrusted", "effect", …}`, or
         `{"ask": id}`."""
         judged = await self._judged(ctx, arguments)
         if isinstance(judged, dict):
@@ -176,4 +176,6 @@ def _as_json(result: ToolResult) -> Json:
         "ok": result.ok,
         "untrusted": result.untrusted,
         "effect": result.effect,
+        "file": result.file,
+        "lost": result.lost,
     }

@@ -41,6 +41,7 @@ class Kind(StrEnum):
     JOB = "jobs and dates"
     INCOMING = "messages coming in"
     FILE = "files"
+    FORMER = "former texts of files"
 
 
 class Stage(StrEnum):

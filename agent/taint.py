@@ -27,7 +27,7 @@ from agent.headings import (
 )
 from agent.meant import called_name
 from agent.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
-from agent.words import fold, forms, is_unbordered, words
+from agent.words import after_name, fold, forms, is_unbordered, words
 
 
 def fenced(entry: Entry) -> Entry:
@@ -219,7 +219,7 @@ def is_said_now(values: Iterable[str], entries: Sequence[Entry], *, name: str = 
         return False
     said = [word for word in said if word not in LITTLE_WORDS]
     names = {word.text for word in words(fold(name))}
-    meant = [fold(value) for value in values if value]
+    meant = [fold(_told(value, name)) for value in values if value]
     return bool(meant) and all(_is_said(text, said, names, "\n".join(own)) for text in meant)
 
 
@@ -248,10 +248,17 @@ def is_stated_now(value: str, entries: Sequence[Entry], *, name: str = "") -> bo
     stated = _ASKED.sub("", own[0])
     if _NO_STATEMENT.search(stated) or any(one.text in NEGATIONS for one in words(own[0])):
         return False
+    value = _told(value, name)
     names = {word.text for word in words(fold(name))}
     said, told = (_in_short(text, names) for text in (stated, fold(value)))
     plain = all(_is_plain_or_said(piece, own[0]) for piece in fold(value).split())
     return bool(told) and plain and len(said) == len(told) and all(map(_say_the_same, said, told))
+
+
+def _told(value: str, name: str) -> str:
+    """What is said of the person, whose name may hold signs that no word has."""
+    rest = after_name(value, name)
+    return rest if rest is not None and rest[:1].isspace() else value
 
 
 def _in_short(text: str, names: Collection[str]) -> list[str]:
@@ -276,7 +283,8 @@ def is_named_now(name: str, entries: Sequence[Entry]) -> bool:
     """Whether the whole message says that the person is called so."""
     own = [one.text for one in entries if isinstance(one, Said) and is_own(one)]
     found = _NAMED.fullmatch(own[0]) if len(own) == 1 else None
-    is_name = all(word[:1].isupper() for word in name.split())
+    # Most scripts have no capitals, and emoji neither: nothing in small letters is a name.
+    is_name = not any(word[:1].islower() for word in name.split())
     return found is not None and is_name and found[1].strip(" .") == name.strip(" .")
 
 

@@ -110,13 +110,16 @@ class Answered(Keeps):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult(Keeps):
     """What came of one call. `untrusted`: the words are not ours, and are fenced where they are
-    sent; `effect` is what the call changed ("" for nothing: also when it failed)."""
+    sent; `effect` is what the call changed ("" for nothing: also when it failed). `file` is a file
+    that is kept like facts, and that it changed; `lost` tells its person what most of it said."""
 
     call_id: str
     content: str
     ok: bool = True
     untrusted: bool = False
     effect: str = ""
+    file: str = ""
+    lost: str = ""
 
 
 Entry = Said | Context | Note | Answered | ToolResult
@@ -223,6 +226,8 @@ def entry_from_json(data: dict[str, Any]) -> Entry:
                 ok=data.get("ok", True),
                 untrusted=data.get("untrusted", False),
                 effect=data.get("effect", ""),
+                file=data.get("file", ""),
+                lost=data.get("lost", ""),
             )
         case other:
             raise ValueError(f"unknown entry kind: {other!r}")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,6 +19,8 @@ class Done:
 
     tool: str
     effect: str
+    file: str = ""
+    """The file that is kept like facts, if it was one."""
 
 
 def typed_run(person_id: PersonId, lane: str, message_id: str) -> RunId:
@@ -47,6 +50,32 @@ class LastTurn:
     changes: int = 0
     is_undone: bool = False
     typed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormerFile:
+    """What a file said before a run changed it, and after that."""
+
+    run_id: RunId
+    path: str
+    former: str
+    becomes: str
+    """A digest (`digest_of`)."""
+
+
+def digest_of(text: str) -> str:
+    """By which a file is known again."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class FormerFiles(Protocol):
+    """What files said before. Raises StorageError."""
+
+    async def of(self, run_ids: Sequence[RunId]) -> Sequence[FormerFile]:
+        """What these runs changed, the newest first."""
+
+    async def drop(self, file: FormerFile) -> None:
+        """It is put back. May be repeated."""
 
 
 class TurnsDone(Protocol):

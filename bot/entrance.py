@@ -84,6 +84,7 @@ async def opened_entrance(
         whole.stores.conversations,
         access=access,
         outbox=whole.outbox,
+        workspace=whole.abilities.workspace,
     )
     await stack.enter_async_context(rights.erasing)
     schedule = _schedule_desk(place, whole)

@@ -16,6 +16,7 @@ from typing import Any
 from agent.errors import SettingsWrong
 from bot.live import Unreachable, ask, shown_name
 from bot.live_telegram import Newcomer
+from bot.slack_raw import Kind, sketch
 
 MANIFEST = "slack-manifest.yaml"
 
@@ -113,14 +114,12 @@ async def first_message(
 def _writer(frame: str) -> Newcomer | None:
     try:
         payload = json.loads(frame).get("payload") or {}
-        event = payload.get("event") or {}
-        is_private = event.get("type") == "message" and event.get("channel_type") == "im"
-        team, user = payload.get("team_id"), event.get("user")
+        found = sketch(payload)
     except (ValueError, AttributeError, RecursionError):
         return None
-    if not is_private or event.get("subtype") or event.get("bot_id") or not team or not user:
-        return None
-    return Newcomer(address=f"slack:{team}:{user}", name=shown_name(str(user)))
+    if found is None or found.kind is not Kind.POST or found.is_group or found.home != found.team:
+        return None  # whoever sets the bot up is of its own workspace
+    return Newcomer(address=found.person, name=shown_name(found.sender))
 
 
 async def _named(base_url: str, bot_token: str, found: Newcomer) -> Newcomer:

@@ -18,6 +18,7 @@ from agent.messages import ConversationId, PersonId, Role
 from agent.ports import History
 from agent.recalled import Coming, Exchange, RecallWanted
 from agent.remembering import CompactionWanted
+from agent.tools.former_files import KeepsFormer
 from agent.tools.household import Household
 from agent.tools.knowledge import knowledge_tools
 from agent.tools.memory import memory_tools
@@ -49,6 +50,7 @@ from memory.erasing import Premises
 from memory.extraction import ExtractionOptions, Extractor
 from memory.facts import SqliteFacts
 from memory.forgetting import Forgetting
+from memory.former_files import SqliteFormerFiles
 from memory.idle import SqliteIdle
 from memory.indexes import Indexes
 from memory.insights import InsightMaker, SqliteInsights
@@ -240,6 +242,7 @@ def rights_of(
     *,
     access: Access,
     outbox: Outbox,
+    workspace: Workspace,
 ) -> Rights:
     """`erasing` has to be entered."""
     home, clock = place.home, place.clock
@@ -274,6 +277,8 @@ def rights_of(
             SqliteTurnsDone(database),
             memories.facts,
             memories.profiles,
+            SqliteFormerFiles(database),
+            workspace,
             clock=clock,
             host_zone=host_zone(),
         ),
@@ -298,7 +303,7 @@ def household_of(place: Workplace, access: Access, conversations: SqliteConversa
 
 
 def remembering_tools(
-    memories: Memories, workspace: Workspace, *, household: Household
+    memories: Memories, workspace: Workspace, former: KeepsFormer, *, household: Household
 ) -> Sequence[Tool]:
     """The groups `memory` and `knowledge`."""
     return (
@@ -306,7 +311,7 @@ def remembering_tools(
             memories.facts,
             memories.profiles,
             memories.archive,
-            Notes(workspace),
+            Notes(workspace, former),
             household=household,
         ),
         *knowledge_tools(memories.documents, workspace, household),

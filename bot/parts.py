@@ -52,6 +52,7 @@ from bot.toolmaking import Doors, Made, Materials, tools_of
 from memory.assumed_zones import SqliteAssumedZones
 from memory.conversations import SqliteConversations
 from memory.database import Database
+from memory.former_files import SqliteFormerFiles
 from memory.journal import SqliteJournal
 from memory.people import SqlitePeople
 from memory.playbooks import SqliteSkillRecords
@@ -184,6 +185,7 @@ def abilities_of(
     )
     calendar.clerk.hears = zones
     stores.upcoming.agenda = calendar.agenda
+    former = SqliteFormerFiles(stores.database)
     household = replace(household_of(place, access, stores.conversations), noted=zones.noted)
     reached = _LateReach()
     scheduling = Scheduling(
@@ -195,11 +197,12 @@ def abilities_of(
             shelf=shelf,
             workshop=workshop,
             workspace=workspace,
+            former=former,
             conversations=stores.conversations,
             access=access,
             subagents=subagents,
             remembering=[
-                *remembering_tools(stores.memories, workspace, household=household),
+                *remembering_tools(stores.memories, workspace, former, household=household),
                 *schedule_tools(calendar.clerk, calendar.agenda, household, scheduling),
             ],
             make_ranker=ranker_maker(

@@ -17,7 +17,7 @@ import structlog
 
 from bot.channel import EDIT_FACT, NEW_REMINDER
 from bot.slack_fields import Json, is_direct, needed_id, text_of
-from bot.slack_raw import HOME_CHANNEL, Kind, Sketch
+from bot.slack_raw import HOME_CHANNEL, Kind, Sketch, presser
 from bot.slack_web import SlackTrouble, SlackWeb
 
 log = structlog.get_logger()
@@ -97,10 +97,11 @@ def form_wish(payload: Json) -> FormWish | None:
     if value != NEW_REMINDER and not _FACT_KEY.fullmatch(key):
         return None
     try:
+        who = presser(payload)
         return FormWish(
             trigger=text_of(payload, "trigger_id"),
             channel=_direct(view) if isinstance(view, dict) else _direct_message(payload),
-            sender=f"slack:{needed_id(_part(payload, 'team'), 'id')}:{_user(payload)}",
+            sender=f"slack:{who.home}:{who.user}",
             key=key,
         )
     except ValueError:
@@ -122,19 +123,20 @@ def filled(payload: Json) -> Sketch | None:
             text = f"memory edit {key} {_given(values, key)}"
         case _:
             return None
-    channel, user, view_id = _direct(view), _user(payload), needed_id(view, "id")
+    channel, who, view_id = _direct(view), presser(payload), needed_id(view, "id")
     return Sketch(
         kind=Kind.COMMAND,
-        team=needed_id(_part(payload, "team"), "id"),
+        team=who.team,
+        home=who.home,
         event_id=f"form:{view_id}",
         channel=channel,
         thread=None,
-        sender=user,
+        sender=who.user,
         us="",
         body={
             "command": "/hearth",
             "text": text,
-            "user_id": user,
+            "user_id": who.user,
             "channel_id": channel,
             "trigger_id": view_id,
         },
@@ -163,10 +165,6 @@ def _direct_message(payload: Json) -> str:
     if not is_direct(channel):
         raise ValueError("no direct message")
     return channel
-
-
-def _user(payload: Json) -> str:
-    return needed_id(_part(payload, "user"), "id")
 
 
 def _part(holder: Json, name: str) -> Json:

@@ -130,13 +130,13 @@ class Intake:
                 group.create_task(self._forms.work(), name="slack forms")
             while True:
                 found, event = await self._waiting.get()
-                await self._people.meet(found.team, found.sender, group)
+                await self._people.meet(found.home, found.sender, group)
                 await self._meet_parent(found, event)
                 await self._door.handle(self._channel, [event])
                 if found.kind is Kind.POST and self._panes is not None:
                     self._panes.said(found.channel, found.thread, found.body.get("text"))
                 if found.kind is Kind.HOME and self._homes is not None:
-                    self._homes.opened(_person(found), found.chat_id)
+                    self._homes.opened(found.person, found.chat_id)
                 self._waiting.task_done()
 
     async def _meet_parent(self, found: Sketch, event: StoredEvent) -> None:
@@ -205,7 +205,7 @@ class Intake:
         if homes is None:
             return
         knock = _knock(found)
-        is_stranger = not homes.knows(_person(found))
+        is_stranger = not homes.knows(found.person)
         if is_stranger:
             knock = replace(knock, sender=None)
         async with self._one_at_a_time:
@@ -214,7 +214,7 @@ class Intake:
                 await self._waiting.put((found, event))
         self._storage.over()
         if is_new and is_stranger:
-            homes.opened_by_stranger(_person(found), found.chat_id)
+            homes.opened_by_stranger(found.person, found.chat_id)
 
 
 class _StoreFirst(AsyncMiddleware):
@@ -233,16 +233,12 @@ class _StoreFirst(AsyncMiddleware):
         return BoltResponse(status=await self._taken(req.body), body="")
 
 
-def _person(found: Sketch) -> str:
-    return f"slack:{found.team}:{found.sender}"
-
-
 def _knock(found: Sketch) -> Knock:
     return Knock(
         source=found.source,
         event_id=found.event_id,
         address=Address(channel="slack", chat_id=found.chat_id, thread_id=found.thread),
-        sender=_person(found),
+        sender=found.person,
         is_group=found.is_group,
         payload=found.to_payload(),
         link=found.link,

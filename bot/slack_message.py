@@ -131,8 +131,8 @@ class Reading:
         return IncomingMessage(
             address=address,
             message_id=text_of(stored.body, "trigger_id"),
-            sender_id=f"{stored.team}:{user}",
-            sender_name=self.name_of(stored.team, user),
+            sender_id=f"{stored.home}:{user}",
+            sender_name=self.name_of(stored.home, user),
             text=as_command if is_command else words,
             is_group=not is_direct(channel),
             mentions_bot=True,
@@ -148,7 +148,7 @@ class Reading:
         return Pressed(
             address=_address(stored, channel, text_of(body, "thread") or None),
             message_id=f"{ON_HOME if body.get('home') is True else ''}{needed_ts(body, 'ts')}",
-            sender=f"slack:{stored.team}:{needed_id(body, 'user')}",
+            sender=f"slack:{stored.home}:{needed_id(body, 'user')}",
             data=value,
             press_id=text_of(body, "id"),
         )
@@ -157,6 +157,8 @@ class Reading:
 
     def _reason(self, channel: str, message: Json, us: str, *, addressed: bool) -> str:
         """Why a post is left alone; empty when it is for us. A reply below a post of ours is."""
+        if us and message.get("user") == us:
+            return "ours"
         if is_direct(channel):
             return ""
         match self.policy:
@@ -190,9 +192,9 @@ class Reading:
         return IncomingMessage(
             address=_address(stored, channel, thread),
             message_id=ts,
-            sender_id=f"{stored.team}:{user}",
-            sender_name=self.name_of(stored.team, user),
-            sender_title=self.title_of(stored.team, user) if is_direct(channel) else "",
+            sender_id=f"{stored.home}:{user}",
+            sender_name=self.name_of(stored.home, user),
+            sender_title=self.title_of(stored.home, user) if is_direct(channel) else "",
             text=text,
             attachments=attachments,
             quote=quote,

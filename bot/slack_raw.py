@@ -10,7 +10,7 @@ import json
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from bot.linking import link_code
 from bot.odd_json import read_json
@@ -56,6 +56,8 @@ class Kind(StrEnum):
 class Sketch:
     """One event that may be for us. `us` is the bot's own user id, as far as Slack says it.
 
+    `team` is the workspace in which we are installed, `home` that of the sender, whom `home` and
+    `sender` name together: in shared channels, people of other workspaces write too.
     `thread` is the thread that the event belongs to: in channels every post begins one, in a
     direct message only a reply is in one. `link` is the code of a `/link CODE` and nothing else: of
     a stranger's words, no other is looked at.
@@ -63,6 +65,7 @@ class Sketch:
 
     kind: Kind
     team: str
+    home: str
     event_id: str
     channel: str
     thread: str | None
@@ -86,10 +89,15 @@ class Sketch:
         """Whether others read along."""
         return not is_direct(self.channel)
 
+    @property
+    def person(self) -> str:
+        """The sender's address."""
+        return f"slack:{self.home}:{self.sender}"
+
     def to_payload(self) -> str:
         """What the inbox keeps."""
-        kept = {"kind": self.kind, "team": self.team, "us": self.us, "body": self.body}
-        return json.dumps(kept, ensure_ascii=False)
+        kept = {"kind": self.kind, "team": self.team, "home": self.home, "us": self.us}
+        return json.dumps({**kept, "body": self.body}, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +106,7 @@ class Stored:
 
     kind: Kind
     team: str
+    home: str
     us: str
     body: dict[str, Any]
 
@@ -107,9 +116,11 @@ class Stored:
         found = read_json(payload)
         if not isinstance(found, dict) or not isinstance(found.get("body"), dict):
             raise ValueError("not a stored event")
+        team = needed_id(found, "team")
         return cls(
             kind=Kind(text_of(found, "kind")),
-            team=needed_id(found, "team"),
+            team=team,
+            home=text_of(found, "home") or team,  # stored by a version that knew no other
             us=text_of(found, "us"),
             body=found["body"],
         )
@@ -133,11 +144,11 @@ def opened(payload: Json) -> Opened | None:
     if not isinstance(thread, dict):
         return None
     try:
-        team, _ = _installed(payload)
+        home = _installed(payload).home_of({})
         return Opened(
             channel=needed_id(thread, "channel_id"),
             thread=needed_ts(thread, "thread_ts"),
-            sender=f"slack:{team}:{needed_id(thread, 'user_id')}",
+            sender=f"slack:{home}:{needed_id(thread, 'user_id')}",
         )
     except ValueError:
         return None
@@ -168,50 +179,51 @@ def _event(payload: Json) -> Sketch | None:
         return _home(payload, event)
     if kind not in {"message", "app_mention"}:
         return None
-    team, us = _installed(payload)
+    here = _installed(payload)
     match text_of(event, "subtype"):
         case "message_changed":
-            return _edit(event, team, us) if kind == "message" else None
+            return _edit(event, here) if kind == "message" else None
         case "message_deleted":
-            return _deletion(event, team, us) if kind == "message" else None
+            return _deletion(event, here) if kind == "message" else None
         case subtype if subtype in SPOKEN:
-            return _post(event, team, us)
+            return _post(event, here)
     return None
 
 
-def _post(event: dict[str, Any], team: str, us: str) -> Sketch | None:
-    if not _is_of_a_person(event, us):
+def _post(event: dict[str, Any], here: _Installed) -> Sketch | None:
+    if not _is_of_a_person(event, here):
         return None
     channel, ts = needed_id(event, "channel"), needed_ts(event, "ts")
     event_id = f"{channel}:{ts}"
     is_mention = event.get("type") == "app_mention"
     if is_mention and event.get("edited"):
         return None  # a mention that an edit brought: `message_changed` tells of it, too
-    if is_mention and not mentions(text_of(event, "text"), us):
+    if is_mention and not mentions(text_of(event, "text"), here.us):
         # Slack says that we are meant and the text does not show it, so `message` alone would
         # not say it either: kept as an event of its own, which counts only where that did not.
         event_id = f"{event_id}:mention"
     return Sketch(
         kind=Kind.POST,
-        team=team,
+        team=here.team,
+        home=here.home_of(event),
         event_id=event_id,
         channel=channel,
         thread=thread_of(event, channel),
         sender=needed_id(event, "user"),
-        us=us,
+        us=here.us,
         body=event,
         link="" if shared_with(event) else link_code(event.get("text")),
     )
 
 
-def _edit(event: dict[str, Any], team: str, us: str) -> Sketch | None:
+def _edit(event: dict[str, Any], here: _Installed) -> Sketch | None:
     now, before = event.get("message"), event.get("previous_message")
     if not isinstance(now, dict):
         raise ValueError("an edit without its message")
     if now.get("subtype") == "tombstone" and isinstance(before, dict):
         gone = {**event, "deleted_ts": now.get("ts"), "previous_message": before}
-        return _deletion(gone, team, us)
-    if not _is_of_a_person(now, us) or text_of(now, "subtype") not in SPOKEN:
+        return _deletion(gone, here)
+    if not _is_of_a_person(now, here) or text_of(now, "subtype") not in SPOKEN:
         return None
     if isinstance(before, dict) and before.get("text") == now.get("text"):
         return None  # a preview of a link came, or the first reply
@@ -219,19 +231,20 @@ def _edit(event: dict[str, Any], team: str, us: str) -> Sketch | None:
     ts = needed_ts(now, "ts")
     return Sketch(
         kind=Kind.EDIT,
-        team=team,
+        team=here.team,
+        home=here.home_of(now),
         event_id=f"{channel}:{ts}:edit:{needed_ts(event, 'ts')}",
         channel=channel,
         thread=thread_of(now, channel),
         sender=needed_id(now, "user"),
-        us=us,
+        us=here.us,
         body=event,
     )
 
 
-def _deletion(event: dict[str, Any], team: str, us: str) -> Sketch | None:
+def _deletion(event: dict[str, Any], here: _Installed) -> Sketch | None:
     before = event.get("previous_message")
-    if not isinstance(before, dict) or not _is_of_a_person(before, us):
+    if not isinstance(before, dict) or not _is_of_a_person(before, here):
         return None
     if text_of(before, "subtype") not in SPOKEN:
         return None
@@ -239,26 +252,52 @@ def _deletion(event: dict[str, Any], team: str, us: str) -> Sketch | None:
     ts = needed_ts(event, "deleted_ts")
     return Sketch(
         kind=Kind.DELETION,
-        team=team,
+        team=here.team,
+        home=here.home_of(before),
         event_id=f"{channel}:{ts}:deleted",
         channel=channel,
         thread=thread_of({"ts": ts, **before}, channel),
         sender=needed_id(before, "user"),
-        us=us,
+        us=here.us,
         body=event,
     )
 
 
-def _installed(payload: Json) -> tuple[str, str]:
-    """The workspace in which we are installed, which with shared channels is not always the one
-    that the event comes from; and our user there, if Slack names it."""
+class _Installed(NamedTuple):
+    """Where we are installed, which with shared channels is not always where an event comes from
+    (`came_from`): the workspace, its organisation if it has one, our user there as far as Slack
+    names it, and our app."""
+
+    team: str
+    org: str
+    us: str
+    app: str
+    came_from: str
+
+    def home_of(self, message: Json) -> str:
+        """Whose member wrote a message. `team` and `user_team` name the workspace of its author, or
+        the organisation where that has several (docs.slack.dev/apis/slack-connect and slack_bolt's
+        `extract_actor_team_id`, as of 2026-11-29): one id is one person throughout an organisation,
+        so a member of ours is at home here. Events that name neither come from the workspace in
+        which they happened."""
+        named = (text_of(message, name) for name in ("user_team", "source_team", "team"))
+        home = next(filter(None, named), "") or self.came_from or self.team
+        return self.team if home == self.org else needed_id({"team": home}, "team")
+
+
+def _installed(payload: Json) -> _Installed:
     found = payload.get("authorizations")
     first = found[0] if isinstance(found, list) and found else None
     installed = first if isinstance(first, dict) else {}
-    for holder, name in ((installed, "team_id"), (payload, "context_team_id")):
-        if ID.fullmatch(text_of(holder, name)):
-            return text_of(holder, name), _us(installed)
-    return needed_id(payload, "team_id"), _us(installed)
+    named = (text_of(installed, "team_id"), text_of(payload, "context_team_id"))
+    team = next(filter(ID.fullmatch, named), "") or needed_id(payload, "team_id")
+    return _Installed(
+        team=team,
+        org=text_of(installed, "enterprise_id") or text_of(payload, "context_enterprise_id"),
+        us=_us(installed),
+        app=text_of(payload, "api_app_id"),
+        came_from=text_of(payload, "team_id"),
+    )
 
 
 def _us(installed: Json) -> str:
@@ -266,10 +305,15 @@ def _us(installed: Json) -> str:
     return us if installed.get("is_bot") is True and ID.fullmatch(us) else ""
 
 
-def _is_of_a_person(message: Json, us: str) -> bool:
-    """Bolt's own filter stands behind ours, and lets other bots and deletions through."""
-    user = message.get("user")
-    return bool(user) and user not in (us, SLACKBOT) and not message.get("bot_id")
+def _is_of_a_person(message: Json, here: _Installed) -> bool:
+    """Not of us, nor of another bot: Bolt's own filter stands behind ours, and lets other bots and
+    deletions through. What a bot posts has its `bot_id` or its `bot_profile`, and what we post our
+    `app_id`, also where a person's id stands beside it (docs.slack.dev/messaging and
+    docs.slack.dev/reference/events/message/bot_message, as of 2026-11-29)."""
+    user, app = message.get("user"), text_of(message, "app_id")
+    is_ours = user == here.us or (bool(app) and app == here.app)
+    is_bots = bool(message.get("bot_id") or message.get("bot_profile"))
+    return bool(user) and user != SLACKBOT and not is_ours and not is_bots
 
 
 def thread_of(message: Json, channel: str) -> str | None:
@@ -302,16 +346,17 @@ def _home(payload: Json, event: Json) -> Sketch | None:
     """Somebody looks at their home. The other tab is the chat, in which nothing was said."""
     if text_of(event, "tab") != "home":
         return None
-    team, us = _installed(payload)
+    here = _installed(payload)
     channel, sender = needed_direct(event, "channel"), needed_id(event, "user")
     return Sketch(
         kind=Kind.HOME,
-        team=team,
+        team=here.team,
+        home=here.home_of({}),
         event_id=f"home:{needed(payload, 'event_id', WORD)}",
         channel=channel,
         thread=None,
         sender=sender,
-        us=us,
+        us=here.us,
         body={"channel": channel, "user": sender},
     )
 
@@ -323,9 +368,11 @@ def _command(payload: Json) -> Sketch:
     channel = needed_id(payload, "channel_id")
     # The rest are names, which can change, and addresses and tokens, which are no one's business.
     kept = ("command", "text", "user_id", "channel_id", "trigger_id")
+    team = needed_id(payload, "team_id")
     return Sketch(
         kind=Kind.COMMAND,
-        team=needed_id(payload, "team_id"),
+        team=team,
+        home=team,  # nobody else is offered the command
         event_id=f"command:{needed(payload, 'trigger_id', WORD)}",
         channel=channel,
         thread=None,
@@ -336,10 +383,44 @@ def _command(payload: Json) -> Sketch:
     )
 
 
+class Presser(NamedTuple):
+    """Who pressed a button or sent a form: `team` is where we are installed, `home` the workspace
+    of the person."""
+
+    team: str
+    home: str
+    user: str
+
+
+def presser(payload: Json) -> Presser:
+    """Raises ValueError. `user.team_id` names the workspace of the person, or the organisation
+    where that has several; `team` is null where we are installed for all of one, and names the
+    person's own workspace where our message was read elsewhere: then the message's counts, and of
+    a form `app_installed_team_id` (docs.slack.dev/reference/interaction-payloads/
+    block_actions-payload and view-interactions-payload, as of 2026-11-29)."""
+    user = part(payload, "user")
+    place, org, view, post = (
+        found if isinstance(found := payload.get(name), dict) else {}
+        for name in ("team", "enterprise", "view", "message")
+    )
+    home = text_of(user, "team_id")
+    team = text_of(view, "app_installed_team_id") or text_of(place, "id")
+    if home == team != text_of(post, "team") and text_of(post, "team").startswith("T"):
+        team = text_of(post, "team")
+    team = team or (home if home.startswith("T") else text_of(view, "team_id"))
+    orgs = {text_of(org, "id"), text_of(place, "enterprise_id")}
+    if not home or home in orgs:
+        home = text_of(place, "id") or team
+    who = {"team": team, "home": home}
+    return Presser(
+        team=needed_id(who, "team"), home=needed_id(who, "home"), user=needed_id(user, "id")
+    )
+
+
 def _button(payload: Json) -> Sketch | None:
     """Of the message above the button, its place alone is kept; and no address that is given with
     it, which lets whoever has it write in our name."""
-    user, actions = part(payload, "user"), payload.get("actions")
+    actions = payload.get("actions")
     action = actions[0] if isinstance(actions, list) and actions else None
     if not isinstance(action, dict):
         raise ValueError("a button without its action")
@@ -351,7 +432,7 @@ def _button(payload: Json) -> Sketch | None:
         channel = needed_direct(view, HOME_CHANNEL)
     else:
         channel = needed_id(part(payload, "channel"), "id")
-    sender = needed_id(user, "id")
+    who = presser(payload)
     when = needed_ts(action, "action_ts")
     action_id = text_of(action, "action_id")
     message = payload.get("message")
@@ -360,17 +441,18 @@ def _button(payload: Json) -> Sketch | None:
     in_thread = needed_ts(place, "thread_ts") if thread not in ("", ts) else None
     return Sketch(
         kind=Kind.BUTTON,
-        team=needed_id(part(payload, "team"), "id"),
-        event_id=f"button:{when}:{sender}:{action_id[:255]}",
+        team=who.team,
+        home=who.home,
+        event_id=f"button:{when}:{who.user}:{action_id[:255]}",
         channel=channel,
         thread=in_thread,
-        sender=sender,
+        sender=who.user,
         us="",
         body={
-            "id": f"{when}:{sender}:{action_id[:255]}",
+            "id": f"{when}:{who.user}:{action_id[:255]}",
             "value": text_of(action, "value")[:VALUE_CHARS_MAX],
             "channel": channel,
-            "user": sender,
+            "user": who.user,
             "ts": when if on_home else ts,
             "thread": in_thread,
             "home": on_home,

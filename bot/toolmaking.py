@@ -22,6 +22,7 @@ from agent.tools.buses import missing_for_hardware
 from agent.tools.discovery import discovery_tools
 from agent.tools.exec import Exec, Runner
 from agent.tools.files import KeptResults, file_tools
+from agent.tools.former_files import KeepsFormer
 from agent.tools.message import message_tools
 from agent.tools.ranking import MakeRanker, Rank, ToolRanking
 from agent.tools.reach import Reach
@@ -131,6 +132,7 @@ class Materials:
     shelf: SkillShelf
     workshop: Workshop
     workspace: Workspace
+    former: KeepsFormer
     conversations: Conversations
     access: Access
     subagents: Subagents
@@ -153,7 +155,7 @@ def tools_of(place: Workplace, of: Materials) -> Made:
         keep=KeptResults(of.workspace),
     )
     made: list[Tool] = [
-        *file_tools(of.workspace),
+        *file_tools(of.workspace, of.former),
         *_message_tools(place, of),
         *system_tools(of.doors),
         *skill_tools(of.shelf, of.workshop),

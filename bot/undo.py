@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from agent.messages import IncomingMessage
+from agent.messages import ConversationId, IncomingMessage, RunId
 from agent.ports import Clock
 from agent.remembering import Facts, ProfileChange, Profiles, StoredFact, Whose, whose
-from agent.undoing import Done, LastTurn, TurnsDone
+from agent.tools.former_files import loss_of
+from agent.tools.tool import Caller
+from agent.tools.workspace import PathRefused, Workspace
+from agent.undoing import Done, FormerFile, FormerFiles, LastTurn, TurnsDone, digest_of
 from bot.approval_words import TOOLS
 from bot.ports import Person
 from bot.zones import zone_of
@@ -51,11 +55,21 @@ class UndoDesk:
     """Implements `bot.command_tools.TellsUndo`."""
 
     def __init__(
-        self, turns: TurnsDone, facts: Facts, profiles: Profiles, *, clock: Clock, host_zone: str
+        self,
+        turns: TurnsDone,
+        facts: Facts,
+        profiles: Profiles,
+        files: FormerFiles,
+        workspace: Workspace,
+        *,
+        clock: Clock,
+        host_zone: str,
     ) -> None:
         self._turns = turns
         self._facts = facts
         self._profiles = profiles
+        self._files = files
+        self._workspace = workspace
         self._clock = clock
         self._host_zone = host_zone
 
@@ -73,10 +87,12 @@ class UndoDesk:
         of = whose(person.id, message.address, is_group=message.is_group)
         await self._turns.undone([turn.run_id])
         taken = await self._taken_back(turn, of, is_group=message.is_group)
+        put_back, left = await self._files_put_back(turn, _writer(message, person))
+        taken += put_back
         # What a crash left of it, though, is taken back now.
         if turn.is_undone and not taken:
             return NOT_AGAIN_TYPED if turn.typed else NOT_AGAIN
-        return self._told(turn, taken, person)
+        return self._told(turn, taken, left, person)
 
     async def _taken_back(self, turn: LastTurn, of: Whose, *, is_group: bool) -> list[str]:
         lines: list[str] = []
@@ -89,18 +105,83 @@ class UndoDesk:
                 lines += [_of_profile(change) for change in changes]
         return lines
 
-    def _told(self, turn: LastTurn, taken: Sequence[str], person: Person) -> str:
+    async def _files_put_back(
+        self, turn: LastTurn, caller: Caller
+    ) -> tuple[list[str], dict[str, str]]:
+        """What is told of each file that says again what it said before the turn; and of the
+        others, by path, why they were left."""
+        back: list[str] = []
+        left = {one.file: "" for one in turn.done if one.file}
+        for file in await self._files.of(turn.runs):
+            former = _Former(file)
+            try:
+                await asyncio.to_thread(
+                    self._workspace.change, file.path, caller, former, missing=b""
+                )
+            except PathRefused as refused:
+                left[file.path] = f"- {refused}"
+                continue
+            if former.is_other:
+                left[file.path] = (
+                    f"- {_coded(file.path)} was changed since, so it stays as it is now"
+                )
+                continue
+            await self._files.drop(file)
+            left.pop(file.path, None)
+            if former.is_back:
+                lines = loss_of(file.former, "").of
+                many = "1 line" if lines == 1 else f"{lines:,} lines"
+                back.append(f"- {_coded(file.path)} says again what it said before ({many})")
+        return back, left
+
+    def _told(
+        self, turn: LastTurn, taken: Sequence[str], left: Mapping[str, str], person: Person
+    ) -> str:
         zone: tzinfo = zone_of(person.time_zone or self._host_zone) or UTC
         at = datetime.fromtimestamp(turn.ended_ms / 1000, zone)
         blocks = []
         if taken:
             what = "what you had me keep at" if turn.typed else "the answer of"
             blocks.append("\n".join([f"Taken back from {what} {at:%H:%M}:", *taken]))
-        cannot = list(dict.fromkeys(f"- {one}" for one in _cannot(turn.done)))
+        done = [one for one in turn.done if not one.file or left.get(one.file) == ""]
+        cannot = [*filter(None, left.values()), *(f"- {one}" for one in _cannot(done))]
+        cannot = list(dict.fromkeys(cannot))
         if cannot:
             head = CANNOT if taken else f"Of the answer of {at:%H:%M} I can take nothing back:"
             blocks.append("\n".join([head, *cannot]))
         return "\n\n".join(blocks) or NOTHING
+
+
+class _Former:
+    """Makes a file say again what it said before, if it is still as it was left."""
+
+    def __init__(self, file: FormerFile) -> None:
+        self._file = file
+        self.is_back = self.is_other = False
+
+    def __call__(self, content: bytes) -> bytes | None:
+        former = self._file.former.encode()
+        is_left = digest_of(content.decode(errors="replace")) == self._file.becomes
+        self.is_back = is_left and content != former
+        self.is_other = not is_left and content != former
+        return former if self.is_back else None
+
+
+def _writer(message: IncomingMessage, person: Person) -> Caller:
+    """Whoever takes it back wrote so themselves: that is their yes."""
+    return Caller(
+        person_id=person.id,
+        role=person.role,
+        address=message.address,
+        conversation=ConversationId(""),
+        run_id=RunId(""),
+        is_group=message.is_group,
+        agreed=True,
+    )
+
+
+def _coded(path: str) -> str:
+    return f"`{path.replace('`', chr(39))}`"
 
 
 def _cannot(done: Iterable[Done]) -> Iterable[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent.forgotten import Kind
+from memory.former_files import FormerTexts
 from memory.places import Key, Place, Prompts, Search, Traces
 from memory.shared_places import MADE_OF_ALL, ToldToOthers
 from memory.stored_text import dump
@@ -24,7 +25,8 @@ def places(now_ms: int) -> tuple[Place, ...]:
     traces, which say who was sent them."""
     traces = Traces(now_ms=now_ms)
     others = (ToldToOthers(place=place) for place in (*_ROWS, traces))
-    return (Prompts(now_ms=now_ms), *MADE_OF_ALL, *_ROWS, traces, *others)
+    mine = (FormerTexts(), *_ROWS)
+    return (Prompts(now_ms=now_ms), *MADE_OF_ALL, *mine, traces, *others)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +86,7 @@ def _entry(search: Search, row: Row) -> Row | None:
         by = entry.get("by")
         if by != search.person_id and (by or not is_mine):
             return None
-    for name in ("text", "quote", "content"):
+    for name in ("text", "quote", "content", "file", "lost"):
         if isinstance(entry.get(name), str):
             entry[name] = search.wording.blanked(entry[name])
     if entry.get("pictures"):  # their names are words too

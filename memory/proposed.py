@@ -24,7 +24,7 @@ from agent.remembering import (
     fact_id_of,
 )
 from agent.stored import Person
-from agent.words import fold, squeezed
+from agent.words import fold, squeezed, without_name
 from memory.answers import Answer, PlainText
 from memory.asserted import is_asserted
 from memory.lines import SpokenLine, Stretch
@@ -135,20 +135,22 @@ class Judge:
 
     def _why_not(self, text: str, quote: str, line: SpokenLine) -> Refusal | None:
         outside = self._stretch.outside
+        # What somebody is called says nothing, be it "Dr. No", "U1" or "Will".
+        told = without_name(text, line.speaker)
         if is_pasted(quote, (one.text for one in outside if one.message_id < line.message_id)):
             return Refusal.PASTED
-        if is_turned_round(quote, line.text, text):
+        if is_turned_round(quote, line.text, told):
             return Refusal.TURNED_ROUND
         own = "\n".join(one.text for one in self._own(line.speaker))
         foreign = self._outside_keys.union(
             *(keys(one.text) for one in self._stretch.lines if one.speaker != line.speaker)
         )
-        if not is_carried(text, by=line.text, own=own, foreign=foreign, names=self._speakers):
+        if not is_carried(told, by=line.text, own=own, foreign=foreign, names=self._speakers):
             return Refusal.NOT_CARRIED
-        if not is_asserted(quote, line.text, text):
+        if not is_asserted(quote, line.text, told):
             return Refusal.NOT_ASSERTED
         year = datetime.fromtimestamp(line.at_ms / 1000, UTC).year
-        if not is_covered(text, line.text, speaker=line.speaker, year=year):
+        if not is_covered(told, line.text, speaker=line.speaker, year=year):
             return Refusal.NOT_CARRIED
         return None
 

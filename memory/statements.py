@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from agent.words import fold, squeezed
+from agent.words import after_name, fold, squeezed
 from memory.cities import CITIES
 from memory.countries import COUNTRIES
 from memory.said_values import Kind, Value, is_name, read
@@ -149,7 +149,10 @@ class Statement:
 def statement(text: str, *, names: Collection[str] = ()) -> Statement | None:
     """What a sentence states, None where that is not sure. `names` are those of the person whose
     facts these are: what is said of them by name is the same as what is said of `the user`."""
-    plain = _with_subject(" ".join(text.split()).strip().rstrip(".!"))
+    plain = " ".join(text.split()).rstrip(".!")
+    told = (after_name(plain, " ".join(name.split())) for name in names)
+    plain = next((f"{SELF}{rest}" for rest in told if rest is not None), plain)
+    plain = _with_subject(plain)
     unsure_in = _BORN_WAS.sub("", plain)
     if _UNSURE.search(unsure_in):
         return None

@@ -114,18 +114,20 @@ def is_carried(
 
 def is_covered(note: str, line: str, *, speaker: str, year: int) -> bool:
     """Whether a line of a speaker holds what a note tells of it: most of its words, whatever their
-    endings, all names and all numbers. A day that is reckoned from the `year` and day of the line
-    needs not stand there, if no other one does."""
+    endings, all names and all numbers. Of the speaker's name parts may be left in the note. A day
+    that is reckoned from the `year` and day of the line needs not stand there, if no other one
+    does."""
     theirs, left = _Line.of(line), _DATE.sub(" ", note)
     months = {found[:3].casefold() for found in _MONTH.findall(note)}
     others = {found[:3].casefold() for found in _MONTH.findall(line)}
     if others and not months <= others:
         return False
     own = {word.text for word in words(fold(speaker))}
-    counted = _numbers(left) - {str(year - 1), str(year), str(year + 1)} - own
+    counted = _numbers(left) - {str(year - 1), str(year), str(year + 1)}
     if not counted <= theirs.numbers:
         return False
-    if not all(theirs.names(name) for name in _names(left) if fold(name) not in own):
+    named = (name for name in _names(left) if fold(name).removesuffix("'s") not in own)
+    if not all(map(theirs.names, named)):
         return False
     told = [word for word in _telling(left) if word not in own and not word.isdecimal()]
     pairs = [pair for run in unbordered_runs(fold(left)) for pair in _pairs(run)]

@@ -127,4 +127,4 @@ def _done(connection: sqlite3.Connection, run_id: RunId) -> Iterator[Done]:
             names[call["id"]] = call["name"]
         if entry.get("effect"):
             tool = names.get(entry["call_id"], "")
-            yield Done(tool=tool, effect=entry["effect"])
+            yield Done(tool=tool, effect=entry["effect"], file=entry.get("file", ""))

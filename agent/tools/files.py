@@ -8,7 +8,7 @@ import hashlib
 import mimetypes
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import islice
 
@@ -17,8 +17,19 @@ from pydantic import Field
 from agent.errors import Permanent
 from agent.text import clean, without_surrogates
 from agent.tools.arguments import Arguments
+from agent.tools.former_files import KeepsFormer, KeptFiles, Make
 from agent.tools.showing import is_whole, values_of
-from agent.tools.tool import Caller, Effect, Kept, Needs, Tool, ToolCard, Trust
+from agent.tools.tool import (
+    AboutFile,
+    Caller,
+    Effect,
+    Kept,
+    Needs,
+    OfFile,
+    Tool,
+    ToolCard,
+    Trust,
+)
 from agent.tools.workspace import RESULTS, Workspace, results_folder
 
 PAGE_CHARS_MAX = 15_000
@@ -40,13 +51,14 @@ class ToolRefused(Permanent):
     """A call that cannot do what it was asked; the text says why, for the model."""
 
 
-def file_tools(workspace: Workspace) -> tuple[Tool, ...]:
-    """All tools of this group."""
+def file_tools(workspace: Workspace, former: KeepsFormer | None = None) -> tuple[Tool, ...]:
+    """All tools of this group. `former` keeps what notes and steering files said before."""
+    kept = KeptFiles(workspace, former)
     return (
         ReadFile(workspace),
-        WriteFile(workspace),
-        EditFile(workspace),
-        AppendFile(workspace),
+        WriteFile(workspace, kept),
+        EditFile(workspace, kept),
+        AppendFile(workspace, kept),
         ListDir(workspace),
         SearchFiles(workspace),
     )
@@ -179,19 +191,29 @@ class WriteFile:
         status="writing a file …",
     )
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, kept: KeptFiles) -> None:
         self._workspace = workspace
+        self._kept = kept
 
     def needs(self, arguments: WriteFileArguments, caller: Caller) -> Needs:
         """See SaysNeeds."""
-        return _steering(self._workspace, arguments, caller)
+        needs = _steering(self._workspace, arguments, caller)
+        return _with_loss(needs, self._kept, arguments, caller, lambda _: _content(arguments))
 
     async def run(self, arguments: WriteFileArguments, caller: Caller) -> str:
         """What was written."""
-        content = without_surrogates(arguments.content).encode()
-        is_new = await asyncio.to_thread(self._workspace.write, arguments.path, content, caller)
+        content, path = _content(arguments), arguments.path
+        if self._workspace.kept(path):
+            is_new, of = await self._kept.change(path, caller, lambda _: content, missing=b"")
+        else:
+            is_new = await asyncio.to_thread(self._workspace.write, path, content, caller)
+            of = OfFile()
         done = "Created" if is_new else "Replaced"
-        return f"{done} {arguments.path} ({len(content):,} bytes)."
+        return AboutFile(f"{done} {path} ({len(content):,} bytes).", of)
+
+
+def _content(arguments: WriteFileArguments) -> bytes:
+    return without_surrogates(arguments.content).encode()
 
 
 # --- edit_file ---------------------------------------------------------------------------------
@@ -219,31 +241,37 @@ class EditFile:
         status="changing a file …",
     )
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, kept: KeptFiles) -> None:
         self._workspace = workspace
+        self._kept = kept
 
     def needs(self, arguments: EditFileArguments, caller: Caller) -> Needs:
         """See SaysNeeds."""
-        return _steering(self._workspace, arguments, caller)
+        needs = _steering(self._workspace, arguments, caller)
+        return _with_loss(needs, self._kept, arguments, caller, _Edit(arguments))
 
     async def run(self, arguments: EditFileArguments, caller: Caller) -> str:
         """Where it was changed."""
-        return await asyncio.to_thread(self._edit, arguments, caller)
+        edit = _Edit(arguments)
+        _, of = await self._kept.change(arguments.path, caller, edit)
+        return AboutFile(f"Edited {arguments.path} at line {edit.line:,}.", of)
 
-    def _edit(self, wanted: EditFileArguments, caller: Caller) -> str:
-        line = 0
 
-        def edited(content: bytes) -> bytes:
-            nonlocal line
-            try:
-                text = content.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise ToolRefused("the file is not UTF-8 text, so it was not changed") from error
-            whole, line = replaced_once(text, wanted.old, without_surrogates(wanted.new))
-            return whole.encode()
+class _Edit:
+    """The replacement, and the line where it was made."""
 
-        self._workspace.change(wanted.path, caller, edited)
-        return f"Edited {wanted.path} at line {line:,}."
+    def __init__(self, wanted: EditFileArguments) -> None:
+        self._wanted = wanted
+        self.line = 0
+
+    def __call__(self, content: bytes) -> bytes:
+        try:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ToolRefused("the file is not UTF-8 text, so it was not changed") from error
+        new = without_surrogates(self._wanted.new)
+        whole, self.line = replaced_once(text, self._wanted.old, new)
+        return whole.encode()
 
 
 def replaced_once(text: str, old: str, new: str) -> tuple[str, int]:
@@ -289,8 +317,9 @@ class AppendFile:
         status="writing a file …",
     )
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, kept: KeptFiles) -> None:
         self._workspace = workspace
+        self._kept = kept
 
     def needs(self, arguments: AppendFileArguments, caller: Caller) -> Needs:
         """See SaysNeeds."""
@@ -298,21 +327,18 @@ class AppendFile:
 
     async def run(self, arguments: AppendFileArguments, caller: Caller) -> str:
         """How large the file is now."""
-        return await asyncio.to_thread(self._append, arguments, caller)
-
-    def _append(self, wanted: AppendFileArguments, caller: Caller) -> str:
         size_bytes = 0
 
         def longer(former: bytes) -> bytes:
             nonlocal size_bytes
             joint = b"" if not former or former.endswith(b"\n") else b"\n"
-            whole = former + joint + without_surrogates(wanted.content).encode()
+            whole = former + joint + without_surrogates(arguments.content).encode()
             size_bytes = len(whole)
             return whole
 
-        is_new = self._workspace.change(wanted.path, caller, longer, missing=b"")
+        is_new, of = await self._kept.change(arguments.path, caller, longer, missing=b"")
         done = "Created" if is_new else "Added to"
-        return f"{done} {wanted.path} ({size_bytes:,} bytes now)."
+        return AboutFile(f"{done} {arguments.path} ({size_bytes:,} bytes now).", of)
 
 
 Writing = WriteFileArguments | EditFileArguments | AppendFileArguments
@@ -326,6 +352,17 @@ def _steering(workspace: Workspace, arguments: Writing, caller: Caller) -> Needs
     if asks and not is_whole(values_of(arguments)):
         return Needs(refused=f"{asks}, {TOO_LONG}")
     return Needs(asks=asks, risk=workspace.lasting(arguments.path))
+
+
+def _with_loss(
+    needs: Needs, kept: KeptFiles, arguments: Writing, caller: Caller, make: Make
+) -> Needs:
+    """With a row on what goes, where most of a file would. What cannot be done is said by `run`."""
+    try:
+        loss = None if needs.refused else kept.loss(arguments.path, caller, make)
+    except Permanent:
+        return needs
+    return needs if loss is None else replace(needs, shows=(*needs.shows, loss.asked()))
 
 
 # --- list_dir ----------------------------------------------------------------------------------

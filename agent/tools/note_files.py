@@ -2,7 +2,7 @@
 
 Plain files in the workspace that their person may edit; they become part of prompts
 (`agent.library`). Every path goes through `Workspace`, so nothing here leads outside, follows a
-link or reaches another person's folder. Used by `agent.tools.notes`; methods block: call them in
+link or reaches another person's folder. Used by `agent.tools.notes`; what reads blocks: call it in
 a thread.
 """
 
@@ -16,7 +16,8 @@ from datetime import date, datetime
 from agent.errors import Permanent
 from agent.messages import PersonId, Role
 from agent.text import clean
-from agent.tools.tool import Caller
+from agent.tools.former_files import KeepsFormer, KeptFiles
+from agent.tools.tool import Caller, OfFile
 from agent.tools.workspace import NOTES, PathMissing, PathRefused, Workspace
 
 NOTE_CHARS_MAX = 4_000
@@ -49,6 +50,7 @@ class Added:
 
     path: str
     added: str
+    of: OfFile
 
 
 def folder_of(person_id: PersonId, role: Role) -> str:
@@ -73,8 +75,10 @@ class Notes:
     StorageReadOnly. A day of None means the long-term notes.
     """
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, former: KeepsFormer | None = None) -> None:
+        """`former` keeps what the notes said before."""
         self._workspace = workspace
+        self._kept = KeptFiles(workspace, former)
 
     def read(self, caller: Caller, day: date | None) -> str:
         """The text, clean; empty when there is none."""
@@ -102,7 +106,7 @@ class Notes:
             return ()
         return [entry.name for entry in listing.entries if entry.kind == "folder"]
 
-    def add(self, caller: Caller, text: str, day: date | None) -> Added:
+    async def add(self, caller: Caller, text: str, day: date | None) -> Added:
         """Adds what is new in a text at the end, and nothing that stands there word for word.
 
         So a text that is added twice, also by a call that a kill interrupted, stands there once
@@ -120,8 +124,8 @@ class Notes:
             _check_room(known, added, path)
             return former + _joint(former) + added.encode() + b"\n"
 
-        self._workspace.change(path, caller, longer, missing=b"")
-        return Added(path=path, added=added)
+        _, of = await self._kept.change(path, caller, longer, missing=b"")
+        return Added(path=path, added=added, of=of)
 
 
 def _folder(caller: Caller) -> str:

@@ -13,7 +13,7 @@ from agent.headings import harmless
 from agent.tools.arguments import Arguments
 from agent.tools.household import NOTHING_HERE, Household, MemoryRefused
 from agent.tools.note_files import NOTE_CHARS_MAX, Notes
-from agent.tools.tool import Caller, Effect, Needs, ToolCard, Trust
+from agent.tools.tool import AboutFile, Caller, Effect, Needs, ToolCard, Trust
 
 DAYS_LISTED_MAX = 60
 
@@ -144,8 +144,9 @@ class AppendNotes:
         day = None
         if arguments.where == "today":
             day = self._household.now_of(caller.person_id).date()
-        added = await asyncio.to_thread(self._notes.add, caller, arguments.text, day)
+        added = await self._notes.add(caller, arguments.text, day)
         named = "the long-term notes" if day is None else f"the notes of {day}"
         if not added.added:
             return f"It stands in {named} already ({added.path}); nothing was added."
-        return f"Added to {named} ({added.path}), {len(added.added):,} characters."
+        done = f"Added to {named} ({added.path}), {len(added.added):,} characters."
+        return AboutFile(done, added.of)

@@ -167,6 +167,34 @@ class OursAlone(str):
     __slots__ = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfFile:
+    """Which file a call changed that is kept like facts (`agent.tools.former_files`), and what its
+    person is told of that; both may be empty."""
+
+    path: str = ""
+    lost: str = ""
+
+
+MOST_IS_GONE = (
+    "Most of what it said is gone by that. The person is told so below your answer, and can put it "
+    "back by /undo."
+)
+
+
+class AboutFile(str):
+    """A result with what is to be known of a file."""
+
+    __slots__ = ("of",)
+    of: OfFile
+
+    def __new__(cls, text: str, of: OfFile) -> AboutFile:
+        # The words that went are the file's, and no words of ours for a model.
+        made = super().__new__(cls, f"{text} {MOST_IS_GONE}" if of.lost else text)
+        made.of = of
+        return made
+
+
 class Tool(Protocol):
     """One thing that the assistant can do. May be called for many turns at once.
 
@@ -249,6 +277,7 @@ async def run_parsed(
     started = clock.monotonic()
     text, ok = await _attempt(tool, arguments, caller, limits)
     is_ours = isinstance(text, OursAlone)
+    of_file = text.of if isinstance(text, AboutFile) else OfFile()
     elapsed_ms = round((clock.monotonic() - started) * 1000)
     _log.info("tool_ran", tool=card.name, ok=ok, ms=elapsed_ms, chars=len(text))
     if redact is not None:
@@ -261,6 +290,8 @@ async def run_parsed(
         ok=ok,
         untrusted=trust is Trust.UNTRUSTED and not is_ours and (ok or bool(card.server)),
         effect=card.effect.value if ok and card.effect is not Effect.NONE else "",
+        file=of_file.path,
+        lost=of_file.lost if redact is None else redact(of_file.lost),
     )
 
 

@@ -53,6 +53,7 @@ NOTES = "memory"
 
 STEERING_FOLDERS = frozenset({"prompts", "skills", "agents"})
 """What the assistant is made of. Writing it always asks (SPEC §6)."""
+STEERS = "steers the assistant"
 
 UNBIDDEN = frozenset({"sitecustomize", "usercustomize"})
 """Modules that Python runs at each start, whatever it was started for; so it does with `.pth`
@@ -232,6 +233,13 @@ class Workspace:
         what = self._what_it_does(parts)
         return f"{_shown(path)} {what}" if what else ""
 
+    def kept(self, path: str) -> str:
+        """The path below the workspace of a file that is kept like facts: notes, and what steers
+        the assistant; empty for any other. Raises PathRefused where it leads outside."""
+        parts = self._parts(path)
+        is_note = bool(parts) and _folded(parts[0]) == NOTES
+        return "/".join(parts) if is_note or self._what_it_does(parts) == STEERS else ""
+
     def names(self, path: str) -> Parts:
         """The path as names below the root. Raises PathRefused where it leads outside."""
         return self._parts(path)
@@ -273,7 +281,7 @@ class Workspace:
         """Of what is written here, beyond being there; empty for what is asked about nowhere."""
         names = tuple(_folded(part) for part in parts)
         if steers(parts) or any(names[:depth] in self._steering for depth in range(len(names) + 1)):
-            return "steers the assistant"
+            return STEERS
         return "may change what programs do later" if _is_unbidden(names) else ""
 
     def _named(self, path: Path) -> Iterator[Parts]:

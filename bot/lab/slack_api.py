@@ -195,7 +195,7 @@ class WebApi:
         user = self._workspace.users.get(user_id)
         if user is None:
             raise SlackRefusal("user_not_found")
-        about = _user(user, self._workspace.identity.team)
+        about = _user(user, self._workspace.team_of(user_id))
         return about | ({"locale": user.locale} if p.flag("include_locale") else {})
 
 

@@ -126,6 +126,7 @@ class Events:
 
     def _wrapped(self, event: Json) -> Json:
         me = self._workspace.identity
+        user = event.get("user") or event.get("assistant_thread", {}).get("user_id")
         installed = {
             "enterprise_id": None,
             "team_id": me.team,
@@ -137,7 +138,7 @@ class Events:
         # A copy: what is sent again must not show what happened meanwhile.
         return {
             "token": VERIFICATION_TOKEN,
-            "team_id": me.team,
+            "team_id": self._workspace.team_of(user) if isinstance(user, str) else me.team,
             "context_team_id": me.team,
             "context_enterprise_id": None,
             "api_app_id": me.app,
@@ -146,7 +147,7 @@ class Events:
             "event_id": self._workspace.next_id("Ev"),
             "event_time": int(self._workspace.wall()),
             "authorizations": [installed],
-            "is_ext_shared_channel": False,
+            "is_ext_shared_channel": "user_team" in {**event, **event.get("message", {})},
             "event_context": context,
         }
 
@@ -158,7 +159,7 @@ class Events:
         name = "directmessage" if conversation.kind == "im" else conversation.name
         return {
             "token": VERIFICATION_TOKEN,
-            "team_id": me.team,
+            "team_id": self._workspace.team_of(user.id),
             "team_domain": me.domain,
             "channel_id": conversation.id,
             "channel_name": name,
@@ -184,10 +185,10 @@ class Events:
         return self._interaction(kind, user) | {"view": view} | more
 
     def _interaction(self, kind: str, user: User) -> Json:
-        me = self._workspace.identity
+        me, home = self._workspace.identity, self._workspace.team_of(user.id)
         return {
             "type": kind,
-            "user": {"id": user.id, "username": user.name, "name": user.name, "team_id": me.team},
+            "user": {"id": user.id, "username": user.name, "name": user.name, "team_id": home},
             "api_app_id": me.app,
             "token": VERIFICATION_TOKEN,
             "trigger_id": self._workspace.trigger(user.id),

@@ -123,7 +123,9 @@ class PeopledSlack(LabServer):
         self._workspace.user(user)
         place.members.add(user)
         ts = self._workspace.next_ts()
-        message = person_message(user, text, ts=ts, team=self.identity.team)
+        message = person_message(user, text, ts=ts, team=self._workspace.team_of(user))
+        if (home := message["team"]) != self.identity.team:
+            message |= {"user_team": home, "source_team": home}
         if thread_ts is not None:
             message["thread_ts"] = thread_ts
         if broadcast:
@@ -180,7 +182,7 @@ class PeopledSlack(LabServer):
             raise LookupError(f"message {ts} in {channel} is not a person's")
         previous = self._workspace.shown(kept)
         user = str(kept.message.get("user", ""))
-        edited = person_message(user, text, ts=ts, team=self.identity.team)
+        edited = person_message(user, text, ts=ts, team=self._workspace.team_of(user))
         kept.message = kept.message | {"text": text, "blocks": edited["blocks"]}
         kept.message["edited"] = {"user": user, "ts": self._workspace.next_ts()}
         kept.edits += 1

@@ -69,6 +69,8 @@ class User:
     locale: str = "en-GB"
     is_bot: bool = False
     deleted: bool = False
+    team: str = ""
+    """Of another workspace, whose people are in a shared channel; empty: of ours."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -234,6 +236,10 @@ class Workspace:
             name = f"user_{user_id.lower()}"
             self.users[user_id] = User(id=user_id, name=name, real_name="Ann Example")
         return self.users[user_id]
+
+    def team_of(self, user_id: str) -> str:
+        """The workspace of a person."""
+        return self.user(user_id).team or self.identity.team
 
     def conversation(self, channel_id: str) -> Conversation:
         """This conversation, met on first sight: `D` a direct message, `C` a channel, `G` a group.

@@ -203,6 +203,23 @@ def test_what_a_person_said_is_learnt_once_also_after_a_kill(
     assert "'no_quote': 1" in home.log or '"no_quote": 1' in home.log
 
 
+@pytest.mark.parametrize("name", ["U1", "N"])
+def test_what_is_said_is_learnt_whatever_somebody_is_called(
+    home: Home, telegram: Telegram, model: Model, name: str
+) -> None:
+    home.env |= EXTRACTS
+    home.approve(ANN)
+    told = f"{name}'s sister lives in Oslo."
+    answers(model, EXTRACTING, found((told, "My sister lives in Oslo"), speaker=name))
+    home.start()
+
+    telegram.ask("message", chat_id=ANN, text="My sister lives in Oslo.", first_name=name)
+    until(lambda: facts_of(home))
+
+    assert facts_of(home) == [told]
+    assert told in asks(telegram, ANN, "/memory f1")
+
+
 @pytest.mark.case("ME-01")
 def test_a_broken_answer_leaves_all_to_be_looked_at_later(
     home: Home, telegram: Telegram, model: Model

@@ -57,6 +57,7 @@ from bot.toolmaking import Doors, Made, Materials, opened_servers, tools_of
 from memory.approvals import SqliteApprovals
 from memory.conversations import SqliteConversations
 from memory.database import Database
+from memory.former_files import SqliteFormerFiles
 from memory.journal import SqliteJournal
 from memory.mcp_tools import SqliteToolApprovals
 from memory.outbox import SqliteOutbox
@@ -276,6 +277,7 @@ class Castle(House):
                 shelf=self.shelf,
                 workshop=self.workshop,
                 workspace=workspace,
+                former=SqliteFormerFiles(database),
                 conversations=self.conversations,
                 access=access,
                 subagents=subagents,

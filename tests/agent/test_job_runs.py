@@ -28,7 +28,7 @@ from agent.request import ModelRequest
 from agent.scheduled import Due, JobKind, NewJob, SlotState, Taken, Taking, What
 from agent.stored import Outcome
 from agent.tools.system import NothingToReport
-from agent.tools.tool import Effect
+from agent.tools.tool import AboutFile, Effect, OfFile
 from agent.transcript import Note, Said
 from memory.jobs import SqliteJobs
 from tests.agent.house import OWNER, FakeTool, House, Somebody, Words, forever, model
@@ -288,6 +288,23 @@ async def test_what_a_kill_left_in_doubt_is_told_and_not_made_up_for(
         assert state == "found"
         assert DOUBT.format(what="use a tool (`text: hi`)") in result["text"]
     assert tool.ran == ["hi"]
+
+
+async def test_what_a_file_lost_is_told_also_where_a_run_has_nothing_to_report(
+    house: House,
+) -> None:
+    lost = "`memory/MEMORY.md` lost 40 of its 40 lines. `/undo` puts it back."
+
+    async def wipe(text: str) -> str:
+        return AboutFile("Replaced.", OfFile(path="memory/MEMORY.md", lost=lost))
+
+    house.tools.append(FakeTool("keep", wipe, effect=Effect.PERSON))
+    async with house.opened(model(calls(("keep", '{"text": "hi"}')), calls(NOTHING))):
+        await a_run(house)
+
+        state, result, _ = await outcome(house)
+        assert state == "found"
+        assert lost in result["text"]
 
 
 async def test_of_a_job_that_is_one_call_it_is_told_too(house: House) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -17,6 +18,7 @@ from agent.library import Library, PersonaSettings
 from agent.messages import Address, ConversationId, IncomingMessage, PersonId, TurnInput
 from agent.tools.note_files import (
     FILE_CHARS_MAX,
+    Added,
     DayOfNotes,
     Notes,
     NotesRefused,
@@ -44,6 +46,10 @@ def notes(root: Path) -> Notes:
     return Notes(Workspace(root))
 
 
+def add(notes: Notes, who: Caller, text: str, day: date | None) -> Added:
+    return asyncio.run(notes.add(who, text, day))
+
+
 # --- where they lie ------------------------------------------------------------------------------
 
 
@@ -60,7 +66,7 @@ def notes(root: Path) -> Notes:
 def test_each_person_has_a_place_of_their_own(
     notes: Notes, root: Path, who: Caller, day: date | None, path: str
 ) -> None:
-    notes.add(who, "a word", day)
+    add(notes, who, "a word", day)
 
     assert (root / path).read_text() == "a word\n"
     assert notes.read(who, day) == "a word"
@@ -69,8 +75,8 @@ def test_each_person_has_a_place_of_their_own(
 
 @pytest.mark.parametrize("who", [OWNER, MEMBER])
 def test_what_is_noted_is_what_the_next_prompt_shows(notes: Notes, root: Path, who: Caller) -> None:
-    notes.add(who, "lasts", None)
-    notes.add(who, "for today", TODAY)
+    add(notes, who, "lasts", None)
+    add(notes, who, "for today", TODAY)
     library = Library(shipped("prompts"), root, PersonaSettings())
     message = IncomingMessage(address=who.address, message_id="1", sender_id="5")
     turn = TurnInput(
@@ -90,8 +96,8 @@ def test_what_is_noted_is_what_the_next_prompt_shows(notes: Notes, root: Path, w
 def test_nobody_reads_or_writes_the_notes_of_another_or_any_in_a_group(
     notes: Notes, root: Path
 ) -> None:
-    notes.add(OWNER, "the owner's", None)
-    notes.add(MEMBER, "the member's", None)
+    add(notes, OWNER, "the owner's", None)
+    add(notes, MEMBER, "the member's", None)
     member_in_group = replace(MEMBER, address=GROUP.address, is_group=True)
 
     assert notes.read(GUEST, None) == ""
@@ -101,7 +107,7 @@ def test_nobody_reads_or_writes_the_notes_of_another_or_any_in_a_group(
         with pytest.raises(NotesRefused, match="closed in group chats"):
             notes.days(who)
         with pytest.raises(NotesRefused, match="closed in group chats"):
-            notes.add(who, "x", None)
+            add(notes, who, "x", None)
     assert "member" not in notes.read(OWNER, None)
     assert "owner" not in notes.read(MEMBER, None)
 
@@ -112,7 +118,7 @@ def test_an_id_that_could_lead_elsewhere_has_no_notes(notes: Notes, root: Path, 
     stranger = replace(MEMBER, person_id=PersonId(name))
 
     with pytest.raises(NotesRefused, match="no place for notes"):
-        notes.add(stranger, "x", None)
+        add(notes, stranger, "x", None)
 
     assert list(root.iterdir()) == []
 
@@ -133,14 +139,14 @@ def test_no_link_is_followed_neither_to_read_nor_to_write(
     with pytest.raises(PathRefused, match="link"):
         notes.read(OWNER, TODAY)
     with pytest.raises(PathRefused, match="link"):
-        notes.add(OWNER, "x", TODAY)
+        add(notes, OWNER, "x", TODAY)
 
     assert (outside / "20260803.md").read_text() == "secret"
     assert (outside / "202608" / "20260803.md").read_text() == "secret"
 
 
 def test_files_and_folders_are_for_the_owner_of_the_process_alone(notes: Notes, root: Path) -> None:
-    notes.add(MEMBER, "x", TODAY)
+    add(notes, MEMBER, "x", TODAY)
 
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in root.rglob("*")}
     assert modes == {
@@ -154,7 +160,7 @@ def test_files_and_folders_are_for_the_owner_of_the_process_alone(notes: Notes, 
 
 def test_days_are_listed_newest_first_and_other_files_are_none(notes: Notes, root: Path) -> None:
     for day in (date(2026, 7, 31), date(2026, 8, 3), date(2025, 12, 1)):
-        notes.add(OWNER, "abc", day)
+        add(notes, OWNER, "abc", day)
     for stray in ("memory/202608/20260931.md", "memory/202608/20260701.md", "memory/202608/x.md"):
         (root / stray).write_text("stray")
     (root / "memory" / "people").mkdir()
@@ -176,7 +182,7 @@ def test_what_a_person_wrote_into_the_file_stays_byte_for_byte(notes: Notes, roo
     path.parent.mkdir()
     path.write_bytes("\ufeffMine \t\r\n\r\n\x1b[1mbold".encode())
 
-    notes.add(OWNER, "new", None)
+    add(notes, OWNER, "new", None)
 
     assert path.read_bytes() == "\ufeffMine \t\r\n\r\n\x1b[1mbold\n\nnew\n".encode()
     assert notes.read(OWNER, None) == "Mine \t\n\nbold\n\nnew"
@@ -188,7 +194,7 @@ def test_a_file_in_another_encoding_is_left_as_it_is(notes: Notes, root: Path) -
     path.write_bytes("Größe".encode("latin-1"))
 
     with pytest.raises(PathRefused, match="not UTF-8 text, so nothing was added"):
-        notes.add(OWNER, "new", None)
+        add(notes, OWNER, "new", None)
 
     assert path.read_bytes() == "Größe".encode("latin-1")
 
@@ -198,9 +204,9 @@ def test_a_file_that_is_full_takes_no_more_and_loses_nothing(notes: Notes, root:
     path.parent.mkdir(parents=True)
     path.write_text("x" * (FILE_CHARS_MAX - 10))
 
-    notes.add(OWNER, "y" * 8, TODAY)
+    add(notes, OWNER, "y" * 8, TODAY)
     with pytest.raises(NotesRefused, match="is full"):
-        notes.add(OWNER, "z", TODAY)
+        add(notes, OWNER, "z", TODAY)
 
     assert path.read_text() == "x" * (FILE_CHARS_MAX - 10) + "\n\n" + "y" * 8 + "\n"
 
@@ -209,7 +215,7 @@ def test_two_chats_that_add_at_once_lose_nothing(notes: Notes) -> None:
     words = [f"word {n}" for n in range(24)]
 
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda word: notes.add(OWNER, word, TODAY), words))
+        list(threads.map(lambda word: add(notes, OWNER, word, TODAY), words))
 
     assert sorted(notes.read(OWNER, TODAY).split("\n\n")) == sorted(words)
 
@@ -232,9 +238,9 @@ SECTION_B = "## Shopping\n- milk"
 def test_a_second_flush_of_a_day_adds_what_is_new_and_nothing_twice(
     notes: Notes, heading: str, joint: str, first: str, second: str
 ) -> None:
-    notes.add(OWNER, first, TODAY)
+    add(notes, OWNER, first, TODAY)
 
-    notes.add(OWNER, joint.join([heading, first, second]), TODAY)
+    add(notes, OWNER, joint.join([heading, first, second]), TODAY)
 
     text = notes.read(OWNER, TODAY)
     assert (text.count(first), text.count(second)) == (1, 1)
@@ -286,10 +292,10 @@ def test_a_very_odd_text_takes_no_time() -> None:
 
 
 def test_nothing_is_written_when_nothing_is_new(notes: Notes, root: Path) -> None:
-    notes.add(OWNER, "a", TODAY)
+    add(notes, OWNER, "a", TODAY)
     before = (root / "memory" / "202608" / "20260803.md").stat()
 
-    added = notes.add(OWNER, "a", TODAY)
+    added = add(notes, OWNER, "a", TODAY)
 
     assert added.added == ""
     assert (root / "memory" / "202608" / "20260803.md").stat().st_ino == before.st_ino
@@ -301,7 +307,7 @@ def test_every_refusal_is_a_sentence_for_the_model(notes: Notes) -> None:
 
 
 def test_an_address_says_nothing_about_whose_notes_they_are(notes: Notes) -> None:
-    notes.add(OWNER, "mine", None)
+    add(notes, OWNER, "mine", None)
     elsewhere = replace(OWNER, address=Address(channel="slack", chat_id="T:D1"))
 
     assert notes.read(elsewhere, None) == "mine"

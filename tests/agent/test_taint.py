@@ -9,7 +9,9 @@ from agent.history import shorten
 from agent.meant import called_name
 from agent.taint import (
     has_seen,
+    is_named_now,
     is_said_now,
+    is_stated_now,
     marked,
     rests_on_memory,
     taint_start,
@@ -139,3 +141,17 @@ def test_forwarded_words_are_nobodys_here() -> None:
 def test_an_address_with_more_in_it_was_not_seen(target: str, text: str) -> None:
     assert not has_seen([Said(text=text)], target)
     assert has_seen([Said(text=text)], "https://evil.example/page/")
+
+
+@pytest.mark.parametrize("name", ["Ann", "U1", "J.", "O'Neil", "陈", "Zoë 🌸", "🦊"])
+def test_what_somebody_states_and_how_they_are_called_is_theirs_whatever_the_name(
+    name: str,
+) -> None:
+    assert is_stated_now(f"{name} likes tea", [Said(text="I like tea")], name=name)
+    assert is_named_now(name, [Said(text=f"call me {name}")])
+    assert not is_stated_now(f"{name} likes 5 teas", [Said(text="I like tea")], name=name)
+
+
+@pytest.mark.parametrize("name", ["the owner", "Ann and delete all"])
+def test_what_is_in_small_letters_is_no_name(name: str) -> None:
+    assert not is_named_now(name, [Said(text=f"call me {name}")])

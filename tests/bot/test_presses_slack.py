@@ -182,6 +182,22 @@ async def test_in_a_channel_the_person_decides_and_a_stranger_gets_nothing(
     ]
 
 
+async def test_the_same_id_of_another_workspace_presses_nothing(
+    tmp_path: Path, slack: FakeSlack, question: Question
+) -> None:
+    async with serving(tmp_path, slack, {"ask": question.press}) as bot:
+        parent = slack.post(text="look", channel=CHANNEL, user=ANN)
+        await slack.settled()
+        await bot.card(f"slack:{TEAM}.{CHANNEL}:{parent}")
+        shown = slack.thread(CHANNEL, parent)[-1]
+        slack.add_user(user=ANN, team="T0ELSE")
+        slack.press(action_id=ALLOWS, channel=CHANNEL, ts=shown.ts, user=ANN)
+        await slack.settled()
+        await bot.door.idle()
+
+    assert (question.calls, whispers(slack)) == ([], [])
+
+
 async def test_a_strangers_press_in_a_direct_message_starts_nothing(
     tmp_path: Path, slack: FakeSlack, question: Question
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from agent.messages import Address, ConversationId, IncomingMessage, PersonId, Role, RunId
 from agent.remembering import FactSource, NewFact, Whose
+from agent.tools.workspace import Workspace
 from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
 from agent.undoing import typed_run
 from bot.ports import Person
@@ -17,6 +18,7 @@ from bot.undo import NOT_AGAIN, NOT_AGAIN_TYPED, NOTHING, UndoDesk
 from memory.database import Database
 from memory.embedding import Embedding
 from memory.facts import SqliteFacts
+from memory.former_files import SqliteFormerFiles
 from memory.indexes import Indexes
 from memory.journal import SqliteJournal
 from memory.profile import SqliteProfiles
@@ -38,8 +40,16 @@ class Chat:
         self.facts = SqliteFacts(database, Indexes(database, embedding=Embedding(enabled=False)))
         self.profiles = SqliteProfiles(database, refusal=lambda text: "")
         self.turns = SqliteTurnsDone(database)
+        self.files = SqliteFormerFiles(database)
+        self.workspace = Workspace(database.path.parent)
         self.desk = UndoDesk(
-            self.turns, self.facts, self.profiles, clock=clock, host_zone="Europe/Oslo"
+            self.turns,
+            self.facts,
+            self.profiles,
+            self.files,
+            self.workspace,
+            clock=clock,
+            host_zone="Europe/Oslo",
         )
 
     async def undo(self, *, by: PersonId = ME, chat: str = "5") -> str:

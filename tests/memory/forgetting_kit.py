@@ -191,7 +191,8 @@ def write_past(root: Path) -> None:
         past.conversation("c_ben", BENS_CHAT)
         past.conversation("c_group", GROUP)
         _anns(past)
-        past.turn(BEN, "c_ben", BENS_CHAT, CANARY, f"Noted: {CANARY}")
+        bens = past.turn(BEN, "c_ben", BENS_CHAT, CANARY, f"Noted: {CANARY}")
+        _kept_text(past, BEN, bens, f"{CANARY}\n")
         past.turn(BEN, "c_group", GROUP, f"Hello, {CANARY}", "Hello Ben")
         past.turn(ANN, "c_group", GROUP, f"Listen: {SECRET}", "I will not tell")
     _write_files(root)
@@ -208,7 +209,13 @@ def _anns(past: Past) -> None:
         entries=[
             {"kind": "context", "text": f"<context>\n- {FACT}\n</context>"},
             {"kind": "answered", "text": "", "calls": [call]},
-            {"kind": "result", "call_id": "k1", "content": f"stored: {FACT}", "ok": True},
+            {
+                "kind": "result",
+                "call_id": "k1",
+                "content": f"stored: {FACT}",
+                "ok": True,
+                "lost": f"`memory/MEMORY.md` lost 1 of its 1 lines (`{FACT}`)",
+            },
         ],
     )
     past.turn(ANN, "c_ann", ANNS_CHAT, "What shall I cook?", "Rice with peas.")
@@ -305,6 +312,7 @@ def _anns(past: Past) -> None:
         used_ms=START_MS,
     )
     past.add("chunks", document_id=document, n=0, text=f"About the house. {SECRET}. The end.")
+    _kept_text(past, ANN, run_id, f"# Keys\n{SECRET}\n")
     _anns_future(past)
     past.add(
         "outbox",
@@ -314,6 +322,12 @@ def _anns(past: Past) -> None:
         created_ms=START_MS,
         ended_ms=START_MS,
     )
+
+
+def _kept_text(past: Past, person: PersonId, run_id: str, text: str) -> None:
+    """What a file said before a run took most of it away."""
+    of = {"person_id": person, "run_id": run_id, "path": "memory/MEMORY.md"}
+    past.add("former_files", **of, former=text, becomes="d", created_ms=START_MS)
 
 
 def _anns_future(past: Past) -> None:
@@ -418,6 +432,7 @@ def of_ben(root: Path) -> list[list[tuple[object, ...]]]:
         "select * from steps where run_id in (select run_id from turns where person_id = 'p_ben')",
         "select * from turns where person_id = 'p_ben'",
         "select * from outbox where lane = 'telegram:6'",
+        "select * from former_files where person_id = 'p_ben'",
         "select * from people",
         "select * from addresses",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from memory.facts import SqliteFacts
 from memory.idle import SqliteIdle
 from memory.indexes import Indexes
 from memory.lines import SqliteLines
+from memory.people import SqlitePeople
 from memory.proposed import Refusal
 from scheduler.kinds.idle import IdleOptions, IdleTimers
 from tests.fakes import FixedClock, OneModel
@@ -1039,6 +1041,43 @@ async def test_what_somebody_wished_forgotten_is_not_learnt_again(
 
     assert reasons(extracted) == [Refusal.BY_STORE]
     assert await facts.list(PRIVATE) == []
+
+
+CALLED = ["Ana", "U1", "J", "n", "J.", "O'Neil", "José-2", "Mary-Jane", "R2-D2", "ana.lovelace"]
+CALLED += ["Dr. No", "Will", "42", "Ana_99", "陈", "陈伟", "김", "Zoë 🌸", "🦊"]
+
+
+@pytest.mark.parametrize("name", CALLED)
+async def test_facts_are_learnt_and_corrected_whatever_somebody_is_called(
+    database: Database, tmp_path: Path, name: str
+) -> None:
+    person = replace(ANA, name=name)
+    await SqlitePeople(database).add_person(person)
+    talk, facts = Talk(database), real_facts(database)
+    lines = SqliteLines(database, {person.id: person}.get)
+    said = {
+        f"{name}'s sister plays the oboe.": "My sister plays the oboe",
+        f"{name} has 2 dogs.": "I have 2 dogs",
+        f"{name} lives in Oslo.": "I live in Oslo",
+        f"{name} lives in Bergen.": "By now I live in Bergen",
+        f"{name} earns 12000 a month.": "I earn enough a month",
+    }
+    for line in said.values():
+        conversation = await talk.say(f"{line}.")
+    proposed = (a_fact(text, line, speaker=name) for text, line in said.items())
+    extractor = Extractor(
+        lines,
+        facts,
+        Cheap(answer(*proposed)),
+        shipped(tmp_path).texts,
+        options=OPTIONS,
+    )
+
+    extracted = await extractor(conversation)
+
+    kept = [fact.text for fact in await facts.list(PRIVATE)]
+    assert sorted(kept) == sorted([*list(said)[:2], f"{name} lives in Bergen."])
+    assert reasons(extracted) == [Refusal.NOT_CARRIED]
 
 
 @pytest.mark.case("ME-01")

@@ -106,7 +106,7 @@ async def test_a_file_of_the_first_light_keeps_everything(path: Path, tmp_path: 
         *("chunks", "compactions", "documents", "exchanges", "facts", "forgetting_key"),
         *("idle_timers", "insights", "profile_changes", "profiles", "tombstones"),
         *("events", "heartbeats", "job_runs", "jobs", "quiet_hours", "switches", "tellings"),
-        *("assumed_times", "zone_questions"),
+        *("assumed_times", "zone_questions", "former_files"),
     }
     sqlites_own = {name for name in after if name.startswith(("exchange_words", "sqlite_"))}
     assert set(after) - set(before) - sqlites_own == new

@@ -123,7 +123,7 @@ async def test_where_memory_is_off_nothing_is_found(tmp_path: Path, name: str) -
     given = Given(tmp_path, off=("c1",))
     given.facts.seed("Ada likes tea.", MINE)
     given.archive.exchanges = {"p1": [exchange("tea", "yes")]}
-    Notes(Workspace(tmp_path)).add(OWNER, "tea", None)
+    await Notes(Workspace(tmp_path)).add(OWNER, "tea", None)
 
     told = await given.told(name, **CALLS[name])
 
@@ -185,7 +185,7 @@ async def test_nothing_that_is_remembered_can_pose_as_a_part_of_the_prompt(given
     given.facts.seed(HOSTILE, BOBS_IN_GROUP, speaker=HOSTILE)
     given.profiles.profiles[PersonId("p1")] = {HOSTILE: {"x": HOSTILE}}
     given.archive.exchanges = {"p1": [exchange(HOSTILE, HOSTILE)]}
-    Notes(Workspace(given.root)).add(OWNER, HOSTILE, None)
+    await Notes(Workspace(given.root)).add(OWNER, HOSTILE, None)
 
     texts = [
         await given.told("search_memories", query="tea"),

@@ -76,7 +76,7 @@ async def test_what_lasts_goes_to_another_file(given: Given) -> None:
 
 @pytest.mark.parametrize("day", ["2026-08-03", "20260803", "yesterday", " Yesterday "])
 async def test_an_earlier_day_is_read_by_its_date(given: Given, day: str) -> None:
-    Notes(Workspace(given.root)).add(OWNER, "it rained", datetime(2026, 8, 3).date())
+    await Notes(Workspace(given.root)).add(OWNER, "it rained", datetime(2026, 8, 3).date())
 
     assert await given.read(day) == "Notes of Monday, 2026-08-03:\nit rained"
 

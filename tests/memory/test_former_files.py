@@ -1,0 +1,99 @@
+"""What files said before: one text for each run and file, few of them, and only what was lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.messages import PersonId, RunId
+from agent.tools.former_files import FileChange, loss_of
+from memory.database import Database
+from memory.former_files import KEPT_MAX, SqliteFormerFiles
+from tests.memory.kit import rows
+
+ME = PersonId("p1")
+PATH = "memory/MEMORY.md"
+
+
+@pytest.fixture
+def files(database: Database) -> SqliteFormerFiles:
+    return SqliteFormerFiles(database)
+
+
+def change(former: str, becomes: str, *, run: str = "r1", path: str = PATH) -> FileChange:
+    return FileChange(person_id=ME, run_id=RunId(run), path=path, former=former, becomes=becomes)
+
+
+async def kept(files: SqliteFormerFiles, run: str = "r1") -> list[str]:
+    return [one.former for one in await files.of([RunId(run)])]
+
+
+async def test_what_only_adds_is_not_kept_unless_something_went_before(
+    files: SqliteFormerFiles,
+) -> None:
+    await files.keep(change("a\nb\n", "a\nb\nc\n"))
+    nothing = await kept(files)
+    await files.keep(change("a\nb\nc\n", "a\n"))
+    before = await files.keep(change("a\n", "a\nd\n"))
+
+    assert nothing == []
+    assert before == "a\nb\nc\n"
+    assert await kept(files) == ["a\nb\nc\n"]
+
+
+async def test_what_somebody_else_wrote_in_between_is_what_is_kept(
+    files: SqliteFormerFiles,
+) -> None:
+    await files.keep(change("a\nb\n", "a\n"))
+    await files.keep(change("by hand\n", ""))
+
+    assert await kept(files) == ["by hand\n"]
+
+
+async def test_a_call_that_is_made_again_after_a_kill_keeps_the_same(
+    files: SqliteFormerFiles,
+) -> None:
+    for _ in range(2):
+        assert await files.keep(change("a\nb\n", "")) == "a\nb\n"
+
+    assert await kept(files) == ["a\nb\n"]
+
+
+async def test_there_are_few_and_the_oldest_go_first(files: SqliteFormerFiles, path: Path) -> None:
+    for n in range(KEPT_MAX + 3):
+        await files.keep(change(f"{n}\n", "", run=f"r{n}"))
+
+    assert rows(path, "select count(*) from former_files") == [(KEPT_MAX,)]
+    assert await kept(files, "r2") == []
+    assert await kept(files, "r3") == ["3\n"]
+
+
+LINES = st.lists(st.sampled_from(["a", "b", " a", "", "  ", "c\r"]), max_size=8)
+
+
+@given(LINES, LINES)
+def test_a_loss_is_never_more_than_there_was_and_nothing_where_all_is_still_there(
+    before: list[str], more: list[str]
+) -> None:
+    loss = loss_of("\n".join(before), "\n".join([*more, *before]))
+    wiped = loss_of("\n".join(before), "")
+    full = [line for line in before if line.strip()]
+
+    assert loss.gone == ()
+    assert not loss.is_most
+    assert (len(wiped.gone), wiped.of) == (len(full), len(full))
+    assert wiped.is_most == bool(full)
+
+
+@pytest.mark.parametrize(
+    ("gone", "of", "is_most"), [(20, 40, False), (21, 40, True), (1, 1, True), (0, 0, False)]
+)
+def test_most_is_more_than_half_of_the_lines_that_are_not_blank(
+    gone: int, of: int, is_most: bool
+) -> None:
+    lines = [f"line {n}\n\n" for n in range(of)]
+
+    assert loss_of("".join(lines), "".join(lines[gone:])).is_most is is_most
