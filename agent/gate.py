@@ -20,7 +20,6 @@ from agent.links import FETCH
 from agent.messages import Origin, TurnInput
 from agent.news import day_of
 from agent.ports import Approvals, Conversations, Json
-from agent.rounds import UNASKED_MAX
 from agent.stored import NewApproval, Outcome
 from agent.taint import (
     has_said,
@@ -64,6 +63,9 @@ LASTING_WORDS = OWN_WORDS | {
     **{"store_fact": ("text",), "append_notes": ("text",)},
 }
 """The same, with those whose words become part of later prompts."""
+
+UNASKED_MAX = 20
+"""Calls of one answer that change something, and run without anybody having agreed to them."""
 
 SO_MANY = f"it changes more than {UNASKED_MAX} things by one answer"
 

@@ -175,9 +175,6 @@ class Trouble:
 CALLS_MAX = 64
 """Of one answer, that are run: a model that goes round in circles writes thousands."""
 
-UNASKED_MAX = 20
-"""Calls of one answer that change something, and run without anybody having agreed to them."""
-
 
 @dataclass(slots=True)
 class Changes:

@@ -102,10 +102,10 @@ def remove_files(files: Iterable[Path]) -> None:
         except OSError as error:
             left.append((file, error))
     if left:
-        file, error = left[0]
+        file, trouble = left[0]
         more = f", and {len(left) - 1} more" if len(left) > 1 else ""
         raise StorageError(
-            f"{file}{more} could not be removed ({error.strerror}). Remove it, or make it and its "
+            f"{file}{more} could not be removed ({trouble.strerror}). Remove it, or make it and its "
             "folder this user's."
         )
 

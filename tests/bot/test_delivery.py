@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -143,14 +145,16 @@ async def fill(database: Database, lane: str) -> None:
         made = await jobs.add(new, first_due(new.when, after=StillClock().now()))
         assert made is not None
         row = await outbox.add(NewMessage(lane=lane, text=name))
-        values = (made.id, row)
-        await database.write(
-            lambda c, values=values: c.execute(
-                "insert into job_runs (job_id, slot, due_ms, state, outbox_id, taken_ms, ended_ms)"
-                " values (?, 's', 0, 'told', ?, 0, 0)",
-                values,
-            )
-        )
+        await database.write(partial(_told, made.id, row))
+
+
+def _told(job_id: int, row: int, connection: sqlite3.Connection) -> None:
+    """The ledger as it stands once the message of a slot is stored."""
+    connection.execute(
+        "insert into job_runs (job_id, slot, due_ms, state, outbox_id, taken_ms, ended_ms)"
+        " values (?, 's', 0, 'told', ?, 0, 0)",
+        (job_id, row),
+    )
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from random import Random
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -54,7 +55,7 @@ class Moody:
             on_text("Hel")
         raise outcome
 
-    def patient(self, **settings: int) -> Patient:
+    def patient(self, **settings: Any) -> Patient:
         return Patient(self, clock=self.clock, chance=Random(7), **settings)
 
 
