@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from agent.claims import ANYTHING, BACKED_BY, ClaimKind, Ledger, asks_to_be_told
+from agent.gate import UNASKED_MAX
 from agent.guards import RepeatGuard, is_empty, visible
 from agent.kept import changed_once
 from agent.layers import notes

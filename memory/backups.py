@@ -105,8 +105,8 @@ def remove_files(files: Iterable[Path]) -> None:
         file, trouble = left[0]
         more = f", and {len(left) - 1} more" if len(left) > 1 else ""
         raise StorageError(
-            f"{file}{more} could not be removed ({trouble.strerror}). Remove it, or make it and its "
-            "folder this user's."
+            f"{file}{more} could not be removed ({trouble.strerror}). Remove it, or make it and "
+            "its folder this user's."
         )
 
 
