@@ -79,7 +79,7 @@ async def test_notes_and_steering_files_are_kept_under_whatever_spelling(
     world: World, path: str, tool: str
 ) -> None:
     file = world.lay(path)
-    given = {"content": ""} if tool == "write_file" else {"old": OLD, "new": ""}
+    given: dict[str, Any] = {"content": ""} if tool == "write_file" else {"old": OLD, "new": ""}
 
     said = await world.call(tool, path=path, **given)
 
