@@ -155,8 +155,7 @@ class Closing:
         if self._is_owner_alone():
             why = [] if trouble.kind in NOTICES_ENOUGH else [trouble.text]
             return self.told("\n\n".join([notice, *why, *for_owner]))
-        hears_of_job = self.turn.job is not None and self.turn.role is Role.OWNER
-        if trouble.kind in FOR_THE_OWNER and not hears_of_job:  # `scheduler.outcomes` tells that
+        if trouble.kind in FOR_THE_OWNER and not trouble.is_known:
             failed = f"A turn in {self.turn.message.address.key} failed. {trouble.text}"
             for_owner.insert(0, failed)
         return self.told(notice, owner_notice="\n\n".join(for_owner))

@@ -164,10 +164,12 @@ class Log:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """Why there is no answer. `kind` is an error class, `text` a sentence for the owner."""
+    """Why there is no answer. `kind` is an error class, `text` a sentence for the owner, who has
+    heard it where it `is_known`."""
 
     kind: str
     text: str
+    is_known: bool = False
 
 
 CALLS_MAX = 64
