@@ -170,8 +170,9 @@ class Asking:
         untold = self._models.untold()
         owner = [text for text in untold if str(error) not in text]
         is_known = isinstance(error, AccountRefused) and error.is_known and len(owner) == len(untold)
-        kind = type(error).__name__
-        told = {"kind": kind, "text": str(error), "is_known": is_known}
+        told: Json = {"kind": type(error).__name__, "text": str(error), "is_known": is_known}
+        if isinstance(error, SpendingRefused):
+            told |= {"passes": error.passes, "free_at_ms": error.free_at_ms}
         return {"owner": owner, "error": told}
 
     async def _paid_for(
@@ -196,7 +197,9 @@ class Asking:
         )
         reservation = allowed.reservation
         if allowed.verdict is Verdict.REFUSE or reservation is None:
-            raise SpendingRefused(allowed.words)
+            raise SpendingRefused(
+                allowed.words, passes=allowed.passes, free_at_ms=allowed.free_at_ms
+            )
         if allowed.model != model.name:
             facts["cheaper"] = allowed.model
             model = await self._models.named(allowed.model, agent=turn.agent)

@@ -169,9 +169,7 @@ class Loop:
                 if error["kind"] == "MalformedCall" and (step := _down_the_ladder(rounds, log)):
                     offered = offered and step != "text"
                     continue
-                return Trouble(
-                    kind=error["kind"], text=error["text"], is_known=error.get("is_known", False)
-                )
+                return Trouble(**error)
             if output.get("hint"):
                 log.add(Note(text=output["hint"]))
             rounds.unhelpful = output.get("unhelpful", False)
