@@ -173,7 +173,10 @@ class Asking:
         told: Json = {"kind": type(error).__name__, "text": str(error), "is_known": is_known}
         if isinstance(error, SpendingRefused):
             told |= {"passes": error.passes, "free_at_ms": error.free_at_ms}
-        return {"owner": owner, "error": told}
+        size = {}
+        if isinstance(error, ContextTooLong):
+            size = {"over": error.over, "room": error.room}
+        return {"owner": owner, "error": told, **size}
 
     async def _paid_for(
         self,
@@ -317,7 +320,9 @@ class Asking:
         tokens = seen + await counter.total(texts, limit=room)
         if tokens > room:
             raise ContextTooLong(
-                f"The request has about {tokens} tokens; {model.name} takes {room}."
+                f"The request has about {tokens} tokens; {model.name} takes {room}.",
+                over=tokens - room,
+                room=room,
             )
 
     async def _system(self, digest: str) -> str:
