@@ -14,6 +14,7 @@ import pytest
 
 from agent.jobs import At
 from agent.messages import PersonId, Role
+from agent.models.assembly import BYTES_A_TOKEN
 from agent.models.litellm import LiteLLM
 from agent.models.retry import REFUSALS_MAX
 from agent.scheduled import Due, Job, JobKind, NewJob, What
@@ -301,6 +302,30 @@ async def test_a_guest_reads_an_honest_notice_and_the_owner_the_reason(rig: Rig)
     assert "A turn in telegram:7 failed." in rig.texts(OWNER)[0]
 
 
+# --- many at once --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["503", "reset", "cut"])
+async def test_a_moments_trouble_with_eight_in_flight_leaves_no_message_unanswered(
+    rig: Rig, kind: str
+) -> None:
+    people = [OWNER, *range(11, 18)]
+    ready(rig, "direct", fallbacks=())
+    rig.set(llm__timeout_s=30)
+    for person in people:
+        rig.model.named_fault(kind, times=1, when={"user~": f"from {person}"})
+    async with rig.running(*people, hurry=1) as bot:
+        for person in people:
+            rig.says(f"from {person}", by=person)
+        for person in people:
+            await eventually(partial(rig.wrote, 1, chat=person), timeout_s=TURN_S)
+        await rig.quiet(bot)
+
+    for person in people:
+        assert rig.texts(person) == [f"You said: from {person}"]
+    assert len(rig.model.requests) == 2 * len(people)
+
+
 # --- until somebody has seen to it ---------------------------------------------------------------
 
 
@@ -363,3 +388,27 @@ async def put_off_s(bot: Bot, job: Job) -> float:
     if kept.next is None:
         return 0.0
     return max(kept.next.at_ms / 1000 - bot.clock.now().timestamp(), 0.0)
+
+
+# --- an answer without an end --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_an_answer_that_goes_on_past_the_limit_is_cut_with_a_notice(
+    rig: Rig, client: str
+) -> None:
+    ready(rig, client, fallbacks=())
+    rig.set(llm__max_output_tokens=256, llm__timeout_s=30)
+    rig.model.say("word " * 40_000)
+    async with rig.running(OWNER, hurry=HURRY) as bot:
+        rig.says("say something")
+        await eventually(lambda: "Cut at the output limit" in "".join(rig.texts()))
+        await rig.quiet(bot)
+        rig.model.say("Hello again.")
+        rig.says("and now?")
+        await eventually(lambda: "Hello again." in rig.texts()[-1])
+        await rig.quiet(bot)
+
+    words = "".join(rig.texts()).count("word")
+    assert 0 < words <= 256 * BYTES_A_TOKEN / len("word ")
+    assert len(rig.model.requests) == 2
