@@ -169,12 +169,15 @@ class Asking:
         """The error itself is told by the turn; `is_known` says that the owner has heard of it."""
         untold = self._models.untold()
         owner = [text for text in untold if str(error) not in text]
-        is_known = (
-            isinstance(error, AccountRefused) and error.is_known and len(owner) == len(untold)
-        )
-        kind = type(error).__name__
-        told = {"kind": kind, "text": str(error), "is_known": is_known}
-        return {"owner": owner, "error": told}
+        is_told = len(owner) == len(untold)
+        is_known = isinstance(error, AccountRefused) and error.is_known and is_told
+        told: Json = {"kind": type(error).__name__, "text": str(error), "is_known": is_known}
+        if isinstance(error, SpendingRefused):
+            told |= {"passes": error.passes, "free_at_ms": error.free_at_ms}
+        size = {}
+        if isinstance(error, ContextTooLong):
+            size = {"over": error.over, "room": error.room}
+        return {"owner": owner, "error": told, **size}
 
     async def _paid_for(
         self,
@@ -198,7 +201,9 @@ class Asking:
         )
         reservation = allowed.reservation
         if allowed.verdict is Verdict.REFUSE or reservation is None:
-            raise SpendingRefused(allowed.words)
+            raise SpendingRefused(
+                allowed.words, passes=allowed.passes, free_at_ms=allowed.free_at_ms
+            )
         if allowed.model != model.name:
             facts["cheaper"] = allowed.model
             model = await self._models.named(allowed.model, agent=turn.agent)
@@ -316,7 +321,9 @@ class Asking:
         tokens = seen + await counter.total(texts, limit=room)
         if tokens > room:
             raise ContextTooLong(
-                f"The request has about {tokens} tokens; {model.name} takes {room}."
+                f"The request has about {tokens} tokens; {model.name} takes {room}.",
+                over=tokens - room,
+                room=room,
             )
 
     async def _system(self, digest: str) -> str:

@@ -367,15 +367,21 @@ class Budget:
         if fit is _Fit.BUSY:
             words = busy_words(limit, charge, account.subject)
             return Allowance(verdict=Verdict.REFUSE, words=words)
+        needed = wish.needed(limit.unit)
         words = refusal_words(
             limit,
             charge,
             account.subject,
             used=total.spent(limit.unit),
-            needed=wish.needed(limit.unit),
+            needed=needed,
             free=self._free(bound),
         )
-        return Allowance(verdict=Verdict.REFUSE, words=words, free_at_ms=account.end_ms or None)
+        return Allowance(
+            verdict=Verdict.REFUSE,
+            words=words,
+            passes=limit.period is not Period.TURN and needed <= limit.amount,
+            free_at_ms=account.end_ms or None,
+        )
 
     def _warn(self, bound: Iterable[Bound], tokens: int, micros: int) -> tuple[Notice, ...]:
         """A notice for each budget that comes to its share now, once in its period."""

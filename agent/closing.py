@@ -13,7 +13,7 @@ from agent.guards import declines, is_empty, visible
 from agent.layers import notes
 from agent.loop import CALL_FAILED
 from agent.messages import Address, ConversationId, Origin, Role, RunId, TurnInput
-from agent.ports import InboxState, JobEnd, RunStatus, TurnEnd
+from agent.ports import InboxState, JobEnd, PutOff, RunStatus, TurnEnd
 from agent.rounds import INTERRUPTED, Begun, Log, Trouble, said_nothing
 from agent.subagents import ASKED_BY, reported
 from agent.taint import marked, tainted_by
@@ -60,6 +60,8 @@ STOPPED_JOB = "It was stopped."
 """What is written of a job that was ended from outside."""
 
 FOR_THE_OWNER = frozenset({"AuthRefused", "BillingRefused"})
+PUTS_OFF = FOR_THE_OWNER | {"SpendingRefused"}
+"""A job can do nothing about it, and goes on once it is over."""
 NOTICES_ENOUGH = frozenset({"Empty", "ContentFiltered"})
 """What the service says beyond the notice is nothing the owner could use."""
 
@@ -77,6 +79,7 @@ class Closing:
         """The notes on the files of these messages, once they are opened."""
         self.log = Log()
         self.begun: Begun | None = None
+        self._trouble: Trouble | None = None
 
     def begin(self, begun: Begun) -> None:
         """The prompt is fixed: the log begins."""
@@ -133,6 +136,10 @@ class Closing:
         entries = end.turn.entries
         # Who may have acted is told of, and not made up for: that would act a second time.
         in_doubt = bool(self._doubts())
+        trouble, put_off = self._trouble, None
+        if trouble is not None and trouble.kind in PUTS_OFF and trouble.passes and not in_doubt:
+            acted = any(isinstance(entry, ToolResult) and entry.effect for entry in entries)
+            put_off = PutOff(anew=not acted, free_at_ms=trouble.free_at_ms)
         return JobEnd(
             job_id=self.turn.job.job_id,
             slot=self.turn.job.slot,
@@ -140,6 +147,7 @@ class Closing:
             text=end.reply or (STOPPED_JOB if end.status is RunStatus.CANCELLED else ""),
             silent=said_nothing(entries) and not self._told_anyway(),
             tainted=bool(tainted_by(entries, person_id=self.turn.person_id)),
+            put_off=put_off,
         )
 
     def _is_chat(self) -> bool:
@@ -148,6 +156,7 @@ class Closing:
 
     def failed(self, trouble: Trouble) -> TurnEnd:
         """No answer: one honest message, after what was said before the trouble."""
+        self._trouble = trouble
         if trouble.kind in {"SpendingRefused", CALL_FAILED}:
             return self.told(trouble.text)
         notice = NOTICES.get(trouble.kind, OTHER_NOTICE)
@@ -155,8 +164,7 @@ class Closing:
         if self._is_owner_alone():
             why = [] if trouble.kind in NOTICES_ENOUGH else [trouble.text]
             return self.told("\n\n".join([notice, *why, *for_owner]))
-        hears_of_job = self.turn.job is not None and self.turn.role is Role.OWNER
-        if trouble.kind in FOR_THE_OWNER and not hears_of_job:  # `scheduler.outcomes` tells that
+        if trouble.kind in FOR_THE_OWNER and not trouble.is_known:
             failed = f"A turn in {self.turn.message.address.key} failed. {trouble.text}"
             for_owner.insert(0, failed)
         return self.told(notice, owner_notice="\n\n".join(for_owner))

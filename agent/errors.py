@@ -53,7 +53,13 @@ class BillingRefused(AccountRefused):
 
 
 class ContextTooLong(Permanent):
-    """The request is larger than the model's window."""
+    """The request is larger than the model's window. Where that was counted here, it is `over` the
+    `room` by so many tokens."""
+
+    def __init__(self, message: str, *, over: int = 0, room: int = 0) -> None:
+        super().__init__(message)
+        self.over = over
+        self.room = room
 
 
 class ContentFiltered(Permanent):

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from agent.kept import once
 from agent.ports import History, StoredEntry
+from agent.text import cut_more
 from agent.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
 
 _MESSAGES = (Said, Answered, ToolResult)
@@ -380,6 +381,49 @@ def _shortened(result: ToolResult, names: dict[str, str], keep_chars: int) -> To
 def _shortened_by(result: ToolResult) -> dict[str, ToolResult]:
     """What it was shortened to, by the marker in its place: one, unless an id was given twice."""
     return {}
+
+
+ROUND_CHARS_MIN = 400
+"""A result that is cut to make room for others keeps so much."""
+
+NO_ROOM = "it did not fit beside the other results: call it again alone for more"
+
+
+def unanswered(entries: Sequence[Entry]) -> Sequence[ToolResult]:
+    """The results that the model has not answered yet."""
+    new = entries[_last_answer(entries) :]
+    return [entry for entry in new if isinstance(entry, ToolResult)]
+
+
+def share_out(entries: Sequence[Entry], tokens_max: int) -> tuple[Entry, ...]:
+    """The entries, with the results that the model has not answered yet cut to so many tokens in
+    all: an equal share for each, and what the short ones leave of it for the newest first."""
+    wanted = {id(result): tokens_of(result) for result in unanswered(entries)}
+    if sum(wanted.values()) <= tokens_max:
+        return tuple(entries)
+    given = {key: min(tokens, tokens_max // len(wanted)) for key, tokens in wanted.items()}
+    left = tokens_max - sum(given.values())
+    for key in reversed(wanted):
+        more = max(min(wanted[key] - given[key], left), 0)
+        given[key] += more
+        left -= more
+    return tuple(
+        _cut_to(entry, given[id(entry)])
+        if isinstance(entry, ToolResult) and id(entry) in given
+        else entry
+        for entry in entries
+    )
+
+
+def _cut_to(result: ToolResult, tokens_max: int) -> ToolResult:
+    """Within so many tokens, estimated; its shortest form where that is longer."""
+    text = result.content
+    chars = len(text)
+    while tokens_of(result) > tokens_max and chars > ROUND_CHARS_MIN:
+        share = min(tokens_max / tokens_of(result), 0.9)
+        chars = max(int(chars * share), ROUND_CHARS_MIN)
+        result = replace(result, content=cut_more(text, chars_max=chars, pointer=NO_ROOM))
+    return result
 
 
 def _exchange_start(entries: Sequence[Entry], count: int) -> int:

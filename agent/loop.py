@@ -16,10 +16,20 @@ from typing import Any
 from agent.calling import UNKNOWN_FATE, Calling
 from agent.claims import ClaimWords
 from agent.guards import declines, is_empty, visible
-from agent.history import brought_tokens, shorten
+from agent.history import brought_tokens, share_out, shorten, tokens_of, unanswered
 from agent.messages import TurnInput
 from agent.ports import Json, TurnContext
-from agent.rounds import Begun, Log, Now, Rounds, Trouble, ledger_of, said_nothing
+from agent.rounds import (
+    CALLS_MAX,
+    Begun,
+    Log,
+    Now,
+    Rounds,
+    Trouble,
+    ledger_of,
+    said_nothing,
+    without_surplus,
+)
 from agent.scene import PromptKind
 from agent.tools.tool import NO_OUTPUT
 from agent.tools.toolbox import Toolbox
@@ -57,6 +67,12 @@ REWORDED_CHARS_MAX = 300
 
 RESULT_CHARS_IN_NEED = 400
 """Longer results are shortened when not even a request without history fits."""
+
+ROUND_SHARE = 2
+"""Of the room of a request the results of one round may take its half; beyond that they are cut
+before anything of the history goes."""
+
+SURPLUS_GONE = f"The calls past {CALLS_MAX} of one answer were not run, and are left out here."
 
 FATE_UNKNOWN = "I cannot say what came of it."
 """The answer where a call that no model made has an unknown fate; what else is told of it stands in
@@ -169,7 +185,7 @@ class Loop:
                 if error["kind"] == "MalformedCall" and (step := _down_the_ladder(rounds, log)):
                     offered = offered and step != "text"
                     continue
-                return Trouble(kind=error["kind"], text=error["text"])
+                return Trouble(**error)
             if output.get("hint"):
                 log.add(Note(text=output["hint"]))
             rounds.unhelpful = output.get("unhelpful", False)
@@ -330,19 +346,43 @@ async def _summed_up(now: Now, output: Json) -> bool:
 async def _made_smaller(now: Now, output: Json) -> bool:
     """Sees to it that the next request is smaller; False when nothing more may go.
 
-    What is shortened here stays short: history keeps the turn as it was sent.
+    What is shortened here stays short: history keeps the turn as it was sent. What was asked for
+    last goes last, unless it is too much for a request by itself.
     """
+    rounds, log = now.rounds, now.log
+    over, room = output.get("over", 0), output.get("room", 0)
+    if _without_surplus(log) or (room and _share_out(log, over, least=room // ROUND_SHARE)):
+        return True
     if await _summed_up(now, output):
         return True
-    rounds, log = now.rounds, now.log
     if output["turns_sent"] > 0 and rounds.shrinks + 1 < len(HISTORY_SHARES):
         rounds.shrinks += 1
         _tell_all(rounds.begun, log)
         return True
     shortened = list(shorten(log.entries, RESULT_CHARS_IN_NEED))
     if shortened == log.entries:
-        return False
+        return _share_out(log, over, least=0)
     log.entries = shortened
+    return True
+
+
+def _without_surplus(log: Log) -> bool:
+    """Leaves out the calls that were too many; False where there are none."""
+    kept = without_surplus(log.entries)
+    if len(kept) == len(log.entries):
+        return False
+    log.entries = [*kept, Note(text=SURPLUS_GONE)]
+    return True
+
+
+def _share_out(log: Log, over: int, *, least: int) -> bool:
+    """Cuts the results of the last round by what is too much, a little more as that is estimated,
+    but not below `least` tokens in all; by half where nobody knows how much is too much."""
+    tokens = sum(map(tokens_of, unanswered(log.entries)))
+    cut = list(share_out(log.entries, max(tokens - (over * 11 // 10 or tokens // 2), least)))
+    if cut == log.entries:
+        return False
+    log.entries = cut
     return True
 
 

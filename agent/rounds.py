@@ -165,10 +165,14 @@ class Log:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """Why there is no answer. `kind` is an error class, `text` a sentence for the owner."""
+    """Why there is no answer. `kind` is an error class, `text` a sentence for the owner, who has
+    heard it where it `is_known`. `passes` and `free_at_ms` are those of SpendingRefused."""
 
     kind: str
     text: str
+    is_known: bool = False
+    passes: bool = True
+    free_at_ms: int | None = None
 
 
 CALLS_MAX = 64

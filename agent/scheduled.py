@@ -284,6 +284,10 @@ class JobStore(Protocol):
     async def again(self, job_id: int, due: Due) -> None:
         """Gives a job that is over one more due time."""
 
+    async def put_off(self, job_id: int, slot: str, again: Due | None) -> bool:
+        """Ends a slot whose run could not be, and takes it from the runs that the job is to have
+        where it comes `again`: then, unless the job is due before. False when it is over."""
+
     async def worked(self, job_id: int) -> None:
         """Its failures are over."""
 

@@ -27,7 +27,17 @@ _NO_TURN = RunId("")
 
 
 class SpendingRefused(Permanent):
-    """A model call was not made: a budget is used up, or the bot is paused. Fit for a person."""
+    """A model call was not made: a budget is used up, or the bot is paused. Fit for a person.
+
+    `passes` and `free_at_ms` are those of the Allowance.
+    """
+
+    def __init__(
+        self, message: str, *, passes: bool = True, free_at_ms: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.passes = passes
+        self.free_at_ms = free_at_ms
 
 
 class Purpose(StrEnum):
@@ -265,7 +275,8 @@ class Allowance:
 
     `model` is the one to ask for an answer of `tokens_out` at most (fewer than wished where little
     is left), with a `reservation` to settle; refused: `words` for the person, and when it is free
-    again (epoch milliseconds, None: that is not a matter of time).
+    again (epoch milliseconds, None: that is not a matter of time). `passes`: the same call may be
+    allowed later; of a turn's own budget, or of one too small for it, it never is.
     """
 
     verdict: Verdict
@@ -273,6 +284,7 @@ class Allowance:
     tokens_out: int = 0
     reservation: Reservation | None = None
     words: str = ""
+    passes: bool = True
     free_at_ms: int | None = None
     warnings: tuple[Notice, ...] = ()
 

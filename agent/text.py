@@ -72,6 +72,22 @@ def cut_middle(text: str, *, chars_max: int, pointer: str) -> str:
         return text
     where = f"; {pointer}" if pointer else ""
     marker = f"\n\n[… cut here: {len(text):,} characters in all{where} …]\n\n"
+    return _around(marker, text, text, chars_max)
+
+
+_CUT_MARK = re.compile(r"\n\n\[… cut here: [\d,]+ characters in all[^\n]* …\]\n\n")
+
+
+def cut_more(text: str, *, chars_max: int, pointer: str) -> str:
+    """`cut_middle` of a text that may be cut already: then its marker stays, which says how long it
+    is and where the rest is."""
+    found = _CUT_MARK.search(text)
+    if found is None or len(text) <= chars_max:
+        return cut_middle(text, chars_max=chars_max, pointer=pointer)
+    return _around(found[0], text[: found.start()], text[found.end() :], chars_max)
+
+
+def _around(marker: str, head: str, tail: str, chars_max: int) -> str:
     room = max(chars_max - len(marker), 0)
-    tail = room // 4
-    return (text[: room - tail] + marker + text[len(text) - tail :])[:chars_max]
+    last = min(room // 4, len(tail))
+    return (head[: room - last] + marker + tail[len(tail) - last :])[:chars_max]

@@ -104,6 +104,15 @@ update jobs set next_slot = ?, next_ms = ?, not_before_ms = ?, updated_ms = ? wh
 _AGAIN = """
 update jobs set next_slot = ?, next_ms = ?, updated_ms = ? where id = ? and next_ms is null
 """
+_PUT_OFF = """
+update job_runs set ended_ms = ? where job_id = ? and slot = ? and ended_ms is null
+"""
+_COMES_AGAIN = """
+update jobs set runs = max(runs - 1, 0),
+    next_slot = case when coalesce(next_ms, ?1 + 1) > ?1 then ?2 else next_slot end,
+    next_ms = min(coalesce(next_ms, ?1), ?1), updated_ms = ?3
+where id = ?4
+"""
 _WORKED = "update jobs set failures = 0, not_before_ms = 0 where id = ? and failures > 0"
 _RUNS = """
 select job_id, slot, due_ms, state, taken_ms, run_id, result, note, late_s, ended_ms from job_runs
@@ -293,6 +302,21 @@ class SqliteJobs:
         """Gives a job that is over one more due time."""
         values = (*_due_values(due), self._database.now_ms(), job_id)
         await self._database.write(lambda c: c.execute(_AGAIN, values).rowcount)
+
+    async def put_off(self, job_id: int, slot: str, again: Due | None) -> bool:
+        """Ends a slot whose run could not be, and takes it from the runs that the job is to have
+        where it comes `again`: then, unless the job is due before. False when it is over."""
+        now_ms = self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> bool:
+            if not connection.execute(_PUT_OFF, (now_ms, job_id, slot)).rowcount:
+                return False
+            if again is not None:
+                values = (again.at_ms, again.slot, now_ms, job_id)
+                connection.execute(_COMES_AGAIN, values)
+            return True
+
+        return await self._database.write(work)
 
     async def worked(self, job_id: int) -> None:
         """Its failures are over."""

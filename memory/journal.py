@@ -424,6 +424,9 @@ def _keep_job(connection: sqlite3.Connection, end: JobEnd, *, now_ms: int) -> No
     state = "found" if found else "silent" if end.ok else "failed"
     result = dump({"text": end.text, "tainted": end.tainted}) if found else None
     note = "nothing to report" if end.silent else "" if end.ok else storable(end.text)
+    if end.put_off is not None:
+        state, note = "skipped", f"put off: {note}"
+        result = dump({"anew": end.put_off.anew, "free_at_ms": end.put_off.free_at_ms})
     # Only silence needs nothing more; a failure has to be counted, and waited out.
     values = (state, result, note, now_ms if state == "silent" else None, end.job_id, end.slot)
     connection.execute(_JOB_FOUND, values)

@@ -1,5 +1,6 @@
 """What follows from the end of a job's run: its result is told, its failures are counted and waited
-out, and a job that keeps failing is stopped with one notice and a way to go on.
+out, and a job that keeps failing is stopped with one notice and a way to go on. A run for which no
+model may be asked is put off, and no failure.
 """
 
 from __future__ import annotations
@@ -17,13 +18,17 @@ from agent.ports import Clock, JobEnd
 from agent.scheduled import Due, Job, JobKind, JobRun, JobStore, MissedDues, SlotState
 from scheduler.missing import PAUSES_S
 from scheduler.telling import Found, Teller
-from scheduler.timetable import UNASKED
+from scheduler.timetable import RUN_NOW, UNASKED
 
 log = structlog.get_logger()
 
 FAILURES_MAX = 5
 """In a row, before a job is stopped."""
 
+
+PUT_OFF_S = (60, 5 * 60, 15 * 60)
+"""How long a run waits that was put off once, twice, …; the last one for all that follow. Nobody
+knows when a key is mended or a pause is over; to look costs one request a minute, of all jobs."""
 
 ASKED = "asked about"
 """The note of a due time whose person was asked about it."""
@@ -109,8 +114,25 @@ class Outcomes:
                 await self._keep(job, "failed", run.note)
                 await self._count(job, run.due, run.note)
                 await self._jobs.end(job.id, run.due.slot, SlotState.FAILED)
+            case SlotState.SKIPPED if run.ended_ms is None:
+                await self._keep(job, "put off", run.note)
+                await self._jobs.put_off(job.id, run.due.slot, self._anew(job, run))
+                log.info("job.put_off", job=job.id, slot=run.due.slot, why=run.note)
             case _:
                 pass
+
+    def _anew(self, job: Job, run: JobRun) -> Due | None:
+        """When a run that was put off comes again; None where the next one does as well, where a
+        person asked for it beside the job's times, or where it had changed something."""
+        if job.new.kind is JobKind.HEARTBEAT or run.due.slot.startswith(RUN_NOW):
+            return None
+        kept = json.loads(run.result or "{}")
+        if not kept.get("anew"):
+            return None
+        number, slot = _once_more(run.due.slot)
+        wait_s = PUT_OFF_S[min(number, len(PUT_OFF_S)) - 1]
+        until_ms = int((self._clock.now() + timedelta(seconds=wait_s)).timestamp() * 1000)
+        return Due(slot=slot, at_ms=max(until_ms, kept.get("free_at_ms") or 0))
 
     async def _keep(self, job: Job, outcome: str, why: str) -> None:
         if job.new.kind is JobKind.HEARTBEAT:
@@ -132,11 +154,15 @@ class Outcomes:
 
     async def _again(self, job: Job, due: Due, at_ms: int) -> None:
         """What runs once has no next time that would make up for it: it gets one."""
-        tried = due.slot.partition("+")[0]
-        fresh = await self._jobs.get(job.id)
-        if fresh is not None:
-            again = Due(slot=f"{tried}+{fresh.failures}", at_ms=at_ms)
-            await self._jobs.again(job.id, again)
+        _, slot = _once_more(due.slot)
+        await self._jobs.again(job.id, Due(slot=slot, at_ms=at_ms))
+
+
+def _once_more(slot: str) -> tuple[int, str]:
+    """How often a slot is tried again with the next time, and its name then."""
+    first, _, tried = slot.partition("+")
+    number = int(tried) + 1 if tried.isdecimal() else 1
+    return number, f"{first}+{number}"
 
 
 def _found(job: Job, run: JobRun) -> Found:

@@ -66,6 +66,9 @@ SEEN_MAX = 2
 UNASKED = "to be asked about"
 """The note of a due time that somebody is to be asked about, before that was done."""
 
+RUN_NOW = "now "
+"""How the slot of a run begins that somebody asked for beside the job's times."""
+
 UNFORESEEN = "an unforeseen error; it is in the log"
 
 
@@ -212,7 +215,7 @@ class Timetable:
         """Runs a job beside its times; its next due time stays. None when that was begun this very
         moment, or the job is gone. Raises AssistantError."""
         now = self._clock.now().astimezone(UTC)
-        due = Due(slot=f"now {now:%Y-%m-%dT%H:%M:%S.%f}", at_ms=self._now_ms())
+        due = Due(slot=f"{RUN_NOW}{now:%Y-%m-%dT%H:%M:%S.%f}", at_ms=self._now_ms())
         async with self._looking:
             fresh = await self._store.get(job.id)
             if fresh is None:

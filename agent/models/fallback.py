@@ -102,7 +102,7 @@ class Fallback:
         first: AssistantError | None = None
         while order:
             state = order.pop(0)
-            is_tried = not order or state.breaker.refusal is not None
+            is_tried = not order or state.breaker.is_refused
             if not state.may_be_asked(self._clock.monotonic(), is_last=is_tried):
                 continue
             sink.restart()
@@ -131,7 +131,7 @@ class Fallback:
         now = self._clock.monotonic()
         free = [state for state in self._states if state.may_be_asked(now, is_last=True)]
         ready = [state for state in free if state.may_be_asked(now, is_last=False)]
-        if not ready and all(state.breaker.refusal for state in free):
+        if not ready and all(state.breaker.is_refused for state in free):
             return free
         return ready or sorted(free, key=lambda state: state.until)[:1]
 
@@ -213,8 +213,8 @@ class Health:
         return self.breaker.take_refusal()
 
     def is_shut(self, now: float) -> bool:
-        """Whether its key or account was refused less than a minute ago, or is being tried."""
-        if self.breaker.refusal is None:
+        """Whether its key or account is refused, and was tried less than a minute ago, or is."""
+        if not self.breaker.is_refused:
             return False
         return self.on_trial or now < (self.breaker.open_until or now)
 
@@ -230,7 +230,7 @@ class Health:
             self.asked_until = max(self.asked_until, now + error.retry_after_s)
         if isinstance(error, AccountRefused):
             self.breaker.refused(error, now=now)
-        elif self.breaker.refusal is not None:
+        elif self.breaker.is_refused:
             self.breaker.open_until = now + OPEN_S
         if began < self.since:
             return

@@ -24,6 +24,10 @@ ASKED_PAUSE_MAX_S = 30.0
 ERRORS_MAX = 5
 OPEN_S = 60.0
 
+REFUSALS_MAX = 2
+"""In a row, before a key or an account counts as refused: one alone may be the server's slip, and
+whoever has just seen to it need not wait."""
+
 TICK_S = 1.0
 STOOD_STILL_S = 5.0
 """So late a tick is no busy moment of ours."""
@@ -49,9 +53,9 @@ class Patient:
     - At most `attempts_max` requests a call; no retry that would begin later than
       `give_up_after_s` after the call did.
     - A pause that the server asks for is kept; one of more than 30 s is the caller's to decide.
-    - After 5 Temporary errors in a row (over all calls), or where the key or the account is
-      refused, every call fails at once for 60 s; then one call may try, alone and once, and its
-      outcome closes or opens the breaker again.
+    - After 5 Temporary errors in a row (over all calls), or 2 refusals of the key or the account,
+      every call fails at once for 60 s; then one call may try, alone and once, and its outcome
+      closes or opens the breaker again.
     - Time in which this process stood still is nobody's: it counts for nothing.
     """
 
@@ -170,6 +174,7 @@ class Breaker:
     open_until: float | None = None
     refusal: AccountRefused | None = None
     """Why the key or the account is refused, as long as it is."""
+    _refusals: int = 0
     _is_trying: bool = False
     _known: int = 0
     _counts: Call | None = None
@@ -181,6 +186,11 @@ class Breaker:
     @property
     def is_open(self) -> bool:
         return self.open_until is not None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it is open because of the key or the account."""
+        return self.is_open and self.refusal is not None
 
     def enter(self, name: str, *, now: float) -> Call:
         """Raises the refusal, or Overloaded, while the breaker is open."""
@@ -214,11 +224,15 @@ class Breaker:
             self.open_until = now + OPEN_S
 
     def refused(self, error: AccountRefused, *, now: float) -> None:
-        """The key or the account is refused: that is so for everybody, until somebody mends it."""
+        """The key or the account is refused: once more, and it is so for everybody, until somebody
+        mends it."""
         error.is_known = isinstance(error, self._told)
         if not error.is_known:
             self._told, self._untold = type(error), str(error)
-        self.refusal, self.open_until = error, now + OPEN_S
+        self.refusal = error
+        self._refusals += 1
+        if self._refusals >= REFUSALS_MAX:
+            self.open_until = now + OPEN_S
 
     def refused_again(self) -> AccountRefused | None:
         """The refusal, for a call that is not made because of it."""
@@ -232,7 +246,7 @@ class Breaker:
         """A request was answered."""
         self._is_mended = self._is_mended or bool(self._told and not self._untold)
         self._told, self._untold, self.refusal = (), "", None
-        self.errors, self.open_until = 0, None
+        self.errors, self._refusals, self.open_until = 0, 0, None
 
     def take_refusal(self) -> str:
         """A refusal that the owner was not told of yet; empty when there is none."""

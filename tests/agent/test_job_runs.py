@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent.doubted import DOUBT
-from agent.errors import AuthRefused, Overloaded
+from agent.errors import AuthRefused, BillingRefused, ModelRefused, Overloaded
 from agent.jobs import Every, Unit
 from agent.loop import FATE_UNKNOWN
 from agent.messages import (
@@ -168,11 +168,41 @@ async def test_the_word_for_nothing_is_an_answer_and_not_asked_about_again(
     assert len(script.asked) == 2
 
 
-async def test_a_failing_job_of_the_owner_is_not_told_of_run_by_run(house: House) -> None:
-    async with house.opened(model(AuthRefused("no such key"))):
+async def test_a_refused_key_puts_a_job_off_and_the_owner_is_told_of_it_once(house: House) -> None:
+    again = AuthRefused("no such key")
+    again.is_known = True
+    async with house.opened(model(AuthRefused("no such key"), again)):
+        await house.database.write(_owner_is_known)
+        await a_run(house)
+        await a_run(house, slot="10:00")
+
+        told = await house.rows("select text from outbox")
+        for slot in ("09:00", "10:00"):
+            state, result, note = await outcome(house, slot)
+            assert state == "skipped"
+            assert result == {"anew": True, "free_at_ms": None}
+            assert note.startswith("put off: ")
+    assert told == [("A turn in telegram:5 failed. no such key",)]
+
+
+def _owner_is_known(connection: Any) -> None:
+    connection.execute("insert into people (id, role, created_ms) values ('p1', 'owner', 0)")
+    connection.execute("insert into addresses values ('telegram:5', 'p1', 0)")
+
+
+async def test_a_run_that_had_changed_something_is_put_off_and_not_done_anew(
+    house: House,
+) -> None:
+    async def act(text: str) -> str:
+        return "stored"
+
+    house.tools.append(FakeTool("store", act, effect=Effect.PERSON))
+    refused = BillingRefused("no credit")
+    async with house.opened(model(calls(("store", "{}")), refused)):
         await a_run(house)
 
-        assert await house.rows("select count(*) from outbox") == [(0,)]
+        state, result, _ = await outcome(house)
+        assert (state, result) == ("skipped", {"anew": False, "free_at_ms": None})
 
 
 async def test_nobody_in_a_chat_can_end_a_turn_by_it(house: House) -> None:
@@ -226,7 +256,7 @@ async def test_it_has_its_own_number_of_rounds(house: House) -> None:
     assert script.asked[2].tools == ()
 
 
-@pytest.mark.parametrize("error", [Overloaded("busy"), AuthRefused("no such key")])
+@pytest.mark.parametrize("error", [Overloaded("busy"), ModelRefused("no such model")])
 async def test_a_failure_is_written_and_told_to_no_chat(house: House, error: Exception) -> None:
     async with house.opened(model(error)):
         run = await a_run(house)

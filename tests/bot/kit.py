@@ -8,7 +8,7 @@ import inspect
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,13 +46,18 @@ class HastyClock:
 
     def __init__(self, hurry: float) -> None:
         self._hurry = hurry
+        self._ahead_s = 0.0
         self.paused_s: list[float] = []
 
+    def move(self, seconds: float) -> None:
+        """So much later it is from now on."""
+        self._ahead_s += seconds
+
     def now(self) -> datetime:
-        return datetime.now(UTC)
+        return datetime.now(UTC) + timedelta(seconds=self._ahead_s)
 
     def monotonic(self) -> float:
-        return SystemClock().monotonic()
+        return SystemClock().monotonic() + self._ahead_s
 
     async def sleep(self, seconds: float) -> None:
         if seconds not in BACKGROUND_S:

@@ -12,10 +12,16 @@ from functools import partial
 
 import pytest
 
-from agent.messages import Role
+from agent.jobs import At
+from agent.messages import PersonId, Role
+from agent.models.assembly import BYTES_A_TOKEN
 from agent.models.litellm import LiteLLM
+from agent.models.retry import REFUSALS_MAX
+from agent.scheduled import Due, Job, JobKind, NewJob, What
+from bot.app import Bot
 from bot.lab.faults import answer as answers
 from bot.lab.model import ScriptedModel
+from scheduler.outcomes import FAILURES_MAX
 from tests.agent.models.asking import ask
 from tests.bot.kit import MEMBER, OWNER, Rig, eventually
 
@@ -294,3 +300,115 @@ async def test_a_guest_reads_an_honest_notice_and_the_owner_the_reason(rig: Rig)
 
     assert notice == ("The model service does not accept my key. The owner has to set a valid one.")
     assert "A turn in telegram:7 failed." in rig.texts(OWNER)[0]
+
+
+# --- many at once --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["503", "reset", "cut"])
+async def test_a_moments_trouble_with_eight_in_flight_leaves_no_message_unanswered(
+    rig: Rig, kind: str
+) -> None:
+    people = [OWNER, *range(11, 18)]
+    ready(rig, "direct", fallbacks=())
+    rig.set(llm__timeout_s=30)
+    for person in people:
+        rig.model.named_fault(kind, times=1, when={"user~": f"from {person}"})
+    async with rig.running(*people, hurry=1) as bot:
+        for person in people:
+            rig.says(f"from {person}", by=person)
+        for person in people:
+            await eventually(partial(rig.wrote, 1, chat=person), timeout_s=TURN_S)
+        await rig.quiet(bot)
+
+    for person in people:
+        assert rig.texts(person) == [f"You said: from {person}"]
+    assert len(rig.model.requests) == 2 * len(people)
+
+
+# --- until somebody has seen to it ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["401", "402"])
+async def test_a_refused_account_is_asked_once_a_minute_and_jobs_go_on_when_it_is_mended(
+    rig: Rig, kind: str
+) -> None:
+    ready(rig, "direct", fallbacks=())
+    fault = rig.model.named_fault(kind, times=None)
+    async with rig.running(OWNER, MEMBER, hurry=HURRY) as bot:
+        notices = {await one_answer(rig, f"message {n}", by=MEMBER) for n in range(8)}
+        asked = len(rig.model.requests)
+        job = await a_job(rig, bot, "Look at the backups.")
+        for _ in range(FAILURES_MAX + 2):
+            rig.clock.move(await eventually(partial(put_off_s, bot, job)))
+        await eventually(partial(put_off_s, bot, job))
+        tried = len(rig.model.requests)
+        rig.model.clear_faults()
+        rig.clock.move(await eventually(partial(put_off_s, bot, job)))
+        result = "You said: Look at the backups."
+        await eventually(lambda: any(result in text for text in rig.texts(OWNER)))
+        await one_answer(rig, "thanks", by=MEMBER)
+        await rig.quiet(bot)
+        kept = await bot.schedules.jobs.get(job.id)
+
+    assert fault is not None
+    assert len(notices) == 1
+    assert NOTICES[kind] in notices.pop()
+    assert asked == REFUSALS_MAX
+    assert tried - asked <= FAILURES_MAX + 3, "one request each time that the job was due"
+    told = rig.texts(OWNER)
+    assert sum("failed. " in text for text in told) == 1
+    assert sum("works again" in text for text in told) == 1
+    assert kept is not None
+    assert (kept.enabled, kept.failures, kept.paused) == (True, 0, "")
+
+
+async def a_job(rig: Rig, bot: Bot, text: str) -> Job:
+    """Instructions of the owner that are due now, once."""
+    ((owner,),) = rig.rows("select id from people where role = 'owner'")
+    at = bot.clock.now()
+    new = NewJob(
+        name="backups",
+        person_id=PersonId(owner),
+        kind=JobKind.AGENT,
+        what=What(text=text),
+        when=At(moment=at, zone="UTC"),
+        deliver_to=f"telegram:{OWNER}",
+    )
+    due = Due(slot=f"{at:%Y-%m-%dT%H:%M:%S}", at_ms=int(at.timestamp() * 1000))
+    job = await bot.schedules.jobs.add(new, due)
+    assert job is not None
+    return job
+
+
+async def put_off_s(bot: Bot, job: Job) -> float:
+    """In how many seconds its next run is due; 0 while one is due or runs."""
+    kept = await bot.schedules.jobs.get(job.id)
+    assert kept is not None
+    if kept.next is None:
+        return 0.0
+    return max(kept.next.at_ms / 1000 - bot.clock.now().timestamp(), 0.0)
+
+
+# --- an answer without an end --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_an_answer_that_goes_on_past_the_limit_is_cut_with_a_notice(
+    rig: Rig, client: str
+) -> None:
+    ready(rig, client, fallbacks=())
+    rig.set(llm__max_output_tokens=256, llm__timeout_s=30)
+    rig.model.say("word " * 40_000)
+    async with rig.running(OWNER, hurry=HURRY) as bot:
+        rig.says("say something")
+        await eventually(lambda: "Cut at the output limit" in "".join(rig.texts()))
+        await rig.quiet(bot)
+        rig.model.say("Hello again.")
+        rig.says("and now?")
+        await eventually(lambda: "Hello again." in rig.texts()[-1])
+        await rig.quiet(bot)
+
+    words = "".join(rig.texts()).count("word")
+    assert 0 < words <= 256 * BYTES_A_TOKEN / len("word ")
+    assert len(rig.model.requests) == 2

@@ -14,7 +14,7 @@ from agent.ports import JobEnd, NewRun
 from agent.scheduled import Due, Job, JobKind, NewJob, SetBy, SlotState, Taken, Taking
 from agent.stored import NewMessage
 from memory.database import Database
-from scheduler.outcomes import ASKED, FAILURES_MAX, Followers, Outcomes
+from scheduler.outcomes import ASKED, FAILURES_MAX, PUT_OFF_S, Followers, Outcomes
 from scheduler.timetable import UNASKED
 from tests.fakes import FixedClock
 from tests.scheduler.jobs_kit import at, job
@@ -62,6 +62,17 @@ class Office:
         values = (state, result, "" if ok else text, ended, due.slot)
         await self.desk.database.write(lambda c: c.execute(sql, values).rowcount)
         return JobEnd(job_id=one.id, slot=due.slot, ok=ok, text=text, silent=silent)
+
+    async def puts_off(self, one: Job, *, anew: bool = True, free_at_ms: int | None = None) -> Job:
+        """As the journal writes it where no model may be asked."""
+        end = await self.run(one, ok=False, text="no credit")
+        result = json.dumps({"anew": anew, "free_at_ms": free_at_ms})
+        sql = "update job_runs set state = 'skipped', result = ? where slot = ?"
+        await self.desk.database.write(lambda c: c.execute(sql, (result, end.slot)).rowcount)
+        await self.outcomes.ended(end)
+        fresh = await self.desk.jobs.get(one.id)
+        assert fresh is not None
+        return fresh
 
     async def ends(self, one: Job, **how: object) -> Job:
         await self.outcomes.ended(await self.run(one, **how))  # type: ignore[arg-type]
@@ -164,6 +175,77 @@ async def test_a_failure_that_a_kill_left_uncounted_is_counted_at_the_start(
     fresh = await office.desk.jobs.get(one.id)
     assert fresh is not None
     assert (fresh.failures, fresh.next is not None) == (1, True)
+
+
+async def test_what_is_put_off_is_no_failure_and_comes_again_as_often_as_is_needed(
+    office: Office,
+) -> None:
+    soon = at(office.desk.clock.now() + timedelta(minutes=1))
+    one = await office.desk.add(look(when=soon, max_runs=1))
+    waits = []
+    for _ in range(FAILURES_MAX + 2):
+        one = await office.puts_off(one)
+        assert one.next is not None
+        waits.append(one.next.at_ms / 1000 - office.desk.clock.now().timestamp())
+        assert (one.enabled, one.failures, one.not_before_ms, one.runs) == (True, 0, 0, 0)
+    one = await office.ends(one, ok=False, text="busy")
+    assert one.next is not None, "a slot of its own, whatever was tried before"
+    one = await office.ends(one, text="Done at last.")
+
+    assert waits == [*PUT_OFF_S, *[PUT_OFF_S[-1]] * 4]
+    assert (one.next, office.stopped) == (None, [])
+    assert office.desk.texts() == ["Done at last."]
+
+
+async def test_what_is_put_off_waits_until_a_budget_is_free_or_the_job_is_due_before(
+    office: Office,
+) -> None:
+    now_ms = int(office.desk.clock.now().timestamp() * 1000)
+    once = await office.desk.add(look(when=at(office.desk.clock.now() + timedelta(minutes=1))))
+    often = await office.desk.add(job("often", kind=JobKind.AGENT))
+    often_next = often.next
+
+    once = await office.puts_off(once, free_at_ms=now_ms + 3_600_000)
+    often = await office.puts_off(often, free_at_ms=now_ms + 10**9)
+
+    assert once.next is not None
+    assert once.next.at_ms == now_ms + 3_600_000
+    assert often_next is not None
+    assert often.next == _after(often_next)
+
+
+async def test_what_had_changed_something_is_not_done_anew(office: Office) -> None:
+    soon = at(office.desk.clock.now() + timedelta(minutes=1))
+    one = await office.puts_off(await office.desk.add(look(when=soon)), anew=False)
+
+    assert (one.next, one.failures, office.stopped) == (None, 0, [])
+
+
+async def test_what_a_kill_left_put_off_comes_again_once(office: Office) -> None:
+    soon = at(office.desk.clock.now() + timedelta(minutes=1))
+    one = await office.desk.add(look(when=soon, max_runs=3))
+    await office.run(one, ok=False, text="no credit")
+    sql = """update job_runs set state = 'skipped', result = '{"anew": true}'"""
+    await office.desk.database.write(lambda c: c.execute(sql).rowcount)
+
+    await office.outcomes.catch_up()
+    await office.outcomes.catch_up()
+
+    fresh = await office.desk.jobs.get(one.id)
+    assert fresh is not None
+    assert fresh.next is not None
+    assert (fresh.runs, fresh.next.slot.partition("+")[2]) == (0, "1")
+
+
+async def test_a_heartbeat_that_is_put_off_beats_again_in_its_time(office: Office) -> None:
+    one = await office.desk.add(job("beat", kind=JobKind.HEARTBEAT, set_by=SetBy.BOT))
+    due = one.next
+
+    one = await office.puts_off(one)
+
+    assert due is not None
+    assert one.next == _after(due)
+    assert office.beats == [("put off", "no credit")]
 
 
 async def test_a_job_that_was_removed_meanwhile_tells_nothing(office: Office) -> None:

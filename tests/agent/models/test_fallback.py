@@ -25,7 +25,7 @@ from agent.errors import (
 )
 from agent.models.fallback import BILLING_RESTS_S, RESTS_S, Fallback, Health
 from agent.models.openai_compatible import OpenAICompatible
-from agent.models.retry import ASKED_PAUSE_MAX_S
+from agent.models.retry import ASKED_PAUSE_MAX_S, REFUSALS_MAX
 from agent.request import ModelRequest, ModelTraits
 from agent.transcript import Answered, Said
 from tests.agent.models.asking import Pieces, ask
@@ -297,7 +297,6 @@ async def test_where_all_rest_the_first_to_be_back_is_asked() -> None:
     bench = Bench(main, spare)
     with pytest.raises(BillingRefused):
         await bench.ask()
-    bench.clock.passed += MINUTE
 
     answered = await bench.ask()
 
@@ -313,7 +312,7 @@ async def test_where_all_are_refused_each_is_asked_once_a_minute(refusal: Assist
         for _ in range(10):
             with pytest.raises((AuthRefused, BillingRefused)):
                 await bench.ask()
-        assert bench.counts() == [minute + 1] * 2
+        assert bench.counts() == [2 + minute] * 2
         bench.clock.passed += MINUTE
 
     bench.models[0].outcomes = ["Hello"]
@@ -355,7 +354,7 @@ async def test_whatever_happens_a_well_model_answers_and_pauses_are_kept(
     main, spare = Moody("main", "Hello"), Moody("spare", "Hi")
     bench = Bench(main, spare)
     pauses = {"main": 0.0, "spare": 0.0}
-    refused: set[str] = set()
+    refusals = dict.fromkeys(pauses, 0)
     outcomes: dict[str, Outcome] = {
         "ok": "fine",
         "busy": Overloaded("busy"),
@@ -379,11 +378,11 @@ async def test_whatever_happens_a_well_model_answers_and_pauses_are_kept(
                     assert answered == model.name
                 if mood == "pause":
                     pauses[model.name] = asked_at + 1_000
-                if mood == "billing" or (mood == "busy" and model.name in refused):
+                refusals[model.name] += mood == "billing"
+                if refusals[model.name] >= REFUSALS_MAX and mood in {"billing", "busy"}:
                     pauses[model.name] = asked_at + MINUTE
-                    refused.add(model.name)
                 if mood == "ok":
-                    refused.discard(model.name)
+                    refusals[model.name] = 0
         ends = (at + ASKED_PAUSE_MAX_S for at in pauses.values())
         assert bench.counts() != before or all(bench.clock.passed < at for at in ends)
         bench.clock.passed += moods[2]
