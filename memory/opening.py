@@ -86,9 +86,7 @@ def _make_or_examine(opening: Opening) -> None:
     if size:
         _examine_length(opening, size)
         return
-    if opening.wal.exists() or all_backups(
-        opening.path, opening.backups, now=opening.now
-    ):
+    if opening.wal.exists() or all_backups(opening.path, opening.backups, now=opening.now):
         raise _damaged(opening, "it is missing" if size is None else "it is empty")
     _create(opening)
 

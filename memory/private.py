@@ -115,9 +115,7 @@ class SqlitePrivate:
                     path.unlink(missing_ok=True)
 
     def _is_in_backups(self, erased: Sequence[ConversationId]) -> bool:
-        copies = all_backups(
-            self._database.path, self._premises.backups, now=self._database.now()
-        )
+        copies = all_backups(self._database.path, self._premises.backups, now=self._database.now())
         return any(_holds(copy, erased) for copy in copies)
 
 

@@ -84,7 +84,9 @@ limit 1
 _OPEN = "insert into conversations (id, lane, created_ms) values (?, ?, ?)"
 
 # What is older than a time goes message by message, whatever conversation it stands in.
-_OLD = "select id, run_id, conversation_id from messages where created_ms < ? order by created_ms limit ?"
+_OLD = """
+select id, run_id, conversation_id from messages where created_ms < ? order by created_ms limit ?
+"""
 _UNQUOTE = "update facts set message_id = null where message_id in (select value from json_each(?))"
 _DROP = "delete from messages where id in (select value from json_each(?))"
 _SPENT = """
