@@ -106,7 +106,8 @@ class CheckedClock:
         if self._is_trusted:
             return
         if stored is not None and not -OFF_MAX <= now - stored <= self._ahead_max:
-            self._doubt(stored, "what I stored last")
+            # A machine that was off for days is told the time in a moment: that is no trouble yet.
+            self._doubt(stored, "what I stored last", is_trouble=now < stored or not is_told)
         elif self._written is not None and self._written - now > OFF_MAX:
             self._doubt(self._written, "the last change of its own database")
 
@@ -131,12 +132,13 @@ class CheckedClock:
         self._believe()
         return was_doubted
 
-    def _doubt(self, known: datetime, by: str) -> None:
+    def _doubt(self, known: datetime, by: str, *, is_trouble: bool = True) -> None:
         is_new = self._base is None or by != self._by
         self._base, self._by = known, by
         self._since_s = self._clock.monotonic()
         if is_new:
-            log.error("clock.doubted", machine=f"{self._clock.now():%FT%TZ}", why=self.doubt)
+            tell = log.error if is_trouble else log.info
+            tell("clock.doubted", machine=f"{self._clock.now():%FT%TZ}", why=self.doubt)
 
     def _believe(self) -> None:
         if self._base is not None:

@@ -113,6 +113,7 @@ class Housekeeping:
             outage.over()
 
     async def _told(self, doubt: str) -> bool:
+        log.error("clock.doubted_still", why=doubt)
         try:
             await self._tell(Notice(key="clock", text=doubt, buttons=(RESUME,)))
         except AssistantError as error:
