@@ -13,7 +13,7 @@ import pytest
 
 from agent.messages import ConversationId, PersonId, Role, RunId
 from agent.ports import RunStatus, StepRecord
-from agent.stored import NewApproval, NewMessage, OutboxState, OutPart, Outcome, PartState
+from agent.stored import NewApproval, NewMessage, OutboxState, Outcome, OutPart, PartState
 from memory.approvals import SqliteApprovals
 from memory.archive import SqliteArchive
 from memory.backups import connect, newest_good, remove_older
@@ -217,7 +217,7 @@ async def test_what_is_open_stays_however_old_it_is(
     await pruned(database, START_MS + 399 * DAY_S * 1000)
 
     assert count(path, "inbox") == 3
-    assert [one.id for one in await inbox.unfinished()][0] == waiting.id
+    assert next(one.id for one in await inbox.unfinished()) == waiting.id
     assert count(path, "outbox") == 2
     assert (await journal.begin(RunId("r1")))[0].output == {}
 
@@ -346,7 +346,8 @@ async def test_an_old_summary_goes_with_what_it_sums_up(
     await database.write(
         lambda c: c.execute(
             "insert into compactions (conversation_id, kind, from_id, sent_from, summary, messages,"
-            " tokens_before, tokens_after, made_ms) values (?, 'summarise', 0, 2, 'Ada', 2, 9, 1, ?)",
+            " tokens_before, tokens_after, made_ms)"
+            " values (?, 'summarise', 0, 2, 'Ada', 2, 9, 1, ?)",
             (conversation, START_MS),
         )
     )
