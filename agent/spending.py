@@ -32,9 +32,7 @@ class SpendingRefused(Permanent):
     `passes` and `free_at_ms` are those of the Allowance.
     """
 
-    def __init__(
-        self, message: str, *, passes: bool = True, free_at_ms: int | None = None
-    ) -> None:
+    def __init__(self, message: str, *, passes: bool = True, free_at_ms: int | None = None) -> None:
         super().__init__(message)
         self.passes = passes
         self.free_at_ms = free_at_ms

@@ -13,12 +13,10 @@ from contextlib import (
     asynccontextmanager,
 )
 from dataclasses import dataclass
-from datetime import timedelta
 
 import structlog
 
 from agent.aftermath import Aftermath
-from agent.errors import StorageError
 from agent.models.choose import Choice
 from agent.ports import Clock
 from agent.tools.exec import Runner
@@ -27,11 +25,13 @@ from agent.version import VERSION
 from bot.access import Access
 from bot.assembly import Assembly, opened_database
 from bot.channels import Channels
+from bot.clock import checked
 from bot.config import Settings
 from bot.control import ControlServer, Operation
 from bot.door import Door
 from bot.entrance import Entrance, opened_entrance
 from bot.home import Home, HomeLock, settings_changed
+from bot.housekeeping import Housekeeping
 from bot.jobs import JobDesk, job_operations
 from bot.mcp import McpDesk, mcp_operations
 from bot.memories import Memories, Rights
@@ -66,8 +66,6 @@ from memory.usage import SqliteUsage
 
 log = structlog.get_logger()
 
-BACKUP_CHECK_S = 3_600.0
-
 ENGINE_SHARE, OUTBOX_SHARE, AFTERMATH_SHARE = 0.65, 0.15, 0.05
 """How the seconds of `turns.drain_s` are divided at SIGTERM; the rest is for closing."""
 
@@ -101,13 +99,14 @@ class Bot:
     sessions: SessionDesk
     jobs: JobDesk
     schedules: Schedules
+    housekeeping: Housekeeping
 
     def operations(self) -> Mapping[str, Operation]:
         """What the private socket offers."""
         greeting = {"model": self.choice.model, "why": self.choice.why}
         return {
             **access_operations(self.access),
-            **status_operations(self.status),
+            **status_operations(self.status, self.housekeeping.troubles),
             **prompt_operations(self.prompts),
             **skill_operations(self.skills),
             **model_operations(self.pool),
@@ -181,30 +180,10 @@ class Bot:
             for lane in lanes:
                 await self.outbox.idle(lane)
 
-    async def _drop_old_conversations(self) -> None:
-        """Those that were closed so long ago, where the settings say how long (SPEC §10)."""
-        days = self.settings.history.keep_days
-        if days:
-            before = self.clock.now() - timedelta(days=days)
-            await self.memories.sessions.prune(int(before.timestamp() * 1000))
-
     async def _keep_house(self) -> None:
-        """A daily backup, and the steps of old turns go. Trouble is told and tried again."""
         # Found out before somebody waits for it.
         await asyncio.to_thread(self.runner.is_confined)
-        while True:
-            try:
-                await self.database.backup_if_due(self.home.backups)
-                before = self.clock.now() - timedelta(days=self.settings.trace.keep_days)
-                await self.journal.prune(int(before.timestamp() * 1000))
-                await self.schedules.jobs.prune(int(before.timestamp() * 1000))
-                await self._drop_old_conversations()
-                await self.rights.private.sweep()
-                before = self.clock.now() - timedelta(days=self.settings.budget.keep_days)
-                await self.usage.prune(int(before.timestamp() * 1000))
-            except StorageError as error:
-                log.error("bot.backup", why=str(error))
-            await self.clock.sleep(BACKUP_CHECK_S)
+        await self.housekeeping.run()
 
 
 @asynccontextmanager
@@ -222,7 +201,7 @@ async def open_bot(
     """
     async with AsyncExitStack() as stack:
         stack.enter_context(HomeLock(home, started_at=clock.now()))
-        place = Workplace(home=home, settings=settings, clock=clock, env=env)
+        place = Workplace(home=home, settings=settings, clock=checked(clock), env=env)
         whole = Assembly(stack, place)
         await whole.open_stores()
         await whole.open_doors_out()
@@ -267,6 +246,7 @@ def _bot_of(place: Workplace, whole: Assembly, entrance: Entrance) -> Bot:
         sessions=SessionDesk(whole.stores.memories.sessions),
         jobs=whole.job_desk,
         schedules=whole.schedules,
+        housekeeping=whole.housekeeping,
     )
 
 

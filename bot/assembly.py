@@ -30,8 +30,10 @@ from bot.attaching import files_of
 from bot.cards import Cards
 from bot.channels import Channels, opened_channels
 from bot.check_means import CheckMeans
+from bot.clock import CheckedClock, checked
 from bot.delivery_notice import DeliveryNotices
 from bot.home import shipped
+from bot.housekeeping import Housekeeping
 from bot.job_desk import Stage, job_desk_of, skill_jobs_of
 from bot.jobs import JobDesk
 from bot.logs import Redactor, secrets_of
@@ -106,10 +108,13 @@ class Assembly:
     zones: ZoneDesk
     aftermath: Aftermath
     engine: LocalEngine
+    clock: CheckedClock
+    housekeeping: Housekeeping
 
     def __init__(self, stack: AsyncExitStack, place: Workplace) -> None:
         self._stack = stack
         self._place = place
+        self.clock = checked(place.clock)
 
     async def open_stores(self) -> None:
         """What is stored, and who is known. Raises StorageError, SettingsWrong."""
@@ -117,6 +122,10 @@ class Assembly:
         # Before the database is touched: a broken template is no reason to upgrade anything.
         self.library = library_of(place)
         self.database = await opened_database(self._stack, place)
+        settings = place.settings
+        tokens = (settings.telegram.token, settings.slack.bot_token)
+        is_told = any(token.get_secret_value() for token in tokens)
+        self.clock.compare(await self.database.newest_ms(), is_told=is_told)
         self.stores = stores_of(place, self.database)
 
         def deliver(rows: Sequence[tuple[str, OutboxId]]) -> None:
@@ -134,7 +143,7 @@ class Assembly:
         place = self._place
         self.snippets = Snippets(shipped=shipped("prompts"), workspace=place.home.workspace)
         self.channels = await opened_channels(
-            self._stack, place.settings, self.access, self.snippets, clock=place.clock
+            self._stack, place.settings, self.access, self.snippets, clock=self.clock
         )
         store = SqliteOutbox(self.database)
         self.outbox = await self._stack.enter_async_context(
@@ -294,7 +303,7 @@ class Assembly:
             shelf=self.abilities.shelf,
             library=self.library,
             outbox=self.outbox,
-            held=self._is_held,
+            held=self._acts_not,
             skills=self.skill_jobs,
             checks=checks_for(self._place, self._check_means()),
         )
@@ -304,9 +313,9 @@ class Assembly:
         client = WebClient(ClientOptions(allowed=allowed_hosts_of(settings)))
         return CheckMeans(client, tools.toolbox, tools.runner, owner=self.access.owner_id)
 
-    def _is_held(self) -> bool:
-        """Whether the owner paused everything."""
-        return self.budget.hand.paused is not None
+    def _acts_not(self) -> bool:
+        """Whether the owner paused everything, or nobody can know what time it is."""
+        return self.budget.hand.paused is not None or bool(self.clock.doubt)
 
     def _idle_timers(self) -> AbstractAsyncContextManager[object]:
         """Looks for facts in conversations that have fallen silent, where the settings say so."""
@@ -318,7 +327,7 @@ class Assembly:
             self.afterthoughts.extractor,
             self._place.clock,
             options=IdleOptions(idle_s=wanted.idle_seconds),
-            busy=lambda lane: self._is_held() or self.engine.busy(lane),
+            busy=lambda lane: self._acts_not() or self.engine.busy(lane),
         )
 
 

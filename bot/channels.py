@@ -11,17 +11,18 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
 
 from agent.errors import SettingsWrong, StorageError
 from agent.messages import Role
-from agent.ports import Clock
 from agent.snippets import Snippets
 from bot import commands
 from bot.access import Access
 from bot.channel import Channel
+from bot.clock import CheckedClock
 from bot.config import Settings, SlackSettings, TelegramSettings
 from bot.console import ConsoleChannel
 from bot.door import Door
@@ -158,9 +159,9 @@ async def opened_channels(
     access: Access,
     snippets: Snippets,
     *,
-    clock: Clock,
+    clock: CheckedClock,
 ) -> Channels:
-    """What the settings set up; closed with the stack."""
+    """What the settings set up; closed with the stack. From them the clock hears the time."""
     telegram = _telegram_of(settings.telegram, clock)
     slack = _slack_of(settings.slack, access, snippets, clock)
     if telegram is not None:
@@ -176,7 +177,7 @@ async def opened_channels(
     )
 
 
-def _telegram_of(wanted: TelegramSettings, clock: Clock) -> TelegramChannel | None:
+def _telegram_of(wanted: TelegramSettings, clock: CheckedClock) -> TelegramChannel | None:
     token = wanted.token.get_secret_value()
     if not token:
         return None
@@ -197,11 +198,11 @@ def _telegram_of(wanted: TelegramSettings, clock: Clock) -> TelegramChannel | No
         rates=rates_of(wanted),
         ack_reaction=wanted.ack_reaction,
     )
-    return TelegramChannel(options, clock=clock)
+    return TelegramChannel(options, clock=clock, dated=partial(clock.told, "Telegram"))
 
 
 def _slack_of(
-    wanted: SlackSettings, access: Access, snippets: Snippets, clock: Clock
+    wanted: SlackSettings, access: Access, snippets: Snippets, clock: CheckedClock
 ) -> SlackChannel | None:
     token = wanted.bot_token.get_secret_value()
     if not token:
@@ -240,4 +241,5 @@ def _slack_of(
         found = snippets.read().snippets
         return [(snippet.tooltip, snippet.message.strip()) for snippet in found]
 
-    return SlackChannel(options, clock=clock, learn=learn, offer=offer)
+    dated = partial(clock.told, "Slack")
+    return SlackChannel(options, clock=clock, learn=learn, offer=offer, dated=dated)

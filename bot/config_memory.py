@@ -79,7 +79,7 @@ class HistorySettings(Section):
     )
     summary_tokens: int = Field(default=500, ge=50, description="Tokens of a summary.")
     keep_days: int = Field(
-        default=0, ge=0, description="Days after which closed conversations go. 0: never."
+        default=0, ge=0, description="Days after which what was said is erased. 0: never."
     )
     idle_reset_hours: float = Field(
         default=0.0, ge=0, description="Hours of silence after which a new one begins. 0: never."

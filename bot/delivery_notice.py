@@ -10,6 +10,7 @@ from agent.messages import Address
 from agent.ports import Clock
 from bot.access import Access
 from bot.approvals import is_shared
+from bot.commands import as_typed
 from bot.memory_words import bare
 from bot.ports import NewMessage, OutboxStore, OutRow, Person
 
@@ -46,7 +47,7 @@ class DeliveryNotices:
             text += f"\n\nIt began: {bare(row.text, chars_max=CHARS_MAX)}"
         if said + 1 == NOTICES_MAX:
             text += LAST
-        return NewMessage(lane=lane, text=text, about=row.lane)
+        return NewMessage(lane=lane, text=as_typed(text, lane), about=row.lane)
 
     def _place(self, lane: str, reader: str | None, owner: str | None) -> str:
         address = Address.parse(lane)

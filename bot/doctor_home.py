@@ -107,6 +107,17 @@ async def process(home: Home) -> list[Finding]:
     return [ok(f"a bot runs on this home: {lines[0] if lines else ''}")]
 
 
+async def housekeeping(home: Home) -> list[Finding]:
+    """Whether the running bot makes its backups and removes what is old, and believes its clock."""
+    try:
+        async with ControlClient(home.socket) as client:
+            lines: list[str] = (await client.ask("house"))["lines"]
+    except (NotRunning, OSError):
+        return [ok("not asked: no bot runs on this home")]
+    fix = f"Look for housekeeping and clock in {home.log_file}; it is tried again every hour."
+    return [warn(line, fix) for line in lines] or [ok("all done")]
+
+
 def _silent(home: Home) -> Finding:
     if is_held(home):
         return fail(

@@ -97,7 +97,7 @@ def backups(home: Home, newest: Path | None, *, now: datetime) -> Iterator[Findi
     if behind > BACKUP_AGE_MAX:
         yield warn(
             f"the last one, {newest.name}, is {behind.days} days older than the database",
-            f"Look for bot.backup in {home.log_file}: it says why there is none.",
+            f"Look for housekeeping in {home.log_file}: it says why there is none.",
         )
     else:
         yield ok(f"the last one is {newest.name}")

@@ -24,6 +24,7 @@ from bot.context import ContextTeller
 from bot.door import Door
 from bot.flood import Flood
 from bot.heartbeat import HeartbeatDesk
+from bot.housekeeping import Housekeeping, tasks_of
 from bot.log_desk import LogDesk
 from bot.memories import Rights, person_of, rights_of
 from bot.model_desk import ModelDesk
@@ -36,7 +37,7 @@ from bot.reception import Reception
 from bot.reminding import RemindDesk
 from bot.schedule import ScheduleDesk
 from bot.schedules import beat_minutes
-from bot.spending import pressed_by
+from bot.spending import Telling, pressed_by
 from bot.status import BotStatus, Kept, Watched
 from bot.usage import UsageDesk
 from memory.approvals import SqliteApprovals
@@ -72,11 +73,8 @@ async def opened_entrance(
         clock=place.clock,
         host_zone=host_zone(),
         resumed=whole.schedules.timetable.changed,
+        trust=whole.clock.trust,
     )
-    models = ModelDesk(whole.pool)
-    logs = LogDesk(place.home.log_file, whole.redact, host_zone=host_zone())
-    status = BotStatus(_watched(place, whole, models, logs), clock=place.clock, changed=changed)
-    whole.doors.status = status
     rights = rights_of(
         place,
         whole.database,
@@ -87,6 +85,23 @@ async def opened_entrance(
         workspace=whole.abilities.workspace,
     )
     await stack.enter_async_context(rights.erasing)
+    whole.housekeeping = Housekeeping(
+        tasks_of(
+            place.home,
+            place.settings,
+            whole.database,
+            whole.clock,
+            sessions=whole.stores.memories.sessions,
+            others={"Removing private conversations that are over": rights.private.sweep},
+        ),
+        whole.clock,
+        tell=Telling(whole.access, whole.outbox.say),
+        resumed=whole.schedules.timetable.changed,
+    )
+    models = ModelDesk(whole.pool)
+    logs = LogDesk(place.home.log_file, whole.redact, host_zone=host_zone())
+    status = BotStatus(_watched(place, whole, models, logs), clock=place.clock, changed=changed)
+    whole.doors.status = status
     schedule = _schedule_desk(place, whole)
     calendar = whole.abilities.calendar
     cards = Cards(whole.outbox, calendar.cards)
@@ -144,6 +159,7 @@ def _watched(place: Workplace, whole: Assembly, models: ModelDesk, logs: LogDesk
         runner=whole.abilities.tools.runner,
         clock=whole.schedules,
         bindings=bindings_of(place.settings),
+        troubles=whole.housekeeping.troubles,
     )
 
 

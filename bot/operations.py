@@ -6,7 +6,7 @@ Built by `bot.app`, served by `bot.control`. The socket is the owner's alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from agent.messages import Role
@@ -56,13 +56,18 @@ def access_operations(access: Access) -> Mapping[str, Operation]:
     }
 
 
-def status_operations(status: Status) -> Mapping[str, Operation]:
-    """How the bot is doing."""
+def status_operations(
+    status: Status, troubles: Callable[[], Sequence[str]]
+) -> Mapping[str, Operation]:
+    """How the bot is doing, and what of it is for doctor."""
 
     async def lines(request: Request, emit: Emit) -> Request:
         return {"lines": await status.lines(for_owner=True)}
 
-    return {"status": lines}
+    async def house(request: Request, emit: Emit) -> Request:
+        return {"lines": list(troubles())}
+
+    return {"status": lines, "house": house}
 
 
 def terminal_operations(

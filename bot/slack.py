@@ -7,7 +7,7 @@ acknowledged (`bot.slack_intake`); whether a reply arrived is looked up by the m
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -107,15 +107,20 @@ class SlackChannel:
         clock: Clock,
         learn: Learn | None = None,
         offer: Offer | None = None,
+        dated: Callable[[str | None], None] | None = None,
     ) -> None:
-        """`learn` is told of the profiles of those who are let in; `offer` says which texts
-        somebody is offered in the assistant's pane (nobody but those who are let in)."""
+        """`dated` hears what time it is by Slack, with each of its answers. `learn` is told of the
+        profiles of those who are let in; `offer` says which texts somebody is offered in the
+        assistant's pane (nobody but those who are let in)."""
         self._options = options
         self._clock = clock
         self._pace = Pace(options.rates, clock=clock)
         self._edits = EditPace(options.edits_per_minute, clock=clock)
         self._web = SlackWeb(
-            options.bot_token, base_url=options.base_url, timeout_s=options.send_timeout_s
+            options.bot_token,
+            base_url=options.base_url,
+            timeout_s=options.send_timeout_s,
+            dated=dated,
         )
         self._files = SlackFiles(
             self._web,

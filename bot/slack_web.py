@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -174,7 +174,16 @@ class Heard:
 class SlackWeb:
     """Calls with one token, over connections that are kept. An async context manager."""
 
-    def __init__(self, token: str, *, base_url: str, timeout_s: float) -> None:
+    def __init__(
+        self,
+        token: str,
+        *,
+        base_url: str,
+        timeout_s: float,
+        dated: Callable[[str | None], None] | None = None,
+    ) -> None:
+        """`dated` hears when each answer was made."""
+        self._dated = dated
         self._timeout_s = timeout_s
         self._base_url = base_url
         self._token = token
@@ -228,7 +237,10 @@ class SlackWeb:
             raise NoAnswer(_why(error)) from error
         except (AttributeError, SlackRequestError, TypeError, ValueError) as error:
             raise NoAnswer("Slack's answer could not be read") from error
-        return _heard(answer)
+        heard = _heard(answer)
+        if self._dated is not None:
+            self._dated(heard.headers.get("date"))
+        return heard
 
     async def respond(self, url: str, **said: Any) -> None:
         """Answers at an address that Slack gave for it, once. Raises Limited, SaidNo, NoAnswer."""

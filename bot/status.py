@@ -74,6 +74,8 @@ class Watched:
     clock: TellsNext
     bindings: Bindings
     kept: Kept
+    troubles: Callable[[], Sequence[str]]
+    """What housekeeping could not do, and why nothing is done by the clock."""
 
 
 class BotStatus:
@@ -83,14 +85,14 @@ class BotStatus:
         self._watched = watched
         self._clock = clock
         self._changed = changed
-        self._since = clock.now()
+        self._since_s = clock.monotonic()
 
     async def lines(self, *, for_owner: bool, lane: str = "", person_id: str = "") -> list[str]:
         """A line each; the owner sees the machine's side too. `lane` is the chat that asks, and
         `person_id` who reads it there alone: what is theirs is told to nobody else. The owner
         need not be named. Raises StorageError."""
         bot = self._watched
-        up = self._clock.now() - self._since
+        up = timedelta(seconds=self._clock.monotonic() - self._since_s)
         lines = [f"Hearthbot {VERSION}, up {_duration(up)}", f"Model: {bot.choice.model}"]
         if lane and (agent := bot.bindings.agent_of(lane)) != DEFAULT_AGENT:
             lines.append(f"Agent in this chat: {agent}")
@@ -104,6 +106,7 @@ class BotStatus:
             *bot.models.resting(),
             f"Channels: {', '.join(sorted(bot.channels))}",
             *self._unheard(),
+            *bot.troubles(),
             f"People: {len(people)}, group chats: {list(chats.values()).count('admitted')}",
             f"Turns running or waiting: {bot.engine.waiting()}",
             f"Replies on their way: {bot.outbox.waiting()}",

@@ -84,7 +84,14 @@ class TelegramChannel:
 
     name = NAME
 
-    def __init__(self, options: TelegramOptions, *, clock: Clock) -> None:
+    def __init__(
+        self,
+        options: TelegramOptions,
+        *,
+        clock: Clock,
+        dated: Callable[[str | None], None] | None = None,
+    ) -> None:
+        """`dated` hears what time it is by Telegram, with each of its answers."""
         self._options = options
         self._pace = Pace(options.rates, clock=clock)
         self._username = ""
@@ -94,6 +101,7 @@ class TelegramChannel:
             base_url=options.base_url,
             timeout_s=options.send_timeout_s,
             poll_s=options.poll_timeout_s,
+            dated=dated,
         )
         self._menus = CommandMenus(self.web)
         self.updates = Updates(self.web, clock=clock, stall_s=options.stall_s)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -42,17 +43,25 @@ class TelegramRefused(SettingsWrong):
 class TelegramWeb:
     """The Bot API for one bot. Times in seconds."""
 
-    def __init__(self, token: str, *, base_url: str, timeout_s: float, poll_s: int) -> None:
-        """`poll_s`: what a long poll waits for news."""
+    def __init__(
+        self,
+        token: str,
+        *,
+        base_url: str,
+        timeout_s: float,
+        poll_s: int,
+        dated: Callable[[str | None], None] | None = None,
+    ) -> None:
+        """`poll_s`: what a long poll waits for news. `dated` hears when each answer was made."""
         self._timeout_s = timeout_s
         self._poll_s = poll_s
         tls = _tls(base_url)
-        self._polling = _request(poll_s + POLL_SLACK_S, connections=1, tls=tls)
+        self._polling = _request(poll_s + POLL_SLACK_S, connections=1, tls=tls, dated=dated)
         self.bot = telegram.Bot(
             token,
             base_url=f"{base_url}/bot",
             base_file_url=f"{base_url}/file/bot",
-            request=_request(timeout_s, connections=64, tls=tls),
+            request=_request(timeout_s, connections=64, tls=tls, dated=dated),
             get_updates_request=self._polling,
         )
         # The library would have every raw call made by its named method; the raw one is the point.
@@ -160,14 +169,24 @@ def _tls(url: str) -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def _request(read_timeout_s: float, *, connections: int, tls: ssl.SSLContext) -> HTTPXRequest:
+def _request(
+    read_timeout_s: float,
+    *,
+    connections: int,
+    tls: ssl.SSLContext,
+    dated: Callable[[str | None], None] | None,
+) -> HTTPXRequest:
+    async def heard(response: httpx.Response) -> None:
+        if dated is not None:
+            dated(response.headers.get("date"))
+
     return _Request(
         connection_pool_size=connections,
         read_timeout=read_timeout_s,
         write_timeout=read_timeout_s,
         connect_timeout=10.0,
         pool_timeout=read_timeout_s,
-        httpx_kwargs={"trust_env": True, "verify": tls},
+        httpx_kwargs={"trust_env": True, "verify": tls, "event_hooks": {"response": [heard]}},
     )
 
 

@@ -51,6 +51,7 @@ PAUSED = (
 )
 PAUSED_ALREADY = "I am paused already. Send `/resume` and I go on."
 NOT_PAUSED = "Nothing was paused."
+CLOCK_TRUSTED = "I take this machine's clock as it is, and go on by it."
 NOBODY_IN_PARTICULAR = "nobody in particular"
 FOR_OWNER = "That is for the owner."
 
@@ -93,16 +94,19 @@ class UsageDesk:
         clock: Clock,
         host_zone: str,
         resumed: Callable[[], Awaitable[None]] | None = None,
+        trust: Callable[[], bool] = lambda: False,
     ) -> None:
         """`budget` None: no bot runs here, and only what is stored can be told. `people` are those
         who are let in, for their names. `resumed` hears that a pause is over: whatever it held need
-        not wait until somebody looks."""
+        not wait until somebody looks. `trust` says that this machine's clock is right, and whether
+        that was doubted."""
         self._sums = sums
         self._budget = budget
         self._people = people
         self._clock = clock
         self._host_zone: tzinfo = ZoneInfo(host_zone)
         self._resumed = resumed
+        self._trust = trust
 
     @property
     def is_paused(self) -> bool:
@@ -183,10 +187,13 @@ class UsageDesk:
     async def _resume(self) -> str:
         assert self._budget is not None, "commands come to a running bot"
         lifted = await self._budget.resume()
-        if not lifted:
+        was_doubted = self._trust()
+        if not lifted and not was_doubted:
             return NOT_PAUSED
         if self._resumed is not None:
             await self._resumed()
+        if was_doubted and not lifted:
+            return CLOCK_TRUSTED
         if Pause.HAND in lifted:
             return "I go on, with what was written meanwhile first."
         return "I go on. What was used up to now is no longer held against me."

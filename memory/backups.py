@@ -95,17 +95,16 @@ def half_written(path: Path, folder: Path) -> list[Path]:
 
 def remove_files(files: Iterable[Path]) -> None:
     """Removes each of them on its own. Raises StorageError that names those that stay."""
-    left: list[tuple[Path, OSError]] = []
+    left: list[str] = []
     for file in files:
         try:
             file.unlink(missing_ok=True)
         except OSError as error:
-            left.append((file, error))
+            left.append(f"{file} ({error.strerror})")
     if left:
-        file, trouble = left[0]
-        more = f", and {len(left) - 1} more" if len(left) > 1 else ""
+        more = f", and {len(left) - 1} more," if len(left) > 1 else ""
         raise StorageError(
-            f"{file}{more} could not be removed ({trouble.strerror}). Remove it, or make it and "
+            f"{left[0]}{more} could not be removed. Remove what you no longer want, or make it and "
             "its folder this user's."
         )
 

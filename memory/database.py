@@ -36,6 +36,16 @@ them at most, which is some milliseconds (docs/reliability.md)."""
 
 FREE_PAGES, FREE_SHARE = 2_000, 10
 """Pages without content that the file may keep for what comes next: 8 MB, or a tenth of it."""
+# Of the last row of each, not the largest: a clock that was wrong for a while is outlived.
+_NEWEST = """
+select max(at_ms) from (
+    select * from (select received_ms as at_ms from inbox order by id desc limit 1)
+    union all select * from (select created_ms from turns order by seq desc limit 1)
+    union all select * from (select created_ms from messages order by id desc limit 1)
+    union all select * from (select created_ms from outbox order by id desc limit 1)
+    union all select * from (select at_ms from heartbeats order by id desc limit 1)
+)
+"""
 
 
 class Database:
@@ -135,6 +145,11 @@ class Database:
         while rows := await self.write(work):
             total += rows
         return total
+
+    async def newest_ms(self) -> int | None:
+        """When something was stored last, by the clock of then; None: nothing ever was."""
+        (found,) = await self.read(lambda c: c.execute(_NEWEST).fetchone())
+        return None if found is None else int(found)
 
     async def shrink(self) -> int:
         """Gives back to the disk what the file holds without content; returns how many pages."""

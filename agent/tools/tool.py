@@ -178,7 +178,7 @@ class OfFile:
 
 MOST_IS_GONE = (
     "Most of what it said is gone by that. The person is told so below your answer, and can put it "
-    "back by /undo."
+    "back by `/undo`."
 )
 
 

@@ -65,12 +65,11 @@ async def asker(
 @asynccontextmanager
 async def _own_bot(home: Opened) -> AsyncIterator[ControlClient]:
     from bot.app import open_bot
-    from bot.clock import SystemClock
+    from bot.clock import CheckedClock, SystemClock
 
+    clock = CheckedClock(SystemClock(), file=home.home.database)
     async with (
-        open_bot(
-            home.home, home.settings, env=home.env, digest=home.digest, clock=SystemClock()
-        ) as bot,
+        open_bot(home.home, home.settings, env=home.env, digest=home.digest, clock=clock) as bot,
         ControlClient(home.home.socket) as client,
     ):
         yield client

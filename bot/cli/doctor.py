@@ -118,6 +118,7 @@ def _checks(
     yield blocking("memory", doctor_machine.memory)
     yield blocking("embedded model", doctor_machine.embedded_model)
     yield Check(name="process", look=lambda: doctor_home.process(home))
+    yield Check(name="housekeeping", look=lambda: doctor_home.housekeeping(home))
     yield from _stored(home)
     if settings is None:
         yield blocking("model, channels, prompts, skills", _not_without_settings)

@@ -22,6 +22,10 @@ def run(
     once: Annotated[
         bool, typer.Option("--once", help="Work off what is waiting, then exit.")
     ] = False,
+    trust_clock: Annotated[
+        bool,
+        typer.Option("--trust-clock", help="This machine's clock is right, however odd it looks."),
+    ] = False,
 ) -> None:
     """Start every configured channel; Ctrl-C or SIGTERM drains and stops."""
     with exit_for(), opened(log_to_terminal=True) as home:
@@ -34,7 +38,7 @@ def run(
                 fg="yellow",
             )
             raise typer.Exit(WRONG_USAGE)
-        asyncio.run(_run(home, once=once))
+        asyncio.run(_run(home, once=once, trust_clock=trust_clock))
 
 
 def start() -> None:
@@ -87,12 +91,12 @@ def _channels(home: Opened) -> list[str]:
     return [name for name, token in found.items() if token]
 
 
-async def _run(home: Opened, *, once: bool) -> None:
+async def _run(home: Opened, *, once: bool, trust_clock: bool = False) -> None:
     stopping = asyncio.Event()
     with _stopped_by_signals(stopping, drain_s=home.settings.turns.drain_s):
         async with AsyncExitStack() as stack:
             with without_garbage_search(), late_methods():
-                bot = await stack.enter_async_context(_opened_bot(home))
+                bot = await stack.enter_async_context(_opened_bot(home, trust_clock=trust_clock))
             if once:
                 await bot.once(stopping)
                 return
@@ -101,12 +105,13 @@ async def _run(home: Opened, *, once: bool) -> None:
             await bot.serve(stopping)
 
 
-def _opened_bot(home: Opened) -> AbstractAsyncContextManager[Bot]:
+def _opened_bot(home: Opened, *, trust_clock: bool) -> AbstractAsyncContextManager[Bot]:
     load_without("click", "httpx")
     from bot.app import open_bot
-    from bot.clock import SystemClock
+    from bot.clock import CheckedClock, SystemClock
 
-    return open_bot(home.home, home.settings, env=home.env, digest=home.digest, clock=SystemClock())
+    clock = CheckedClock(SystemClock(), file=home.home.database, is_trusted=trust_clock)
+    return open_bot(home.home, home.settings, env=home.env, digest=home.digest, clock=clock)
 
 
 @contextmanager

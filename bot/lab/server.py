@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from email.utils import formatdate
 from typing import Any, Literal, Self
 
 from aiohttp import web
@@ -106,6 +107,7 @@ class LabServer(ABC):
         self._log: deque[Entry] = deque(maxlen=log_cap)
         self._received = 0
         self._faults = FaultTable()
+        self._ahead_s = 0.0
         self._waiting: list[asyncio.Future[None]] = []
         self._held: set[asyncio.Event] = set()
         self._stopping = asyncio.Event()
@@ -172,6 +174,10 @@ class LabServer(ABC):
                 self._waiting.append(change)
                 await change
 
+    def set_clock(self, *, ahead_s: float) -> None:
+        """Date all answers from now on so many seconds ahead of the machine's clock."""
+        self._ahead_s = ahead_s
+
     def changed(self) -> None:
         """Wake whoever waits in `until`."""
         if self._waiting:
@@ -193,6 +199,7 @@ class LabServer(ABC):
             "gate": lambda: {name: asdict(gate) for name, gate in self.gate.items()},
             "fault": self._fault_by_json,
             "clear_faults": self.clear_faults,
+            "clock": self.set_clock,
             "release": self.release,
             "wait": self._wait_for_gate,
         }
@@ -288,12 +295,14 @@ class LabServer(ABC):
         if reply.chunks is not None:
             return await self._stream(request, entry, reply)
         self._finish(entry, request, status=reply.status)
-        return web.Response(status=reply.status, body=reply.body, headers=reply.headers)
+        headers = {**self._date(), **reply.headers}
+        return web.Response(status=reply.status, body=reply.body, headers=headers)
 
     async def _stream(
         self, request: BaseRequest, entry: Entry, reply: Answer
     ) -> web.StreamResponse:
-        response = web.StreamResponse(status=reply.status, headers=reply.headers)
+        headers = {**self._date(), **reply.headers}
+        response = web.StreamResponse(status=reply.status, headers=headers)
         chunks: tuple[bytes, ...] = reply.chunks or ()
         if not reply.chunk_after_s:
             chunks = (b"".join(chunks),)
@@ -312,6 +321,9 @@ class LabServer(ABC):
         if reply.end in {"reset", "stall"}:
             _sever(request, hard=reply.end == "reset")
         return response
+
+    def _date(self) -> Mapping[str, str]:
+        return {"Date": formatdate(time.time() + self._ahead_s, usegmt=True)}
 
     def _finish(self, entry: Entry, request: BaseRequest, *, status: int) -> None:
         entry.status = status

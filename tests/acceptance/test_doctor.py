@@ -242,7 +242,7 @@ OFFLINE: dict[str, tuple[Plant, str, str, str]] = {
     "somebody else's database": (
         lambda w: w.sql("pragma application_id = 1"), "database", "not a database of", "begin anew",
     ),
-    "a backup of long ago": (_old_backup, "backup", "days older", "bot.backup"),
+    "a backup of long ago": (_old_backup, "backup", "days older", "housekeeping"),
     "a message without an end": (
         lambda w: w.sql(_row("replied", "null")), "inbox", "does not fit their end", "report",
     ),

@@ -1,4 +1,4 @@
-"""One answer cannot take the machine, and what one round of tools gave fits into the next request."""
+"""One answer cannot take the machine, and what one round gave fits into the next request."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import tracemalloc
 import pytest
 
 from agent.calling import NOT_SO_MANY, TOO_MANY
-from agent.gate import SO_MANY
+from agent.gate import SO_MANY, UNASKED_MAX
 from agent.history import estimate_tokens, share_out, text_of
 from agent.loop import SURPLUS_GONE
 from agent.messages import Role
 from agent.request import ModelTraits
-from agent.rounds import CALLS_MAX, UNASKED_MAX
+from agent.rounds import CALLS_MAX
 from agent.stored import Outcome
 from agent.tools.policy import NotAllowed, asked_about
 from agent.tools.tool import Caller, Effect
@@ -235,9 +235,7 @@ def test_results_that_were_answered_are_left_alone() -> None:
 
 
 def test_a_guest_who_cannot_be_asked_is_refused_with_a_sentence() -> None:
-    caller = Caller(
-        person_id="p3", role=Role.GUEST, address=GROUP, conversation="c", run_id="r"
-    )  # type: ignore[arg-type]
+    caller = Caller(person_id="p3", role=Role.GUEST, address=GROUP, conversation="c", run_id="r")  # type: ignore[arg-type]
 
     verdict = asked_about(SO_MANY, caller, once_only=True)
 

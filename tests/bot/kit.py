@@ -15,10 +15,11 @@ from typing import Any
 
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, ToolCard, Trust
-from bot.app import BACKUP_CHECK_S, Bot, open_bot
+from bot.app import Bot, open_bot
 from bot.clock import SystemClock
 from bot.config_reading import load
 from bot.home import Home, prepare
+from bot.housekeeping import EVERY_S
 from bot.lab.model import ScriptedModel
 from bot.lab.telegram import FakeTelegram
 from bot.lab.telegram_state import Seen
@@ -36,7 +37,7 @@ GROUP = -1001
 WAIT_S = 10.0
 
 
-BACKGROUND_S = frozenset({ALARM_AFTER_S, DUE_EVERY_S, LOOK_EVERY_S, BACKUP_CHECK_S})
+BACKGROUND_S = frozenset({ALARM_AFTER_S, DUE_EVERY_S, LOOK_EVERY_S, EVERY_S})
 """Pauses of what looks by itself all the time."""
 
 

@@ -7,6 +7,7 @@ import re
 import socket
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -45,6 +46,7 @@ class SlackRig(TelegramRig):
         self.model = model
         self.mode = mode
         self.clock = HastyClock(1)
+        self.ahead = timedelta()
         self.foreign: set[str] = set()
         """Texts of the model that name commands as nobody types them in Slack."""
         self.serving: asyncio.Task[None] | None = None

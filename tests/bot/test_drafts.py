@@ -236,7 +236,7 @@ async def test_an_edit_that_is_refused_for_good_leads_to_a_new_message(rig: Rig)
 @pytest.mark.usefixtures("slow_model")
 async def test_a_streamed_start_that_did_not_arrive_is_one_plain_send_in_the_end(rig: Rig) -> None:
     rig.model.say(LONG)
-    rig.telegram.fault("sendMessage", action=refusal(500, "trouble"))
+    rig.telegram.fault("sendMessage", action=refusal(503, "trouble"))
     async with rig.running(OWNER, hurry=20) as bot:
         rig.says("tell me")
         await rig.reads(LONG_SHOWN)
@@ -252,7 +252,7 @@ async def test_who_blocks_the_bot_while_it_writes_ends_the_reply(rig: Rig) -> No
         rig.says("tell me")
         await eventually(partial(rig.wrote, 1))
         rig.telegram.blocked.add(OWNER)
-        await eventually(lambda: rig.outbox() == ["failed"])
+        await eventually(lambda: rig.outbox()[:1] == ["failed"])
         await rig.quiet(bot)
 
 

@@ -397,7 +397,8 @@ async def test_a_death_at_any_write_ends_with_the_outcome_once_it_was_wished(
         OTHER,
         False,
     )
-    assert len(channel.arrived) <= 2
+    # The death is a doubt as well, and each doubt is worth one more copy.
+    assert len(channel.arrived) <= 2 + script.count(DOUBT)
     assert await left(store, OutboxId(1)) == (OTHER, (), None)
 
 

@@ -189,7 +189,8 @@ async def test_each_trouble_is_what_it_is_for_a_message() -> None:
     async with channel(timeout_s=0.3) as (telegram, fake):
         for fault, outcome in (
             (flood(7), NotSent),
-            (refusal(500, "Internal Server Error"), NotSent),
+            (refusal(503, "Service Unavailable"), NotSent),
+            (refusal(500, "Internal Server Error: restart"), InDoubt),
             (bad_gateway(), InDoubt),
             (hold(), InDoubt),
             (drop(after=True), InDoubt),
@@ -359,21 +360,21 @@ async def test_a_file_that_was_committed_before_a_kill_is_sent_once_after_it(rig
         assert not list((rig.home.data / "outgoing").iterdir())
 
 
-async def test_a_file_in_doubt_is_sent_once_more_with_the_mark_and_never_a_third_time(
+async def test_a_file_in_doubt_is_sent_once_more_with_the_mark_for_each_doubt(
     rig: Rig,
 ) -> None:
     rig.model.call("send_file", {"path": "plan.txt", "caption": "Here"})
     rig.model.say("Sent.")
-    rig.telegram.fault("sendDocument", action=drop(after=True), times=None)
+    rig.telegram.fault("sendDocument", action=drop(after=True), times=2)
     async with rig.running(OWNER, hurry=50) as bot:
         (rig.home.workspace / "plan.txt").write_text("at ten")
         rig.says("send me the plan")
-        await eventually(lambda: rig.wrote(3))
+        await eventually(lambda: rig.wrote(4))
         await rig.quiet(bot)
 
         texts = [seen.text for seen in rig.seen() if seen.file_id]
-        assert texts == ["Here", f"Here{REPEATED}"]
-        assert sorted(rig.outbox()) == ["sent", "unknown"]
+        assert texts == ["Here", f"Here{REPEATED}", f"Here{REPEATED}"]
+        assert rig.outbox() == ["sent", "sent"]
 
 
 async def test_a_refusal_of_the_platform_is_read_in_the_chat(rig: Rig) -> None:

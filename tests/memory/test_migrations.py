@@ -83,7 +83,10 @@ async def test_a_file_of_the_first_light_keeps_everything(path: Path, tmp_path: 
     more: dict[str, dict[str, Any]] = {
         "conversations": {"shortened_to": 0, "is_private": 0},
         "people": {"language_hint": ""},
-        "outbox": {"keyboard": "", "buttons": "", "revision": None, "file": ""},
+        "outbox": {
+            **{"keyboard": "", "buttons": "", "revision": None, "file": ""},
+            **{"tried_ms": 0, "about": ""},
+        },
         "outbox_parts": {"ref": ""},
         "turns": {"limit_s": None, "erased_ms": None},
     }

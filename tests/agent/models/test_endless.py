@@ -34,7 +34,9 @@ Chunk = Callable[[int], dict[str, Any]]
 ENDLESS: dict[str, Chunk] = {
     "text": lambda n: delta(content=f"word {n} "),
     "thought": lambda n: delta(reasoning_content=f"thinking {n} "),
-    "arguments": lambda n: delta(tool_calls=[call(0, id="c", name="look" * (n == 0), args="[" * 9)]),
+    "arguments": lambda n: delta(
+        tool_calls=[call(0, id="c", name="look" * (n == 0), args="[" * 9)]
+    ),
     "calls": lambda n: delta(tool_calls=[call(n, id=f"c{n}", name="look", args="{}")]),
 }
 

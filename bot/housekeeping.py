@@ -1,0 +1,180 @@
+"""Housekeeping: the daily backup, and what is old goes. Each task stands alone: one that fails is
+told once, in the log, by /status and by doctor, and the others go on. Built by `bot.app`.
+
+Nothing is done while the machine's clock is doubted: by a wrong one everything would be old.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+
+import structlog
+
+from agent.brake import RESUME
+from agent.errors import AssistantError
+from agent.spending import Notice
+from agent.tools.workspace import RESULTS
+from bot.clock import CheckedClock
+from bot.config import Settings
+from bot.home import Home
+from bot.outage import Outage
+from memory.approvals import SqliteApprovals
+from memory.backups import remove_files
+from memory.database import Database
+from memory.inbox import SqliteInbox
+from memory.jobs import SqliteJobs
+from memory.journal import SqliteJournal
+from memory.outbox import SqliteOutbox
+from memory.sessions import SqliteSessions
+from memory.usage import SqliteUsage
+
+log = structlog.get_logger()
+
+EVERY_S = 3_600.0
+DOUBTED_EVERY_S = 5.0
+"""Pause until the next look while the clock is doubted."""
+
+TOLD_AFTER_S = 60.0
+"""How long it is doubted before the owner is told: mostly a platform tells the time before."""
+
+INBOX_DAYS = 30
+"""Days that an event is known: Telegram delivers again for one day, Slack for an hour."""
+
+UNFORESEEN = "an unforeseen error; the details are in the log"
+
+Task = Callable[[], Awaitable[object]]
+
+
+class Housekeeping:
+    """Does the tasks in their order, over and over."""
+
+    def __init__(
+        self,
+        tasks: Mapping[str, Task],
+        clock: CheckedClock,
+        *,
+        tell: Callable[[Notice], Awaitable[None]],
+        resumed: Task,
+    ) -> None:
+        """`tasks` by what is not done when they fail, as it is told; `tell` is for the owner.
+        `resumed` has what waited for the clock go on at once."""
+        self._clock = clock
+        self._tell = tell
+        self._tasks = tasks
+        self._resumed = resumed
+        self._outages = defaultdict[str, Outage](lambda: Outage("housekeeping.failed", clock))
+
+    def troubles(self) -> list[str]:
+        """What is to be known by the owner, a line each."""
+        found = [self._clock.doubt] if self._clock.doubt else []
+        for name, outage in self._outages.items():
+            if outage.trouble is not None:
+                found.append(f"{name} could not be done: {outage.trouble.why}")
+        return found
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        doubted_s, is_told = 0.0, False
+        while True:
+            if doubt := self._clock.doubt:
+                if doubted_s >= TOLD_AFTER_S and not is_told:
+                    is_told = await self._told(doubt)
+                doubted_s += DOUBTED_EVERY_S
+                await self._clock.sleep(DOUBTED_EVERY_S)
+                continue
+            if doubted_s:
+                await self._do("Going on by the clock", self._resumed)
+            doubted_s = 0.0
+            await self.once()
+            await self._clock.sleep(EVERY_S)
+
+    async def once(self) -> None:
+        """Each task once. Never raises for what a task does."""
+        for name, task in self._tasks.items():
+            if not self._clock.doubt:
+                await self._do(name, task)
+
+    async def _do(self, name: str, task: Task) -> None:
+        outage = self._outages[name]
+        try:
+            await task()
+        except (AssistantError, OSError) as error:
+            outage.tell(str(error), task=name)
+        except Exception:  # a job's run, one of the three places (STYLE §6)
+            if outage.trouble is None:
+                log.exception("housekeeping.broke", task=name)
+            outage.tell(UNFORESEEN, task=name)
+        else:
+            outage.over()
+
+    async def _told(self, doubt: str) -> bool:
+        log.error("clock.doubted_still", why=doubt)
+        try:
+            await self._tell(Notice(key="clock", text=doubt, buttons=(RESUME,)))
+        except AssistantError as error:
+            log.error("clock.untold", why=str(error))
+            return False
+        return True
+
+
+def tasks_of(
+    home: Home,
+    settings: Settings,
+    database: Database,
+    clock: CheckedClock,
+    *,
+    sessions: SqliteSessions,
+    others: Mapping[str, Task],
+) -> Mapping[str, Task]:
+    """The usual ones, then `others`. What each table is kept for is in docs/reliability.md."""
+    said_days = settings.history.keep_days
+    trace_days = min(settings.trace.keep_days, said_days or settings.trace.keep_days)
+
+    def before_ms(days: int) -> int:
+        return int((clock.now() - timedelta(days=days)).timestamp() * 1000)
+
+    async def forget_said() -> None:
+        if said_days:
+            await sessions.prune(before_ms(said_days))
+
+    async def forget_results() -> None:
+        before_s = before_ms(trace_days) / 1000
+        results = home.workspace.joinpath(*RESULTS)
+        await asyncio.to_thread(lambda: remove_files(_older(results, before_s)))
+
+    return {
+        "The daily backup": lambda: database.backup_if_due(home.backups),
+        "Removing old backups": lambda: database.drop_old_backups(home.backups),
+        "Removing old conversations": forget_said,
+        "Removing old messages on their way out": lambda: SqliteOutbox(database).prune(
+            before_ms(trace_days)
+        ),
+        "Removing old approvals": lambda: SqliteApprovals(database).prune(before_ms(trace_days)),
+        "Removing old runs of jobs": lambda: SqliteJobs(database).prune(before_ms(trace_days)),
+        "Removing old traces": lambda: SqliteJournal(database).prune(before_ms(trace_days)),
+        "Removing old events": lambda: SqliteInbox(database).prune(before_ms(INBOX_DAYS)),
+        "Removing old figures of cost": lambda: SqliteUsage(database).prune(
+            before_ms(settings.budget.keep_days)
+        ),
+        "Removing old results of tools": forget_results,
+        **others,
+        "Giving space back to the disk": database.shrink,
+    }
+
+
+def _older(folder: Path, before_s: float) -> Iterator[Path]:
+    """Plain files in it and below that were changed before; links are not followed."""
+    for where, _, names in os.walk(folder):
+        for name in names:
+            file = Path(where, name)
+            try:
+                changed_s = file.lstat().st_mtime
+            except OSError:
+                continue
+            if changed_s < before_s:
+                yield file
