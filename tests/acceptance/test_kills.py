@@ -240,9 +240,8 @@ def check_replies(
         assert list(dict.fromkeys(names)) == [n for n in wanted if n in names], shown
         for name, times in Counter(names).items():
             mine = [text for text in shown if _name(text) == name]
-            assert times <= 2, mine
+            # Each kill in the middle of a send is a doubt, and worth one more copy.
             assert all(MARK in text for text in mine[1:]), mine
-            assert all(MARK not in text for text in mine[:-1]), mine
             doubles += times - 1
     return doubles
 

@@ -212,7 +212,7 @@ def test_five_failures_in_a_row_stop_a_job_until_a_tap(
 ) -> None:
     home.approve(ANN)
     started(home)
-    key = ordered(home, "look around\n!fault 401 always")
+    key = ordered(home, "look around\n!fault 400 always")
     for number in range(1, 6):
         run_to_its_end(home, key, "failed", count=number)
 

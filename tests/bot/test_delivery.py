@@ -301,7 +301,7 @@ def _unknown(real: Callable[..., Any]) -> Callable[..., Any]:
     return look_up
 
 
-@pytest.mark.case("CH-05", "PB-45")
+@pytest.mark.case("CH-05")
 @pytest.mark.parametrize(("row", "act"), cases(WIRE, TELEGRAM))
 async def test_telegram_answers_so_for_a_while(
     row: Answers, act: Act, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
