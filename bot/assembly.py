@@ -304,6 +304,7 @@ class Assembly:
             library=self.library,
             outbox=self.outbox,
             held=self._acts_not,
+            doubted=lambda: bool(self.clock.doubt),
             skills=self.skill_jobs,
             checks=checks_for(self._place, self._check_means()),
         )

@@ -102,6 +102,7 @@ class Surroundings:
     library: Library
     outbox: Outbox
     held: Callable[[], bool]
+    doubted: Callable[[], bool]
     skills: SkillJobs
     checks: tuple[Check, ...] = ()
 
@@ -145,6 +146,7 @@ class Schedules:
             ),
             clock=place.clock,
             held=around.held,
+            doubted=around.doubted,
         )
         self.calendar.timetable = self.timetable
 

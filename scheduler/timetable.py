@@ -128,14 +128,17 @@ class Timetable:
         *,
         clock: Clock,
         held: Callable[[], bool] = lambda: False,
+        doubted: Callable[[], bool] = lambda: False,
     ) -> None:
         """While it is `held` (the owner's pause) nothing that a model works on is taken; it is made
-        up for later. Fixed texts come all the same, nagging ones too."""
+        up for later. Fixed texts come all the same, nagging ones too. While the clock is `doubted`
+        nothing is taken at all."""
         self._store = store
         self._kinds = dict(kinds)
         self._hears = hears
         self._clock = clock
         self._held = held
+        self._doubted = doubted
         self._alarm: _Alarm | None = None
         self._setting_up: asyncio.Task[None] | None = None
         self._looking = asyncio.Lock()
@@ -178,6 +181,8 @@ class Timetable:
 
     async def look(self) -> int:
         """Takes all that is due now; returns how many due times were taken. Raises StorageError."""
+        if self._doubted():
+            return 0
         taken = 0
         seen: Counter[int] = Counter()
         async with self._looking:

@@ -4,7 +4,6 @@ mistake: nothing is lost, and nothing comes twice without a word (case SC-09; SP
 from __future__ import annotations
 
 import re
-from collections import Counter
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Literal
@@ -150,9 +149,9 @@ def check_once(shown: list[str], wanted: list[str], unknown: list[str]) -> int:
     lost = set(wanted) - set(names) - set(unknown)
     assert not lost, (lost, shown)
     assert list(dict.fromkeys(names)) == [name for name in wanted if name in names], shown
-    for name, times in Counter(names).items():
+    for name in set(names):
         mine = [text for text in shown if named(text) == name]
-        assert times <= 2, mine
+        # Each kill in the middle of a send is a doubt, and worth one more copy.
         assert all(MARK in text for text in mine[1:]), mine
     return len(names) - len(set(names))
 
