@@ -138,17 +138,27 @@ class Bot:
     async def serve(self, stopping: asyncio.Event) -> None:
         """Takes messages in until `stopping` is set; then drains within `turns.drain_s`.
 
-        Raises SettingsWrong when no channel can work.
+        Raises SettingsWrong when no channel can work, StorageCorrupt when the database was damaged
+        meanwhile: by then nothing is taken in or confirmed any more, and the owner was told.
         """
         async with asyncio.TaskGroup() as group:
-            intake = [
+            harmed = group.create_task(self.database.harmed())
+            tasks = [
+                harmed,
+                group.create_task(stopping.wait()),
                 group.create_task(self._keep_house()),
                 group.create_task(self.channels.take_in(self.door)),
             ]
-            await stopping.wait()
-            log.info("bot.stopping")
-            for task in intake:
+            await asyncio.wait(tasks[:2], return_when=asyncio.FIRST_COMPLETED)
+            is_harmed = harmed.done()
+            for task in tasks:
                 task.cancel()
+        if is_harmed:
+            trouble = await self.database.last_words()
+            log.error("bot.database_harmed", why=str(trouble))
+            await self.channels.tell_owner_at_once(str(trouble))
+            raise trouble
+        log.info("bot.stopping")
         await self.drain()
 
     async def drain(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 import structlog
 
 from agent.errors import SettingsWrong, StorageError
-from agent.messages import Role
+from agent.messages import Address, Role
 from agent.snippets import Snippets
 from bot import commands
 from bot.access import Access
-from bot.channel import Channel
+from bot.channel import Channel, Sent
 from bot.clock import CheckedClock
 from bot.config import Settings, SlackSettings, TelegramSettings
 from bot.console import ConsoleChannel
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from bot.telegram_menu import Menu, Menus
 
 log = structlog.get_logger()
+
+TELL_S = 10.0
+"""How long one message may take that cannot wait in the outbox."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,6 +99,33 @@ class Channels:
             await self.slack.fetch_waiting(door)
         await door.idle()  # an album may wait for its last photo
         await door.worked_off()
+
+    async def tell_owner_at_once(self, text: str) -> None:
+        """Past the outbox, for when nothing can be stored any more: in the first of the owner's
+        private chats that takes it. Never fails."""
+        for lane in await self._owners_chats():
+            address = Address.parse(lane)
+            channel = self.by_name.get(address.channel)
+            if channel is None or channel is self.console:
+                continue
+            try:
+                async with asyncio.timeout(TELL_S):
+                    outcomes = [await channel.send(address, part) for part in channel.parts(text)]
+            except TimeoutError:
+                continue
+            if all(isinstance(outcome, Sent) for outcome in outcomes):
+                return
+        log.warning("channel.owner_untold")
+
+    async def _owners_chats(self) -> Sequence[str]:
+        owner = self.access.owner_id()
+        if owner is None:
+            return ()
+        try:
+            return await self.access.private_chats(owner)
+        except StorageError:
+            people = self.access.directory.people
+            return next(person.addresses for person in people if person.id == owner)
 
     def can_deliver(self, lane: str) -> bool:
         """A reply to the terminal waits until somebody is there, perhaps for days."""

@@ -1,7 +1,8 @@
 """The private socket of a home: how the terminal and other commands reach the running bot.
 
 One JSON object a line, both ways; the socket file has mode 0600 and lies in the home. The server
-is the running bot's, the client any other `hearthbot` command's.
+is the running bot's, the client any other `hearthbot` command's. While a client waits it pings: a
+bot that hangs is told from one that is at work.
 """
 
 from __future__ import annotations
@@ -9,7 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+import os
+import socket
+import struct
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -25,7 +30,23 @@ FOLLOWED = frozenset({"attach"})
 
 LINE_BYTES_MAX = 4 * 1024 * 1024
 
+SOCKET_PATH_BYTES_MAX = 100
+"""Longer paths do not fit a socket's address: 108 bytes on Linux, 104 on macOS, with a zero at the
+end (`sun_path` in sys/un.h)."""
+
+OPEN_FILES = Path("/proc/self/fd")
+"""Linux alone has it."""
+
+SILENT_S, TICKS = 5.0, 5
+"""A bot of which nothing is heard for so long hangs: it answers a ping between any two steps. The
+time is counted in ticks, so that a client which stood still itself does not blame the bot."""
+
 WENT_AWAY = "The bot went away."
+
+NOT_ANSWERING = (
+    "The bot{process} gives no sign of life: it has not answered for {silent_s:g} s. If it stays "
+    "so, end it with `kill -9 {pid}` and start it again: what was stored is kept."
+)
 
 Emit = Callable[[dict[str, Any]], None]
 Operation = Callable[[dict[str, Any], Emit], Coroutine[Any, Any, dict[str, Any]]]
@@ -36,12 +57,20 @@ class NotRunning(Permanent):
     """No bot listens on the socket of this home."""
 
 
+class NotAnswering(Permanent):
+    """A bot listens there, but does nothing: it hangs, or was stopped."""
+
+
+async def _pong(request: dict[str, Any], emit: Emit) -> dict[str, Any]:
+    return {}
+
+
 class ControlServer:
     """Serves operations on the home's socket. An async context manager."""
 
     def __init__(self, path: Path, operations: Mapping[str, Operation]) -> None:
         self._path = path
-        self._operations = operations
+        self._operations = {"ping": _pong, **operations}
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._doing: set[asyncio.Task[dict[str, Any]]] = set()
@@ -49,10 +78,11 @@ class ControlServer:
     async def __aenter__(self) -> Self:
         # We hold the home's lock, so a socket that is there is left over from a kill.
         self._path.unlink(missing_ok=True)
-        self._server = await asyncio.start_unix_server(
-            self._serve, path=self._path, limit=LINE_BYTES_MAX
-        )
+        listening = socket.socket(socket.AF_UNIX)
+        with _short(self._path) as path:
+            listening.bind(path)
         self._path.chmod(0o600)
+        self._server = await asyncio.start_server(self._serve, sock=listening, limit=LINE_BYTES_MAX)
         return self
 
     async def __aexit__(
@@ -139,24 +169,33 @@ class _Client:
 
 
 class ControlClient:
-    """Asks the running bot. An async context manager; entering raises NotRunning."""
+    """Asks the running bot. An async context manager; entering raises NotRunning.
 
-    def __init__(self, path: Path) -> None:
+    Whoever waits for an answer hears within `silent_s` when the bot gives no sign of life. How
+    long the work takes is no matter.
+    """
+
+    def __init__(self, path: Path, *, silent_s: float = SILENT_S) -> None:
         self._path = path
+        self._silent_s = silent_s
+        self._pid: int | None = None
+        self._quiet_ticks = 0
         self._next = 0
         self._waiting: dict[int, asyncio.Queue[dict[str, Any]]] = {}
         self._writer: asyncio.StreamWriter | None = None
-        self._reading: asyncio.Task[None] | None = None
-        self._lost = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self._lost: Permanent | None = None
 
     async def __aenter__(self) -> Self:
-        try:
-            reader, self._writer = await asyncio.open_unix_connection(
-                self._path, limit=LINE_BYTES_MAX
-            )
-        except (FileNotFoundError, ConnectionRefusedError) as error:
-            raise NotRunning("No bot is running on this home.") from error
-        self._reading = asyncio.create_task(self._read(reader))
+        connection = self._connected()
+        self._pid = _pid_of(connection)
+        reader, self._writer = await asyncio.open_unix_connection(
+            sock=connection, limit=LINE_BYTES_MAX
+        )
+        self._tasks = [
+            asyncio.create_task(self._read(reader)),
+            asyncio.create_task(self._watch()),
+        ]
         return self
 
     async def __aexit__(
@@ -166,15 +205,16 @@ class ControlClient:
         traceback: TracebackType | None,
     ) -> None:
         assert self._writer is not None
-        assert self._reading is not None
-        self._reading.cancel()
-        await asyncio.gather(self._reading, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         self._writer.close()
         with contextlib.suppress(ConnectionError):
             await self._writer.wait_closed()
 
     async def ask(self, operation: str, **arguments: Any) -> dict[str, Any]:
-        """The answer; events are passed over. Raises Permanent with the bot's own words."""
+        """The answer; events are passed over. Raises Permanent with the bot's own words, and
+        NotAnswering."""
         async for kind, value in self.follow(operation, **arguments):
             if kind == "answer":
                 return value
@@ -183,18 +223,23 @@ class ControlClient:
     async def follow(
         self, operation: str, **arguments: Any
     ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-        """("event", ...) as they come, then ("answer", ...). Raises Permanent."""
+        """("event", ...) as they come, then ("answer", ...). Raises Permanent, NotAnswering."""
         assert self._writer is not None
-        if self._lost:
-            raise Permanent(WENT_AWAY)
+        if self._lost is not None:
+            raise self._lost
         self._next += 1
         number = self._next
+        if not self._waiting:
+            self._quiet_ticks = 0
         queue = self._waiting[number] = asyncio.Queue()
         try:
             line = json.dumps({"id": number, "op": operation, **arguments}, ensure_ascii=False)
             self._writer.write(line.encode() + b"\n")
+            self._ping()
             while True:
                 message = await queue.get()
+                if self._lost is not None and not message:
+                    raise self._lost
                 if "event" in message:
                     yield "event", message["event"]
                 elif message.get("ok"):
@@ -205,15 +250,101 @@ class ControlClient:
         finally:
             del self._waiting[number]
 
+    def _connected(self) -> socket.socket:
+        """A connection to whoever listens. Raises NotRunning, NotAnswering."""
+        connection = socket.socket(socket.AF_UNIX)
+        connection.setblocking(False)
+        try:
+            with _short(self._path) as path:
+                connection.connect(path)
+        except BlockingIOError as error:  # so many wait for it already
+            connection.close()
+            raise self._not_answering() from error
+        except (FileNotFoundError, ConnectionRefusedError) as error:
+            connection.close()
+            raise NotRunning("No bot is running on this home.") from error
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:
             while line := await reader.readline():
+                self._quiet_ticks = 0
                 message = json.loads(line)
                 queue = self._waiting.get(message.get("id"))
                 if queue is not None:
                     queue.put_nowait(message)
         except (ConnectionError, ValueError) as error:
             log.debug("control.lost", why=str(error))
-        self._lost = True
+        self._lose(Permanent(WENT_AWAY))
+
+    async def _watch(self) -> None:
+        """Pings while somebody waits, and says so when nothing comes back."""
+        while True:
+            await asyncio.sleep(self._silent_s / TICKS)
+            if not self._waiting:
+                continue
+            self._quiet_ticks += 1
+            if self._quiet_ticks >= TICKS:
+                self._lose(self._not_answering())
+                return
+            if self._quiet_ticks == 1:
+                self._ping()
+
+    def _ping(self) -> None:
+        """Any line that comes back is a sign of life: a bot of an older version refuses it."""
+        assert self._writer is not None
+        self._writer.write(b'{"op": "ping"}\n')
+
+    def _lose(self, why: Permanent) -> None:
+        self._lost = why
         for queue in self._waiting.values():
-            queue.put_nowait({"ok": False, "error": WENT_AWAY})
+            queue.put_nowait({})
+
+    def _not_answering(self) -> NotAnswering:
+        return NotAnswering(
+            NOT_ANSWERING.format(
+                process=f" (process {self._pid})" if self._pid else "",
+                silent_s=self._silent_s,
+                pid=self._pid or "PID",
+            )
+        )
+
+
+def _pid_of(connection: socket.socket) -> int | None:
+    """The process that listens at the other end, where the system tells."""
+    if sys.platform != "linux":
+        return None
+    size = struct.calcsize("3i")
+    pid, _, _ = struct.unpack(
+        "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    )
+    return int(pid) or None
+
+
+@contextlib.contextmanager
+def _short(path: Path) -> Iterator[str]:
+    """A name of `path` that fits a socket's address while this lasts, by way of its open folder.
+
+    Where the system has no names for open files we step into the folder and back: so nothing may
+    be awaited meanwhile.
+    """
+    if len(os.fsencode(path)) <= SOCKET_PATH_BYTES_MAX:
+        yield str(path)
+        return
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if OPEN_FILES.exists():
+            yield f"{OPEN_FILES}/{folder}/{path.name}"
+            return
+        before = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fchdir(folder)
+            yield path.name
+        finally:
+            os.fchdir(before)
+            os.close(before)
+    finally:
+        os.close(folder)

@@ -13,7 +13,7 @@ from agent.errors import SettingsWrong
 from bot.config import ENV_HOME, ENV_PREFIX
 from bot.config_reading import holds_secret, load
 from bot.config_writing import BACKUP_ENDING
-from bot.control import ControlClient, NotRunning
+from bot.control import ControlClient, NotAnswering, NotRunning
 from bot.doctor import Finding, fail, ok, warn
 from bot.home import PRIVATE_FILE, PRIVATE_FOLDER, Home
 
@@ -102,6 +102,8 @@ async def process(home: Home) -> list[Finding]:
             lines: list[str] = (await client.ask("status"))["lines"]
     except (NotRunning, OSError):
         return [_silent(home)]
+    except NotAnswering as hung:
+        return [fail("the bot of this home hangs", str(hung))]
     if any(RESTART_DUE in line for line in lines):
         return [warn("the settings were changed since the bot started", "Restart the bot.")]
     return [ok(f"a bot runs on this home: {lines[0] if lines else ''}")]

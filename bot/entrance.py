@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
+from shutil import disk_usage
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
@@ -144,6 +145,7 @@ def _watched(place: Workplace, whole: Assembly, models: ModelDesk, logs: LogDesk
         grants=SqliteApprovals(whole.database).grants,
         sums=whole.usage,
         troubles=logs,
+        free_bytes=lambda: disk_usage(place.home.data).free,
         host_zone=ZoneInfo(host_zone()),
     )
     return Watched(

@@ -30,9 +30,6 @@ from agent.errors import (
 from bot.config import CONFIG_NAME, ENV_HOME, ENV_PREFIX
 from bot.config_reading import holds_secret
 
-SOCKET_PATH_BYTES_MAX = 100
-"""Longer paths do not fit the operating system's socket address (104 to 108 bytes)."""
-
 PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
 
@@ -87,15 +84,8 @@ class Home:
 
     @property
     def socket(self) -> Path:
-        """The private socket; in the temporary folder where the home's own path is too long.
-
-        Call `secure_socket_folder` before using it, on either side.
-        """
-        inside = self.data / "hearthbot.sock"
-        if len(os.fsencode(inside)) <= SOCKET_PATH_BYTES_MAX:
-            return inside
-        mark = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
-        return Path(tempfile.gettempdir()) / f"hearthbot-{os.getuid()}-{mark}" / "bot.sock"
+        """The private socket; `bot.control` reaches it however long the path is."""
+        return self.data / "hearthbot.sock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,17 +108,15 @@ def find_home(env: Mapping[str, str]) -> Home:
 def prepare(home: Home) -> list[Finding]:
     """Creates what is missing, and says what is readable by others.
 
-    May be called again at any time, beside a running bot too. Raises SettingsWrong when the home
-    cannot be used, StorageFull when there is no space.
+    May be called again at any time, beside a running bot and on a full disk too: whether it can be
+    written finds out who takes the lock. Raises SettingsWrong when the home cannot be used.
     """
     for folder in (home.path, home.workspace, home.data, home.logs):
         _make_folder(folder)
-    _probe(home.data)
     # Without a database it is the first run; later, a checklist that is gone was removed on
     # purpose.
     if not home.database.exists():
         _copy_once(shipped("HEARTBEAT.md"), home.workspace / "HEARTBEAT.md")
-    secure_socket_folder(home)
     return [*_config_mode(home), *_folder_modes(home)]
 
 
@@ -157,28 +145,6 @@ def write_private(path: Path, content: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-
-
-def secure_socket_folder(home: Home) -> None:
-    """Makes sure that nobody else can put a socket where ours belongs, or raises SettingsWrong.
-
-    The folder inside the home is private already; one in the temporary folder may be anybody's.
-    """
-    folder = home.socket.parent
-    if folder == home.data:
-        return
-    try:
-        folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
-        found = folder.lstat()
-    except OSError as error:
-        raise _trouble(folder, error) from error
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise SettingsWrong(
-            f"{folder} belongs to somebody else, so the bot's socket cannot be there. "
-            f"Remove it, or give the bot a home with a shorter path ({ENV_HOME})."
-        )
-    if stat.S_IMODE(found.st_mode) != PRIVATE_FOLDER:
-        folder.chmod(PRIVATE_FOLDER)
 
 
 # --- has the configuration changed since the start ---------------------------------------------
@@ -223,6 +189,7 @@ class HomeLock:
         descriptor = self._open()
         try:
             self._take(descriptor)
+            _probe(self._home.data)
         except BaseException:
             os.close(descriptor)
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Protocol
@@ -10,6 +11,7 @@ from typing import Protocol
 from agent.agreed import Grant
 from agent.bindings import Bindings
 from agent.budget import Budget
+from agent.errors import StorageError
 from agent.jobbook import JobBook, Switches
 from agent.languages import AUTO, language_of
 from agent.messages import DEFAULT_AGENT, PersonId, Role
@@ -30,6 +32,14 @@ from bot.outbox import Outbox
 from bot.ports import Person
 from bot.usage import cost_words
 
+FREE_LOW_BYTES = 4 * 1024 * 1024
+"""What the database's `-wal` grows to between two checkpoints (SQLite: 1000 pages)."""
+
+DISK_FULL = (
+    "The disk is full, or nearly so: {free} KB are left. What cannot be stored is not confirmed to "
+    "its platform and comes again; free some space, and I go on by myself."
+)
+
 TROUBLES = "Last warnings and errors of the last 24 hours (`/logs errors`):"
 
 
@@ -47,14 +57,15 @@ class TellsTroubles(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What is stored: of what people have set, of what was used, and the log. `host_zone` is the
-    zone of people who have none. All may raise StorageError."""
+    """What is stored: of what people have set, of what was used, the log, and the room left for it.
+    `host_zone` is the zone of people who have none. All may raise StorageError."""
 
     book: JobBook
     switches: Switches
     grants: Callable[[PersonId], Awaitable[Sequence[Grant]]]
     sums: UsageSums
     troubles: TellsTroubles
+    free_bytes: Callable[[], int]
     host_zone: tzinfo
 
 
@@ -107,6 +118,7 @@ class BotStatus:
             f"Channels: {', '.join(sorted(bot.channels))}",
             *self._unheard(),
             *bot.troubles(),
+            *self._full(),
             f"People: {len(people)}, group chats: {list(chats.values()).count('admitted')}",
             f"Turns running or waiting: {bot.engine.waiting()}",
             f"Replies on their way: {bot.outbox.waiting()}",
@@ -182,7 +194,8 @@ class BotStatus:
 
     async def _used(self, person_id: PersonId, zone: tzinfo, *, shows_money: bool = True) -> str:
         """The tokens and the money of today, by this zone; NOBODY: of everybody."""
-        await self._watched.budget.flush()
+        with suppress(StorageError):  # the disk is full, say: the last seconds are missing then
+            await self._watched.budget.flush()
         since_ms, until_ms = bounds(Period.DAY, self._clock.now(), zone)
         wanted = Wanted(since_ms=since_ms, until_ms=until_ms, person_id=person_id)
         groups = await self._watched.kept.sums.groups(wanted)
@@ -215,6 +228,14 @@ class BotStatus:
         owners = [person for person in people if person.role is Role.OWNER]
         here = [person for person in owners if lane in person.addresses] or owners
         return here[0].id if len(here) == 1 else None
+
+    def _full(self) -> list[str]:
+        """Whether there is no room to store what comes."""
+        try:
+            free = self._watched.kept.free_bytes()
+        except OSError:
+            return []
+        return [DISK_FULL.format(free=free // 1024)] if free < FREE_LOW_BYTES else []
 
     def _unheard(self) -> list[str]:
         """The platforms from which nothing comes in just now."""

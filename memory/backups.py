@@ -12,7 +12,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -52,14 +52,15 @@ def newest_good(path: Path, folder: Path, *, now: datetime | None = None) -> Pat
     return next((file for file in all_backups(path, folder, now=now) if _is_good(file)), None)
 
 
-def make_backup(path: Path, to: Path) -> None:
-    """Copies the database of `path` to `to`, which appears only once it is verified.
+def make_backup(source: Path | sqlite3.Connection, to: Path) -> None:
+    """Copies the database of a path, or one that is open, to `to`, which appears only once it is
+    verified.
 
     Raises StorageError.
     """
     try:
         with _making:
-            _make(path, to)
+            _make(source, to)
     except (sqlite3.Error, OSError) as error:
         found = storage_error(error, to)
         if isinstance(found, StorageCorrupt):
@@ -67,11 +68,11 @@ def make_backup(path: Path, to: Path) -> None:
         raise found from error
 
 
-def _make(path: Path, to: Path) -> None:
+def _make(source: Path | sqlite3.Connection, to: Path) -> None:
     to.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     making = to.with_name(f"{to.name}.making")
     try:
-        copy_database(path, making)
+        copy_database(source, making)
         _verify(making)
         sync_file(making)
         making.replace(to)
@@ -129,12 +130,13 @@ def new_file(path: Path) -> None:
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
-def copy_database(path: Path, to: Path) -> None:
+def copy_database(source: Path | sqlite3.Connection, to: Path) -> None:
     """A copy as of one moment, in one file without a `-wal` beside it; not yet synced."""
     new_file(to)
-    with closing(connect(path)) as source, closing(connect(to)) as target:
+    opened = closing(connect(source)) if isinstance(source, Path) else nullcontext(source)
+    with opened as connection, closing(connect(to)) as target:
         target.execute("pragma synchronous = off")
-        source.backup(target)
+        connection.backup(target)
         target.execute("pragma journal_mode = delete")
 
 
@@ -184,7 +186,8 @@ def problems(connection: sqlite3.Connection, check: str) -> str:
     except UnicodeDecodeError:
         # What it says quotes what is damaged, and that is no text any more.
         return "malformed database schema"
-    return "" if found == "ok" else found
+    # The line before it names the database, of which there is one.
+    return "" if found == "ok" else found.splitlines()[-1]
 
 
 def _is_good(file: Path) -> bool:

@@ -9,19 +9,21 @@ import asyncio
 import sqlite3
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from agent.errors import StorageError
+from agent.errors import StorageCorrupt, StorageError
 from agent.ports import Clock
 from memory.backups import daily_name, folder_of, make_backup, problems, remove_older
-from memory.faults import storage_error
+from memory.faults import is_damage, storage_error
 from memory.line import Line
-from memory.opening import Opening, open_reader, open_writer
+from memory.opening import Opening, damaged, open_reader, open_writer, put_back
 from memory.schema import MIGRATIONS, read_migrations
+from memory.soundness import Soundness
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -47,19 +49,27 @@ select max(at_ms) from (
 )
 """
 
+LOOK_EVERY_S = 25.0
+"""How often the file is looked at: what happens to it is noticed within a minute, though it has to
+be found twice, and a check may take a second."""
+
 
 class Database:
     """Transactions on the file. Made by `open` only."""
 
     def __init__(
         self,
-        path: Path,
+        opening: Opening,
         *,
         clock: Clock,
         writer: Line,
         reader: Line,
     ) -> None:
-        self._path = path
+        self._opening = opening
+        self._path = opening.path
+        self._soundness = Soundness(opening.path)
+        self._harm = ""
+        self._harmed = asyncio.Event()
         self._clock = clock
         self._writer = writer
         self._reader = reader
@@ -95,11 +105,13 @@ class Database:
             Line.open(partial(open_writer, opening)) as writer,
             Line.open(partial(open_reader, opening)) as reader,
         ):
-            database = cls(path, clock=clock, writer=writer, reader=reader)
+            database = cls(opening, clock=clock, writer=writer, reader=reader)
             try:
                 yield database
             finally:
+                await database._leave_behind()
                 database._closed = True
+                database._soundness.end()
 
     @property
     def path(self) -> Path:
@@ -164,6 +176,49 @@ class Database:
         except sqlite3.Error as error:
             raise storage_error(error, self._path) from error
 
+    async def harmed(self) -> None:
+        """Returns once the file is damaged, or not the one any more that was opened. It is looked
+        at now and then, and any statement that meets damage counts at once."""
+
+        async def look_on() -> None:
+            while not self._harmed.is_set():
+                await self._clock.sleep(LOOK_EVERY_S)
+                self._note(await asyncio.to_thread(self._soundness.look))
+
+        async with asyncio.TaskGroup() as group:
+            looking = group.create_task(look_on())
+            await self._harmed.wait()
+            looking.cancel()
+
+    async def last_words(self) -> StorageCorrupt:
+        """What became of the file after `harmed`, and how to go on. Where it was deleted or
+        replaced we still have it open: then all is saved first, as today's backup."""
+        moved = await asyncio.to_thread(self._soundness.moved)
+        opening = replace(self._opening, now=self.now())
+        if not moved:
+            return await asyncio.to_thread(damaged, opening, self._harm)
+        try:
+            to = await self._saved()
+        except StorageError as error:
+            what = f"{moved}, and what was in it could not be saved ({error})"
+            return await asyncio.to_thread(damaged, opening, what)
+        return StorageCorrupt(
+            f"In {self._path.parent} {moved}. All that was stored is saved in {to}. If something "
+            f"is missing after the next start, stop the bot, then: {put_back(self._path, to)}"
+        )
+
+    async def _saved(self) -> Path:
+        to = self._opening.backups / daily_name(self._path, self.now())
+        await self.between(partial(_save, to=to))
+        return to
+
+    async def _leave_behind(self) -> None:
+        """Saves what was written since `last_words`, and leaves no commits in a `-wal` that SQLite
+        would put into whatever file has our name at the next start."""
+        if self._harm and await asyncio.to_thread(self._soundness.moved):
+            with suppress(StorageError):
+                await self._saved()
+
     async def backup(self, to: Path) -> None:
         """Makes a verified copy at `to` while everything goes on."""
         await asyncio.to_thread(make_backup, self._path, to)
@@ -189,10 +244,16 @@ class Database:
         if self._closed:
             raise StorageError(f"{self._path} is closed: the bot is stopping.")
 
+    def _note(self, harm: str) -> None:
+        if harm and not self._harm:
+            self._harm = harm
+            self._harmed.set()
+
     def _outcome(self, done: _Work[T]) -> T:
         if done.error is None:
             return done.value
         if isinstance(done.error, sqlite3.Error):
+            self._note(str(done.error) if is_damage(done.error) else "")
             raise storage_error(done.error, self._path) from done.error
         raise done.error
 
@@ -216,6 +277,12 @@ class Database:
         for write in together:
             if not write.settled:
                 _commit_alone(connection, write)
+
+
+def _save(connection: sqlite3.Connection, *, to: Path) -> None:
+    """A copy of what is open; what the `-wal` holds goes into the file that it belongs to."""
+    make_backup(connection, to)
+    connection.execute("pragma wal_checkpoint(truncate)")
 
 
 class _Work(Generic[T]):

@@ -28,6 +28,11 @@ def storage_error(error: sqlite3.Error | OSError, path: Path) -> StorageError:
     """The error to raise in place of `error`. The text never holds stored data."""
     if isinstance(error, OSError):
         return _of_errno(error, path)
+    if is_damage(error):
+        return StorageCorrupt(
+            f"{path} is damaged ({error}). Restart the bot: it checks the file and names "
+            "the newest good backup."
+        )
     # Extended codes (SQLITE_BUSY_SNAPSHOT, SQLITE_IOERR_FSYNC, ...) keep the plain one in 8 bits.
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     match code:
@@ -38,11 +43,6 @@ def storage_error(error: sqlite3.Error | OSError, path: Path) -> StorageError:
                 f"Another program holds the write lock of {path}; nothing was written. "
                 "Close whatever has the file open (a database browser, a second bot)."
             )
-        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-            return StorageCorrupt(
-                f"{path} is damaged ({error}). Restart the bot: it checks the file and names "
-                "the newest good backup."
-            )
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
             return read_only(path, str(error))
         case sqlite3.SQLITE_IOERR:
@@ -52,6 +52,13 @@ def storage_error(error: sqlite3.Error | OSError, path: Path) -> StorageError:
             )
         case _:
             return StorageError(f"The database {path} refused a change: {error}.")
+
+
+def is_damage(error: Exception | None) -> bool:
+    """Whether the file itself is broken, or its `-wal` ends before what it should hold."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    broken = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+    return code & 0xFF in broken or code == sqlite3.SQLITE_IOERR_SHORT_READ
 
 
 def full(path: Path) -> StorageFull:

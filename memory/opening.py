@@ -5,6 +5,7 @@ Everything here blocks: it runs in the writer's thread, before anything else doe
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 import struct
 from contextlib import closing
@@ -64,7 +65,7 @@ def open_writer(opening: Opening) -> sqlite3.Connection:
     except (sqlite3.Error, OSError) as error:
         found = storage_error(error, opening.path)
         if isinstance(found, StorageCorrupt):
-            raise _damaged(opening, str(error)) from error
+            raise damaged(opening, str(error)) from error
         raise found from error
 
 
@@ -87,7 +88,7 @@ def _make_or_examine(opening: Opening) -> None:
         _examine_length(opening, size)
         return
     if opening.wal.exists() or all_backups(opening.path, opening.backups, now=opening.now):
-        raise _damaged(opening, "it is missing" if size is None else "it is empty")
+        raise damaged(opening, "it is missing" if size is None else "it is empty")
     _create(opening)
 
 
@@ -102,14 +103,14 @@ def _examine_length(opening: Opening, size: int) -> None:
     with opening.path.open("rb") as file:
         header = file.read(100)
     if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
-        raise _damaged(opening, "it does not begin like a database")
+        raise damaged(opening, "it does not begin like a database")
     (page_bytes,) = struct.unpack(">H", header[16:18])
     page_bytes = 65_536 if page_bytes == 1 else page_bytes
     if page_bytes < 512:
-        raise _damaged(opening, "its header makes no sense")
+        raise damaged(opening, "its header makes no sense")
     last_page, cut = divmod(size, page_bytes)
     if cut and last_page + 1 not in _pages_in_wal(opening.wal, page_bytes):
-        raise _damaged(opening, "its end is cut off")
+        raise damaged(opening, "its end is cut off")
 
 
 def _pages_in_wal(wal: Path, page_bytes: int) -> set[int]:
@@ -160,7 +161,7 @@ def _checked(opening: Opening) -> sqlite3.Connection:
 
 def _check(opening: Opening, connection: sqlite3.Connection) -> None:
     if not is_ours(connection):
-        raise _damaged(opening, "it is not a database of Hearthbot")
+        raise damaged(opening, "it is not a database of Hearthbot")
     found = version_of(connection)
     if found > len(opening.steps):
         raise StorageError(
@@ -170,7 +171,7 @@ def _check(opening: Opening, connection: sqlite3.Connection) -> None:
     if opening.path.stat().st_size <= CHECKED_BYTES_MAX and (
         trouble := problems(connection, "quick_check")
     ):
-        raise _damaged(opening, trouble)
+        raise damaged(opening, trouble)
 
 
 def _set_up(connection: sqlite3.Connection) -> None:
@@ -188,7 +189,8 @@ def _set_up(connection: sqlite3.Connection) -> None:
     connection.execute("rollback")
 
 
-def _damaged(opening: Opening, what: str) -> StorageCorrupt:
+def damaged(opening: Opening, what: str) -> StorageCorrupt:
+    """The error to raise, with the newest good backup, and how to put it back."""
     path = opening.path
     backup = newest_good(path, opening.backups, now=opening.now)
     if backup is None:
@@ -197,8 +199,15 @@ def _damaged(opening: Opening, what: str) -> StorageCorrupt:
             f"{opening.backups}. Put back a copy of your own; or, to begin with an empty memory, "
             f"move {path.name}* and {opening.backups.name} out of {path.parent}."
         )
-    first = f"move {opening.wal.name} away, " if opening.wal.exists() else ""
     return StorageCorrupt(
-        f"{path} cannot be used: {what}. It was left in place. The newest good backup is {backup}: "
-        f"stop the bot, {first}and copy {backup} over {path}."
+        f"{path} cannot be used: {what}. It was left in place. The newest good backup is {backup}. "
+        f"To go on with it, stop the bot, then: {put_back(path, backup)}"
     )
+
+
+def put_back(path: Path, backup: Path) -> str:
+    """The command that puts a backup in the place of what is there, which is set aside."""
+    wal = path.with_name(f"{path.name}-wal")
+    there = [shlex.quote(str(file)) for file in (wal, path) if file.exists()]
+    aside = "".join(f"mv {file} {file}.damaged; " for file in there)
+    return f"{aside}cp -p {shlex.quote(str(backup))} {shlex.quote(str(path))}"

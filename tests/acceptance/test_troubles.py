@@ -210,6 +210,48 @@ def test_a_bot_that_met_a_full_disk_goes_on_by_itself(home: Home, telegram: Tele
         ends_well(running)
 
 
+@pytest.mark.slow
+def test_status_answers_on_a_full_disk(home: Home) -> None:
+    with small_disk(home.path, size="16m"):
+        home.approve(7)
+        running = home.start()
+        until(running.serving)
+        until(lambda: list(home.path.glob("data/backups/*.db")))
+
+        ballast = fill(home.path)
+        done = home.run("status")
+        ballast.unlink()
+
+        assert done.returncode == 0, done.stderr
+        assert "The disk is full, or nearly so" in done.stdout
+        ends_well(running)
+
+
+@pytest.mark.slow
+def test_a_wal_deleted_under_the_bot_ends_it_and_the_owner_is_told(
+    home: Home, telegram: Telegram
+) -> None:
+    home.approve(7)
+    running = home.start()
+    until(running.serving)
+    telegram.says(7, "before")
+    until(lambda: telegram.shown(7))
+
+    home.database.with_name("hearthbot.db-wal").unlink()
+    code = running.wait()
+    telegram.says(7, "after")
+    again = home.start()
+    until(lambda: "You said: after" in telegram.shown(7))
+
+    assert code == 1
+    assert "Traceback" not in running.said()
+    (told,) = [text for text in telegram.shown(7) if "was deleted while the bot ran" in text]
+    assert "All that was stored is saved in" in told
+    assert "You said: before" in telegram.shown(7)
+    ends_well(again)
+    assert home.ask_database("pragma integrity_check") == [("ok",)]
+
+
 # --- the program's own files ---------------------------------------------------------------------
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +15,7 @@ from typing import Any
 import pytest
 
 from agent.errors import Permanent, StorageFull
-from bot.control import ControlClient, ControlServer, Emit, NotRunning, Operation
+from bot.control import ControlClient, ControlServer, Emit, NotAnswering, NotRunning, Operation
 
 Request = dict[str, Any]
 
@@ -216,3 +220,66 @@ async def test_a_request_nested_without_end_is_refused_and_the_next_is_answered(
         await writer.wait_closed()
 
     assert [answer["ok"] for answer in answers] == [False, False]
+
+
+# --- long paths, and a bot that hangs ------------------------------------------------------------
+
+
+async def test_a_long_path_is_reached_and_leaves_nothing_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / ("d" * 60) / ("e" * 60)
+    folder.mkdir(parents=True)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    path = folder / "bot.sock"
+
+    async with ControlServer(path, OPERATIONS):
+        monkeypatch.setenv("TMPDIR", str(temporary))
+        async with ControlClient(path) as client:
+            assert await client.ask("echo", text="far") == {"said": "far"}
+        assert path.stat().st_mode & 0o777 == 0o600
+
+    assert list(folder.iterdir()) == []
+    assert list(temporary.iterdir()) == []
+
+
+HANGS = """
+import asyncio, sys
+from pathlib import Path
+from bot.control import ControlServer
+async def main():
+    async with ControlServer(Path(sys.argv[1]), {}):
+        print("there", flush=True)
+        await asyncio.Event().wait()
+asyncio.run(main())
+"""
+
+
+async def test_a_bot_that_stands_still_is_told_with_its_process(path: Path) -> None:
+    command = [sys.executable, "-c", HANGS, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as bot:
+        assert bot.stdout is not None
+        bot.stdout.readline()
+        os.kill(bot.pid, signal.SIGSTOP)
+        try:
+            async with asyncio.timeout(20), ControlClient(path, silent_s=0.5) as client:
+                with pytest.raises(NotAnswering, match=f"kill -9 {bot.pid}"):
+                    await client.ask("status")
+        finally:
+            bot.kill()
+
+
+async def test_long_work_is_no_hang(path: Path) -> None:
+    done = asyncio.Event()
+
+    async def work(request: Request, emit: Emit) -> Request:
+        await done.wait()
+        return {"worked": True}
+
+    async with ControlServer(path, {"work": work}), ControlClient(path, silent_s=0.5) as client:
+        asking = asyncio.create_task(client.ask("work"))
+        await asyncio.sleep(1.5)
+        assert not asking.done()
+        done.set()
+        assert await asking == {"worked": True}

@@ -8,7 +8,6 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +22,6 @@ from bot.home import (
     HomeLock,
     find_home,
     prepare,
-    secure_socket_folder,
     settings_changed,
     settings_digest,
     shipped,
@@ -177,8 +175,11 @@ def test_a_home_below_a_file_is_told(tmp_path: Path) -> None:
 def test_a_home_that_cannot_be_written_is_told(home: Home) -> None:
     home.data.chmod(0o500)
 
-    with pytest.raises(SettingsWrong, match="cannot be written"):
-        prepare(home)
+    with (
+        pytest.raises(SettingsWrong, match="cannot be written"),
+        HomeLock(home, started_at=STARTED),
+    ):
+        pass
 
 
 @pytest.mark.parametrize(
@@ -211,72 +212,6 @@ def test_a_private_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert path.read_bytes() == b"old"
     assert mode(path) == 0o600
     assert list(tmp_path.iterdir()) == [path]
-
-
-# --- the private socket ------------------------------------------------------------------------
-
-
-def deep_home(tmp_path: Path) -> Home:
-    return Home(tmp_path / ("d" * 60) / ("e" * 60))
-
-
-def test_the_socket_lies_in_the_home_where_its_path_fits(tmp_path: Path) -> None:
-    home = Home(Path("/home/bot"))
-
-    assert home.socket == Path("/home/bot/data/hearthbot.sock")
-
-
-def test_a_long_home_has_its_socket_in_a_private_temporary_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    home, other = deep_home(tmp_path), deep_home(tmp_path / "x")
-
-    prepare(home)
-
-    folder = home.socket.parent
-    assert folder.parent == tmp_path
-    assert folder.name.startswith(f"hearthbot-{os.getuid()}-")
-    assert home.socket.name == "bot.sock"
-    assert mode(folder) == 0o700
-    assert home.socket == deep_home(tmp_path).socket != other.socket
-
-
-def test_a_socket_folder_that_others_can_open_is_closed_to_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    home = deep_home(tmp_path)
-    home.socket.parent.mkdir(mode=0o755)
-
-    secure_socket_folder(home)
-
-    assert mode(home.socket.parent) == 0o700
-
-
-def test_a_socket_folder_that_is_a_link_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    home = deep_home(tmp_path)
-    (tmp_path / "theirs").mkdir()
-    home.socket.parent.symlink_to(tmp_path / "theirs")
-
-    with pytest.raises(SettingsWrong, match="belongs to somebody else"):
-        secure_socket_folder(home)
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
-def test_a_socket_folder_of_another_user_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    home = deep_home(tmp_path)
-    home.socket.parent.mkdir(mode=0o700)
-    os.chown(home.socket.parent, 12345, 12345)
-
-    with pytest.raises(SettingsWrong, match="belongs to somebody else"):
-        secure_socket_folder(home)
 
 
 # --- changed settings --------------------------------------------------------------------------

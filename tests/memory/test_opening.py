@@ -110,7 +110,7 @@ async def test_a_lost_file_is_not_replaced_by_an_empty_one(
     assert (path.stat().st_size if path.exists() else None) == size
     assert beside[left].stat().st_size > 0
     if left != "wal":
-        assert f"copy {beside[left]} over {path}" in told
+        assert f"cp -p {beside[left]} {path}" in told
 
 
 @pytest.mark.case("HI-09")
@@ -123,7 +123,7 @@ async def test_the_newest_good_backup_is_the_one_that_is_offered(path: Path) -> 
 
     told = await refused(path)
 
-    assert f"copy {good} over {path}" in told
+    assert f"cp -p {good} {path}" in told
     assert path.stat().st_size == 5000
 
 
@@ -276,7 +276,7 @@ async def test_a_wal_without_the_lost_page_does_not_hide_the_cut(killed: Path) -
     told = await refused(main)
 
     assert "its end is cut off" in told
-    assert f"stop the bot, move {wal.name} away, and copy" in told
+    assert f"stop the bot, then: mv {wal} {wal}.damaged; mv {main} {main}.damaged; cp -p " in told
 
 
 @pytest.mark.case("HI-09")
