@@ -93,7 +93,10 @@ async def opened_entrance(
             whole.database,
             whole.clock,
             sessions=whole.stores.memories.sessions,
-            others={"Removing private conversations that are over": rights.private.sweep},
+            others={
+                "Sending what a fault held up": whole.outbox.try_again,
+                "Removing private conversations that are over": rights.private.sweep,
+            },
         ),
         whole.clock,
         tell=Telling(whole.access, whole.outbox.say),

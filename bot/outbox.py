@@ -85,6 +85,7 @@ class Outbox:
         self._group = asyncio.TaskGroup()
         self._accepting = False
         self._to_revise: set[OutboxId] = set()
+        self._faulty: list[tuple[str, OutboxId]] = []
         self._revisions = Revisions(
             store,
             channels,
@@ -134,6 +135,11 @@ class Outbox:
         """Rows (address key, id) that are ready now. Returns at once."""
         for lane, outbox_id in rows:
             self._queue(lane, outbox_id)
+
+    async def try_again(self) -> None:
+        """Takes up rows whose delivery a fault of ours ended. Not at once: it would come again."""
+        faulty, self._faulty = self._faulty, []
+        self.deliver(faulty)
 
     async def say(self, message: NewMessage) -> None:
         """A message of its own: stored, then on its way."""
@@ -279,7 +285,11 @@ class Outbox:
     async def _work(self, key: str, lane: _Lane) -> None:
         try:
             while lane.rows and self._accepting:
-                await self._deliver(lane.rows[0])
+                try:
+                    await self._deliver(lane.rows[0])
+                except Exception:  # whatever it is, it ends this delivery and not the bot
+                    log.exception("outbox.fault", row=lane.rows[0], again="later, or at a start")
+                    self._faulty.append((key, lane.rows[0]))
                 self._to_revise.discard(lane.rows.popleft())
         finally:
             lane.worker = None

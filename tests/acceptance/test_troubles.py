@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import time
@@ -63,6 +64,61 @@ def test_a_model_that_refuses_costs_a_notice_not_the_bot(
     assert owner_reads in notice
     assert telegram.shown(7)[1].startswith("You said: ")
     ends_well(running)
+
+
+# --- a bot that hangs ----------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_commands_beside_a_bot_that_hangs_say_so_and_end(home: Home, telegram: Telegram) -> None:
+    home.approve(7)
+    running = home.start()
+    until(running.serving)
+    running.process.send_signal(signal.SIGSTOP)
+    try:
+        for command in ("status", "usage", "memory list", "schedule list", "access list"):
+            done = home.run(*command.split())
+
+            assert done.returncode == 1, command
+            assert "has not answered for 5 s" in done.stderr
+            assert f"kill -9 {running.pid}" in done.stderr
+            assert "Traceback" not in done.stderr
+        doctor = home.run("doctor", "--offline")
+    finally:
+        running.process.send_signal(signal.SIGCONT)
+
+    assert doctor.returncode == 1
+    assert f"kill -9 {running.pid}" in doctor.stdout
+    assert home.run("status").returncode == 0
+    ends_well(running)
+
+
+def test_a_home_with_a_long_path_is_found_whatever_the_temporary_folder(
+    telegram: Telegram, model: Model, tmp_path: Path
+) -> None:
+    home = Home(tmp_path / ("d" * 60) / ("e" * 60))
+    home.path.parent.mkdir(parents=True)
+    temporary = [tmp_path / "one", tmp_path / "other"]
+    for folder in temporary:
+        folder.mkdir()
+    home.serve_with(telegram, model, TMPDIR=str(temporary[0]))
+    elsewhere = {"TMPDIR": str(temporary[1])}
+    try:
+        running = home.start()
+        until(running.serving)
+
+        assert "up " in home.run("status", env=elsewhere).stdout
+        assert "a bot runs on this home" in home.run("doctor", "--offline", env=elsewhere).stdout
+        running.kill()
+        assert "No bot is running" in home.run("status").stderr
+        again = home.start()
+        until(again.serving)
+        ends_well(again)
+    finally:
+        home.close()
+
+    assert [list(folder.glob("hearthbot*")) for folder in temporary] == [[], []]
+    assert not list((home.path / "data").glob("*.sock"))
 
 
 # --- the network ---------------------------------------------------------------------------------
@@ -279,10 +335,16 @@ def test_a_prompt_that_is_missing_is_named(home: Home, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+def broken_by(home: Home, tmp_path: Path, fault: str) -> None:
+    """Has the next process meet a fault that nobody foresaw."""
+    (tmp_path / "fault").mkdir()
+    (tmp_path / "fault" / "sitecustomize.py").write_text(fault)
+    home.env["PYTHONPATH"] = str(tmp_path / "fault")
+
+
 @pytest.mark.parametrize(
     "broken",
     [
-        "telegram.TelegramChannel.send",
         "telegram_web.TelegramWeb.get_updates",
         "telegram.TelegramChannel.understand",
     ],
@@ -292,14 +354,14 @@ def test_a_fault_of_its_own_is_one_sentence_and_the_log_has_the_rest(
 ) -> None:
     home.approve(7)
     telegram.says(7, "hello")
-    (tmp_path / "fault").mkdir()
-    (tmp_path / "fault" / "sitecustomize.py").write_text(
+    sound = dict(home.env)
+    broken_by(
+        home,
+        tmp_path,
         "import bot.telegram\n"
         "def fault(*args, **kwargs): raise ZeroDivisionError('nobody foresaw this')\n"
-        f"bot.{broken} = fault\n"
+        f"bot.{broken} = fault\n",
     )
-    sound = dict(home.env)
-    home.env["PYTHONPATH"] = str(tmp_path / "fault")
 
     running = home.start()
     code = running.wait()
@@ -313,5 +375,36 @@ def test_a_fault_of_its_own_is_one_sentence_and_the_log_has_the_rest(
     assert "fault of its own (ZeroDivisionError)" in sentence
     assert "Traceback" not in running.said()
     assert "nobody foresaw this" in home.log
+    assert telegram.shown(7)[0].startswith("You said: hello")
+    ends_well(again)
+
+
+def test_a_fault_in_sending_costs_one_chat_its_answer_until_the_next_start(
+    home: Home, telegram: Telegram, tmp_path: Path
+) -> None:
+    home.approve(7, 8)
+    sound = dict(home.env)
+    broken_by(
+        home,
+        tmp_path,
+        "import bot.telegram\n"
+        "send = bot.telegram.TelegramChannel.send\n"
+        "async def fault(self, address, part):\n"
+        "    if address.chat_id == '7': raise ZeroDivisionError('nobody foresaw this')\n"
+        "    return await send(self, address, part)\n"
+        "bot.telegram.TelegramChannel.send = fault\n",
+    )
+    running = home.start()
+    telegram.says(7, "hello")
+    until(lambda: "outbox.fault" in running.said())
+    telegram.says(8, "and I?")
+    until(lambda: telegram.shown(8))
+
+    assert telegram.shown(7) == []
+    assert running.end() == 0
+    home.env = sound
+    again = home.start()
+    until(lambda: telegram.shown(7))
+
     assert telegram.shown(7)[0].startswith("You said: hello")
     ends_well(again)

@@ -415,8 +415,7 @@ async def test_rows_of_a_lane_go_out_in_order_and_lanes_do_not_wait_for_each_oth
         for text in ("a1", "a2", "a3"):
             await outbox.say(NewMessage(lane="telegram:1", text=text))
         await outbox.say(NewMessage(lane="telegram:2", text="b1"))
-        await eventually(lambda: channel.arrived == ["b1"])
-        assert outbox.waiting() == 3
+        await eventually(lambda: channel.arrived == ["b1"] and outbox.waiting() == 3)
         hold.set()
         await outbox.idle()
 
@@ -456,6 +455,33 @@ async def test_a_full_disk_delays_and_never_makes_a_known_send_doubtful(
     assert channel.arrived == ["x"]
     assert failures[0] < 4
     assert await state(store) is OutboxState.SENT
+
+
+async def test_a_fault_of_ours_ends_one_delivery_and_nothing_else(
+    run: Any, store: SqliteOutbox, channel: ScriptedChannel
+) -> None:
+    send, faults = channel.send, [True]
+
+    async def broken(address: Address, part: MessagePart) -> Delivery:
+        if part.source == "a1" and faults:
+            faults.pop()
+            raise ZeroDivisionError("nobody foresaw this")
+        return await send(address, part)
+
+    channel.send = broken  # type: ignore[method-assign]
+    async with run() as outbox:
+        for text in ("a1", "a2"):
+            await outbox.say(NewMessage(lane=LANE, text=text))
+        await outbox.say(NewMessage(lane="telegram:2", text="b1"))
+        await outbox.idle()
+
+        assert sorted(channel.arrived) == ["a2", "b1"]
+        assert await store.counts() == {"sent": 2, "ready": 1}
+        await outbox.try_again()
+        await outbox.idle()
+
+    assert channel.arrived[2] == f"a1{REPEATED}"
+    assert await store.counts() == {"sent": 3}
 
 
 async def test_a_stop_waits_for_what_is_on_its_way_and_keeps_the_rest(
