@@ -257,9 +257,7 @@ class JobStore(Protocol):
     async def remove(self, job_id: int) -> bool:
         """Drops one with its ledger; False when it is gone."""
 
-    async def due(
-        self, now_ms: int, *, limit: int, kind: JobKind | None = None
-    ) -> Sequence[Job]:
+    async def due(self, now_ms: int, *, limit: int, kind: JobKind | None = None) -> Sequence[Job]:
         """Enabled jobs (of one kind) whose next due time has come, the earliest first."""
 
     async def next_ms(self, *, after_ms: int = 0) -> int | None:

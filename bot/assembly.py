@@ -21,6 +21,7 @@ from agent.ports import Json, NewRun, TurnEnd
 from agent.sandbox.environment import close_to_others
 from agent.skills.installing import sweep
 from agent.snippets import Snippets
+from agent.stored import NewMessage
 from agent.subagents import PeopleDrafts
 from agent.turns import LocalEngine
 from agent.web.client import ClientOptions, WebClient
@@ -63,6 +64,7 @@ from bot.schedules import Schedules, Surroundings, checks_for
 from bot.skills import SkillDesk
 from bot.spending import Telling, budget_of
 from bot.thinking import Checks, assistant_of, payment_of, pool_of
+from bot.tokens import TokenNotices
 from bot.toolmaking import Doors, opened_servers
 from bot.zone_desk import ZoneDesk
 from memory.approvals import SqliteApprovals
@@ -132,8 +134,17 @@ class Assembly:
         """Channels, and the way out through them. Raises SettingsWrong."""
         place = self._place
         self.snippets = Snippets(shipped=shipped("prompts"), workspace=place.home.workspace)
+
+        async def say(message: NewMessage) -> None:
+            await self.outbox.say(message)  # which needs the channels
+
         self.channels = await opened_channels(
-            self._stack, place.settings, self.access, self.snippets, clock=place.clock
+            self._stack,
+            place.settings,
+            self.access,
+            self.snippets,
+            clock=place.clock,
+            notices=TokenNotices(self.access, say),
         )
         self.outbox = await self._stack.enter_async_context(
             Outbox(

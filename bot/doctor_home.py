@@ -22,6 +22,7 @@ MODES_SHOWN_MAX = 20
 HALF_WRITTEN = ("*.making", "*.creating", "*.upgrading")
 
 RESTART_DUE = "restart is due"
+UNHEARD = "No messages from"
 
 
 def settings(home: Home, env: Mapping[str, str]) -> Iterator[Finding]:
@@ -96,7 +97,7 @@ def log_files(home: Home, *, warn_bytes: int = LOG_WARN_BYTES) -> Iterator[Findi
 
 
 async def process(home: Home) -> list[Finding]:
-    """Whether a bot runs, listens, and has the settings that are there now."""
+    """Whether a bot runs, listens, hears its platforms, and has the settings that are there now."""
     try:
         async with ControlClient(home.socket) as client:
             lines: list[str] = (await client.ask("status"))["lines"]
@@ -104,6 +105,9 @@ async def process(home: Home) -> list[Finding]:
         return [_silent(home)]
     if any(RESTART_DUE in line for line in lines):
         return [warn("the settings were changed since the bot started", "Restart the bot.")]
+    if unheard := [line for line in lines if line.startswith(UNHEARD)]:
+        parts = [line.partition(". ") for line in unheard]
+        return [warn(what, what_now) for what, _, what_now in parts]
     return [ok(f"a bot runs on this home: {lines[0] if lines else ''}")]
 
 

@@ -55,6 +55,7 @@ from bot.telegram_raw import Sketch, callback_answer, inline_keyboard, to_payloa
 from bot.telegram_sending import FILE_BYTES_MAX, captioned, why_refused
 from bot.telegram_updates import Updates
 from bot.telegram_web import TelegramWeb, pause_wanted, seconds, surely_not_sent, why
+from bot.tokens import PlatformToken, TokenNotices
 
 log = structlog.get_logger()
 
@@ -84,7 +85,10 @@ class TelegramChannel:
 
     name = NAME
 
-    def __init__(self, options: TelegramOptions, *, clock: Clock) -> None:
+    def __init__(
+        self, options: TelegramOptions, *, clock: Clock, notices: TokenNotices | None = None
+    ) -> None:
+        """`notices` hear of a token that is refused."""
         self._options = options
         self._pace = Pace(options.rates, clock=clock)
         self._username = ""
@@ -96,7 +100,8 @@ class TelegramChannel:
             poll_s=options.poll_timeout_s,
         )
         self._menus = CommandMenus(self.web)
-        self.updates = Updates(self.web, clock=clock, stall_s=options.stall_s)
+        token = PlatformToken(self.name, clock=clock, notices=notices)
+        self.updates = Updates(self.web, token, clock=clock, stall_s=options.stall_s)
         self._files = TelegramFiles(
             f"{options.base_url}/file/bot{options.token}", silence_s=options.send_timeout_s
         )
@@ -140,7 +145,7 @@ class TelegramChannel:
         await self._menus.keep(wanted)
 
     async def poll(self, door: Door) -> None:
-        """Long polling until cancelled. Raises TelegramRefused when the token is taken back."""
+        """Long polling until cancelled; a token that is refused meanwhile is waited out."""
         await self.updates.poll(partial(self.take, door))
 
     async def fetch_waiting(self, door: Door) -> None:

@@ -182,9 +182,7 @@ class SqliteJobs:
 
         return await self._database.write(work)
 
-    async def due(
-        self, now_ms: int, *, limit: int, kind: JobKind | None = None
-    ) -> Sequence[Job]:
+    async def due(self, now_ms: int, *, limit: int, kind: JobKind | None = None) -> Sequence[Job]:
         """Enabled jobs (of one kind) whose next due time has come, the earliest first."""
 
         def work(connection: sqlite3.Connection) -> list[Job]:
