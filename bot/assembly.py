@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from agent.aftermath import Aftermath, Work
 from agent.asking import Payment
 from agent.budget import Budget
+from agent.errors import StorageError, StorageFull
 from agent.library import Library
 from agent.messages import OutboxId
 from agent.models.choose import Choice
@@ -31,6 +32,7 @@ from bot.attaching import files_of
 from bot.cards import Cards
 from bot.channels import Channels, opened_channels
 from bot.check_means import CheckMeans
+from bot.full_disk import FullDisk
 from bot.home import shipped
 from bot.job_desk import Stage, job_desk_of, skill_jobs_of
 from bot.jobs import JobDesk
@@ -91,6 +93,7 @@ class Assembly:
     snippets: Snippets
     channels: Channels
     outbox: Outbox
+    full_disk: FullDisk
     doors: Doors
     abilities: Abilities
     skills: SkillDesk
@@ -154,6 +157,9 @@ class Assembly:
                 clean=self.redact,
                 copies=Outgoing(place.home.data / "outgoing"),
             )
+        )
+        self.full_disk = await self._stack.enter_async_context(
+            FullDisk(self.channels.by_name, clock=place.clock)
         )
         self.channels.console.others = SqliteCards(self.database).others
         self.doors = Doors(
@@ -261,6 +267,7 @@ class Assembly:
                 deliver=self.outbox.deliver,
                 limits=limits_of(settings),
                 held=self.budget.hand,
+                troubled=self._turn_troubled,
                 ended=Followed(self.aftermath, self.schedules),
             )
         )
@@ -311,6 +318,10 @@ class Assembly:
         tools, settings = self.abilities.tools, self._place.settings
         client = WebClient(ClientOptions(allowed=allowed_hosts_of(settings)))
         return CheckMeans(client, tools.toolbox, tools.runner, owner=self.access.owner_id)
+
+    def _turn_troubled(self, run: NewRun, trouble: StorageError) -> None:
+        if run.message_id and isinstance(trouble, StorageFull):
+            self.full_disk.holds_up_chat(run.lane)
 
     def _is_held(self) -> bool:
         """Whether the owner paused everything."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shlex
 import stat
@@ -15,7 +14,7 @@ from bot.config_reading import holds_secret, load
 from bot.config_writing import BACKUP_ENDING
 from bot.control import ControlClient, NotRunning
 from bot.doctor import Finding, fail, ok, warn
-from bot.home import PRIVATE_FILE, PRIVATE_FOLDER, Home
+from bot.home import PRIVATE_FILE, PRIVATE_FOLDER, Home, is_held
 
 LOG_WARN_BYTES = 50 * 1024 * 1024
 MODES_SHOWN_MAX = 20
@@ -142,24 +141,6 @@ def leftovers(home: Home) -> Iterator[Finding]:
         )
     if not found:
         yield ok("none")
-
-
-def is_held(home: Home) -> bool:
-    """Whether a process holds the home now. Never makes the lock file."""
-    try:
-        descriptor = os.open(home.lock, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        # Shared, and given back at once: a bot that starts in this very moment would be refused.
-        if not os.fstat(descriptor).st_size:
-            return False
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def _holder(home: Home) -> str:

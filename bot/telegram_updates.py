@@ -32,6 +32,9 @@ log = structlog.get_logger()
 
 CONFLICT_PAUSES_S = (5.0, 15.0, 30.0, 60.0)
 
+STORAGE_PAUSES_S = (1.0, 2.0, 5.0)
+"""While nothing can be stored, whoever gives a command is told so with the next poll."""
+
 NOT_ACCEPTED = (
     "Telegram does not accept the token (telegram.token). Ask @BotFather for the right one with "
     "/token, and put it into config.toml or HEARTHBOT_TELEGRAM__TOKEN. What was stored is not lost."
@@ -188,7 +191,7 @@ class _Poll:
         self._heard_at = self._renewed_at = clock.monotonic()
         self._network = network
         self._conflict = conflict
-        self._storage = Outage("telegram.not_stored", clock)
+        self._storage = Outage("telegram.not_stored", clock, pauses_s=STORAGE_PAUSES_S)
         self._webhook = Outage("telegram.webhook_removed", clock, pauses_s=CONFLICT_PAUSES_S)
 
     async def run(self) -> None:
