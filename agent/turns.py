@@ -163,9 +163,11 @@ class LocalEngine:
         limits: EngineLimits | None = None,
         held: Held | None = None,
         ended: Callable[[NewRun, TurnEnd], None] | None = None,
+        troubled: Callable[[NewRun, StorageError], None] | None = None,
     ) -> None:
         """While it is `held`, no turn begins; what runs goes on. `ended` hears of each turn whose
-        end is stored; it returns at once and raises nothing."""
+        end is stored, `troubled` of each that waits for storage; both return at once and raise
+        nothing."""
         self._journal = journal
         self._program = program
         self._clock = clock
@@ -173,6 +175,7 @@ class LocalEngine:
         self._limits = limits or EngineLimits()
         self._held = held
         self._ended = ended
+        self._troubled = troubled
         self._stopping = asyncio.Event()
         self._went_held = asyncio.Event()
         self._lanes: dict[str, _Lane] = {}
@@ -421,6 +424,8 @@ class LocalEngine:
                 except StorageError as trouble:
                     pause_s = STORAGE_PAUSES_S[min(tries, len(STORAGE_PAUSES_S) - 1)]
                     log.error("turn.storage", run=turn.run_id, why=str(trouble), again_s=pause_s)
+                    if self._troubled is not None:
+                        self._troubled(turn.stored.run, trouble)
                 await self._clock.sleep(pause_s)
         finally:
             lane.active = None

@@ -356,6 +356,12 @@ class Access:
         """Address keys of the chats that are this person's alone; the usual one first."""
         return await self._store.private_chats(person_id)
 
+    async def ways_to(self, person_id: PersonId) -> list[str]:
+        """Where this person alone reads, the usual chat first; last the terminal, which shows it
+        when it is opened next. Raises StorageError."""
+        chats = [*await self.private_chats(person_id)]
+        return [*chats, CONSOLE_ADDRESS] if self.is_at_terminal(person_id) else chats
+
     async def alone_in(self, lane: str) -> PersonId | None:
         """Whose private chat this is, or a thread of it; None where others read along, or nobody
         is known to. Raises StorageError."""

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from agent.errors import StorageError
 from agent.messages import IncomingMessage
 from agent.ports import Clock, InboxState
 from bot.channel import AlbumPart
@@ -42,11 +43,19 @@ class Albums:
     """Gathers albums, several at a time."""
 
     def __init__(
-        self, take: TakesAlbum, *, endings: Endings, errands: Errands, clock: Clock
+        self,
+        take: TakesAlbum,
+        *,
+        endings: Endings,
+        errands: Errands,
+        troubled: Callable[[StoredEvent, StorageError], None],
+        clock: Clock,
     ) -> None:
+        """`troubled` hears which event waits for storage."""
         self._take = take
         self._endings = endings
         self._errands = errands
+        self._troubled = troubled
         self._clock = clock
         self._open: dict[tuple[str, str, str], _Album] = {}
 
@@ -68,7 +77,7 @@ class Albums:
             album = self._open.pop(key)
             if album.waiting is not None:
                 album.waiting.cancel()
-            await patiently(partial(self._whole, album), self._clock)
+            await self._patiently(album)
 
     async def _wait_for_more(self, key: tuple[str, str, str], album: _Album) -> None:
         seen = 0
@@ -77,7 +86,11 @@ class Albums:
             await self._clock.sleep(ALBUM_S)
         if self._open.get(key) is album:
             del self._open[key]
-            await patiently(partial(self._whole, album), self._clock)
+            await self._patiently(album)
+
+    async def _patiently(self, album: _Album) -> None:
+        troubled = partial(self._troubled, album.parts[0][0])
+        await patiently(partial(self._whole, album), self._clock, troubled=troubled)
 
     async def _whole(self, album: _Album) -> None:
         """One message with all the photos: the later events are joined to the first one's turn

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from agent.aftermath import Aftermath, Work
 from agent.asking import Payment
 from agent.budget import Budget
+from agent.errors import StorageError, StorageFull
 from agent.library import Library
 from agent.messages import OutboxId
 from agent.models.choose import Choice
@@ -21,6 +22,7 @@ from agent.ports import Json, NewRun, TurnEnd
 from agent.sandbox.environment import close_to_others
 from agent.skills.installing import sweep
 from agent.snippets import Snippets
+from agent.stored import NewMessage
 from agent.subagents import PeopleDrafts
 from agent.turns import LocalEngine
 from agent.web.client import ClientOptions, WebClient
@@ -32,6 +34,7 @@ from bot.channels import Channels, opened_channels
 from bot.check_means import CheckMeans
 from bot.clock import CheckedClock, checked
 from bot.delivery_notice import DeliveryNotices
+from bot.full_disk import FullDisk
 from bot.home import shipped
 from bot.housekeeping import Housekeeping
 from bot.job_desk import Stage, job_desk_of, skill_jobs_of
@@ -66,6 +69,7 @@ from bot.schedules import Schedules, Surroundings, checks_for
 from bot.skills import SkillDesk
 from bot.spending import Telling, budget_of
 from bot.thinking import Checks, assistant_of, payment_of, pool_of
+from bot.tokens import TokenNotices
 from bot.toolmaking import Doors, opened_servers
 from bot.zone_desk import ZoneDesk
 from memory.approvals import SqliteApprovals
@@ -92,6 +96,7 @@ class Assembly:
     snippets: Snippets
     channels: Channels
     outbox: Outbox
+    full_disk: FullDisk
     doors: Doors
     abilities: Abilities
     skills: SkillDesk
@@ -142,8 +147,17 @@ class Assembly:
         """Channels, and the way out through them. Raises SettingsWrong."""
         place = self._place
         self.snippets = Snippets(shipped=shipped("prompts"), workspace=place.home.workspace)
+
+        async def say(message: NewMessage) -> None:
+            await self.outbox.say(message)  # which needs the channels
+
         self.channels = await opened_channels(
-            self._stack, place.settings, self.access, self.snippets, clock=self.clock
+            self._stack,
+            place.settings,
+            self.access,
+            self.snippets,
+            clock=self.clock,
+            notices=TokenNotices(self.access, say),
         )
         store = SqliteOutbox(self.database)
         self.outbox = await self._stack.enter_async_context(
@@ -155,6 +169,9 @@ class Assembly:
                 copies=Outgoing(place.home.data / "outgoing"),
                 undelivered=DeliveryNotices(self.access, store, clock=place.clock),
             )
+        )
+        self.full_disk = await self._stack.enter_async_context(
+            FullDisk(self.channels.by_name, clock=place.clock)
         )
         self.channels.console.others = SqliteCards(self.database).others
         self.doors = Doors(
@@ -262,6 +279,7 @@ class Assembly:
                 deliver=self.outbox.deliver,
                 limits=limits_of(settings),
                 held=self.budget.hand,
+                troubled=self._turn_troubled,
                 ended=Followed(self.aftermath, self.schedules),
             )
         )
@@ -313,6 +331,10 @@ class Assembly:
         tools, settings = self.abilities.tools, self._place.settings
         client = WebClient(ClientOptions(allowed=allowed_hosts_of(settings)))
         return CheckMeans(client, tools.toolbox, tools.runner, owner=self.access.owner_id)
+
+    def _turn_troubled(self, run: NewRun, trouble: StorageError) -> None:
+        if run.message_id and isinstance(trouble, StorageFull):
+            self.full_disk.holds_up_chat(run.lane)
 
     def _acts_not(self) -> bool:
         """Whether the owner paused everything, or nobody can know what time it is."""

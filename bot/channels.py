@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +28,7 @@ from bot.console import ConsoleChannel
 from bot.door import Door
 from bot.lean import load_without
 from bot.options import rates_of, slack_rates_of
+from bot.tokens import PAUSES_S, TokenNotices, TokenRefused
 
 if TYPE_CHECKING:
     from bot.slack import SlackChannel
@@ -47,6 +48,8 @@ class Channels:
 
     settings: Settings
     access: Access
+    clock: CheckedClock
+    notices: TokenNotices
     console: ConsoleChannel
     telegram: TelegramChannel | None
     slack: SlackChannel | None
@@ -64,30 +67,38 @@ class Channels:
         """Serves every platform until cancelled.
 
         Raises SettingsWrong when none of them accepts us; one that does not, beside others, is
-        told in the log.
+        told, and tried again.
         """
-        refused: list[SettingsWrong] = []
-        serving = []
+        serving: dict[str, Callable[[], Awaitable[None]]] = {}
         if self.telegram is not None:
-            serving.append(self._telegram(self.telegram, door))
+            serving["telegram"] = partial(self._telegram, self.telegram, door)
         if self.slack is not None:
-            serving.append(self.slack.serve(door))
+            serving["slack"] = partial(self.slack.serve, door)
+        refused = set[str]()
 
-        async def kept(work: object) -> None:
-            try:
-                await work  # type: ignore[misc]
-            except (SettingsWrong, ExceptionGroup) as error:
-                wrong = list(_settings_wrong(error))
-                if not wrong:
-                    raise
-                refused.extend(wrong)
-                if len(refused) >= len(serving):
-                    raise wrong[0] from error
-                log.error("channel.refused", why=str(wrong[0]))
+        async def kept(name: str) -> None:
+            told = ""
+            while True:
+                refused.discard(name)
+                try:
+                    return await serving[name]()
+                except (SettingsWrong, ExceptionGroup) as error:
+                    wrong = next(_settings_wrong(error), None)
+                    if wrong is None:
+                        raise
+                    refused.add(name)
+                    if len(refused) == len(serving):
+                        raise wrong from error
+                if str(wrong) != told:
+                    told = str(wrong)
+                    log.error("channel.refused", why=told)
+                if isinstance(wrong, TokenRefused):
+                    await self.notices.refused(name, wrong)
+                await self.clock.sleep(PAUSES_S[-1])
 
         async with asyncio.TaskGroup() as group:
-            for work in serving:
-                group.create_task(kept(work))
+            for name in serving:
+                group.create_task(kept(name), name=name)
 
     async def fetch_waiting(self, door: Door) -> None:
         """Takes in what waits at the platforms, and hands it on; for `run --once`. What somebody
@@ -190,10 +201,11 @@ async def opened_channels(
     snippets: Snippets,
     *,
     clock: CheckedClock,
+    notices: TokenNotices,
 ) -> Channels:
     """What the settings set up; closed with the stack. From them the clock hears the time."""
-    telegram = _telegram_of(settings.telegram, clock)
-    slack = _slack_of(settings.slack, access, snippets, clock)
+    telegram = _telegram_of(settings.telegram, clock, notices)
+    slack = _slack_of(settings.slack, access, snippets, clock, notices)
     if telegram is not None:
         await stack.enter_async_context(telegram)
     if slack is not None:
@@ -201,13 +213,17 @@ async def opened_channels(
     return Channels(
         settings=settings,
         access=access,
+        clock=clock,
+        notices=notices,
         console=ConsoleChannel(),
         telegram=telegram,
         slack=slack,
     )
 
 
-def _telegram_of(wanted: TelegramSettings, clock: CheckedClock) -> TelegramChannel | None:
+def _telegram_of(
+    wanted: TelegramSettings, clock: CheckedClock, notices: TokenNotices
+) -> TelegramChannel | None:
     token = wanted.token.get_secret_value()
     if not token:
         return None
@@ -228,11 +244,16 @@ def _telegram_of(wanted: TelegramSettings, clock: CheckedClock) -> TelegramChann
         rates=rates_of(wanted),
         ack_reaction=wanted.ack_reaction,
     )
-    return TelegramChannel(options, clock=clock, dated=partial(clock.told, "Telegram"))
+    dated = partial(clock.told, "Telegram")
+    return TelegramChannel(options, clock=clock, dated=dated, notices=notices)
 
 
 def _slack_of(
-    wanted: SlackSettings, access: Access, snippets: Snippets, clock: CheckedClock
+    wanted: SlackSettings,
+    access: Access,
+    snippets: Snippets,
+    clock: CheckedClock,
+    notices: TokenNotices,
 ) -> SlackChannel | None:
     token = wanted.bot_token.get_secret_value()
     if not token:
@@ -272,4 +293,6 @@ def _slack_of(
         return [(snippet.tooltip, snippet.message.strip()) for snippet in found]
 
     dated = partial(clock.told, "Slack")
-    return SlackChannel(options, clock=clock, learn=learn, offer=offer, dated=dated)
+    return SlackChannel(
+        options, clock=clock, learn=learn, offer=offer, dated=dated, notices=notices
+    )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 
 import structlog
 
-from agent.errors import AssistantError
+from agent.errors import AssistantError, StorageError, StorageFull
 from agent.messages import Role
 from agent.ports import Clock, InboxState
 from bot import command_words as words
@@ -36,22 +37,36 @@ class CommandDesk:
     """Answers commands by what they act on."""
 
     def __init__(
-        self, tools: Tools, backlog: Backlog, *, endings: Endings, errands: Errands, clock: Clock
+        self,
+        tools: Tools,
+        backlog: Backlog,
+        *,
+        endings: Endings,
+        errands: Errands,
+        troubled: Callable[[StoredEvent, StorageError], None],
+        clock: Clock,
     ) -> None:
+        """`troubled` hears which event waits for storage."""
         self._tools = tools
         self._backlog = backlog
         self._endings = endings
         self._errands = errands
+        self._troubled = troubled
         self._clock = clock
 
     async def take(self, event: StoredEvent, command: Command, asked: Asked) -> None:
         """Commands overtake the queue. One that waits for something (`/stop`) runs in a task of
-        its own; it gets to its first pause before anything that came later is looked at."""
+        its own; it gets to its first pause before anything that came later is looked at. Raises
+        StorageFull where nothing was done yet."""
+        answer = partial(self._answer, event, command, asked)
         if not command.waits:
-            await self._answer(event, command, asked)
+            await answer()
             return
-        self._errands.begin(self._answer(event, command, asked), name=f"command {command.name}")
+        self._errands.begin(self._patiently(event, answer), name=f"command {command.name}")
         await asyncio.sleep(0)
+
+    async def _patiently(self, event: StoredEvent, act: Callable[[], Awaitable[None]]) -> None:
+        await patiently(act, self._clock, troubled=partial(self._troubled, event))
 
     async def _answer(self, event: StoredEvent, command: Command, asked: Asked) -> None:
         lane = asked.message.address.key
@@ -65,7 +80,12 @@ class CommandDesk:
         end = partial(
             self._endings.end, event, InboxState.COMMAND, reason=command.name, reply=reply
         )
-        await patiently(end, self._clock)
+        try:
+            await end()
+        except StorageError as trouble:
+            # What it did stands: its answer alone waits, and nothing else that comes in for it.
+            self._troubled(event, trouble)
+            self._errands.begin(self._patiently(event, end), name=f"answer {command.name}")
         await self._endings.answered(lane)
 
     async def _said(self, command: Command, asked: Asked) -> Answer:
@@ -74,6 +94,8 @@ class CommandDesk:
             ended = await self._before(command, asked)
             said = await answer(command, self._tools, asked)
             return replace(said, text=f"{said.text} {ended}") if ended else said
+        except StorageFull:
+            raise  # it is done once there is space
         except AssistantError as error:
             log.error("door.command", command=command.name, why=str(error))
             why = as_typed(str(error), lane)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shlex
 import stat
@@ -15,13 +14,14 @@ from bot.config_reading import holds_secret, load
 from bot.config_writing import BACKUP_ENDING
 from bot.control import ControlClient, NotAnswering, NotRunning
 from bot.doctor import Finding, fail, ok, warn
-from bot.home import PRIVATE_FILE, PRIVATE_FOLDER, Home
+from bot.home import PRIVATE_FILE, PRIVATE_FOLDER, Home, is_held
 
 LOG_WARN_BYTES = 50 * 1024 * 1024
 MODES_SHOWN_MAX = 20
 HALF_WRITTEN = ("*.making", "*.creating", "*.upgrading")
 
 RESTART_DUE = "restart is due"
+UNHEARD = "No messages from"
 
 
 def settings(home: Home, env: Mapping[str, str]) -> Iterator[Finding]:
@@ -96,7 +96,7 @@ def log_files(home: Home, *, warn_bytes: int = LOG_WARN_BYTES) -> Iterator[Findi
 
 
 async def process(home: Home) -> list[Finding]:
-    """Whether a bot runs, listens, and has the settings that are there now."""
+    """Whether a bot runs, listens, hears its platforms, and has the settings that are there now."""
     try:
         async with ControlClient(home.socket) as client:
             lines: list[str] = (await client.ask("status"))["lines"]
@@ -106,6 +106,9 @@ async def process(home: Home) -> list[Finding]:
         return [fail("the bot of this home hangs", str(hung))]
     if any(RESTART_DUE in line for line in lines):
         return [warn("the settings were changed since the bot started", "Restart the bot.")]
+    if unheard := [line for line in lines if line.startswith(UNHEARD)]:
+        parts = [line.partition(". ") for line in unheard]
+        return [warn(what, what_now) for what, _, what_now in parts]
     return [ok(f"a bot runs on this home: {lines[0] if lines else ''}")]
 
 
@@ -151,24 +154,6 @@ def leftovers(home: Home) -> Iterator[Finding]:
         )
     if not found:
         yield ok("none")
-
-
-def is_held(home: Home) -> bool:
-    """Whether a process holds the home now. Never makes the lock file."""
-    try:
-        descriptor = os.open(home.lock, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        # Shared, and given back at once: a bot that starts in this very moment would be refused.
-        if not os.fstat(descriptor).st_size:
-            return False
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def _holder(home: Home) -> str:

@@ -15,7 +15,7 @@ from typing import Self, assert_never
 import structlog
 
 from agent.bindings import Bindings
-from agent.errors import StorageError
+from agent.errors import StorageError, StorageFull
 from agent.messages import Address, IncomingMessage, PersonId, Role, RunId, TurnInput
 from agent.ports import Clock, Conversations, InboxState, NewRun, TurnEngine
 from bot.access import Access
@@ -30,8 +30,9 @@ from bot.edits import Edits
 from bot.endings import Endings
 from bot.errands import Errands
 from bot.flood import Backlog, Held
+from bot.full_disk import FullDisk
 from bot.outbox import Outbox
-from bot.patience import patiently
+from bot.patience import Patience, patiently
 from bot.ports import Inbox, NewEvent, NewMessage, Person, StoredEvent
 from bot.presses import Press, Presses
 
@@ -81,6 +82,9 @@ class Door:
     heard: Callable[[PersonId, str], None] | None = None
     """Hears of a person's command in a chat; set once, before the first message."""
 
+    full_disk: FullDisk | None = None
+    """Tells whose events wait for space on the disk; set once, before the first message."""
+
     bindings: Bindings = Bindings()
     """Which agent answers where; set once, before the first message."""
 
@@ -109,15 +113,23 @@ class Door:
         self._outbox = outbox
         self._command_tools = command_tools
         self._clock = clock
+        self._patience = Patience(clock, self._errands)
         self._commands = CommandDesk(
             command_tools,
             self.backlog,
             endings=self.endings,
             errands=self._errands,
+            troubled=self._troubled,
             clock=clock,
         )
         self._edits = Edits(engine, conversations, self.endings)
-        self._albums = Albums(self._album, endings=self.endings, errands=self._errands, clock=clock)
+        self._albums = Albums(
+            self._album,
+            endings=self.endings,
+            errands=self._errands,
+            troubled=self._troubled,
+            clock=clock,
+        )
         self._is_resuming = False
         self._told_of_pause: set[str] = set()
 
@@ -142,7 +154,12 @@ class Door:
         Raises StorageError: then nothing may be confirmed.
         """
         events = [await self._event(knock) for knock in knocks]
-        stored = await self._inbox.store(events)
+        try:
+            stored = await self._inbox.store(events)
+        except StorageFull:
+            for new in events:
+                self._held_up(new)
+            raise
         strangers = {
             (knock.source, knock.event_id): knock
             for knock in knocks
@@ -195,10 +212,19 @@ class Door:
         self._is_resuming = False
 
     async def handle(self, channel: Channel, events: Sequence[StoredEvent]) -> None:
-        """Acts on stored events, in order, and waits while storage is in trouble: they are
-        confirmed, so nobody would bring them again. One that cannot be read is set aside."""
+        """Acts on stored events, in order. While storage is in trouble they wait, since they are
+        confirmed and nobody would bring them again. One that cannot be read is set aside."""
         for event in events:
-            await patiently(partial(self._act, channel, event), self._clock)
+            act = partial(self._act, channel, event)
+            await self._patience.do(act, troubled=partial(self._troubled, event))
+
+    def _troubled(self, event: StoredEvent, trouble: StorageError) -> None:
+        if isinstance(trouble, StorageFull):
+            self._held_up(event.event)
+
+    def _held_up(self, event: NewEvent) -> None:
+        if self.full_disk is not None:
+            self.full_disk.holds_up(event)
 
     async def _act(self, channel: Channel, event: StoredEvent) -> None:
         try:
@@ -267,7 +293,8 @@ class Door:
             if still is not None:
                 await self._hand_on(events, message, still, alone=alone)
 
-        act = partial(patiently, later, self._clock)
+        troubled = partial(self._troubled, events[0])
+        act = partial(patiently, later, self._clock, troubled=troubled)
         held = Held(sender=person.id, lane=message.address.key, events=events, act=act)
         # What a former process left was told of by that one.
         self.backlog.add(held, is_told=not self._is_resuming)

@@ -222,6 +222,7 @@ def _door(place: Workplace, whole: Assembly, desks: _Desks) -> Door:
             "pair": desks.pairing.press,
         },
     )
+    door.full_disk = whole.full_disk
     door.bindings = bindings_of(place.settings)
     door.stranger = desks.pairing.asked
     door.heard = whole.abilities.calendar.chats.heard

@@ -249,6 +249,24 @@ def _make_folder(folder: Path) -> None:
         raise _trouble(folder, error) from error
 
 
+def is_held(home: Home) -> bool:
+    """Whether a process holds the home now. Never makes the lock file."""
+    try:
+        descriptor = os.open(home.lock, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        # Shared, and given back at once: a bot that starts in this very moment would be refused.
+        if not os.fstat(descriptor).st_size:
+            return False
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def _probe(folder: Path) -> None:
     """Finds out now, not at the first message, whether a folder can be written."""
     try:
@@ -306,7 +324,7 @@ def _trouble(path: Path, error: OSError) -> AssistantError:
     elsewhere = f"or set {ENV_HOME} to another folder"
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:
-            return StorageFull(f"No space is left to write {path}. Free some, then start again.")
+            return StorageFull(f"No space is left to write {path}. Free some, then try again.")
         case errno.ENOTDIR | errno.EEXIST:
             return SettingsWrong(f"{path} is not a folder. Move it away, {elsewhere}.")
         case errno.EACCES | errno.EPERM | errno.EROFS:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable
 
 import structlog
 
 from agent.errors import StorageError
 from agent.ports import Clock
+from bot.errands import Errands
 
 log = structlog.get_logger()
 
 STORAGE_PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Pauses between tries while the disk is full or the database is locked; the last one repeats."""
 
+Act = Callable[[], Awaitable[None]]
+Hears = Callable[[StorageError], None]
+"""Hears of each try that failed; returns at once."""
 
-async def patiently(act: Callable[[], Awaitable[None]], clock: Clock) -> None:
+
+async def patiently(act: Act, clock: Clock, *, troubled: Hears | None = None) -> None:
     """Until it is done, while storage is in trouble: told once. `act` may be called again."""
     tries = 0
     while True:
@@ -25,5 +31,36 @@ async def patiently(act: Callable[[], Awaitable[None]], clock: Clock) -> None:
             pause_s = STORAGE_PAUSES_S[min(tries, len(STORAGE_PAUSES_S) - 1)]
             if tries == 0:
                 log.error("door.storage", why=str(trouble))
+            if troubled is not None:
+                troubled(trouble)
             tries += 1
         await clock.sleep(pause_s)
+
+
+class Patience:
+    """Does one thing after the other. What storage does not let it do waits, with all that comes
+    after it, beside what else is taken in: who gives a command then is to be answered."""
+
+    def __init__(self, clock: Clock, errands: Errands) -> None:
+        self._clock = clock
+        self._errands = errands
+        self._waiting: deque[tuple[Act, Hears]] = deque()
+        self._trouble: StorageError | None = None
+
+    async def do(self, act: Act, *, troubled: Hears) -> None:
+        """Returns once it is done, or waits its turn. `act` may be called again."""
+        if self._trouble is None:
+            try:
+                return await act()
+            except StorageError as trouble:
+                self._trouble = trouble
+                self._errands.begin(self._work_off(), name="waits for storage")
+        self._waiting.append((act, troubled))
+        troubled(self._trouble)
+
+    async def _work_off(self) -> None:
+        while self._waiting:
+            act, troubled = self._waiting[0]
+            await patiently(act, self._clock, troubled=troubled)
+            self._waiting.popleft()
+        self._trouble = None

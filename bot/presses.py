@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 
-from agent.errors import AssistantError
+from agent.errors import AssistantError, StorageFull
 from agent.ports import InboxState
 from bot.access import Access
 from bot.channel import AnswersPresses, Channel, Pressed
@@ -73,6 +73,8 @@ class Presses:
             return NO_LONGER
         try:
             return await press(pressed, person)
+        except StorageFull:
+            raise  # it is done once there is space
         except AssistantError as error:
             log.error("door.press", prefix=prefix, why=str(error))
             return str(error)

@@ -66,6 +66,7 @@ from bot.slack_socket import OpenAddress, Sockets
 from bot.slack_tokens import SlackTokens, Us
 from bot.slack_uploads import has_link, show, upload, without_caption
 from bot.slack_web import CALL_LIMITS, Limited, NoAnswer, SaidNo, SlackTrouble, SlackWeb
+from bot.tokens import TokenNotices
 
 log = structlog.get_logger()
 
@@ -108,10 +109,12 @@ class SlackChannel:
         learn: Learn | None = None,
         offer: Offer | None = None,
         dated: Callable[[str | None], None] | None = None,
+        notices: TokenNotices | None = None,
     ) -> None:
         """`dated` hears what time it is by Slack, with each of its answers. `learn` is told of the
         profiles of those who are let in; `offer` says which texts somebody is offered in the
-        assistant's pane (nobody but those who are let in)."""
+        assistant's pane (nobody but those who are let in); `notices` hear of a token that is
+        refused."""
         self._options = options
         self._clock = clock
         self._pace = Pace(options.rates, clock=clock)
@@ -132,7 +135,7 @@ class SlackChannel:
         self._parents = Parents(self._web)
         self._asides = Asides(self._web, base_url=options.base_url, clock=clock)
         self._us = Us()
-        self._tokens = SlackTokens(self._web, options.app_token, clock=clock)
+        self._tokens = SlackTokens(self._web, options.app_token, clock=clock, notices=notices)
         self._panes = Panes(self._web, clock=clock, offer=offer)
         self._homes: Homes | None = None
         self._disconnected = Outage("slack.disconnected", clock)
@@ -192,8 +195,11 @@ class SlackChannel:
         await read_once(intake, sockets, clock=self._clock, greeted_s=limit_s)
 
     async def connect(self) -> None:
-        """Asks who we are and what we may do, as long as it takes. Raises SlackRefused."""
-        self._us = await self._tokens.who_we_are()
+        """Asks who we are and what we may do, as long as it takes, and again whenever a call was
+        refused because of the token, until cancelled. Raises SlackRefused."""
+        while True:
+            self._us = await self._tokens.who_we_are()
+            await self._web.doubted.wait()
 
     def _intake(self, door: Door) -> Intake:
         if self._homes is None and self.tells_home is not None:

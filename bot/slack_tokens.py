@@ -10,15 +10,13 @@ from dataclasses import dataclass
 
 import structlog
 
-from agent.errors import SettingsWrong, Temporary
+from agent.errors import Temporary
 from agent.ports import Clock
 from bot.outage import Outage, Trouble
 from bot.slack_web import APP_SCOPES, BOT_SCOPES, Heard, Limited, SaidNo, SlackTrouble, SlackWeb
+from bot.tokens import PlatformToken, TokenNotices, TokenRefused
 
 log = structlog.get_logger()
-
-TOKEN_TRIES = 3
-"""A token that is refused so often in a row is wrong. Once may be Slack's own trouble."""
 
 _FIX_BOT = (
     "Copy the bot token (xoxb-…) from OAuth & Permissions of your Slack app into slack.bot_token, "
@@ -31,7 +29,7 @@ _FIX_APP = (
 )
 
 
-class SlackRefused(SettingsWrong):
+class SlackRefused(TokenRefused):
     """Slack does not accept a token."""
 
 
@@ -46,20 +44,28 @@ class Us:
 class SlackTokens:
     """The bot's token, with which `web` calls, and the app's, which opens sockets."""
 
-    def __init__(self, web: SlackWeb, app_token: str, *, clock: Clock) -> None:
+    def __init__(
+        self, web: SlackWeb, app_token: str, *, clock: Clock, notices: TokenNotices | None = None
+    ) -> None:
+        """`notices` hear of a token that is refused."""
         self._web = web
         self._app_token = app_token
+        self._bots = PlatformToken("slack", clock=clock, notices=notices)
+        self._apps = PlatformToken("slack", clock=clock, notices=notices)
         self._unreachable = Outage("slack.unreachable", clock)
         self._no_socket = Outage("slack.no_socket", clock)
 
     @property
     def trouble(self) -> Trouble | None:
         """What is waited out just now."""
-        return self._unreachable.trouble or self._no_socket.trouble
+        parts = (self._bots, self._apps, self._unreachable, self._no_socket)
+        return next((one.trouble for one in parts if one.trouble is not None), None)
 
     async def who_we_are(self) -> Us:
         """Asks for it, and what we may do, as long as it takes. Raises SlackRefused."""
-        return _known(await self._patiently(self._unreachable, "auth.test", _FIX_BOT))
+        found = await self._patiently(self._bots, self._unreachable, "auth.test", _FIX_BOT)
+        self._web.doubted.clear()
+        return _known(found)
 
     async def who_we_are_now(self) -> Us:
         """The same, asked once. Raises SlackRefused, Temporary."""
@@ -68,7 +74,7 @@ class SlackTokens:
     async def socket_address(self) -> str:
         """A fresh address for one socket, as long as it takes. Raises SlackRefused."""
         found = await self._patiently(
-            self._no_socket, "apps.connections.open", _FIX_APP, token=self._app_token
+            self._apps, self._no_socket, "apps.connections.open", _FIX_APP, token=self._app_token
         )
         return str(found.data.get("url") or "")
 
@@ -85,23 +91,25 @@ class SlackTokens:
         except SlackTrouble as error:
             raise Temporary(f"Slack cannot be asked now: {error}") from error
 
-    async def _patiently(self, outage: Outage, method: str, fix: str, **token: str) -> Heard:
-        """Until Slack answers. A refusal that goes on raises SlackRefused."""
-        refused = 0
+    async def _patiently(
+        self, ours: PlatformToken, outage: Outage, method: str, fix: str, **token: str
+    ) -> Heard:
+        """Until Slack answers. A refusal that goes on raises SlackRefused at the start."""
         while True:
             try:
                 found = await self._web.call(method, **token)
             except Limited as error:
                 await outage.wait(str(error), at_least_s=error.seconds)
             except SaidNo as error:
-                refused += error.is_about_us
-                if refused >= TOKEN_TRIES:
-                    raise SlackRefused(f"{error}. {fix}") from error
-                await outage.wait(str(error))
+                if error.is_about_us:
+                    await ours.refused(str(error), SlackRefused(f"{error}. {fix}"))
+                else:
+                    await outage.wait(str(error))
             except SlackTrouble as error:
                 await outage.wait(str(error))
             else:
                 outage.over()
+                await ours.taken()
                 return found
 
 

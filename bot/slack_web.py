@@ -189,6 +189,8 @@ class SlackWeb:
         self._token = token
         self._client: AsyncWebClient | None = None
         self._session: aiohttp.ClientSession | None = None
+        self.doubted = asyncio.Event()
+        """A call was refused because of the bot token; who asked `auth.test` since clears it."""
 
     async def __aenter__(self) -> Self:
         timeout = aiohttp.ClientTimeout(
@@ -230,7 +232,10 @@ class SlackWeb:
         try:
             answer = await self.client.api_call(method, headers=headers, **form)
         except SlackApiError as error:
-            raise _refusal(method, error) from error
+            refusal = _refusal(method, error)
+            if token is None and isinstance(refusal, SaidNo) and refusal.error in BAD_TOKEN:
+                self.doubted.set()
+            raise refusal from error
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise NoAnswer(_why(error), surely_not=True) from error
         except (aiohttp.ClientError, OSError, TimeoutError, asyncio.IncompleteReadError) as error:

@@ -27,9 +27,6 @@ from bot.usage import NOT_PAUSED, UsageDesk
 
 log = structlog.get_logger()
 
-CONSOLE_LANE = "console:local"
-"""Where somebody reads who has no other chat: shown when a terminal is opened next."""
-
 TOO_OLD = "That was taken care of already."
 GOING_ON = "Going on since {since}."
 
@@ -56,9 +53,7 @@ class Telling:
     async def __call__(self, notice: Notice) -> None:
         """Raises StorageError. Somebody who has no chat that waits is told by /usage alone."""
         person = self._access.owner_id() if notice.person_id == NOBODY else notice.person_id
-        chats = [] if person is None else [*await self._access.private_chats(person)]
-        if person is not None and not chats and self._access.is_at_terminal(person):
-            chats.append(CONSOLE_LANE)
+        chats = [] if person is None else await self._access.ways_to(person)
         if not chats:
             log.warning("usage.untold", key=notice.key)
             return

@@ -55,6 +55,7 @@ from bot.telegram_raw import Sketch, callback_answer, inline_keyboard, to_payloa
 from bot.telegram_sending import FILE_BYTES_MAX, captioned, why_refused
 from bot.telegram_updates import Updates
 from bot.telegram_web import TelegramWeb
+from bot.tokens import PlatformToken, TokenNotices
 
 log = structlog.get_logger()
 
@@ -90,8 +91,10 @@ class TelegramChannel:
         *,
         clock: Clock,
         dated: Callable[[str | None], None] | None = None,
+        notices: TokenNotices | None = None,
     ) -> None:
-        """`dated` hears what time it is by Telegram, with each of its answers."""
+        """`dated` hears what time it is by Telegram, with each of its answers; `notices` hear of a
+        token that is refused."""
         self._options = options
         self._pace = Pace(options.rates, clock=clock)
         self._username = ""
@@ -104,7 +107,8 @@ class TelegramChannel:
             dated=dated,
         )
         self._menus = CommandMenus(self.web)
-        self.updates = Updates(self.web, clock=clock, stall_s=options.stall_s)
+        token = PlatformToken(self.name, clock=clock, notices=notices)
+        self.updates = Updates(self.web, token, clock=clock, stall_s=options.stall_s)
         self._files = TelegramFiles(
             f"{options.base_url}/file/bot{options.token}", silence_s=options.send_timeout_s
         )
@@ -148,7 +152,7 @@ class TelegramChannel:
         await self._menus.keep(wanted)
 
     async def poll(self, door: Door) -> None:
-        """Long polling until cancelled. Raises TelegramRefused when the token is taken back."""
+        """Long polling until cancelled; a token that is refused meanwhile is waited out."""
         await self.updates.poll(partial(self.take, door))
 
     async def fetch_waiting(self, door: Door) -> None:

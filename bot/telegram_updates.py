@@ -21,20 +21,24 @@ from telegram.error import (
     TimedOut,
 )
 
-from agent.errors import StorageError, Temporary
+from agent.errors import SettingsWrong, StorageError, Temporary
 from agent.ports import Clock
 from bot.outage import Outage, Trouble
 from bot.telegram_answers import why
 from bot.telegram_raw import ALLOWED_UPDATES, last_id
 from bot.telegram_web import TelegramRefused, TelegramWeb, is_unconnected, wait
+from bot.tokens import PlatformToken
 
 log = structlog.get_logger()
 
 CONFLICT_PAUSES_S = (5.0, 15.0, 30.0, 60.0)
 
-REVOKED = (
-    "Telegram no longer accepts the token: it was revoked. Set the new one and start again; "
-    "nothing that was stored is lost."
+STORAGE_PAUSES_S = (1.0, 2.0, 5.0)
+"""While nothing can be stored, whoever gives a command is told so with the next poll."""
+
+NOT_ACCEPTED = (
+    "Telegram does not accept the token (telegram.token). Ask @BotFather for the right one with "
+    "/token, and put it into config.toml or HEARTHBOT_TELEGRAM__TOKEN. What was stored is not lost."
 )
 
 Take = Callable[[Sequence[Any]], Awaitable[None]]
@@ -44,20 +48,30 @@ Take = Callable[[Sequence[Any]], Awaitable[None]]
 class Updates:
     """The ways by which updates come, and what keeps them from coming just now."""
 
-    def __init__(self, web: TelegramWeb, *, clock: Clock, stall_s: float) -> None:
+    def __init__(
+        self, web: TelegramWeb, token: PlatformToken, *, clock: Clock, stall_s: float
+    ) -> None:
         """So long without an answer to a poll, and its connections are made anew."""
         self._web = web
+        self._token = token
         self._clock = clock
         self._stall_s = stall_s
         self._network = Outage("telegram.trouble", clock)
         self._conflict = Outage("telegram.conflict", clock, pauses_s=CONFLICT_PAUSES_S)
         self._unreachable = Outage("telegram.unreachable", clock)
         self._webhook_not_set = Outage("telegram.webhook_not_set", clock)
+        self._had_webhook = False
 
     @property
     def trouble(self) -> Trouble | None:
         """None: all is well, or nothing was tried yet."""
-        outages = (self._unreachable, self._webhook_not_set, self._conflict, self._network)
+        outages = (
+            self._token,
+            self._unreachable,
+            self._webhook_not_set,
+            self._conflict,
+            self._network,
+        )
         return next((one.trouble for one in outages if one.trouble is not None), None)
 
     async def who_we_are(self) -> str:
@@ -67,24 +81,23 @@ class Updates:
             try:
                 me = await self._web.call("getMe")
             except (InvalidToken, Forbidden) as error:
-                raise TelegramRefused(
-                    "Telegram does not accept the token (telegram.token). Ask @BotFather for the "
-                    "right one with /token, and put it into config.toml or "
-                    "HEARTHBOT_TELEGRAM__TOKEN."
-                ) from error
+                await refused(self._token, error)
+                continue
             except TelegramError as error:
                 await wait(outage, error)
                 continue
             if isinstance(me, dict):
                 outage.forget()
+                await self._token.taken()
                 return str(me.get("username") or "")
             await wait(outage, NetworkError("getMe answered with something else"))
 
     async def poll(self, take: Take) -> None:
-        """Long polling until cancelled. Raises TelegramRefused when the token is taken back."""
+        """Long polling until cancelled; a token that is refused meanwhile is waited out."""
         poll = _Poll(
             self._web,
             take,
+            self._token,
             clock=self._clock,
             stall_s=self._stall_s,
             network=self._network,
@@ -116,23 +129,43 @@ class Updates:
                 return
             offset = last + 1
 
+    async def keep_webhook(self, url: str, *, secret: str) -> None:
+        """Sets it anew, until cancelled, when a call was refused as by a wrong token: nothing else
+        would tell that nothing comes in any more."""
+        while True:
+            await self._web.doubted.wait()
+            await self.set_webhook(url, secret=secret)
+
     async def set_webhook(self, url: str, *, secret: str) -> None:
-        """Has Telegram post updates to `url`, as long as it takes. Raises TelegramRefused."""
+        """Has Telegram post updates to `url`, as long as it takes. Raises SettingsWrong
+        at the start."""
         outage = self._webhook_not_set
         wanted = {"url": url, "secret_token": secret, "allowed_updates": list(ALLOWED_UPDATES)}
         while True:
             try:
                 await self._web.call("setWebhook", **wanted)
                 outage.over()
+                await self._token.taken()
+                self._web.doubted.clear()
+                self._had_webhook = True
                 return
             except BadRequest as error:
-                raise TelegramRefused(
+                if self._had_webhook:
+                    await wait(outage, error)
+                    continue
+                raise SettingsWrong(
                     f"Telegram refuses the address in telegram.webhook_url: {error}"
                 ) from error
             except (InvalidToken, Forbidden) as error:
-                raise TelegramRefused(REVOKED) from error
+                await refused(self._token, error)
             except TelegramError as error:
                 await wait(outage, error)
+
+
+async def refused(token: PlatformToken, error: TelegramError) -> None:
+    """Waits until it is to be tried again. Raises TelegramRefused at the start."""
+    log.debug("telegram.refused", why=why(error))
+    await token.refused("Telegram does not accept my token", TelegramRefused(NOT_ACCEPTED))
 
 
 class _Poll:
@@ -142,6 +175,7 @@ class _Poll:
         self,
         web: TelegramWeb,
         take: Take,
+        token: PlatformToken,
         *,
         clock: Clock,
         stall_s: float,
@@ -150,6 +184,7 @@ class _Poll:
     ) -> None:
         self._web = web
         self._take_in = take
+        self._token = token
         self._clock = clock
         self._stall_s = stall_s
         self._offset: int | None = None
@@ -157,7 +192,7 @@ class _Poll:
         self._heard_at = self._renewed_at = clock.monotonic()
         self._network = network
         self._conflict = conflict
-        self._storage = Outage("telegram.not_stored", clock)
+        self._storage = Outage("telegram.not_stored", clock, pauses_s=STORAGE_PAUSES_S)
         self._webhook = Outage("telegram.webhook_removed", clock, pauses_s=CONFLICT_PAUSES_S)
 
     async def run(self) -> None:
@@ -165,7 +200,7 @@ class _Poll:
             try:
                 updates = await self._web.get_updates(self._offset)
             except (InvalidToken, Forbidden) as error:
-                raise TelegramRefused(REVOKED) from error
+                await refused(self._token, error)
             except Conflict as error:
                 await self._in_conflict(error)
             except (TimedOut, TimeoutError) as error:
@@ -177,6 +212,7 @@ class _Poll:
                 self._heard_at = self._renewed_at = self._clock.monotonic()
                 for outage in (self._network, self._conflict, self._webhook):
                     outage.over()
+                await self._token.taken()
                 if updates:
                     await self._take(updates)
 

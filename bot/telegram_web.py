@@ -16,15 +16,15 @@ from typing import Any
 import httpx
 import structlog
 import telegram
-from telegram.error import NetworkError, RetryAfter, TelegramError, TimedOut
+from telegram.error import InvalidToken, NetworkError, RetryAfter, TelegramError, TimedOut
 from telegram.request import HTTPXRequest
 from telegram.warnings import PTBUserWarning
 
-from agent.errors import SettingsWrong
 from bot.odd_json import read_json
 from bot.outage import Outage
 from bot.telegram_answers import check, seconds, why
 from bot.telegram_raw import ALLOWED_UPDATES
+from bot.tokens import TokenRefused
 
 log = structlog.get_logger()
 
@@ -36,7 +36,7 @@ CALL_LIMITS = 3
 """A call may take so many times `timeout_s` in all: the library's limit is one of silence."""
 
 
-class TelegramRefused(SettingsWrong):
+class TelegramRefused(TokenRefused):
     """Telegram does not accept the token."""
 
 
@@ -56,6 +56,8 @@ class TelegramWeb:
         self._timeout_s = timeout_s
         self._poll_s = poll_s
         tls = _tls(base_url)
+        self.doubted = asyncio.Event()
+        """A call was refused as by a wrong token; who asked for it by a better way clears it."""
         self._polling = _request(poll_s + POLL_SLACK_S, connections=1, tls=tls, dated=dated)
         self.bot = telegram.Bot(
             token,
@@ -95,6 +97,9 @@ class TelegramWeb:
                 return await self.bot.do_api_request(method, api_kwargs=arguments)
         except TimeoutError as error:
             raise TimedOut from error
+        except InvalidToken:
+            self.doubted.set()
+            raise
 
     async def put_menu(self, chat_id: str, commands: list[dict[str, str]]) -> str:
         """Sets the commands that a private chat is shown, or with an empty `chat_id` every chat

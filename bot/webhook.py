@@ -78,6 +78,6 @@ async def serve_webhook(telegram: TelegramChannel, door: Door, settings: Telegra
         await web.TCPSite(runner, host.strip("[]"), int(port)).start()
         await telegram.updates.set_webhook(settings.webhook_url, secret=secret)
         log.info("webhook.listening", listen=settings.webhook_listen, updates=ALLOWED_UPDATES)
-        await asyncio.Event().wait()
+        await telegram.updates.keep_webhook(settings.webhook_url, secret=secret)
     finally:
         await runner.cleanup()

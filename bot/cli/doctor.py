@@ -162,7 +162,7 @@ def _reach(
     yield from doctor_mcp.checks(servers_of(settings), where, offline=offline)
     from bot.cli.init import manifest
     from bot.doctor import Check
-    from bot.doctor_home import is_held
+    from bot.home import is_held
 
     yield Check(name="channels", look=lambda: doctor_reach.channels(settings))
     if offline:
@@ -239,7 +239,7 @@ class _Stored:
     async def inbox(self) -> Sequence[Finding]:
         """Messages that came."""
         from bot import doctor_stored
-        from bot.doctor_home import is_held
+        from bot.home import is_held
 
         found = await self._looked()
         if found is None:
@@ -250,7 +250,7 @@ class _Stored:
     async def outbox(self) -> Sequence[Finding]:
         """Replies on their way."""
         from bot import doctor_stored
-        from bot.doctor_home import is_held
+        from bot.home import is_held
 
         found = await self._looked()
         if found is None:
@@ -262,7 +262,7 @@ class _Stored:
         """What runs by the clock."""
         from bot import doctor_stored
         from bot.doctor import ok
-        from bot.doctor_home import is_held
+        from bot.home import is_held
 
         found = await self._looked()
         if found is None:

@@ -43,16 +43,54 @@ def exit_for() -> Iterator[None]:
     try:
         yield
     except (AssistantError, ExceptionGroup) as error:
-        leaves = list(_leaves(error))
-        known = [leaf for leaf in leaves if isinstance(leaf, AssistantError)]
-        if len(known) < len(leaves):
+        if not (sentences := _sentences(error)):
             raise
-        from bot.typed import on_command_line
-
-        for sentence in dict.fromkeys(on_command_line(str(leaf)) for leaf in known):
+        for sentence in sentences:
             typer.secho(sentence, err=True, fg="red")
-        wrong = any(isinstance(leaf, SettingsWrong) for leaf in known)
+        wrong = any(isinstance(leaf, SettingsWrong) for leaf in _leaves(error))
         raise typer.Exit(WRONG_USAGE if wrong else FAILED) from None
+
+
+@contextmanager
+def last_words() -> Iterator[None]:
+    """What ends the bot stands in its log file too, also where the settings cannot be read."""
+    try:
+        yield
+    except (AssistantError, ExceptionGroup) as error:
+        if sentences := _sentences(error):
+            _log_end(" ".join(sentences))
+        raise
+
+
+def _log_end(why: str) -> None:
+    import structlog
+
+    from bot.config import LoggingSettings
+    from bot.config_reading import load
+    from bot.home import find_home
+    from bot.logs import secrets_of, set_up
+
+    env = dict(os.environ)
+    home = find_home(env)
+    if not home.logs.is_dir():
+        return
+    try:
+        settings = load(home.path, env)
+        logging, secrets = settings.logging, secrets_of(settings, env)
+    except SettingsWrong:  # whose sentences quote no value of a secret
+        logging, secrets = LoggingSettings(), ()
+    with set_up(logging, secrets=secrets, stream=_Nowhere(), file=home.log_file):
+        structlog.get_logger(__name__).critical("bot.ended", why=why)
+
+
+def _sentences(error: BaseException) -> list[str]:
+    """What went wrong on purpose, each sentence once; none where something else is among it."""
+    from bot.typed import on_command_line
+
+    leaves = list(_leaves(error))
+    if not all(isinstance(leaf, AssistantError) for leaf in leaves):
+        return []
+    return list(dict.fromkeys(on_command_line(str(leaf)) for leaf in leaves))
 
 
 class _Nowhere(StringIO):

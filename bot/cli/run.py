@@ -9,13 +9,17 @@ from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
+import structlog
 import typer
 
-from bot.cli.opening import WRONG_USAGE, Opened, exit_for, logged, opened, read_home
+from agent.errors import SettingsWrong
+from bot.cli.opening import Opened, exit_for, last_words, logged, opened, read_home
 from bot.lean import late_methods, load_without, without_garbage_search
 
 if TYPE_CHECKING:
     from bot.app import Bot
+
+log = structlog.get_logger()
 
 
 def run(
@@ -28,22 +32,19 @@ def run(
     ] = False,
 ) -> None:
     """Start every configured channel; Ctrl-C or SIGTERM drains and stops."""
-    with exit_for(), opened(log_to_terminal=True) as home:
+    with exit_for(), last_words(), opened(log_to_terminal=True) as home:
         if not _has_channel(home) and not once:
-            typer.secho(
+            raise SettingsWrong(
                 "No channel is configured. Set up Telegram or Slack by hearthbot init (or set "
                 f"telegram.token or slack.bot_token in {home.home.config}), or talk here: "
-                "hearthbot chat",
-                err=True,
-                fg="yellow",
+                "hearthbot chat"
             )
-            raise typer.Exit(WRONG_USAGE)
         asyncio.run(_run(home, once=once, trust_clock=trust_clock))
 
 
 def start() -> None:
     """What `hearthbot` alone does: serve the channels that are set up, else chat here."""
-    with exit_for():
+    with exit_for(), last_words():
         home = read_home()
         if _has_channel(home):
             with logged(home, to_terminal=True):
@@ -103,6 +104,7 @@ async def _run(home: Opened, *, once: bool, trust_clock: bool = False) -> None:
             _tell(f"Model: {bot.choice.model}. {bot.choice.why}")
             _tell(f"Serving {' and '.join(_channels(home))}. Ctrl-C stops.")
             await bot.serve(stopping)
+    log.info("bot.stopped")
 
 
 def _opened_bot(home: Opened, *, trust_clock: bool) -> AbstractAsyncContextManager[Bot]:

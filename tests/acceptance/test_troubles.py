@@ -14,8 +14,23 @@ from pathlib import Path
 
 import pytest
 
+from bot.full_disk import DISK_FULL
 from tests.acceptance.rig import Home, Model, Running, Telegram, until
 from tests.thorough import rounds
+
+COMMANDS = (
+    "status",
+    "chat -m hello",
+    "schedule add tomorrow tea --yes",
+    "schedule list",
+    "memory list",
+    "usage",
+    "access list",
+    "sessions list",
+    "skills list",
+    "model list",
+)
+"""Commands beside the bot, some that read and some that store."""
 
 CPU_TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -204,6 +219,11 @@ def small_disk(folder: Path, *, size: str) -> Iterator[None]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
+def answers(telegram: Telegram) -> list[str]:
+    """What is not about the disk."""
+    return [text for text in telegram.shown(7) if text != DISK_FULL]
+
+
 def fill(folder: Path) -> Path:
     """Takes all the space that is left."""
     ballast = folder / "ballast"
@@ -236,9 +256,9 @@ def test_a_full_disk_loses_nothing_and_space_mends_it(
         at_start = home.run("run")
         ballast.unlink()
         again = home.start()
-        until(lambda: len(telegram.shown(7)) >= 61)
+        until(lambda: len(answers(telegram)) >= 61)
 
-        texts = [text.rstrip("x").rstrip() for text in telegram.shown(7)]
+        texts = [text.rstrip("x").rstrip() for text in answers(telegram)]
         assert texts == ["You said: before", *(f"You said: message {n}" for n in range(60))]
         assert at_start.returncode == 1
         assert "No space is left" in at_start.stderr
@@ -260,9 +280,42 @@ def test_a_bot_that_met_a_full_disk_goes_on_by_itself(home: Home, telegram: Tele
             telegram.says(7, f"message {number} " + "x" * 2000)
         until(lambda: "No space is left" in running.said())
         ballast.unlink()
-        until(lambda: len(telegram.shown(7)) >= 60)
+        until(lambda: len(answers(telegram)) >= 60)
 
-        assert len(telegram.shown(7)) == 60
+        assert len(answers(telegram)) == 60
+        ends_well(running)
+
+
+@pytest.mark.slow
+def test_on_a_full_disk_whoever_writes_is_told_once_and_commands_are_answered(
+    home: Home, telegram: Telegram
+) -> None:
+    with small_disk(home.path, size="16m"):
+        home.approve(7, 8)
+        running = home.start()
+        until(running.serving)
+        until(lambda: list(home.path.glob("data/backups/*.db")))
+
+        ballast = fill(home.path)
+        for number in range(60):
+            telegram.says(7, f"message {number} " + "x" * 2000)
+        until(lambda: DISK_FULL in telegram.shown(7))
+        telegram.says(8, "/status")
+        until(lambda: DISK_FULL in telegram.shown(8))
+        telegram.says(7, "/usage")
+        until(lambda: telegram.shown(7).count(DISK_FULL) == 2)
+        beside = [home.run(*command.split()) for command in COMMANDS]
+        ballast.unlink()
+        until(lambda: sum(text.startswith("You said: ") for text in answers(telegram)) == 60)
+        until(lambda: telegram.shown(8)[-1].startswith("Hearthbot "))
+
+        assert telegram.shown(7).count(DISK_FULL) == 2, "once for 60 messages, once for a command"
+        assert telegram.shown(8).count(DISK_FULL) == 1
+        for done in beside:
+            print(done.args, done.returncode, done.stdout[-300:], done.stderr)
+            assert "Traceback" not in done.stderr
+            assert done.returncode == 0 or "No space is left" in done.stderr
+        assert beside[0].returncode == 0, "how the bot is doing is told"
         ends_well(running)
 
 

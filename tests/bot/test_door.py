@@ -14,7 +14,8 @@ from agent.errors import SettingsWrong, StorageFull
 from agent.ports import InboxState
 from bot.access import CODE_ALPHABET, CODE_CHARS
 from bot.config_reading import load
-from memory.conversations import note_of
+from bot.full_disk import DISK_FULL
+from memory.conversations import SqliteConversations, note_of
 from memory.inbox import SqliteInbox
 from memory.journal import SqliteJournal
 from tests.agent.files_kit import jpeg
@@ -395,10 +396,10 @@ async def test_a_disk_that_is_full_for_a_while_delays_and_loses_nothing(
     with capture_logs() as logs:
         async with rig.running(OWNER, hurry=100) as bot:
             rig.says(text)
-            await eventually(lambda: rig.texts() and rig.texts()[0].startswith(answer))
+            await eventually(lambda: rig.texts() and rig.texts()[-1].startswith(answer))
             await rig.quiet(bot)
 
-    assert len(rig.texts()) == 1
+    assert rig.texts()[:-1] == [DISK_FULL]
     assert len([entry for entry in logs if entry["event"] == "door.storage"]) == 1
 
 
@@ -425,8 +426,121 @@ async def test_a_bot_that_stops_does_not_wait_for_a_full_disk(
     monkeypatch.undo()
 
     async with rig.running() as bot:
-        await rig.reads("Nothing was running here.")
+        await rig.reads(DISK_FULL, "Nothing was running here.")
         await rig.quiet(bot)
+
+
+class Disk:
+    """Whether it is full, for each method of storage that is made to ask."""
+
+    def __init__(self) -> None:
+        self.is_full = True
+
+    def keeps(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        async def method(*arguments: Any, **named: Any) -> Any:
+            if self.is_full:
+                raise StorageFull("The disk is full.")
+            return await real(*arguments, **named)
+
+        return method
+
+
+async def test_a_chat_is_told_once_that_the_disk_is_full_and_a_command_each_time(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with rig.running(OWNER, MEMBER, hurry=20) as bot:
+        await bot.access.approve(f"telegram:{GROUP}")
+        disk = Disk()
+        monkeypatch.setattr(SqliteInbox, "store", disk.keeps(SqliteInbox.store))
+        rig.says("anybody?", by=STRANGER)
+        rig.says("not for you", by=MEMBER, chat=GROUP)
+        for number in range(3):
+            rig.says(f"message {number}")
+        await rig.reads(DISK_FULL)
+        for command in ("/status", "/help"):
+            rig.says(command, by=MEMBER)
+        await rig.reads(DISK_FULL, DISK_FULL, chat=MEMBER)
+        tries = len(rig.clock.paused_s)
+        await eventually(lambda: len(rig.clock.paused_s) > tries + 3)
+        before = rig.texts(), rig.texts(MEMBER)
+        disk.is_full = False
+        await eventually(lambda: "message 2" in "".join(rig.texts()))
+        await rig.quiet(bot)
+
+    assert before == ([DISK_FULL], [DISK_FULL] * 2), "however often it is tried"
+    assert rig.texts(GROUP) == []
+    assert DISK_FULL not in rig.texts(STRANGER)
+    assert [text[:10] for text in rig.texts(MEMBER)[2:]] == ["Hearthbot ", "Just write"]
+
+
+async def test_who_writes_while_another_ones_message_waits_for_the_disk_is_told_so_too(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with rig.running(OWNER, MEMBER, hurry=20) as bot:
+        disk = Disk()
+        monkeypatch.setattr(SqliteJournal, "submit", disk.keeps(SqliteJournal.submit))
+        rig.says("mine")
+        await rig.reads(DISK_FULL)
+        rig.says("/help", by=MEMBER)
+        rig.says("theirs", by=MEMBER)
+        await rig.reads(DISK_FULL, chat=MEMBER)
+        await eventually(lambda: not rig.telegram.pending())
+        disk.is_full = False
+        await eventually(lambda: rig.texts()[-1] == "You said: mine")
+        await eventually(lambda: rig.texts(MEMBER)[-1] == "You said: theirs")
+        await rig.quiet(bot)
+
+    assert rig.texts() == [DISK_FULL, "You said: mine"]
+    assert [text[:10] for text in rig.texts(MEMBER)] == [DISK_FULL[:10], "Just write", "You said: "]
+
+
+async def test_a_press_on_a_full_disk_is_answered_at_once_and_done_later(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with rig.running(OWNER, hurry=20) as bot:
+        rig.says("/remind tomorrow at 9 tea")
+        await eventually(lambda: rig.seen() and rig.seen()[-1].markup)
+        card, disk = rig.seen()[-1], Disk()
+        monkeypatch.setattr(SqliteInbox, "store", disk.keeps(SqliteInbox.store))
+        rows = (card.markup or {})["inline_keyboard"]
+        (data,) = [one["callback_data"] for row in rows for one in row if one["text"] == "Save"]
+        rig.telegram.callback(chat_id=OWNER, message_id=card.message_id, data=data, user_id=OWNER)
+        await eventually(rig.telegram.answers)
+        disk.is_full = False
+        await eventually(lambda: rig.texts()[-1].startswith("Saved as j"))
+        await rig.quiet(bot)
+
+    assert rig.telegram.answers()[0]["text"] == DISK_FULL
+    assert DISK_FULL not in rig.texts()
+
+
+async def test_a_turn_that_cannot_be_stored_tells_its_chat_that_the_disk_is_full(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk()
+    monkeypatch.setattr(SqliteJournal, "finish", disk.keeps(SqliteJournal.finish))
+    async with rig.running(OWNER, hurry=20) as bot:
+        rig.says("hello")
+        await rig.reads(DISK_FULL)
+        disk.is_full = False
+        await rig.reads(DISK_FULL, "You said: hello")
+        await rig.quiet(bot)
+
+
+async def test_what_a_command_could_not_do_on_a_full_disk_is_done_once_there_is_space(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk()
+    async with rig.running(OWNER, hurry=20) as bot:
+        begin = SqliteConversations.start_new
+        monkeypatch.setattr(SqliteConversations, "start_new", disk.keeps(begin))
+        rig.says("/new")
+        await rig.reads(DISK_FULL)
+        disk.is_full = False
+        await eventually(lambda: len(rig.texts()) == 2)
+        await rig.quiet(bot)
+
+    assert rig.texts()[1].startswith("A new conversation begins.")
 
 
 # --- resuming ----------------------------------------------------------------------------------

@@ -216,26 +216,30 @@ async def test_what_cannot_be_stored_is_not_confirmed_and_taken_later(
     assert 5.0 in rig.clock.paused_s, "the pauses grow"
 
 
-async def test_a_token_that_is_taken_back_ends_the_run_with_one_clear_message(rig: Rig) -> None:
-    async def until_refused() -> None:
-        async with rig.running(OWNER):
-            await eventually(lambda: rig.telegram.polling)
-            rig.telegram.token = "123456:another"
-            rig.says("anybody?")
-            await rig.gives_up()
+async def test_a_token_that_is_taken_back_is_waited_out_and_stands_in_the_status(
+    rig: Rig, logs: Logs
+) -> None:
+    async with rig.running(OWNER, hurry=1000) as bot:
+        await eventually(lambda: rig.telegram.polling)
+        token, rig.telegram.token = rig.telegram.token, "123456:another"
+        rig.says("anybody?")
+        await eventually(lambda: rig.clock.paused_s.count(180.0) > 1)
+        status = await bot.status.lines(for_owner=True)
+        rig.telegram.token = token
+        rig.says("and now?")
+        await eventually(lambda: bot.channels.telegram and bot.channels.telegram.trouble is None)
+        await eventually(lambda: not rig.telegram.pending())
+        again = await bot.status.lines(for_owner=True)
 
-    with pytest.raises(ExceptionGroup) as ended:
-        await until_refused()
-
-    refused, rest = ended.value.split(TelegramRefused)
-    assert refused is not None
-    assert rest is None
-    assert "no longer accepts the token" in str(refused.exceptions)
+    assert [line for line in status if "Telegram does not accept my token" in line]
+    assert not [line for line in again if "No messages from Telegram" in line]
+    assert told(logs, "telegram.token_refused") == told(logs, "telegram.token_refused.over") == 1
+    assert {1.0, 2.0, 5.0, 15.0, 180.0} <= set(rig.clock.paused_s), "the pauses grow"
 
 
 async def test_a_wrong_token_is_told_at_the_start(rig: Rig) -> None:
     rig.set(telegram__token="123456:wrong")
-    async with rig.opened() as bot:
+    async with rig.opened(hurry=100) as bot:
         assert bot.channels.telegram is not None
         with pytest.raises(TelegramRefused, match="@BotFather"):
             await bot.channels.telegram.connect()

@@ -1,0 +1,113 @@
+"""A token as its platform takes it: one that is refused ends the start, and is waited out later.
+
+Called by the channels. The owner hears of a refusal that lasts, and of its end, by another channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from agent.errors import SettingsWrong, StorageError
+from agent.ports import Clock
+from bot.access import Access
+from bot.outage import Outage, Trouble
+from bot.ports import NewMessage
+
+log = structlog.get_logger()
+
+REFUSALS = 3
+"""A token that is refused so often in a row is wrong. Once may be the platform's own trouble."""
+
+PAUSES_S = (1.0, 2.0, 5.0, 15.0, 60.0, 180.0)
+"""Pauses between tries with a token that is refused; the last one repeats."""
+
+REFUSED = (
+    "⚠️ {why} Until then nothing comes in from {platform}, and nothing goes out there. I keep "
+    "trying by myself."
+)
+TAKEN = "{platform} takes my token again. What waited comes now."
+
+
+class TokenRefused(SettingsWrong):
+    """A platform does not accept a token; the text says which, and what to do."""
+
+
+class TokenNotices:
+    """Tells the owner by another channel that a platform refuses its token: once, and when that is
+    over."""
+
+    def __init__(self, access: Access, say: Callable[[NewMessage], Awaitable[None]]) -> None:
+        self._access = access
+        self._say = say
+        self._lanes: dict[str, str] = {}
+        """Where it was told, by the channel that it is about."""
+
+    async def refused(self, channel: str, error: TokenRefused) -> None:
+        """Says so, unless it was said, or there is no other channel."""
+        lane = None if channel in self._lanes else await self._lane_beside(channel)
+        text = REFUSED.format(why=error, platform=channel.capitalize())
+        if lane is not None and await self._said(lane, text):
+            self._lanes[channel] = lane
+
+    async def taken(self, channel: str) -> None:
+        """Says that it is over, where the refusal was told."""
+        lane = self._lanes.get(channel)
+        text = TAKEN.format(platform=channel.capitalize())
+        if lane is not None and await self._said(lane, text):
+            del self._lanes[channel]
+
+    async def _lane_beside(self, channel: str) -> str | None:
+        owner = self._access.owner_id()
+        if owner is None:
+            return None
+        try:
+            chats = await self._access.ways_to(owner)
+        except StorageError as trouble:
+            log.warning("token.untold", why=str(trouble))
+            return None
+        return next((chat for chat in chats if not chat.startswith(f"{channel}:")), None)
+
+    async def _said(self, lane: str, text: str) -> bool:
+        try:
+            await self._say(NewMessage(lane=lane, text=text))
+        except StorageError as trouble:
+            log.warning("token.untold", why=str(trouble))
+            return False
+        return True
+
+
+class PlatformToken:
+    """One token, and whether its platform takes it just now."""
+
+    def __init__(self, channel: str, *, clock: Clock, notices: TokenNotices | None = None) -> None:
+        """`channel` is whose token it is; without `notices` the log alone tells of refusals."""
+        self._channel = channel
+        self._notices = notices
+        self._outage = Outage(f"{channel}.token_refused", clock, pauses_s=PAUSES_S)
+        self._has_worked = False
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """The refusal, while it lasts."""
+        return self._outage.trouble
+
+    async def taken(self) -> None:
+        """The platform accepted it."""
+        self._has_worked = True
+        was_refused = self._outage.tries > 0
+        self._outage.over()
+        if was_refused and self._notices is not None:
+            await self._notices.taken(self._channel)
+
+    async def refused(self, why: str, error: TokenRefused) -> None:
+        """Waits until it is to be tried again. Raises the error for one that has not worked since
+        the start, and was refused several times in a row."""
+        lasts = self._outage.tries + 1 >= REFUSALS
+        if lasts and not self._has_worked:
+            self._outage.tell(why)
+            raise error
+        if lasts and self._notices is not None:
+            await self._notices.refused(self._channel, error)
+        await self._outage.wait(why)
