@@ -30,7 +30,7 @@ from bot.config import Settings
 from bot.control import ControlServer, Operation
 from bot.door import Door
 from bot.entrance import Entrance, opened_entrance
-from bot.home import Home, HomeLock, settings_changed
+from bot.home import Home, HomeLock, ensure_open_files, settings_changed
 from bot.housekeeping import Housekeeping
 from bot.jobs import JobDesk, job_operations
 from bot.mcp import McpDesk, mcp_operations
@@ -209,6 +209,7 @@ async def open_bot(
 
     Raises HomeBusy, StorageError, SettingsWrong. On leaving, what runs is parked.
     """
+    ensure_open_files()
     async with AsyncExitStack() as stack:
         stack.enter_context(HomeLock(home, started_at=clock.now()))
         place = Workplace(home=home, settings=settings, clock=checked(clock), env=env)
@@ -330,6 +331,7 @@ async def open_mcp(
 
 @asynccontextmanager
 async def _opened_database(place: Workplace) -> AsyncIterator[Database]:
+    ensure_open_files()
     async with AsyncExitStack() as stack:
         stack.enter_context(HomeLock(place.home, started_at=place.clock.now()))
         yield await opened_database(stack, place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import signal
 import sqlite3
@@ -362,6 +363,22 @@ def test_a_wal_deleted_under_the_bot_ends_it_and_the_owner_is_told(
 
 
 # --- the program's own files ---------------------------------------------------------------------
+
+
+def test_too_few_open_files_are_refused_at_the_start_and_a_low_limit_is_raised(
+    home: Home, telegram: Telegram
+) -> None:
+    home.approve(7)
+    few = home.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)))
+    assert few.wait() == 2
+    assert "may open 64 files at a time, and the bot needs 256" in few.said()
+    assert "Traceback" not in few.said()
+
+    low = home.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 512)))
+    telegram.says(7, "hello")
+    until(lambda: telegram.shown(7))
+    assert resource.prlimit(low.pid, resource.RLIMIT_NOFILE) == (256, 512)
+    ends_well(low)
 
 
 def test_a_prompt_that_is_missing_is_named(home: Home, tmp_path: Path) -> None:
