@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import os
 import socket
 import struct
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -45,7 +47,8 @@ WENT_AWAY = "The bot went away."
 
 NOT_ANSWERING = (
     "The bot{process} gives no sign of life: it has not answered for {silent_s:g} s. If it stays "
-    "so, end it with `kill -9 {pid}` and start it again: what was stored is kept."
+    "so, end it with `kill -9 {pid}` and start it again: what was stored is kept. What "
+    "you asked for now is not done later."
 )
 
 Emit = Callable[[dict[str, Any]], None]
@@ -129,6 +132,10 @@ class ControlServer:
         try:
             request = json.loads(line)
             number = request.get("id")
+            if request.get("by_s", math.inf) < time.monotonic():
+                # Who asked was told that the bot hangs, and may have done something else since.
+                log.info("control.too_late", op=request["op"])
+                return
             operation = self._operations[request["op"]]
             doing = operation(request, lambda event: client.write({"id": number, "event": event}))
             answer = await (doing if request["op"] in FOLLOWED else self._to_its_end(doing))
@@ -233,7 +240,9 @@ class ControlClient:
             self._quiet_ticks = 0
         queue = self._waiting[number] = asyncio.Queue()
         try:
-            line = json.dumps({"id": number, "op": operation, **arguments}, ensure_ascii=False)
+            by_s = time.monotonic() + self._silent_s
+            asked = {"id": number, "op": operation, "by_s": by_s, **arguments}
+            line = json.dumps(asked, ensure_ascii=False)
             self._writer.write(line.encode() + b"\n")
             self._ping()
             while True:

@@ -214,8 +214,8 @@ class Outbox:
             await asyncio.wait(workers)
 
     def waiting(self) -> int:
-        """Rows on their way."""
-        return sum(len(lane.rows) for lane in self._lanes.values())
+        """Rows on their way, and those that a fault of ours holds up."""
+        return sum(len(lane.rows) for lane in self._lanes.values()) + len(self._faulty)
 
     def busy(self, lane: str | None = None) -> bool:
         """Whether something (in this lane) is on its way."""

@@ -21,7 +21,7 @@ from agent.ports import Clock
 from memory.backups import daily_name, folder_of, make_backup, problems, remove_older
 from memory.faults import is_damage, storage_error
 from memory.line import Line
-from memory.opening import Opening, damaged, open_reader, open_writer, put_back
+from memory.opening import Opening, damaged, harmed, open_reader, open_writer, put_back
 from memory.schema import MIGRATIONS, read_migrations
 from memory.soundness import Soundness
 
@@ -110,6 +110,9 @@ class Database:
                 yield database
             finally:
                 await database._leave_behind()
+                if database._harm:
+                    reader.stay_open()
+                    writer.stay_open()
                 database._closed = True
                 database._soundness.end()
 
@@ -134,6 +137,8 @@ class Database:
         while it waits has its transaction done whole all the same.
         """
         self._require_open()
+        if self._harm:
+            raise self._harm_found()
         mine = _Work(work)
         self._waiting.append(mine)
         await self._writer.run(self._settle, mine)
@@ -175,6 +180,8 @@ class Database:
             return await self._writer.run(work)
         except sqlite3.Error as error:
             raise storage_error(error, self._path) from error
+        finally:
+            self._soundness.look_after()
 
     async def harmed(self) -> None:
         """Returns once the file is damaged, or not the one any more that was opened. It is looked
@@ -196,7 +203,7 @@ class Database:
         moved = await asyncio.to_thread(self._soundness.moved)
         opening = replace(self._opening, now=self.now())
         if not moved:
-            return await asyncio.to_thread(damaged, opening, self._harm)
+            return await asyncio.to_thread(harmed, opening, self._harm)
         try:
             to = await self._saved()
         except StorageError as error:
@@ -244,6 +251,9 @@ class Database:
         if self._closed:
             raise StorageError(f"{self._path} is closed: the bot is stopping.")
 
+    def _harm_found(self) -> StorageCorrupt:
+        return StorageCorrupt(f"{self._path} cannot be used: {self._harm}. Nothing was stored.")
+
     def _note(self, harm: str) -> None:
         if harm and not self._harm:
             self._harm = harm
@@ -252,6 +262,9 @@ class Database:
     def _outcome(self, done: _Work[T]) -> T:
         if done.error is None:
             return done.value
+        if isinstance(done.error, _Harm):
+            self._note(str(done.error))
+            raise self._harm_found()
         if isinstance(done.error, sqlite3.Error):
             self._note(str(done.error) if is_damage(done.error) else "")
             raise storage_error(done.error, self._path) from done.error
@@ -272,17 +285,28 @@ class Database:
         if mine.settled:
             return
         together = _first_of(self._waiting)
-        if len(together) > 1 and _commit_together(connection, together):
+        if harm := self._soundness.look_before():
+            for write in together:
+                write.fail(_Harm(harm))
             return
-        for write in together:
-            if not write.settled:
-                _commit_alone(connection, write)
+        try:
+            if len(together) > 1 and _commit_together(connection, together):
+                return
+            for write in together:
+                if not write.settled:
+                    _commit_alone(connection, write)
+        finally:
+            self._soundness.look_after()
 
 
 def _save(connection: sqlite3.Connection, *, to: Path) -> None:
     """A copy of what is open; what the `-wal` holds goes into the file that it belongs to."""
     make_backup(connection, to)
     connection.execute("pragma wal_checkpoint(truncate)")
+
+
+class _Harm(Exception):
+    """The files were touched by somebody else; the text says how."""
 
 
 class _Work(Generic[T]):

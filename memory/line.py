@@ -9,6 +9,7 @@ and a function in it that nobody waits for; a test pins how that behaves.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import sqlite3
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -32,6 +33,7 @@ class Line:
         self._loop = asyncio.get_running_loop()
         self._asked: deque[_Asked] = deque()
         self._is_called = False
+        self._stays_open = False
 
     @classmethod
     @asynccontextmanager
@@ -45,10 +47,21 @@ class Line:
             # be there. An open connection would hang the process at its exit.
             await asyncio.to_thread(connection._thread.join)
             raise
+        line = cls(connection)
         try:
-            yield cls(connection)
+            yield line
         finally:
-            await connection.close()
+            if line._stays_open:
+                _leave_open(connection)
+                if (stopped := connection.stop()) is not None:
+                    await stopped
+            else:
+                await connection.close()
+
+    def stay_open(self) -> None:
+        """Never close the connection. The last one that closes has SQLite move the `-wal` into the
+        main file, and half a `-wal` would destroy it; while one stays open, both are left alone."""
+        self._stays_open = True
 
     async def run(self, work: Callable[..., T], *args: object) -> T:
         """Calls `work(connection, *args)` in the thread.
@@ -72,6 +85,12 @@ class Line:
             for asked in ended:
                 asked.run()
             self._loop.call_soon_threadsafe(_tell, ended)
+
+
+def _leave_open(connection: aiosqlite.Connection) -> None:
+    # Python closes what nobody holds any more, at its end too: so somebody holds it for good.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection._connection))
+    connection._connection = None
 
 
 class _Asked:

@@ -103,6 +103,8 @@ def _examine_length(opening: Opening, size: int) -> None:
     with opening.path.open("rb") as file:
         header = file.read(100)
     if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
+        if 1 in _pages_in_wal(opening.wal, _page_bytes_of(opening.wal)):
+            return  # which SQLite reads in its place
         raise damaged(opening, "it does not begin like a database")
     (page_bytes,) = struct.unpack(">H", header[16:18])
     page_bytes = 65_536 if page_bytes == 1 else page_bytes
@@ -113,8 +115,17 @@ def _examine_length(opening: Opening, size: int) -> None:
         raise damaged(opening, "its end is cut off")
 
 
+def _page_bytes_of(wal: Path) -> int:
+    """As its header says (sqlite.org/fileformat.html#walformat, bytes 8 to 11); 0 without one."""
+    try:
+        with wal.open("rb") as file:
+            return int.from_bytes(file.read(12)[8:], "big")
+    except OSError:
+        return 0
+
+
 def _pages_in_wal(wal: Path, page_bytes: int) -> set[int]:
-    if not wal.exists():
+    if not page_bytes or not wal.exists():
         return set()
     pages: set[int] = set()
     with wal.open("rb") as file:
@@ -205,9 +216,28 @@ def damaged(opening: Opening, what: str) -> StorageCorrupt:
     )
 
 
+def harmed(opening: Opening, what: str) -> StorageCorrupt:
+    """The error to raise for a file that was harmed while it was in use. Where the main file is
+    whole by itself, a start goes on with it and with what can be read of the `-wal`."""
+    if not _is_whole_alone(opening.path):
+        return damaged(opening, what)
+    return StorageCorrupt(
+        f"{opening.wal} is damaged: {what}. {opening.path} itself is whole. Start the bot again: "
+        "it goes on with that. What was stored last may be missing."
+    )
+
+
+def _is_whole_alone(path: Path) -> bool:
+    try:
+        with closing(connect(path, mode="ro&immutable=1")) as connection:
+            return is_ours(connection) and not problems(connection, "quick_check")
+    except sqlite3.Error:
+        return False
+
+
 def put_back(path: Path, backup: Path) -> str:
     """The command that puts a backup in the place of what is there, which is set aside."""
     wal = path.with_name(f"{path.name}-wal")
-    there = [shlex.quote(str(file)) for file in (wal, path) if file.exists()]
-    aside = "".join(f"mv {file} {file}.damaged; " for file in there)
+    there = [shlex.quote(str(file)) for file in (wal, path)]
+    aside = "".join(f"test ! -e {file} || mv {file} {file}.damaged; " for file in there)
     return f"{aside}cp -p {shlex.quote(str(backup))} {shlex.quote(str(path))}"

@@ -35,6 +35,7 @@ class Soundness:
         self._files = (path, path.with_name(f"{path.name}-wal"))
         self._first = [file.stat().st_ino for file in self._files]
         self._checked = self._state()
+        self._sizes = self._lengths()
         self._rests_until = 0.0
         self._is_over = False
 
@@ -45,6 +46,22 @@ class Soundness:
         time.sleep(CONFIRM_S)
         self._rests_until = 0.0
         return self._found()
+
+    def look_before(self) -> str:
+        """As `look`, where there is reason to: for before each commit. A file that is gone, another
+        one or shorter than after the last commit was touched by somebody else."""
+        now = self._lengths()
+        if not self.moved() and all(
+            size >= last for size, last in zip(now, self._sizes, strict=True)
+        ):
+            return ""
+        self._rests_until = 0.0
+        return self.look()
+
+    def look_after(self) -> None:
+        """Remember how long the files are, after each commit: it may have moved the `-wal` into the
+        main file, or given space back."""
+        self._sizes = self._lengths()
 
     def moved(self) -> str:
         """Which file is not there any more, or another one than was opened; empty when neither."""
@@ -76,6 +93,12 @@ class Soundness:
         if not found:
             self._checked = state
         return found
+
+    def _lengths(self) -> list[int]:
+        try:
+            return [file.stat().st_size for file in self._files]
+        except OSError:
+            return [0, 0]
 
     def _state(self) -> list[tuple[int, int]]:
         """Changes with every write."""

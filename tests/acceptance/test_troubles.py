@@ -99,6 +99,7 @@ def test_commands_beside_a_bot_that_hangs_say_so_and_end(home: Home, telegram: T
             assert "has not answered for 5 s" in done.stderr
             assert f"kill -9 {running.pid}" in done.stderr
             assert "Traceback" not in done.stderr
+        assert home.run("access", "approve", "telegram:9").returncode == 1
         doctor = home.run("doctor", "--offline")
     finally:
         running.process.send_signal(signal.SIGCONT)
@@ -106,6 +107,7 @@ def test_commands_beside_a_bot_that_hangs_say_so_and_end(home: Home, telegram: T
     assert doctor.returncode == 1
     assert f"kill -9 {running.pid}" in doctor.stdout
     assert home.run("status").returncode == 0
+    assert "telegram:9" not in home.run("access", "list").stdout, "nothing is done afterwards"
     ends_well(running)
 
 

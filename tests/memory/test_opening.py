@@ -276,7 +276,22 @@ async def test_a_wal_without_the_lost_page_does_not_hide_the_cut(killed: Path) -
     told = await refused(main)
 
     assert "its end is cut off" in told
-    assert f"stop the bot, then: mv {wal} {wal}.damaged; mv {main} {main}.damaged; cp -p " in told
+    aside = "; ".join(f"test ! -e {file} || mv {file} {file}.damaged" for file in (wal, main))
+    assert f"stop the bot, then: {aside}; cp -p " in told
+
+
+@pytest.mark.case("HI-09")
+async def test_a_lost_beginning_that_stands_in_the_wal_costs_nothing(
+    path: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    async with opened(path) as database:
+        await fill(database)
+        shutil.copytree(path.parent, copy)
+    with (copy / path.name).open("r+b") as main:
+        main.write(bytes(4096))
+
+    assert await open_copy(copy) == ("opened", 20)
 
 
 @pytest.mark.case("HI-09")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from agent.errors import StorageCorrupt
 from memory.backups import connect
 from memory.database import Database
 from memory.soundness import Soundness
@@ -69,6 +71,43 @@ async def test_a_file_that_is_replaced_is_found(path: Path, database: Database) 
     other.replace(path)
 
     assert "was replaced by another file" in await told(database)
+
+
+@pytest.mark.parametrize("share", [0, 0.5, 0.95])
+async def test_a_wal_that_is_cut_leaves_the_main_file_whole_and_nothing_more_is_stored(
+    path: Path, tmp_path: Path, clock: StillClock, share: float
+) -> None:
+    async with Database.open(path, clock=clock) as database:
+        await fill(database)
+        with closing(connect(path)) as other:
+            other.execute("pragma wal_checkpoint(truncate)")
+        await fill(database)
+        wal = path.with_name(f"{path.name}-wal")
+        os.truncate(wal, int(wal.stat().st_size * share))
+
+        with pytest.raises(StorageCorrupt, match="Nothing was stored"):
+            await fill(database)
+        said = str(await database.last_words())
+
+    assert f"{path} itself is whole. Start the bot again" in said
+    left = tmp_path / "left"  # as the next process finds it
+    shutil.copytree(path.parent, left, ignore=shutil.ignore_patterns("*-shm"))
+    async with Database.open(left / path.name, clock=clock) as again:
+        assert not await again.check()
+        count = "select count(*) from extra"
+        assert await again.read(lambda c: c.execute(count).fetchone()) == (400,)
+
+
+async def test_what_comes_after_the_file_was_deleted_is_refused_at_once(
+    path: Path, database: Database
+) -> None:
+    await fill(database)
+    path.unlink()
+
+    with pytest.raises(StorageCorrupt, match=r"was deleted while the bot ran\. Nothing was stored"):
+        await fill(database)
+    with pytest.raises(StorageCorrupt):
+        await fill(database)
 
 
 async def test_own_work_on_the_file_is_no_harm(
