@@ -25,11 +25,13 @@ from agent.transcript import Answered, Entry, ToolCall, ToolResult, known_json
 
 SKIPPED = "Not run: the person sent a newer message, which follows."
 
-TOO_MANY = f"Not run: one answer may call {CALLS_MAX} tools. Call it again if it is still needed."
+TOO_MANY = (
+    f"Not run: one answer may call {CALLS_MAX} tools at most. Call it again if you still need it."
+)
 """The result of each call past the limit; short, as there may be thousands."""
 
 NOT_SO_MANY = (
-    "Not run: nobody agreed that this answer changes more. Tell the person what is done and what "
+    "Not run: nobody agreed to more changes by this answer. Tell the person what is done and what "
     "is not."
 )
 """The result of a change past `agent.gate.UNASKED_MAX` once somebody did not agree to one."""

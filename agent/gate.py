@@ -67,7 +67,7 @@ LASTING_WORDS = OWN_WORDS | {
 UNASKED_MAX = 20
 """Calls of one answer that change something, and run without anybody having agreed to them."""
 
-SO_MANY = f"it changes more than {UNASKED_MAX} things by one answer"
+SO_MANY = f"it changes more than {UNASKED_MAX} things in one answer"
 
 GONE = (
     "Not run: what was agreed to is not what is called now. Ask again with the arguments as they "

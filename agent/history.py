@@ -386,7 +386,7 @@ def _shortened_by(result: ToolResult) -> dict[str, ToolResult]:
 ROUND_CHARS_MIN = 400
 """A result that is cut to make room for others keeps so much."""
 
-NO_ROOM = "it did not fit beside the other results: call it again alone for more"
+NO_ROOM = "it did not fit beside the other results: call it again on its own for more"
 
 
 def unanswered(entries: Sequence[Entry]) -> Sequence[ToolResult]:

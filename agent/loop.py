@@ -72,7 +72,9 @@ ROUND_SHARE = 2
 """Of the room of a request the results of one round may take its half; beyond that they are cut
 before anything of the history goes."""
 
-SURPLUS_GONE = f"The calls past {CALLS_MAX} of one answer were not run, and are left out here."
+SURPLUS_GONE = (
+    f"Calls of this answer beyond the first {CALLS_MAX} were not run, and are left out here."
+)
 
 FATE_UNKNOWN = "I cannot say what came of it."
 """The answer where a call that no model made has an unknown fate; what else is told of it stands in

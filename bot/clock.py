@@ -93,9 +93,9 @@ class CheckedClock:
         side = "ahead of" if now > believed else "behind"
         return (
             f"This machine's clock says {now:%d %B %Y, %H:%M} UTC, which is "
-            f"{_span(abs(now - believed))} {side} {self._by}. Until it is set right I do nothing "
-            "by the clock and remove nothing that is old; what you write is answered. If it is "
-            "right, send `/resume`."
+            f"{_span(abs(now - believed))} {side} {self._by}. Until it is corrected I run no jobs "
+            "or reminders, make no backup and remove nothing; I still answer what you write. If "
+            "the clock is right, send `/resume`."
         )
 
     def compare(self, stored_ms: int | None, *, is_told: bool) -> None:
@@ -107,9 +107,9 @@ class CheckedClock:
             return
         if stored is not None and not -OFF_MAX <= now - stored <= self._ahead_max:
             # A machine that was off for days is told the time in a moment: that is no trouble yet.
-            self._doubt(stored, "what I stored last", is_trouble=now < stored or not is_told)
+            self._doubt(stored, "the last thing I stored", is_trouble=now < stored or not is_told)
         elif self._written is not None and self._written - now > OFF_MAX:
-            self._doubt(self._written, "the last change of its own database")
+            self._doubt(self._written, "the last change to its own database")
 
     def told(self, by: str, date: str | None) -> None:
         """What an answer of a platform says (HTTP's `Date`)."""
@@ -123,7 +123,7 @@ class CheckedClock:
         if abs(self._clock.now() - moment) <= OFF_MAX:
             self._believe()
         else:
-            self._doubt(moment, f"the time that {by} tells")
+            self._doubt(moment, f"{by}'s time")
 
     def trust(self) -> bool:
         """The owner says that it is right; whether it was doubted."""

@@ -44,8 +44,8 @@ time is counted in ticks, so that a client which stood still itself does not bla
 WENT_AWAY = "The bot went away."
 
 NOT_ANSWERING = (
-    "The bot{process} gives no sign of life: it has not answered for {silent_s:g} s. If it stays "
-    "so, end it with `kill -9 {pid}` and start it again: what was stored is kept."
+    "The bot{process} is not responding: no answer for {silent_s:g} s. If that does not change, "
+    "end it with `kill -9 {pid}` and start it again; nothing that was stored is lost."
 )
 
 Emit = Callable[[dict[str, Any]], None]

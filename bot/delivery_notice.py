@@ -20,7 +20,7 @@ CHARS_MAX = 200
 NOTICES_MAX = 5
 """Of one chat in a day; `/status` and the doctor count what is beyond."""
 
-LAST = "\n\nOf this chat I say no more today; `/status` counts what does not arrive."
+LAST = "\n\nI will not report more about this chat today; `/status` counts what did not arrive."
 
 
 class DeliveryNotices:
@@ -42,7 +42,7 @@ class DeliveryNotices:
             return None
         lane = next((chat for chat in chats if chat != row.lane), chats[0])
         reader = await self._access.alone_in(row.lane)
-        text = f"**Not delivered**, to {self._place(row.lane, reader, owner)}: {_sentence(why)}"
+        text = f"**Not delivered** to {self._place(row.lane, reader, owner)}: {_sentence(why)}"
         if reader == owner or is_shared(row.lane):
             text += f"\n\nIt began: {bare(row.text, chars_max=CHARS_MAX)}"
         if said + 1 == NOTICES_MAX:

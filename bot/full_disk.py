@@ -21,7 +21,7 @@ from bot.ports import NewEvent
 log = structlog.get_logger()
 
 DISK_FULL = (
-    "The disk of the machine that I run on is full. What you asked for waits, and is done once "
+    "The disk of the machine I run on is full. What you asked for is waiting; I will do it once "
     "there is space again."
 )
 

@@ -161,8 +161,8 @@ def ensure_open_files() -> None:
         return
     if hard < OPEN_FILES and hard != resource.RLIM_INFINITY:
         raise SettingsWrong(
-            f"This process may open {hard} files at a time, and the bot needs {OPEN_FILES}. Start "
-            f"it where it may: after `ulimit -n {OPEN_FILES}`, or with LimitNOFILE={OPEN_FILES} in "
+            f"This process may open only {hard} files at a time, and the bot needs {OPEN_FILES}. "
+            f"Run `ulimit -n {OPEN_FILES}` before you start it, or put LimitNOFILE={OPEN_FILES} in "
             "its unit file."
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, hard))

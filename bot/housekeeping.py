@@ -45,7 +45,7 @@ TOLD_AFTER_S = 60.0
 INBOX_DAYS = 30
 """Days that an event is known: Telegram delivers again for one day, Slack for an hour."""
 
-UNFORESEEN = "an unforeseen error; the details are in the log"
+UNFORESEEN = "an unexpected error; the log has the details"
 
 Task = Callable[[], Awaitable[object]]
 
@@ -74,7 +74,7 @@ class Housekeeping:
         found = [self._clock.doubt] if self._clock.doubt else []
         for name, outage in self._outages.items():
             if outage.trouble is not None:
-                found.append(f"{name} could not be done: {outage.trouble.why}")
+                found.append(f"{name} did not work: {outage.trouble.why}")
         return found
 
     async def run(self) -> None:
@@ -88,7 +88,7 @@ class Housekeeping:
                 await self._clock.sleep(DOUBTED_EVERY_S)
                 continue
             if doubted_s:
-                await self._do("Going on by the clock", self._resumed)
+                await self._do("Going on after the clock was doubted", self._resumed)
             doubted_s = 0.0
             await self.once()
             await self._clock.sleep(EVERY_S)
@@ -151,19 +151,19 @@ def tasks_of(
         "The daily backup": lambda: database.backup_if_due(home.backups),
         "Removing old backups": lambda: database.drop_old_backups(home.backups),
         "Removing old conversations": forget_said,
-        "Removing old messages on their way out": lambda: SqliteOutbox(database).prune(
+        "Removing old records of delivery": lambda: SqliteOutbox(database).prune(
             before_ms(trace_days)
         ),
         "Removing old approvals": lambda: SqliteApprovals(database).prune(before_ms(trace_days)),
-        "Removing old runs of jobs": lambda: SqliteJobs(database).prune(before_ms(trace_days)),
+        "Removing old job runs": lambda: SqliteJobs(database).prune(before_ms(trace_days)),
         "Removing old traces": lambda: SqliteJournal(database).prune(before_ms(trace_days)),
         "Removing old events": lambda: SqliteInbox(database).prune(before_ms(INBOX_DAYS)),
-        "Removing old figures of cost": lambda: SqliteUsage(database).prune(
+        "Removing old cost figures": lambda: SqliteUsage(database).prune(
             before_ms(settings.budget.keep_days)
         ),
-        "Removing old results of tools": forget_results,
+        "Removing old tool results": forget_results,
         **others,
-        "Giving space back to the disk": database.shrink,
+        "Giving free space back to the disk": database.shrink,
     }
 
 

@@ -234,7 +234,7 @@ class Sending:
         """End the row: what surely did not arrive has failed, and of the rest nobody knows. Raise
         StorageError."""
         log.error("outbox.given_up", row=self._row.id, why=self.reason, tries=self.attempts)
-        await self._end_open_parts(f"tried for a day: {self.reason}")
+        await self._end_open_parts(f"gave up after a day of trying: {self.reason}")
 
     def end_state(self) -> OutboxState:
         """What the row is once all parts are done."""

@@ -106,7 +106,7 @@ async def _search(
         cursor = _next(heard.data)
         if not cursor:
             return None
-    raise TooMuchSaid("too much was said since to look through")
+    raise TooMuchSaid("too many messages have been written since to look through")
 
 
 def _bears(message: Mapping[str, Any], mark: str) -> bool:

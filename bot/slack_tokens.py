@@ -20,12 +20,12 @@ log = structlog.get_logger()
 
 _FIX_BOT = (
     "Copy the bot token (xoxb-…) from OAuth & Permissions of your Slack app into slack.bot_token, "
-    "or HEARTHBOT_SLACK__BOT_TOKEN. What was stored is not lost."
+    "or HEARTHBOT_SLACK__BOT_TOKEN. Nothing stored is lost."
 )
 _FIX_APP = (
     "Make an app-level token (xapp-…) with the scope "
     f"{APP_SCOPES[0]} under Basic Information of your Slack app, and put it into slack.app_token, "
-    "or HEARTHBOT_SLACK__APP_TOKEN. What was stored is not lost."
+    "or HEARTHBOT_SLACK__APP_TOKEN. Nothing stored is lost."
 )
 
 

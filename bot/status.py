@@ -36,8 +36,8 @@ FREE_LOW_BYTES = 4 * 1024 * 1024
 """What the database's `-wal` grows to between two checkpoints (SQLite: 1000 pages)."""
 
 DISK_FULL = (
-    "The disk is full, or nearly so: {free} KB are left. What cannot be stored is not confirmed to "
-    "its platform and comes again; free some space, and I go on by myself."
+    "The disk is full or nearly full: {free} KB are left. Free some space, and I go on by myself. "
+    "A message that I cannot store is not lost: its platform will send it again."
 )
 
 TROUBLES = "Last warnings and errors of the last 24 hours (`/logs errors`):"
@@ -156,15 +156,15 @@ class BotStatus:
         """What does not go out just now, and what was given up."""
         outbox = self._watched.outbox
         lines = [
-            f"Nothing goes out to {name.capitalize()} for "
+            f"Nothing has gone out to {name.capitalize()} for "
             f"{_duration(self._clock.now() - trouble.since)}: {trouble.why}. What waits is kept."
             for name, trouble in sorted(outbox.troubles().items())
         ]
         counts = await outbox.counts()
         if failed := counts.get("failed", 0):
-            lines.append(f"Messages given up, not delivered: {failed}")
+            lines.append(f"Messages given up and not delivered: {failed}")
         if unknown := counts.get("unknown", 0):
-            lines.append(f"Messages given up, perhaps delivered: {unknown}")
+            lines.append(f"Messages given up that may have arrived: {unknown}")
         return lines
 
     def _person(self, person_id: str | None) -> Person | None:

@@ -237,7 +237,7 @@ class TelegramChannel:
             sent = await post(address)
         except ChatMigrated as error:
             if not may_move:
-                return Refused(reason="Telegram says of this group's new id that it is an old one")
+                return Refused(reason="Telegram says that this group's new id is outdated too")
             moved = replace(address, chat_id=str(error.new_chat_id))
             return await self._delivered(moved, post, may_move=False)
         except TelegramError as error:

@@ -38,7 +38,7 @@ STORAGE_PAUSES_S = (1.0, 2.0, 5.0)
 
 NOT_ACCEPTED = (
     "Telegram does not accept the token (telegram.token). Ask @BotFather for the right one with "
-    "/token, and put it into config.toml or HEARTHBOT_TELEGRAM__TOKEN. What was stored is not lost."
+    "/token, and put it into config.toml or HEARTHBOT_TELEGRAM__TOKEN. Nothing stored is lost."
 )
 
 Take = Callable[[Sequence[Any]], Awaitable[None]]

@@ -24,10 +24,10 @@ PAUSES_S = (1.0, 2.0, 5.0, 15.0, 60.0, 180.0)
 """Pauses between tries with a token that is refused; the last one repeats."""
 
 REFUSED = (
-    "⚠️ {why} Until then nothing comes in from {platform}, and nothing goes out there. I keep "
-    "trying by myself."
+    "⚠️ {why} Until that is mended I receive nothing from {platform} and can send nothing there. "
+    "I keep trying."
 )
-TAKEN = "{platform} takes my token again. What waited comes now."
+TAKEN = "{platform} accepts my token again. What was waiting is coming now."
 
 
 class TokenRefused(SettingsWrong):

@@ -123,7 +123,7 @@ class UndoDesk:
                 continue
             if former.is_other:
                 left[file.path] = (
-                    f"- {_coded(file.path)} was changed since, so it stays as it is now"
+                    f"- {_coded(file.path)} has been changed since, so it stays as it is"
                 )
                 continue
             await self._files.drop(file)
@@ -131,7 +131,7 @@ class UndoDesk:
             if former.is_back:
                 lines = loss_of(file.former, "").of
                 many = "1 line" if lines == 1 else f"{lines:,} lines"
-                back.append(f"- {_coded(file.path)} says again what it said before ({many})")
+                back.append(f"- {_coded(file.path)} says what it said before again ({many})")
         return back, left
 
     def _told(

@@ -51,7 +51,7 @@ PAUSED = (
 )
 PAUSED_ALREADY = "I am paused already. Send `/resume` and I go on."
 NOT_PAUSED = "Nothing was paused."
-CLOCK_TRUSTED = "I take this machine's clock as it is, and go on by it."
+CLOCK_TRUSTED = "I trust this machine's clock from now on, and go on."
 NOBODY_IN_PARTICULAR = "nobody in particular"
 FOR_OWNER = "That is for the owner."
 

@@ -105,8 +105,8 @@ def remove_files(files: Iterable[Path]) -> None:
     if left:
         more = f", and {len(left) - 1} more," if len(left) > 1 else ""
         raise StorageError(
-            f"{left[0]}{more} could not be removed. Remove what you no longer want, or make it and "
-            "its folder this user's."
+            f"{left[0]}{more} could not be removed. Remove what you no longer want, or make the "
+            "bot's user the owner of it and its folder."
         )
 
 

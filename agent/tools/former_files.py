@@ -173,8 +173,8 @@ def _text(content: bytes, path: str) -> str:
         return content.decode()
     except UnicodeDecodeError as error:
         raise PathRefused(
-            f"{path!r} is kept as UTF-8 text, and is none: nothing was written. The person may "
-            "save it as UTF-8, or move it away"
+            f"{path!r} is not UTF-8 text, so nothing was written: what it says now could not be "
+            "saved first. The person can save it as UTF-8, or move it away"
         ) from error
 
 

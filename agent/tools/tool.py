@@ -177,8 +177,8 @@ class OfFile:
 
 
 MOST_IS_GONE = (
-    "Most of what it said is gone by that. The person is told so below your answer, and can put it "
-    "back by `/undo`."
+    "That removed most of what it said. The person is told so below your answer, and can put it "
+    "back with `/undo`."
 )
 
 

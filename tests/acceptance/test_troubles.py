@@ -333,7 +333,7 @@ def test_status_answers_on_a_full_disk(home: Home) -> None:
         ballast.unlink()
 
         assert done.returncode == 0, done.stderr
-        assert "The disk is full, or nearly so" in done.stdout
+        assert "The disk is full or nearly full" in done.stdout
         ends_well(running)
 
 
