@@ -1,4 +1,4 @@
-"""Tells the owner what was given up on its way out. Called by the outbox, which stores the notice
+"""Tells the owner which messages were given up. Called by the outbox, which stores the notice
 together with the end of the message.
 """
 
@@ -15,10 +15,10 @@ from bot.memory_words import bare
 from bot.ports import NewMessage, OutboxStore, OutRow, Person
 
 CHARS_MAX = 200
-"""Of the message's beginning."""
+"""How much of the message's beginning is quoted."""
 
 NOTICES_MAX = 5
-"""Of one chat in a day; `/status` and the doctor count what is beyond."""
+"""Most notices about one chat in a day; `/status` and the doctor count the rest."""
 
 LAST = "\n\nI will not report more about this chat today; `/status` counts what did not arrive."
 
@@ -32,8 +32,8 @@ class DeliveryNotices:
         self._clock = clock
 
     async def __call__(self, row: OutRow, why: str) -> NewMessage | None:
-        """Return what the owner reads, in a private chat other than the message's own where there
-        is one. What one person alone was to read is quoted to nobody else. Raise StorageError."""
+        """Return the notice for the owner, in a private chat other than the message's own if there
+        is one. A message for one person is quoted to nobody else. Raise StorageError."""
         owner = self._access.owner_id()
         since = self._clock.now() - timedelta(days=1)
         said = await self._store.notices(row.lane, since_ms=int(since.timestamp() * 1000))

@@ -113,7 +113,7 @@ async def process(home: Home) -> list[Finding]:
 
 
 async def housekeeping(home: Home) -> list[Finding]:
-    """Whether the running bot makes its backups and removes what is old, and believes its clock."""
+    """Whether the running bot makes backups, removes what is old, and trusts its clock."""
     try:
         async with ControlClient(home.socket) as client:
             lines: list[str] = (await client.ask("house"))["lines"]

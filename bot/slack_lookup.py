@@ -43,7 +43,7 @@ _NO_THREAD = frozenset({"thread_not_found"})
 
 
 class TooMuchSaid(SlackTrouble):
-    """The message is not among so many that were said since."""
+    """Too many messages were written since to look for it among them."""
 
 
 def metadata(mark: str) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class SlackTokens:
     def __init__(
         self, web: SlackWeb, app_token: str, *, clock: Clock, notices: TokenNotices | None = None
     ) -> None:
-        """`notices` hear of a token that is refused."""
+        """`notices` tell of a refused token."""
         self._web = web
         self._app_token = app_token
         self._bots = PlatformToken("slack", clock=clock, notices=notices)
@@ -94,7 +94,7 @@ class SlackTokens:
     async def _patiently(
         self, ours: PlatformToken, outage: Outage, method: str, fix: str, **token: str
     ) -> Heard:
-        """Until Slack answers. A refusal that goes on raises SlackRefused at the start."""
+        """Ask until Slack answers. Raises SlackRefused if it keeps refusing at the start."""
         while True:
             try:
                 found = await self._web.call(method, **token)

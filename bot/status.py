@@ -57,7 +57,7 @@ class TellsTroubles(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What is stored: of what people have set, of what was used, the log, and the room left for it.
+    """Reads what is stored: what people have set, what was used, the log, and the disk space left.
     `host_zone` is the zone of people who have none. All may raise StorageError."""
 
     book: JobBook
@@ -194,7 +194,7 @@ class BotStatus:
 
     async def _used(self, person_id: PersonId, zone: tzinfo, *, shows_money: bool = True) -> str:
         """The tokens and the money of today, by this zone; NOBODY: of everybody."""
-        with suppress(StorageError):  # the disk is full, say: the last seconds are missing then
+        with suppress(StorageError):  # on a full disk, say: then the last seconds are missing
             await self._watched.budget.flush()
         since_ms, until_ms = bounds(Period.DAY, self._clock.now(), zone)
         wanted = Wanted(since_ms=since_ms, until_ms=until_ms, person_id=person_id)
@@ -230,7 +230,7 @@ class BotStatus:
         return here[0].id if len(here) == 1 else None
 
     def _full(self) -> list[str]:
-        """Whether there is no room to store what comes."""
+        """Return a warning if there is hardly any disk space left."""
         try:
             free = self._watched.kept.free_bytes()
         except OSError:
