@@ -139,10 +139,10 @@ def test_a_start_with_a_clock_far_behind_waits_for_the_owners_word(
     trusting = home.start("run", "--trust-clock")
     until(lambda: "Model:" in home.run("status").stdout)
 
-    assert "go on by it" in said
+    assert "I trust this machine's clock" in said
     assert waiting == [(0,)]
-    assert "stored last" not in after
-    assert "stored last" not in home.run("status").stdout
+    assert "the last thing I stored" not in after
+    assert "the last thing I stored" not in home.run("status").stdout
     assert kept == [] or backups.exists()
     trusting.kill()
 
@@ -158,7 +158,7 @@ def test_a_machine_that_was_off_for_months_goes_on_once_it_is_told_the_time(
     card_that(telegram, "dentist", button="Done")
     until(lambda: counted(home, "steps") == 0)
 
-    assert "stored last" not in home.run("status").stdout
+    assert "the last thing I stored" not in home.run("status").stdout
 
 
 @pytest.mark.parametrize("damage", ["cut", "gone"])
