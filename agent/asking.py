@@ -166,7 +166,7 @@ class Asking:
         return facts | {"answer": to_json(answer)}
 
     def _failed(self, error: AssistantError) -> Json:
-        """The error itself is told by the turn; `is_known` says that the owner has heard of it."""
+        """Return the trouble; the turn tells it. `is_known`: the owner has heard of it."""
         untold = self._models.untold()
         owner = [text for text in untold if str(error) not in text]
         is_told = len(owner) == len(untold)

@@ -25,14 +25,16 @@ from agent.transcript import Answered, Entry, ToolCall, ToolResult, known_json
 
 SKIPPED = "Not run: the person sent a newer message, which follows."
 
-TOO_MANY = f"Not run: one answer may call {CALLS_MAX} tools. Call it again if it is still needed."
+TOO_MANY = (
+    f"Not run: one answer may call {CALLS_MAX} tools at most. Call it again if you still need it."
+)
 """The result of each call past the limit; short, as there may be thousands."""
 
 NOT_SO_MANY = (
-    "Not run: nobody agreed that this answer changes more. Tell the person what is done and what "
+    "Not run: nobody agreed to more changes by this answer. Tell the person what is done and what "
     "is not."
 )
-"""The result of a change past `agent.gate.UNASKED_MAX` once somebody did not agree to one."""
+"""The result of a change past `agent.gate.UNASKED_MAX` once somebody has refused one."""
 
 AGREED_NOT = {
     Outcome.DENIED: "Not run: the person said no to exactly this call. Do not try it another way; "
@@ -53,10 +55,10 @@ class Calling:
         self._toolbox = toolbox
 
     async def run(self, now: Now, calls: Sequence[ToolCall]) -> None:
-        """All calls of one answer: each gets its one result in the log, in the order of the calls.
+        """Run all calls of one answer: each gets one result in the log, in the order of the calls.
 
-        Newer words of the person, heard after a call, end the run: the rest is marked skipped. So
-        are the calls past the limit of one answer.
+        If the person has written something newer by the end of a call, the rest is not run and
+        marked skipped. Nor are calls past the limit of one answer.
         """
         now.rounds.changes = Changes()
         newer = await self._run(now, calls[:CALLS_MAX])
@@ -66,7 +68,7 @@ class Calling:
             now.log.hear(later.turn, note=later.note)
 
     async def _run(self, now: Now, calls: Sequence[ToolCall]) -> list[Brought]:
-        """Runs those that may be run; returns what the person wrote meanwhile."""
+        """Run the calls that may run; return what the person wrote meanwhile."""
         if len(calls) > 1 and all(self._toolbox.is_pure(call) for call in calls):
             await self._in_parallel(now, calls)
             return await self._newer(now.ctx)

@@ -61,7 +61,7 @@ STOPPED_JOB = "It was stopped."
 
 FOR_THE_OWNER = frozenset({"AuthRefused", "BillingRefused"})
 PUTS_OFF = FOR_THE_OWNER | {"SpendingRefused"}
-"""A job can do nothing about it, and goes on once it is over."""
+"""Troubles that a job cannot help; its run is put off until they are over."""
 NOTICES_ENOUGH = frozenset({"Empty", "ContentFiltered"})
 """What the service says beyond the notice is nothing the owner could use."""
 
@@ -218,7 +218,7 @@ class Closing:
         return "\n\n".join(doubts(self.log.entries, self._named, is_shared=is_shared))
 
     def _told_anyway(self) -> str:
-        """The same, and what files lost that are kept like facts: as they are at the end."""
+        """The same, and what protected files have lost by the end of the turn."""
         results = (one for one in self.log.entries if isinstance(one, ToolResult) and one.file)
         lost = {result.file: result.lost for result in results}
         lines = [self._typed(line, self.turn.message.address) for line in lost.values() if line]

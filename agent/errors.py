@@ -39,7 +39,7 @@ class BrokenAnswer(Temporary):
 
 
 class AccountRefused(Permanent):
-    """Nobody gets an answer before the owner has seen to it. `is_known`: it was so before."""
+    """Nobody gets an answer until the owner sees to it. `is_known`: it was so before."""
 
     is_known = False
 
@@ -53,8 +53,8 @@ class BillingRefused(AccountRefused):
 
 
 class ContextTooLong(Permanent):
-    """The request is larger than the model's window. Where that was counted here, it is `over` the
-    `room` by so many tokens."""
+    """The request is larger than the model's window. If it was counted here, it exceeds the `room`
+    by `over` tokens."""
 
     def __init__(self, message: str, *, over: int = 0, room: int = 0) -> None:
         super().__init__(message)

@@ -41,7 +41,7 @@ class Kind(StrEnum):
     JOB = "jobs and dates"
     INCOMING = "messages coming in"
     FILE = "files"
-    FORMER = "former texts of files"
+    FORMER = "earlier texts of files"
 
 
 class Stage(StrEnum):

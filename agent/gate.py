@@ -65,9 +65,9 @@ LASTING_WORDS = OWN_WORDS | {
 """The same, with those whose words become part of later prompts."""
 
 UNASKED_MAX = 20
-"""Calls of one answer that change something, and run without anybody having agreed to them."""
+"""How many calls of one answer may change something without anybody having agreed to them."""
 
-SO_MANY = f"it changes more than {UNASKED_MAX} things by one answer"
+SO_MANY = f"it changes more than {UNASKED_MAX} things in one answer"
 
 GONE = (
     "Not run: what was agreed to is not what is called now. Ask again with the arguments as they "
@@ -334,7 +334,7 @@ def _read_again(call: ToolCall, tools: ToolsHere) -> Called | None:
 def _unless_so_many(
     verdict: Allowed | NotAllowed | AskFirst, wish: Wish, asked: Json
 ) -> Allowed | NotAllowed | AskFirst:
-    """Ask about the change that comes after so many unasked ones of one answer."""
+    """Ask about a change once one answer has made that many unasked ones."""
     is_much = asked.get("unasked", 0) >= UNASKED_MAX and wish.tool.card.effect is not Effect.NONE
     if is_much and isinstance(verdict, Allowed):
         return asked_about(SO_MANY, wish.caller, once_only=True)

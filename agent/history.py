@@ -384,20 +384,20 @@ def _shortened_by(result: ToolResult) -> dict[str, ToolResult]:
 
 
 ROUND_CHARS_MIN = 400
-"""A result that is cut to make room for others keeps so much."""
+"""What a result keeps at least when it is cut to make room for others."""
 
-NO_ROOM = "it did not fit beside the other results: call it again alone for more"
+NO_ROOM = "it did not fit beside the other results: call it again on its own for more"
 
 
 def unanswered(entries: Sequence[Entry]) -> Sequence[ToolResult]:
-    """The results that the model has not answered yet."""
+    """Return the results that the model has not answered yet."""
     new = entries[_last_answer(entries) :]
     return [entry for entry in new if isinstance(entry, ToolResult)]
 
 
 def share_out(entries: Sequence[Entry], tokens_max: int) -> tuple[Entry, ...]:
-    """The entries, with the results that the model has not answered yet cut to so many tokens in
-    all: an equal share for each, and what the short ones leave of it for the newest first."""
+    """Return the entries, with the results that the model has not answered yet cut to
+    `tokens_max` in all. Each gets an equal share, and the newest first what short ones leave."""
     wanted = {id(result): tokens_of(result) for result in unanswered(entries)}
     if sum(wanted.values()) <= tokens_max:
         return tuple(entries)
@@ -416,7 +416,7 @@ def share_out(entries: Sequence[Entry], tokens_max: int) -> tuple[Entry, ...]:
 
 
 def _cut_to(result: ToolResult, tokens_max: int) -> ToolResult:
-    """Within so many tokens, estimated; its shortest form where that is longer."""
+    """Cut the result to about so many tokens, or to its shortest form if that is longer."""
     text = result.content
     chars = len(text)
     while tokens_of(result) > tokens_max and chars > ROUND_CHARS_MIN:

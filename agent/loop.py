@@ -69,10 +69,12 @@ RESULT_CHARS_IN_NEED = 400
 """Longer results are shortened when not even a request without history fits."""
 
 ROUND_SHARE = 2
-"""Of the room of a request the results of one round may take its half; beyond that they are cut
-before anything of the history goes."""
+"""The results of one round may take half the room of a request; beyond that they are cut before
+anything of the history goes."""
 
-SURPLUS_GONE = f"The calls past {CALLS_MAX} of one answer were not run, and are left out here."
+SURPLUS_GONE = (
+    f"Calls of this answer beyond the first {CALLS_MAX} were not run, and are left out here."
+)
 
 FATE_UNKNOWN = "I cannot say what came of it."
 """The answer where a call that no model made has an unknown fate; what else is told of it stands in
@@ -344,10 +346,10 @@ async def _summed_up(now: Now, output: Json) -> bool:
 
 
 async def _made_smaller(now: Now, output: Json) -> bool:
-    """Sees to it that the next request is smaller; False when nothing more may go.
+    """Make the next request smaller. Return False if nothing more may go.
 
-    What is shortened here stays short: history keeps the turn as it was sent. What was asked for
-    last goes last, unless it is too much for a request by itself.
+    What is shortened here stays short: history keeps the turn as it was sent. The newest results
+    go last, unless they alone are too much for a request.
     """
     rounds, log = now.rounds, now.log
     over, room = output.get("over", 0), output.get("room", 0)
@@ -367,7 +369,7 @@ async def _made_smaller(now: Now, output: Json) -> bool:
 
 
 def _without_surplus(log: Log) -> bool:
-    """Leaves out the calls that were too many; False where there are none."""
+    """Leave out the calls past the limit. Return False if there are none."""
     kept = without_surplus(log.entries)
     if len(kept) == len(log.entries):
         return False
@@ -376,8 +378,8 @@ def _without_surplus(log: Log) -> bool:
 
 
 def _share_out(log: Log, over: int, *, least: int) -> bool:
-    """Cuts the results of the last round by what is too much, a little more as that is estimated,
-    but not below `least` tokens in all; by half where nobody knows how much is too much."""
+    """Cut the results of the last round by `over` tokens, and a little more since that is an
+    estimate, but not below `least` in all. If `over` is unknown, cut them by half."""
     tokens = sum(map(tokens_of, unanswered(log.entries)))
     cut = list(share_out(log.entries, max(tokens - (over * 11 // 10 or tokens // 2), least)))
     if cut == log.entries:

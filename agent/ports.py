@@ -177,7 +177,7 @@ class StepRecord:
 class JobEnd:
     """How the run of a job ended: its result, to be delivered or not. `ok` False: it failed, and
     `text` says why; `silent`: it said itself that there is nothing to report. `tainted`: the text
-    may rest on text from outside. `put_off`: no model may be asked now, which is no failure."""
+    may rest on text from outside. `put_off`: no model may be asked now; that is no failure."""
 
     job_id: int
     slot: str
@@ -190,8 +190,8 @@ class JobEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutOff:
-    """Whether a run has to be done `anew` (it had changed nothing yet), and from when on that can
-    be, where that is known (epoch milliseconds)."""
+    """Whether a run has to be done `anew` (it had changed nothing yet), and from when on it can be,
+    if that is known (epoch milliseconds)."""
 
     anew: bool
     free_at_ms: int | None = None

@@ -176,19 +176,19 @@ class Trouble:
 
 
 CALLS_MAX = 64
-"""Of one answer, that are run: a model that goes round in circles writes thousands."""
+"""Calls of one answer that are run at most: a model in a loop writes thousands."""
 
 
 @dataclass(slots=True)
 class Changes:
-    """What the calls of one answer change: how many ran `unasked`, and whether somebody did not
-    agree to one past the limit. Then no other of this answer is asked about."""
+    """What the calls of one answer change: how many ran `unasked`, and whether somebody refused one
+    past the limit. After a refusal nothing more of this answer is asked about."""
 
     unasked: int = 0
     is_refused: bool = False
 
     def refuse(self) -> None:
-        """A person did not agree to a call."""
+        """Note that a person did not agree to a call."""
         self.is_refused = self.unasked >= UNASKED_MAX
 
 
@@ -235,7 +235,7 @@ class Now:
 
 
 def without_surplus(entries: Sequence[Entry]) -> list[Entry]:
-    """Without the calls that were too many for one answer, and their results."""
+    """Return the entries without the calls past the limit of one answer, and their results."""
     kept: list[Entry] = []
     results = 0
     for entry in entries:

@@ -285,8 +285,8 @@ class JobStore(Protocol):
         """Gives a job that is over one more due time."""
 
     async def put_off(self, job_id: int, slot: str, again: Due | None) -> bool:
-        """Ends a slot whose run could not be, and takes it from the runs that the job is to have
-        where it comes `again`: then, unless the job is due before. False when it is over."""
+        """End a slot whose run was not possible. If it comes `again`, do not count it as one of the
+        job's runs, and run it then unless the job is due before. Return False if it is over."""
 
     async def worked(self, job_id: int) -> None:
         """Its failures are over."""

@@ -272,8 +272,8 @@ class Allowance:
     """The answer to a call that is about to be made.
 
     `model` is the one to ask for an answer of `tokens_out` at most (fewer than wished where little
-    is left), with a `reservation` to settle; refused: `words` for the person, and when it is free
-    again (epoch milliseconds, None: that is not a matter of time). `passes`: the same call may be
+    is left), with a `reservation` to settle; refused: `words` for the person, and when it is
+    possible again (epoch milliseconds; None: waiting does not help). `passes`: the same call may be
     allowed later; of a turn's own budget, or of one too small for it, it never is.
     """
 

@@ -256,7 +256,7 @@ def is_stated_now(value: str, entries: Sequence[Entry], *, name: str = "") -> bo
 
 
 def _told(value: str, name: str) -> str:
-    """What is said of the person, whose name may hold signs that no word has."""
+    """Return the value without the name before it, which may hold signs that no word has."""
     rest = after_name(value, name)
     return rest if rest is not None and rest[:1].isspace() else value
 

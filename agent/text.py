@@ -79,8 +79,8 @@ _CUT_MARK = re.compile(r"\n\n\[… cut here: [\d,]+ characters in all[^\n]* …\
 
 
 def cut_more(text: str, *, chars_max: int, pointer: str) -> str:
-    """`cut_middle` of a text that may be cut already: then its marker stays, which says how long it
-    is and where the rest is."""
+    """`cut_middle` for a text that may be cut already. Then its first marker stays, since it says
+    how long the text is and where the rest is."""
     found = _CUT_MARK.search(text)
     if found is None or len(text) <= chars_max:
         return cut_middle(text, chars_max=chars_max, pointer=pointer)

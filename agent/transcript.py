@@ -110,8 +110,8 @@ class Answered(Keeps):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult(Keeps):
     """What came of one call. `untrusted`: the words are not ours, and are fenced where they are
-    sent; `effect` is what the call changed ("" for nothing: also when it failed). `file` is a file
-    that is kept like facts, and that it changed; `lost` tells its person what most of it said."""
+    sent; `effect` is what the call changed ("" for nothing: also when it failed). `file` is the
+    protected file that it changed; `lost` tells the person what it said, if most of it went."""
 
     call_id: str
     content: str
@@ -191,7 +191,7 @@ def to_json(entry: Entry) -> dict[str, Any]:
 
 
 known_json = once(to_json)
-"""The same object each time, for whoever only reads it: each call of a turn is handed them all."""
+"""The same object each time, to be read only: each call of a turn is handed them all."""
 
 
 def _fields(value: Entry | ToolCall | Usage | Picture) -> dict[str, Any]:

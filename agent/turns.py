@@ -165,9 +165,9 @@ class LocalEngine:
         ended: Callable[[NewRun, TurnEnd], None] | None = None,
         troubled: Callable[[NewRun, StorageError], None] | None = None,
     ) -> None:
-        """While it is `held`, no turn begins; what runs goes on. `ended` hears of each turn whose
-        end is stored, `troubled` of each that waits for storage; both return at once and raise
-        nothing."""
+        """While it is `held`, no turn begins; what runs goes on. `ended` is called for each
+        turn whose end is stored, `troubled` for each that waits for storage; both return at once
+        and raise nothing."""
         self._journal = journal
         self._program = program
         self._clock = clock

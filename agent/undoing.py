@@ -20,7 +20,7 @@ class Done:
     tool: str
     effect: str
     file: str = ""
-    """The file that is kept like facts, if it was one."""
+    """The protected file, if it was one."""
 
 
 def typed_run(person_id: PersonId, lane: str, message_id: str) -> RunId:
@@ -64,7 +64,7 @@ class FormerFile:
 
 
 def digest_of(text: str) -> str:
-    """By which a file is known again."""
+    """Return what a file's text is recognised by."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -75,7 +75,7 @@ class FormerFiles(Protocol):
         """What these runs changed, the newest first."""
 
     async def drop(self, file: FormerFile) -> None:
-        """It is put back. May be repeated."""
+        """Forget it, once it is put back. May be repeated."""
 
 
 class TurnsDone(Protocol):

@@ -78,21 +78,21 @@ class Word(NamedTuple):
 
 
 def without_name(text: str, name: str) -> str:
-    """The text without a name, which may hold digits, dots and signs. Of one that has a single
-    character, or digits alone, only the first goes: another may be part of what is told."""
+    """Return the text without a name, which may hold digits, dots and signs. A name of a single
+    character, or of digits alone, is removed only once: the next may be part of what is told."""
     bare, pattern = name.strip().rstrip("."), _name(name)
     is_telling = len(bare) > 1 and not bare.isdecimal()
     return pattern.sub("", text, count=0 if is_telling else 1) if bare else text
 
 
 def after_name(text: str, name: str) -> str | None:
-    """What follows the name that a text begins with; None where it begins otherwise."""
+    """Return what follows the name at the beginning of a text; None if it begins otherwise."""
     found = _name(name).match(text) if name.strip().rstrip(".") else None
     return None if found is None else text[found.end() :]
 
 
 def _name(name: str) -> re.Pattern[str]:
-    """A name as a whole, for no part of a word is one."""
+    """Match a name as a whole, never as a part of a word."""
     bare = name.strip().rstrip(".")
     begins = rf"(?<![\w{_MARKS}])" if _is_bordered(bare[:1]) else ""
     ends = rf"(?![\w{_MARKS}])" if _is_bordered(bare[-1:]) else ""

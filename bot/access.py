@@ -357,8 +357,8 @@ class Access:
         return await self._store.private_chats(person_id)
 
     async def ways_to(self, person_id: PersonId) -> list[str]:
-        """Where this person alone reads, the usual chat first; last the terminal, which shows it
-        when it is opened next. Raises StorageError."""
+        """Return where this person alone reads: the usual chat first, the terminal last, which
+        shows it when it is opened next. Raises StorageError."""
         chats = [*await self.private_chats(person_id)]
         return [*chats, CONSOLE_ADDRESS] if self.is_at_terminal(person_id) else chats
 

@@ -51,7 +51,7 @@ class Albums:
         troubled: Callable[[StoredEvent, StorageError], None],
         clock: Clock,
     ) -> None:
-        """`troubled` hears which event waits for storage."""
+        """`troubled` is called with the event that waits for storage."""
         self._take = take
         self._endings = endings
         self._errands = errands

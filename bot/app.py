@@ -139,7 +139,7 @@ class Bot:
         """Takes messages in until `stopping` is set; then drains within `turns.drain_s`.
 
         Raises SettingsWrong when no channel can work, StorageCorrupt when the database was damaged
-        meanwhile: by then nothing is taken in or confirmed any more, and the owner was told.
+        meanwhile: by then intake has ended, nothing more is confirmed, and the owner was told.
         """
         async with asyncio.TaskGroup() as group:
             harmed = group.create_task(self.database.harmed())

@@ -78,8 +78,8 @@ _PLAINER = str.maketrans("`[]", "'()")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """What a card is made of: the question, whose turn it is, who reads it, and by when it wants
-    an answer: "within 10 minutes" (of its arrival), or "by 12:10"."""
+    """What a card is made of: the question, whose turn it is, who reads it, and when the answer is
+    due: "within 10 minutes" (of its arrival), or "by 12:10"."""
 
     asked: NewApproval
     person: Person | None

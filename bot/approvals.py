@@ -37,7 +37,7 @@ LOOK_EVERY_S = 60.0
 and a wall clock that was set."""
 
 PAUSE_S = 5.0
-"""Before another look, where the storage is in trouble or the card of a question is late."""
+"""Pause before the next look while storage is in trouble or the card of a question is late."""
 
 CODE_CHARS_MIN = 4
 """Of an id that is typed; fewer are no intention."""
@@ -385,7 +385,7 @@ class ApprovalDesk:
                 await self._changed.wait()
             else:
                 left_s = (next_ms - self._now_ms()) / 1000
-                # Past, and yet open: its card is on its way, and its time begins with that.
+                # Past its time, yet open: its card is on its way, and the time runs from then.
                 await self._clock.sleep(min(left_s if left_s > 0 else PAUSE_S, LOOK_EVERY_S))
 
     # --- people and times ---------------------------------------------------------------------

@@ -337,7 +337,7 @@ class Assembly:
             self.full_disk.holds_up_chat(run.lane)
 
     def _acts_not(self) -> bool:
-        """Whether the owner paused everything, or nobody can know what time it is."""
+        """Whether the owner paused everything, or the clock is doubted."""
         return self.budget.hand.paused is not None or bool(self.clock.doubt)
 
     def _idle_timers(self) -> AbstractAsyncContextManager[object]:

@@ -52,9 +52,9 @@ class Sent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotSent:
-    """It surely did not arrive, and may be tried again after `retry_after_s` (None: back off).
+    """It certainly did not arrive, and may be tried again after `retry_after_s` (None: back off).
 
-    `is_ours`: the platform refuses the bot, not the message (its token, a scope). Nothing goes out
+    `is_ours`: the platform refuses the bot (its token, a scope), not the message. Nothing goes out
     there until the owner has mended that.
     """
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 TELL_S = 10.0
-"""How long one message may take that cannot wait in the outbox."""
+"""Time limit of one message that cannot wait in the outbox."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,8 +66,8 @@ class Channels:
     async def take_in(self, door: Door) -> None:
         """Serves every platform until cancelled.
 
-        Raises SettingsWrong when none of them accepts us; one that does not, beside others, is
-        told, and tried again.
+        Raises SettingsWrong when none of them accepts us. If only some refuse us, that is told and
+        they are tried again.
         """
         serving: dict[str, Callable[[], Awaitable[None]]] = {}
         if self.telegram is not None:
@@ -112,8 +112,8 @@ class Channels:
         await door.worked_off()
 
     async def tell_owner_at_once(self, text: str) -> None:
-        """Past the outbox, for when nothing can be stored any more: in the first of the owner's
-        private chats that takes it. Never fails."""
+        """Send past the outbox, for when nothing can be stored any more, to the first of the
+        owner's private chats that takes it. Never fails."""
         for lane in await self._owners_chats():
             address = Address.parse(lane)
             channel = self.by_name.get(address.channel)
@@ -203,7 +203,7 @@ async def opened_channels(
     clock: CheckedClock,
     notices: TokenNotices,
 ) -> Channels:
-    """What the settings set up; closed with the stack. From them the clock hears the time."""
+    """Open the channels that are set up; they close with the stack, and tell the clock the time."""
     telegram = _telegram_of(settings.telegram, clock, notices)
     slack = _slack_of(settings.slack, access, snippets, clock, notices)
     if telegram is not None:

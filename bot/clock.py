@@ -1,9 +1,9 @@
 """The real clock, and the check whether it can be right. Tests pass their own.
 
-A machine without a battery for its clock starts in 1970, one whose clock was set by mistake may
-start in 2030. By such a clock all that is stored would be old, or nothing due: it is compared with
-what was stored last and with the time that Telegram and Slack tell. While it is doubted, time goes
-on from what is known; who acts by the clock or removes by age asks `doubt` and waits.
+A machine whose clock has no battery starts in 1970; one that was set wrong may start in 2030. By
+such a clock everything stored would be old, or nothing due. So it is compared with the last thing
+stored and with the time in answers of Telegram and Slack. While it is doubted, time goes on from
+the last known moment; whoever acts by the clock or removes by age asks `doubt` and waits.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from agent.ports import Clock
 log = structlog.get_logger()
 
 OFF_MAX = timedelta(hours=1)
-"""So far the clock may be from what a platform tells, or behind what was stored last: more than two
-machines ever differ by, less than a wrong zone makes."""
+"""How far the clock may be off a platform's time, or behind the last thing stored: more than two
+machines ever differ, less than a wrong time zone would make."""
 
 AHEAD_MAX = timedelta(days=2)
-"""So far it may be ahead of what was stored last before a platform has told the time, which takes
-some seconds: a machine that was off for longer waits for that."""
+"""How far it may be ahead of the last thing stored before a platform has told the time. That takes
+some seconds; a machine that was off for longer waits for it."""
 
 ALONE_MAX = timedelta(days=30)
-"""The same where no platform is set up that could tell it."""
+"""The same if no platform is set up that could tell the time."""
 
 
 class SystemClock:
@@ -51,7 +51,8 @@ class SystemClock:
 class CheckedClock:
     """A clock that is believed while it can be right. Implements `agent.ports.Clock`.
 
-    Made before the database is opened, as that changes the `file`, whose time it remembers.
+    Make it before the database is opened: it remembers the time of the `file`, which opening
+    changes.
     """
 
     def __init__(self, clock: Clock, *, file: Path | None = None, is_trusted: bool = False) -> None:
@@ -65,7 +66,7 @@ class CheckedClock:
         self._by = ""
 
     def now(self) -> datetime:
-        """The machine's time; while that is doubted, the last that is known with what passed."""
+        """Return the machine's time, or while it is doubted the last known plus what passed."""
         now = self._clock.now()
         if self._base is None:
             return now
@@ -85,7 +86,7 @@ class CheckedClock:
 
     @property
     def doubt(self) -> str:
-        """Why the machine's clock is not believed, for the owner; empty: it is."""
+        """Why the machine's clock is not believed, for the owner; empty if it is."""
         believed = self.now()
         if self._base is None:
             return ""
@@ -93,13 +94,13 @@ class CheckedClock:
         side = "ahead of" if now > believed else "behind"
         return (
             f"This machine's clock says {now:%d %B %Y, %H:%M} UTC, which is "
-            f"{_span(abs(now - believed))} {side} {self._by}. Until it is set right I do nothing "
-            "by the clock and remove nothing that is old; what you write is answered. If it is "
-            "right, send `/resume`."
+            f"{_span(abs(now - believed))} {side} {self._by}. Until it is corrected I run no jobs "
+            "or reminders, make no backup and remove nothing; I still answer what you write. If "
+            "the clock is right, send `/resume`."
         )
 
     def compare(self, stored_ms: int | None, *, is_told: bool) -> None:
-        """With what was stored last, at the start; `is_told`: a platform will tell the time."""
+        """Compare with the last thing stored; `is_told`: a platform will tell the time."""
         now = self._clock.now()
         stored = None if stored_ms is None else datetime.fromtimestamp(stored_ms / 1000, UTC)
         self._ahead_max = AHEAD_MAX if is_told else ALONE_MAX
@@ -107,12 +108,12 @@ class CheckedClock:
             return
         if stored is not None and not -OFF_MAX <= now - stored <= self._ahead_max:
             # A machine that was off for days is told the time in a moment: that is no trouble yet.
-            self._doubt(stored, "what I stored last", is_trouble=now < stored or not is_told)
+            self._doubt(stored, "the last thing I stored", is_trouble=now < stored or not is_told)
         elif self._written is not None and self._written - now > OFF_MAX:
-            self._doubt(self._written, "the last change of its own database")
+            self._doubt(self._written, "the last change to its own database")
 
     def told(self, by: str, date: str | None) -> None:
-        """What an answer of a platform says (HTTP's `Date`)."""
+        """Compare with the `Date` header of a platform's answer."""
         try:
             moment = parsedate_to_datetime(date or "")
         except ValueError:
@@ -123,10 +124,10 @@ class CheckedClock:
         if abs(self._clock.now() - moment) <= OFF_MAX:
             self._believe()
         else:
-            self._doubt(moment, f"the time that {by} tells")
+            self._doubt(moment, f"{by}'s time")
 
     def trust(self) -> bool:
-        """The owner says that it is right; whether it was doubted."""
+        """Believe the clock, as the owner says it is right. Return whether it was doubted."""
         was_doubted = bool(self.doubt)
         self._is_trusted |= was_doubted
         self._believe()
@@ -147,12 +148,12 @@ class CheckedClock:
 
 
 def checked(clock: Clock) -> CheckedClock:
-    """A clock that is checked once, whoever asks for it."""
+    """Return the clock itself if it is checked already, else wrapped."""
     return clock if isinstance(clock, CheckedClock) else CheckedClock(clock)
 
 
 def _written(file: Path) -> datetime | None:
-    """When a database was changed last."""
+    """Return when the database or its `-wal` was last changed."""
     moments = []
     for path in (file, file.with_name(f"{file.name}-wal")):
         try:

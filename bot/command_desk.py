@@ -46,7 +46,7 @@ class CommandDesk:
         troubled: Callable[[StoredEvent, StorageError], None],
         clock: Clock,
     ) -> None:
-        """`troubled` hears which event waits for storage."""
+        """`troubled` is called with the event that waits for storage."""
         self._tools = tools
         self._backlog = backlog
         self._endings = endings
@@ -55,9 +55,9 @@ class CommandDesk:
         self._clock = clock
 
     async def take(self, event: StoredEvent, command: Command, asked: Asked) -> None:
-        """Commands overtake the queue. One that waits for something (`/stop`) runs in a task of
-        its own; it gets to its first pause before anything that came later is looked at. Raises
-        StorageFull where nothing was done yet."""
+        """Run a command ahead of the queue. One that waits for something (`/stop`) runs in a task
+        of its own, and reaches its first pause before anything that came later is looked at.
+        Raises StorageFull if nothing was done yet."""
         answer = partial(self._answer, event, command, asked)
         if not command.waits:
             await answer()
@@ -83,7 +83,7 @@ class CommandDesk:
         try:
             await end()
         except StorageError as trouble:
-            # What it did stands: its answer alone waits, and nothing else that comes in for it.
+            # What it did stands: only its answer waits, and holds up nothing else that comes in.
             self._troubled(event, trouble)
             self._errands.begin(self._patiently(event, end), name=f"answer {command.name}")
         await self._endings.answered(lane)

@@ -1,8 +1,8 @@
 """The private socket of a home: how the terminal and other commands reach the running bot.
 
 One JSON object a line, both ways; the socket file has mode 0600 and lies in the home. The server
-is the running bot's, the client any other `hearthbot` command's. While a client waits it pings: a
-bot that hangs is told from one that is at work.
+is the running bot's, the client any other `hearthbot` command's. A client pings while it waits, to
+tell a bot that hangs from one that is busy.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ SOCKET_PATH_BYTES_MAX = 100
 end (`sun_path` in sys/un.h)."""
 
 OPEN_FILES = Path("/proc/self/fd")
-"""Linux alone has it."""
+"""Only on Linux."""
 
 SILENT_S, TICKS = 5.0, 5
-"""A bot of which nothing is heard for so long hangs: it answers a ping between any two steps. The
-time is counted in ticks, so that a client which stood still itself does not blame the bot."""
+"""A bot that is silent for so long hangs, since it answers a ping between any two steps. Counted in
+ticks, so that a client that stood still itself does not blame the bot."""
 
 WENT_AWAY = "The bot went away."
 
 NOT_ANSWERING = (
-    "The bot{process} gives no sign of life: it has not answered for {silent_s:g} s. If it stays "
-    "so, end it with `kill -9 {pid}` and start it again: what was stored is kept. What "
-    "you asked for now is not done later."
+    "The bot{process} is not responding: no answer for {silent_s:g} s. If that does not change, "
+    "end it with `kill -9 {pid}` and start it again; nothing that was stored is lost. What you "
+    "asked for now is not done later."
 )
 
 Emit = Callable[[dict[str, Any]], None]
@@ -61,7 +61,7 @@ class NotRunning(Permanent):
 
 
 class NotAnswering(Permanent):
-    """A bot listens there, but does nothing: it hangs, or was stopped."""
+    """A bot is there but does not answer: it hangs, or was stopped."""
 
 
 async def _pong(request: dict[str, Any], emit: Emit) -> dict[str, Any]:
@@ -178,8 +178,8 @@ class _Client:
 class ControlClient:
     """Asks the running bot. An async context manager; entering raises NotRunning.
 
-    Whoever waits for an answer hears within `silent_s` when the bot gives no sign of life. How
-    long the work takes is no matter.
+    While an answer is awaited, a bot that is silent for `silent_s` raises NotAnswering. The work
+    itself may take any time.
     """
 
     def __init__(self, path: Path, *, silent_s: float = SILENT_S) -> None:
@@ -260,13 +260,13 @@ class ControlClient:
             del self._waiting[number]
 
     def _connected(self) -> socket.socket:
-        """A connection to whoever listens. Raises NotRunning, NotAnswering."""
+        """Connect to the running bot. Raises NotRunning, NotAnswering."""
         connection = socket.socket(socket.AF_UNIX)
         connection.setblocking(False)
         try:
             with _short(self._path) as path:
                 connection.connect(path)
-        except BlockingIOError as error:  # so many wait for it already
+        except BlockingIOError as error:  # its queue of connections is full
             connection.close()
             raise self._not_answering() from error
         except (FileNotFoundError, ConnectionRefusedError) as error:
@@ -290,7 +290,7 @@ class ControlClient:
         self._lose(Permanent(WENT_AWAY))
 
     async def _watch(self) -> None:
-        """Pings while somebody waits, and says so when nothing comes back."""
+        """Ping while somebody waits, and end the wait if nothing comes back."""
         while True:
             await asyncio.sleep(self._silent_s / TICKS)
             if not self._waiting:
@@ -303,7 +303,7 @@ class ControlClient:
                 self._ping()
 
     def _ping(self) -> None:
-        """Any line that comes back is a sign of life: a bot of an older version refuses it."""
+        """Send a ping. Any line counts as an answer: an older bot replies with a refusal."""
         assert self._writer is not None
         self._writer.write(b'{"op": "ping"}\n')
 
@@ -323,7 +323,7 @@ class ControlClient:
 
 
 def _pid_of(connection: socket.socket) -> int | None:
-    """The process that listens at the other end, where the system tells."""
+    """Return the id of the process at the other end, if the system tells it."""
     if sys.platform != "linux":
         return None
     size = struct.calcsize("3i")
@@ -335,10 +335,10 @@ def _pid_of(connection: socket.socket) -> int | None:
 
 @contextlib.contextmanager
 def _short(path: Path) -> Iterator[str]:
-    """A name of `path` that fits a socket's address while this lasts, by way of its open folder.
+    """Yield a name for `path` short enough for a socket's address, by way of its open folder.
 
-    Where the system has no names for open files we step into the folder and back: so nothing may
-    be awaited meanwhile.
+    If the system has no names for open files, change into the folder and back: nothing may be
+    awaited meanwhile.
     """
     if len(os.fsencode(path)) <= SOCKET_PATH_BYTES_MAX:
         yield str(path)

@@ -1,4 +1,4 @@
-"""Tells the owner what was given up on its way out. Called by the outbox, which stores the notice
+"""Tells the owner which messages were given up. Called by the outbox, which stores the notice
 together with the end of the message.
 """
 
@@ -15,12 +15,12 @@ from bot.memory_words import bare
 from bot.ports import NewMessage, OutboxStore, OutRow, Person
 
 CHARS_MAX = 200
-"""Of the message's beginning."""
+"""How much of the message's beginning is quoted."""
 
 NOTICES_MAX = 5
-"""Of one chat in a day; `/status` and the doctor count what is beyond."""
+"""Most notices about one chat in a day; `/status` and the doctor count the rest."""
 
-LAST = "\n\nOf this chat I say no more today; `/status` counts what does not arrive."
+LAST = "\n\nI will not report more about this chat today; `/status` counts what did not arrive."
 
 
 class DeliveryNotices:
@@ -32,8 +32,8 @@ class DeliveryNotices:
         self._clock = clock
 
     async def __call__(self, row: OutRow, why: str) -> NewMessage | None:
-        """Return what the owner reads, in a private chat other than the message's own where there
-        is one. What one person alone was to read is quoted to nobody else. Raise StorageError."""
+        """Return the notice for the owner, in a private chat other than the message's own if there
+        is one. A message for one person is quoted to nobody else. Raise StorageError."""
         owner = self._access.owner_id()
         since = self._clock.now() - timedelta(days=1)
         said = await self._store.notices(row.lane, since_ms=int(since.timestamp() * 1000))
@@ -42,7 +42,7 @@ class DeliveryNotices:
             return None
         lane = next((chat for chat in chats if chat != row.lane), chats[0])
         reader = await self._access.alone_in(row.lane)
-        text = f"**Not delivered**, to {self._place(row.lane, reader, owner)}: {_sentence(why)}"
+        text = f"**Not delivered** to {self._place(row.lane, reader, owner)}: {_sentence(why)}"
         if reader == owner or is_shared(row.lane):
             text += f"\n\nIt began: {bare(row.text, chars_max=CHARS_MAX)}"
         if said + 1 == NOTICES_MAX:

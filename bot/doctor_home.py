@@ -103,7 +103,7 @@ async def process(home: Home) -> list[Finding]:
     except (NotRunning, OSError):
         return [_silent(home)]
     except NotAnswering as hung:
-        return [fail("the bot of this home hangs", str(hung))]
+        return [fail("the bot of this home is not responding", str(hung))]
     if any(RESTART_DUE in line for line in lines):
         return [warn("the settings were changed since the bot started", "Restart the bot.")]
     if unheard := [line for line in lines if line.startswith(UNHEARD)]:
@@ -113,13 +113,13 @@ async def process(home: Home) -> list[Finding]:
 
 
 async def housekeeping(home: Home) -> list[Finding]:
-    """Whether the running bot makes its backups and removes what is old, and believes its clock."""
+    """Whether the running bot makes backups, removes what is old, and trusts its clock."""
     try:
         async with ControlClient(home.socket) as client:
             lines: list[str] = (await client.ask("house"))["lines"]
     except (NotRunning, OSError):
-        return [ok("not asked: no bot runs on this home")]
-    fix = f"Look for housekeeping and clock in {home.log_file}; it is tried again every hour."
+        return [ok("not checked: no bot is running on this home")]
+    fix = f"Search {home.log_file} for housekeeping and clock; failed tasks are tried again hourly."
     return [warn(line, fix) for line in lines] or [ok("all done")]
 
 

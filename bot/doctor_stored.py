@@ -97,7 +97,7 @@ def backups(home: Home, newest: Path | None, *, now: datetime) -> Iterator[Findi
     if behind > BACKUP_AGE_MAX:
         yield warn(
             f"the last one, {newest.name}, is {behind.days} days older than the database",
-            f"Look for housekeeping in {home.log_file}: it says why there is none.",
+            f"Search {home.log_file} for housekeeping: it says why there is none.",
         )
     else:
         yield ok(f"the last one is {newest.name}")
@@ -187,15 +187,15 @@ def outbox(found: Looked, *, now: datetime, is_running: bool) -> Iterator[Findin
     unknown, ready = found.outbox.get("unknown", 0), found.outbox.get("ready", 0)
     if unknown:
         yield warn(
-            f"{counted(unknown, 'reply', 'replies')} given up after a day of tries, which may have "
-            "arrived",
-            "Look into those chats; docs/reliability.md says how that can be.",
+            f"{counted(unknown, 'reply', 'replies')} given up after a day of trying, but may have "
+            "arrived all the same",
+            "Look into those chats; docs/reliability.md explains how that happens.",
         )
     if found.failed_today:
         refused = counted(found.failed_today, "reply", "replies")
         yield warn(
-            f"{refused} of the last day could not be delivered",
-            "You were told of each where you have a chat that can be reached; outbox.refused and "
+            f"{refused} from the last day could not be delivered",
+            "You were told of each, if there is a chat to reach you in; outbox.refused and "
             "outbox.given_up in the log say why.",
         )
     if ready and not is_running:

@@ -83,7 +83,7 @@ class Door:
     """Hears of a person's command in a chat; set once, before the first message."""
 
     full_disk: FullDisk | None = None
-    """Tells whose events wait for space on the disk; set once, before the first message."""
+    """Called with each event that waits for disk space; set once, before the first message."""
 
     bindings: Bindings = Bindings()
     """Which agent answers where; set once, before the first message."""
@@ -212,8 +212,8 @@ class Door:
         self._is_resuming = False
 
     async def handle(self, channel: Channel, events: Sequence[StoredEvent]) -> None:
-        """Acts on stored events, in order. While storage is in trouble they wait, since they are
-        confirmed and nobody would bring them again. One that cannot be read is set aside."""
+        """Act on stored events, in order. While storage is in trouble they wait: being confirmed,
+        they would not be delivered again. One that cannot be read is set aside."""
         for event in events:
             act = partial(self._act, channel, event)
             await self._patience.do(act, troubled=partial(self._troubled, event))

@@ -94,8 +94,8 @@ async def opened_entrance(
             whole.clock,
             sessions=whole.stores.memories.sessions,
             others={
-                "Sending what a fault held up": whole.outbox.try_again,
-                "Removing private conversations that are over": rights.private.sweep,
+                "Sending what an error held up": whole.outbox.try_again,
+                "Removing ended private conversations": rights.private.sweep,
             },
         ),
         whole.clock,

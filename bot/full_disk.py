@@ -1,5 +1,5 @@
-"""Tells people that what they wrote waits since the disk is full: by the channel itself, as nothing
-can be stored meanwhile. Called by the door and the engine; what waits goes on by itself.
+"""Tells people that what they wrote waits because the disk is full. Sends by the channel itself, as
+nothing can be stored meanwhile. Called by the door and the engine; what waits goes on by itself.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from bot.ports import NewEvent
 log = structlog.get_logger()
 
 DISK_FULL = (
-    "The disk of the machine that I run on is full. What you asked for waits, and is done once "
+    "The disk of the machine I run on is full. What you asked for is waiting; I will do it once "
     "there is space again."
 )
 
 OVER_S = 300.0
-"""So long without a write that failed, and the next one is trouble of its own, which is told again.
+"""After so long without a failed write, the next failure counts as new trouble and is told again.
 What waits is tried every 30 s (`bot.patience`), and by the platforms after a minute or so."""
 
 
@@ -53,8 +53,8 @@ class FullDisk:
         await self._errands.__aexit__(kind, error, traceback)
 
     def holds_up(self, event: NewEvent) -> None:
-        """This event cannot be stored, or not be acted on, as somebody is told who was let in. Of
-        what nobody would have been answered to, nothing is said."""
+        """Tell whoever sent this event, if they were let in, that it cannot be stored or acted on.
+        Say nothing about an event that would have got no answer."""
         channel = self._channels.get(event.source.partition(":")[0])
         if channel is None or event.payload is None:
             return
@@ -75,7 +75,7 @@ class FullDisk:
                 self.holds_up_chat(said_to_all(message).address.key)
 
     def holds_up_chat(self, lane: str) -> None:
-        """What was written in this chat cannot go on."""
+        """Tell this chat that what was written there cannot go on."""
         address = Address.parse(lane)
         channel = self._channels.get(address.channel)
         if channel is not None:

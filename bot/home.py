@@ -90,8 +90,8 @@ class Home:
 
 
 OPEN_FILES = 256
-"""So many may be open at a time: 85 were, connections included, while 64 turns ran on two platforms
-(measured 2026-11-29); each MCP server and each program that runs takes three or four more."""
+"""Open files that a bot needs: 85, connections included, while 64 turns ran on two platforms
+(measured 2026-11-29). Each MCP server and each program that runs takes three or four more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +114,8 @@ def find_home(env: Mapping[str, str]) -> Home:
 def prepare(home: Home) -> list[Finding]:
     """Creates what is missing, and says what is readable by others.
 
-    May be called again at any time, beside a running bot and on a full disk too: whether it can be
-    written finds out who takes the lock. Raises SettingsWrong when the home cannot be used.
+    May be called at any time, beside a running bot and on a full disk too; whether the home can be
+    written shows when the lock is taken. Raises SettingsWrong when the home cannot be used.
     """
     for folder in (home.path, home.workspace, home.data, home.logs):
         _make_folder(folder)
@@ -154,15 +154,15 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def ensure_open_files() -> None:
-    """Raises the limit of open files to what a bot needs, where it is lower. Raises SettingsWrong
-    where that is not allowed."""
+    """Lift the limit of open files to what a bot needs, if it is lower. Raises SettingsWrong if
+    that is not allowed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft >= OPEN_FILES or soft == resource.RLIM_INFINITY:
         return
     if hard < OPEN_FILES and hard != resource.RLIM_INFINITY:
         raise SettingsWrong(
-            f"This process may open {hard} files at a time, and the bot needs {OPEN_FILES}. Start "
-            f"it where it may: after `ulimit -n {OPEN_FILES}`, or with LimitNOFILE={OPEN_FILES} in "
+            f"This process may open only {hard} files at a time, and the bot needs {OPEN_FILES}. "
+            f"Run `ulimit -n {OPEN_FILES}` before you start it, or put LimitNOFILE={OPEN_FILES} in "
             "its unit file."
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, hard))

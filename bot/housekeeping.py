@@ -1,5 +1,6 @@
-"""Housekeeping: the daily backup, and what is old goes. Each task stands alone: one that fails is
-told once, in the log, by /status and by doctor, and the others go on. Built by `bot.app`.
+"""Housekeeping: makes the daily backup and removes what is old. Each task stands alone: if one
+fails, it is told once in the log, by /status and by doctor, and the others go on. Built by
+`bot.app`.
 
 Nothing is done while the machine's clock is doubted: by a wrong one everything would be old.
 """
@@ -40,12 +41,12 @@ DOUBTED_EVERY_S = 5.0
 """Pause until the next look while the clock is doubted."""
 
 TOLD_AFTER_S = 60.0
-"""How long it is doubted before the owner is told: mostly a platform tells the time before."""
+"""How long it is doubted before the owner is told; a platform usually tells the time sooner."""
 
 INBOX_DAYS = 30
-"""Days that an event is known: Telegram delivers again for one day, Slack for an hour."""
+"""Days for which an event is remembered: Telegram repeats for one day, Slack for an hour."""
 
-UNFORESEEN = "an unforeseen error; the details are in the log"
+UNFORESEEN = "an unexpected error; the log has the details"
 
 Task = Callable[[], Awaitable[object]]
 
@@ -61,8 +62,8 @@ class Housekeeping:
         tell: Callable[[Notice], Awaitable[None]],
         resumed: Task,
     ) -> None:
-        """`tasks` by what is not done when they fail, as it is told; `tell` is for the owner.
-        `resumed` has what waited for the clock go on at once."""
+        """`tasks` are named as the owner reads when one fails; `tell` tells the owner. `resumed`
+        starts what waited for the clock."""
         self._clock = clock
         self._tell = tell
         self._tasks = tasks
@@ -70,15 +71,15 @@ class Housekeeping:
         self._outages = defaultdict[str, Outage](lambda: Outage("housekeeping.failed", clock))
 
     def troubles(self) -> list[str]:
-        """What is to be known by the owner, a line each."""
+        """What the owner should know, a line each."""
         found = [self._clock.doubt] if self._clock.doubt else []
         for name, outage in self._outages.items():
             if outage.trouble is not None:
-                found.append(f"{name} could not be done: {outage.trouble.why}")
+                found.append(f"{name} did not work: {outage.trouble.why}")
         return found
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Do the tasks every hour until cancelled."""
         doubted_s, is_told = 0.0, False
         while True:
             if doubt := self._clock.doubt:
@@ -88,13 +89,13 @@ class Housekeeping:
                 await self._clock.sleep(DOUBTED_EVERY_S)
                 continue
             if doubted_s:
-                await self._do("Going on by the clock", self._resumed)
+                await self._do("Going on after the clock was doubted", self._resumed)
             doubted_s = 0.0
             await self.once()
             await self._clock.sleep(EVERY_S)
 
     async def once(self) -> None:
-        """Each task once. Never raises for what a task does."""
+        """Do each task once. Never raises because a task failed."""
         for name, task in self._tasks.items():
             if not self._clock.doubt:
                 await self._do(name, task)
@@ -131,7 +132,7 @@ def tasks_of(
     sessions: SqliteSessions,
     others: Mapping[str, Task],
 ) -> Mapping[str, Task]:
-    """The usual ones, then `others`. What each table is kept for is in docs/reliability.md."""
+    """Return the usual tasks, then `others`. For what each keeps, see docs/reliability.md."""
     said_days = settings.history.keep_days
     trace_days = min(settings.trace.keep_days, said_days or settings.trace.keep_days)
 
@@ -151,24 +152,24 @@ def tasks_of(
         "The daily backup": lambda: database.backup_if_due(home.backups),
         "Removing old backups": lambda: database.drop_old_backups(home.backups),
         "Removing old conversations": forget_said,
-        "Removing old messages on their way out": lambda: SqliteOutbox(database).prune(
+        "Removing old records of delivery": lambda: SqliteOutbox(database).prune(
             before_ms(trace_days)
         ),
         "Removing old approvals": lambda: SqliteApprovals(database).prune(before_ms(trace_days)),
-        "Removing old runs of jobs": lambda: SqliteJobs(database).prune(before_ms(trace_days)),
+        "Removing old job runs": lambda: SqliteJobs(database).prune(before_ms(trace_days)),
         "Removing old traces": lambda: SqliteJournal(database).prune(before_ms(trace_days)),
         "Removing old events": lambda: SqliteInbox(database).prune(before_ms(INBOX_DAYS)),
-        "Removing old figures of cost": lambda: SqliteUsage(database).prune(
+        "Removing old cost figures": lambda: SqliteUsage(database).prune(
             before_ms(settings.budget.keep_days)
         ),
-        "Removing old results of tools": forget_results,
+        "Removing old tool results": forget_results,
         **others,
-        "Giving space back to the disk": database.shrink,
+        "Giving free space back to the disk": database.shrink,
     }
 
 
 def _older(folder: Path, before_s: float) -> Iterator[Path]:
-    """Plain files in it and below that were changed before; links are not followed."""
+    """Plain files in and below the folder that were last changed before then; follows no links."""
     for where, _, names in os.walk(folder):
         for name in names:
             file = Path(where, name)

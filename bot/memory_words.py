@@ -81,7 +81,7 @@ _PLURALS: Mapping[Kind, tuple[str, str]] = {
     Kind.JOB: ("job or date", "jobs and dates"),
     Kind.INCOMING: ("message that just came", "messages that just came"),
     Kind.FILE: ("file of notes", "files of notes"),
-    Kind.FORMER: ("former text of a file", "former texts of files"),
+    Kind.FORMER: ("earlier text of a file", "earlier texts of files"),
 }
 _SEARCHED = {Kind.FACT, Kind.HISTORY, Kind.DOCUMENT}
 STAGES: Mapping[Stage, str] = {

@@ -156,7 +156,7 @@ class ModelPool:
             if breaker.take_mended():
                 told.append(f"The model `{name}` works again.")
             if refusal := breaker.take_refusal():
-                told.append(f"The model `{name}` is left out for now: {refusal}")
+                told.append(f"The model `{name}` is not used for now: {refusal}")
         return told
 
     async def answer(

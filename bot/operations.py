@@ -59,7 +59,7 @@ def access_operations(access: Access) -> Mapping[str, Operation]:
 def status_operations(
     status: Status, troubles: Callable[[], Sequence[str]]
 ) -> Mapping[str, Operation]:
-    """How the bot is doing, and what of it is for doctor."""
+    """How the bot is doing, and what housekeeping has to tell the doctor."""
 
     async def lines(request: Request, emit: Emit) -> Request:
         return {"lines": await status.lines(for_owner=True)}

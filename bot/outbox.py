@@ -70,7 +70,7 @@ class Outbox:
         undelivered: Undelivered = untold,
     ) -> None:
         """`clean` takes secrets out of whatever is shown (SPEC §15); without `copies` no file can
-        be sent. `undelivered` says to the owner what is given up."""
+        be sent. `undelivered` tells the owner what was given up."""
         self._store = store
         self._copies = copies
         self._undelivered = undelivered
@@ -137,7 +137,7 @@ class Outbox:
             self._queue(lane, outbox_id)
 
     async def try_again(self) -> None:
-        """Takes up rows whose delivery a fault of ours ended. Not at once: it would come again."""
+        """Take up rows whose delivery a fault of ours ended; later, as it would come again."""
         faulty, self._faulty = self._faulty, []
         self.deliver(faulty)
 
@@ -239,7 +239,7 @@ class Outbox:
         return await self._store.counts()
 
     def troubles(self) -> dict[str, Trouble]:
-        """Channels through which nothing goes out until the owner has mended something."""
+        """Return the channels through which nothing goes out until the owner mends something."""
         found = {name: outage.trouble for name, outage in self._refusals.items()}
         return {name: trouble for name, trouble in found.items() if trouble is not None}
 
@@ -363,7 +363,7 @@ class Outbox:
         return replace(row, text=self._clean(row.text), buttons=buttons, file=file)
 
     async def _again(self, sending: Sending, again_s: float) -> None:
-        """Wait before the next try, which is kept: a restart does not hurry it."""
+        """Wait before the next try; its time is stored, so a restart does not hurry it."""
         pause_s = max(again_s, 0.0) or self._pause(sending.attempts)
         tell = log.debug if sending.attempts else log.warning  # once, not at each try
         tell("outbox.again", row=sending.row_id, why=sending.reason, again_s=pause_s)

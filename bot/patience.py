@@ -18,7 +18,7 @@ STORAGE_PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 Act = Callable[[], Awaitable[None]]
 Hears = Callable[[StorageError], None]
-"""Hears of each try that failed; returns at once."""
+"""Called after each failed try; returns at once."""
 
 
 async def patiently(act: Act, clock: Clock, *, troubled: Hears | None = None) -> None:
@@ -38,8 +38,8 @@ async def patiently(act: Act, clock: Clock, *, troubled: Hears | None = None) ->
 
 
 class Patience:
-    """Does one thing after the other. What storage does not let it do waits, with all that comes
-    after it, beside what else is taken in: who gives a command then is to be answered."""
+    """Does one thing after the other. If storage fails, that one waits with all that come after it,
+    in a task of its own, so that commands are still taken in and answered."""
 
     def __init__(self, clock: Clock, errands: Errands) -> None:
         self._clock = clock
@@ -48,7 +48,7 @@ class Patience:
         self._trouble: StorageError | None = None
 
     async def do(self, act: Act, *, troubled: Hears) -> None:
-        """Returns once it is done, or waits its turn. `act` may be called again."""
+        """Return once it is done or queued behind what waits. `act` may be called again."""
         if self._trouble is None:
             try:
                 return await act()

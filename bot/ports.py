@@ -106,12 +106,12 @@ class OutboxStore(Protocol):
         reason: str = "",
         notices: Sequence[NewMessage] = (),
     ) -> Sequence[tuple[str, OutboxId]]:
-        """Write the state and message id of parts, and end the row where `end` is given, with what
-        waits for its end. `notices` are rows of their own, added where this ends the row: their
-        lanes and ids."""
+        """Write the state and message id of parts, and end the row if `end` is given, with what
+        waits for its end. If this ends the row, add `notices` as rows of their own and return
+        their lanes and ids."""
 
     async def notices(self, about: str, *, since_ms: int) -> int:
-        """Count the messages that say of this lane that something was not delivered there."""
+        """Count the notices that something was not delivered in this lane."""
 
     async def files(self) -> Sequence[OutFile]:
         """Those of rows that have not ended."""
@@ -119,8 +119,8 @@ class OutboxStore(Protocol):
     async def postpone(
         self, outbox_id: OutboxId, *, not_before_ms: int, attempts: int, tried_ms: int = 0
     ) -> None:
-        """Keep when the row may be tried again. `tried_ms` counts toward the row, and toward those
-        that wait behind it in its lane."""
+        """Store when the row may be tried again. `tried_ms` is added to the row's own time of
+        trying, and to that of the rows waiting behind it in its lane."""
 
     async def counts(self) -> dict[str, int]:
         """Rows by state."""

@@ -40,7 +40,7 @@ from bot.streamed import as_tried, ending, is_to_go, planned
 log = structlog.get_logger()
 
 TRIED_MAX_S = 86_400.0
-"""How long a row is tried, by the pauses between its tries (SPEC §2.7)."""
+"""How long a row is tried, as the sum of the pauses between its tries (SPEC §2.7)."""
 
 FILE_LOOKS = 2
 """Tries of a row before a file that is not found counts as not sent: a platform shows it a moment
@@ -54,7 +54,7 @@ class Superseded(Exception):
 
 
 Undelivered = Callable[[OutRow, str], Awaitable[NewMessage | None]]
-"""Say to the owner that a row was given up, and why; None: nobody can be told. Raise
+"""Return the notice that a row was given up, and why; None: nobody can be told. Raise
 StorageError."""
 
 
@@ -99,7 +99,7 @@ class Sending:
         self.is_ours = False
         """Whether the last try failed because of the bot itself (`bot.channel.NotSent`)."""
         self.notices: list[tuple[str, OutboxId]] = []
-        """Further rows, which tell of what could not be sent."""
+        """Further rows: notices of what could not be sent."""
 
     @property
     def row_id(self) -> OutboxId:
@@ -215,7 +215,7 @@ class Sending:
         return None
 
     async def postpone(self, now_s: float, pause_s: float) -> None:
-        """Keep when the next try may be. What only the owner can mend may take its time."""
+        """Store when the next try may be. Waiting for the owner is not counted."""
         self.attempts += 1
         tried_ms = 0 if self.is_ours else int(pause_s * 1000)
         self.tried_ms += tried_ms
@@ -227,14 +227,14 @@ class Sending:
         )
 
     def is_over(self) -> bool:
-        """Whether it was tried for so long that it is given up."""
+        """Whether it was tried for so long that it should be given up."""
         return not self.is_ours and self.tried_ms >= TRIED_MAX_S * 1000
 
     async def give_up(self) -> None:
-        """End the row: what surely did not arrive has failed, and of the rest nobody knows. Raise
+        """End the row: parts that certainly did not arrive have failed, the rest is unknown. Raise
         StorageError."""
         log.error("outbox.given_up", row=self._row.id, why=self.reason, tries=self.attempts)
-        await self._end_open_parts(f"tried for a day: {self.reason}")
+        await self._end_open_parts(f"gave up after a day of trying: {self.reason}")
 
     def end_state(self) -> OutboxState:
         """What the row is once all parts are done."""
@@ -372,7 +372,7 @@ class Sending:
         return None
 
     def _later(self, outcome: NotSent | InDoubt) -> float:
-        """Seconds that the platform wants to wait before the next try; 0: back off."""
+        """Return the seconds that the platform asks us to wait before the next try; 0: back off."""
         self.reason = outcome.reason
         self.is_ours = isinstance(outcome, NotSent) and outcome.is_ours
         return (isinstance(outcome, NotSent) and outcome.retry_after_s) or 0.0
@@ -408,7 +408,7 @@ class Sending:
     async def _end_open_parts(
         self, reason: str, *, in_place: NewMessage | None = None, is_final: bool = False
     ) -> None:
-        """End the row with what is open of it, and tell the person in its place, or the owner."""
+        """End the row and its open parts; tell the person where it was due, or else the owner."""
         self.reason = reason
         surely_not = {PartState.READY, PartState.SENDING} if is_final else {PartState.READY}
         for part in self.parts:

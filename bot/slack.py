@@ -111,10 +111,9 @@ class SlackChannel:
         dated: Callable[[str | None], None] | None = None,
         notices: TokenNotices | None = None,
     ) -> None:
-        """`dated` hears what time it is by Slack, with each of its answers. `learn` is told of the
-        profiles of those who are let in; `offer` says which texts somebody is offered in the
-        assistant's pane (nobody but those who are let in); `notices` hear of a token that is
-        refused."""
+        """`dated` gets Slack's time with each of its answers. `learn` gets the profiles of those
+        who are let in; `offer` returns the texts that somebody is offered in the assistant's pane
+        (only those who are let in); `notices` tell of a refused token."""
         self._options = options
         self._clock = clock
         self._pace = Pace(options.rates, clock=clock)
@@ -195,8 +194,8 @@ class SlackChannel:
         await read_once(intake, sockets, clock=self._clock, greeted_s=limit_s)
 
     async def connect(self) -> None:
-        """Asks who we are and what we may do, as long as it takes, and again whenever a call was
-        refused because of the token, until cancelled. Raises SlackRefused."""
+        """Ask Slack who we are and what we may do, for as long as it takes, and again whenever a
+        call was refused because of the token; until cancelled. Raises SlackRefused."""
         while True:
             self._us = await self._tokens.who_we_are()
             await self._web.doubted.wait()
@@ -289,8 +288,8 @@ class SlackChannel:
             self._edits.pause(error.seconds)
             return NotSent(reason=str(error), retry_after_s=error.seconds)
         except SaidNo as error:
-            # Whatever is wrong with this message, a new one may do; if that is refused too, the
-            # row ends there.
+            # Whatever is wrong with editing this message, a new one may work; if that is refused
+            # too, the row ends there.
             done = refused(error)
             return MessageGone() if isinstance(done, Refused) else done
         except NoAnswer as error:

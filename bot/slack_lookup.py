@@ -43,7 +43,7 @@ _NO_THREAD = frozenset({"thread_not_found"})
 
 
 class TooMuchSaid(SlackTrouble):
-    """The message is not among so many that were said since."""
+    """Too many messages were written since to look for it among them."""
 
 
 def metadata(mark: str) -> dict[str, Any]:
@@ -106,7 +106,7 @@ async def _search(
         cursor = _next(heard.data)
         if not cursor:
             return None
-    raise TooMuchSaid("too much was said since to look through")
+    raise TooMuchSaid("too many messages have been written since to look through")
 
 
 def _bears(message: Mapping[str, Any], mark: str) -> bool:

@@ -47,8 +47,8 @@ ENDS = frozenset(
         *("user_not_in_channel", "users_not_found", "cannot_dm_bot", "thread_not_found"),
     }
 )
-"""What Slack says of a channel or a message that can never take it. Whatever else it says may pass:
-its pages warn that other words come while it is in trouble. From the error tables of
+"""Errors of Slack after which a message can never be sent there. Any other may pass: its pages warn
+that other words come while it is in trouble. From the error tables of
 chat.postMessage, chat.postEphemeral, chat.update, chat.delete, files.getUploadURLExternal and
 files.completeUploadExternal, docs.slack.dev/reference/methods (copies of 2026-05-13 to 2026-08-01).
 """
@@ -59,8 +59,8 @@ ABOUT_THE_APP = frozenset(
         *("team_access_not_granted", "team_added_to_org", "two_factor_setup_required"),
     }
 )
-"""What Slack says of whatever this app does, until somebody changes that. From the errors that all
-methods share (copy of 2026-05-26)."""
+"""Errors that Slack gives to every call of this app until somebody mends it. From the errors that
+all methods share (copy of 2026-05-26)."""
 
 _NO_MARKUP = frozenset(
     {"invalid_blocks", "invalid_arguments", "invalid_metadata_schema", "msg_too_long", "no_text"}
@@ -134,7 +134,7 @@ def channel_of(address: Address) -> str:
 
 
 def refused(error: SaidNo) -> NotSent | Refused:
-    """Say what a message comes to that Slack does not take."""
+    """Return what Slack's refusal means for a message."""
     if error.error in ENDS:
         return Refused(reason=str(error))
     is_ours = error.is_about_us or error.error in ABOUT_THE_APP
@@ -142,8 +142,8 @@ def refused(error: SaidNo) -> NotSent | Refused:
 
 
 def file_refused(error: SaidNo) -> NotSent | Refused:
-    """Say the same of a file, of which the person is told in its place: it holds nothing up that
-    comes after it, unless nothing can come at all."""
+    """Return the same for a file. The person gets a notice in its place, so it holds up nothing
+    that comes after it, unless the bot itself is refused."""
     if error.error in BAD_TOKEN or error.error in ABOUT_THE_APP:
         return refused(error)
     return Refused(reason=why_refused(error))

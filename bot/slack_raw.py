@@ -56,8 +56,8 @@ class Kind(StrEnum):
 class Sketch:
     """One event that may be for us. `us` is the bot's own user id, as far as Slack says it.
 
-    `team` is the workspace in which we are installed, `home` that of the sender, whom `home` and
-    `sender` name together: in shared channels, people of other workspaces write too.
+    `team` is the workspace in which we are installed, `home` the sender's. `home` and `sender`
+    together name the person, since people of other workspaces write in shared channels too.
     `thread` is the thread that the event belongs to: in channels every post begins one, in a
     direct message only a reply is in one. `link` is the code of a `/link CODE` and nothing else: of
     a stranger's words, no other is looked at.
@@ -120,7 +120,7 @@ class Stored:
         return cls(
             kind=Kind(text_of(found, "kind")),
             team=team,
-            home=text_of(found, "home") or team,  # stored by a version that knew no other
+            home=text_of(found, "home") or team,  # stored by a version that had no `home`
             us=text_of(found, "us"),
             body=found["body"],
         )
@@ -264,9 +264,9 @@ def _deletion(event: dict[str, Any], here: _Installed) -> Sketch | None:
 
 
 class _Installed(NamedTuple):
-    """Where we are installed, which with shared channels is not always where an event comes from
-    (`came_from`): the workspace, its organisation if it has one, our user there as far as Slack
-    names it, and our app."""
+    """Where we are installed: the workspace, its organisation if it has one, our user there as far
+    as Slack names it, and our app. With shared channels an event may come from elsewhere
+    (`came_from`)."""
 
     team: str
     org: str
@@ -275,11 +275,11 @@ class _Installed(NamedTuple):
     came_from: str
 
     def home_of(self, message: Json) -> str:
-        """Whose member wrote a message. `team` and `user_team` name the workspace of its author, or
-        the organisation where that has several (docs.slack.dev/apis/slack-connect and slack_bolt's
-        `extract_actor_team_id`, as of 2026-11-29): one id is one person throughout an organisation,
-        so a member of ours is at home here. Events that name neither come from the workspace in
-        which they happened."""
+        """Return the workspace, or organisation, of whoever wrote a message. `team` and `user_team`
+        name the author's workspace, or the organisation if it has several
+        (docs.slack.dev/apis/slack-connect and slack_bolt's `extract_actor_team_id`, as of
+        2026-11-29). One id is one person throughout an organisation, so a member of ours is at home
+        here. An event that names neither comes from the workspace in which it happened."""
         named = (text_of(message, name) for name in ("user_team", "source_team", "team"))
         home = next(filter(None, named), "") or self.came_from or self.team
         return self.team if home == self.org else needed_id({"team": home}, "team")
@@ -306,9 +306,9 @@ def _us(installed: Json) -> str:
 
 
 def _is_of_a_person(message: Json, here: _Installed) -> bool:
-    """Not of us, nor of another bot: Bolt's own filter stands behind ours, and lets other bots and
-    deletions through. What a bot posts has its `bot_id` or its `bot_profile`, and what we post our
-    `app_id`, also where a person's id stands beside it (docs.slack.dev/messaging and
+    """Whether a person wrote it, not we and no other bot. Bolt's own filter comes after ours and
+    lets other bots and deletions through. What a bot posts has its `bot_id` or `bot_profile`, and
+    what we post our `app_id`, even if a person's id is there too (docs.slack.dev/messaging and
     docs.slack.dev/reference/events/message/bot_message, as of 2026-11-29)."""
     user, app = message.get("user"), text_of(message, "app_id")
     is_ours = user == here.us or (bool(app) and app == here.app)
@@ -372,7 +372,7 @@ def _command(payload: Json) -> Sketch:
     return Sketch(
         kind=Kind.COMMAND,
         team=team,
-        home=team,  # nobody else is offered the command
+        home=team,  # only our own members are offered the command
         event_id=f"command:{needed(payload, 'trigger_id', WORD)}",
         channel=channel,
         thread=None,

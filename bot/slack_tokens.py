@@ -20,12 +20,12 @@ log = structlog.get_logger()
 
 _FIX_BOT = (
     "Copy the bot token (xoxb-…) from OAuth & Permissions of your Slack app into slack.bot_token, "
-    "or `HEARTHBOT_SLACK__BOT_TOKEN`. What was stored is not lost."
+    "or `HEARTHBOT_SLACK__BOT_TOKEN`. Nothing stored is lost."
 )
 _FIX_APP = (
     "Make an app-level token (xapp-…) with the scope "
     f"{APP_SCOPES[0]} under Basic Information of your Slack app, and put it into slack.app_token, "
-    "or `HEARTHBOT_SLACK__APP_TOKEN`. What was stored is not lost."
+    "or `HEARTHBOT_SLACK__APP_TOKEN`. Nothing stored is lost."
 )
 
 
@@ -47,7 +47,7 @@ class SlackTokens:
     def __init__(
         self, web: SlackWeb, app_token: str, *, clock: Clock, notices: TokenNotices | None = None
     ) -> None:
-        """`notices` hear of a token that is refused."""
+        """`notices` tell of a refused token."""
         self._web = web
         self._app_token = app_token
         self._bots = PlatformToken("slack", clock=clock, notices=notices)
@@ -94,7 +94,7 @@ class SlackTokens:
     async def _patiently(
         self, ours: PlatformToken, outage: Outage, method: str, fix: str, **token: str
     ) -> Heard:
-        """Until Slack answers. A refusal that goes on raises SlackRefused at the start."""
+        """Ask until Slack answers. Raises SlackRefused if it keeps refusing at the start."""
         while True:
             try:
                 found = await self._web.call(method, **token)

@@ -100,7 +100,7 @@ _NOT_KNOWN = frozenset(
         *("file_update_failed", "unable_to_share_files"),
     }
 )
-"""Refusals after which something of it may have been done all the same; Slack's pages say so of the
+"""Errors after which part of the call may have been done all the same. Slack's pages say so of the
 first two (errors that all methods share, copy of 2026-05-26)."""
 
 ANSWERING = "response_url"
@@ -182,7 +182,7 @@ class SlackWeb:
         timeout_s: float,
         dated: Callable[[str | None], None] | None = None,
     ) -> None:
-        """`dated` hears when each answer was made."""
+        """`dated` gets the `Date` of each answer."""
         self._dated = dated
         self._timeout_s = timeout_s
         self._base_url = base_url
@@ -190,7 +190,7 @@ class SlackWeb:
         self._client: AsyncWebClient | None = None
         self._session: aiohttp.ClientSession | None = None
         self.doubted = asyncio.Event()
-        """A call was refused because of the bot token; who asked `auth.test` since clears it."""
+        """Set when a call was refused because of the bot token; `auth.test` clears it."""
 
     async def __aenter__(self) -> Self:
         timeout = aiohttp.ClientTimeout(
@@ -287,7 +287,7 @@ def _refusal(method: str, error: SlackApiError) -> SlackTrouble:
     if response.status_code == 429 or word in {"ratelimited", "rate_limited"}:
         return Limited(method, _seconds(response.headers.get("Retry-After")))
     if not isinstance(word, str) or not word or response.status_code >= 500:
-        # Below 500, and not in Slack's form: somebody on the way passed nothing on.
+        # Below 500 and not in Slack's form: a proxy on the way passed nothing on.
         is_refused = 300 <= response.status_code < 500
         why = f"Slack answered {method} with HTTP status {response.status_code}"
         return NoAnswer(why, surely_not=is_refused)

@@ -36,8 +36,8 @@ FREE_LOW_BYTES = 4 * 1024 * 1024
 """What the database's `-wal` grows to between two checkpoints (SQLite: 1000 pages)."""
 
 DISK_FULL = (
-    "The disk is full, or nearly so: {free} KB are left. What cannot be stored is not confirmed to "
-    "its platform and comes again; free some space, and I go on by myself."
+    "The disk is full or nearly full: {free} KB are left. Free some space, and I go on by myself. "
+    "A message that I cannot store is not lost: its platform will send it again."
 )
 
 TROUBLES = "Last warnings and errors of the last 24 hours (`/logs errors`):"
@@ -57,7 +57,7 @@ class TellsTroubles(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What is stored: of what people have set, of what was used, the log, and the room left for it.
+    """Reads what is stored: what people have set, what was used, the log, and the disk space left.
     `host_zone` is the zone of people who have none. All may raise StorageError."""
 
     book: JobBook
@@ -156,15 +156,15 @@ class BotStatus:
         """What does not go out just now, and what was given up."""
         outbox = self._watched.outbox
         lines = [
-            f"Nothing goes out to {name.capitalize()} for "
+            f"Nothing has gone out to {name.capitalize()} for "
             f"{_duration(self._clock.now() - trouble.since)}: {trouble.why}. What waits is kept."
             for name, trouble in sorted(outbox.troubles().items())
         ]
         counts = await outbox.counts()
         if failed := counts.get("failed", 0):
-            lines.append(f"Messages given up, not delivered: {failed}")
+            lines.append(f"Messages given up and not delivered: {failed}")
         if unknown := counts.get("unknown", 0):
-            lines.append(f"Messages given up, perhaps delivered: {unknown}")
+            lines.append(f"Messages given up that may have arrived: {unknown}")
         return lines
 
     def _person(self, person_id: str | None) -> Person | None:
@@ -194,7 +194,7 @@ class BotStatus:
 
     async def _used(self, person_id: PersonId, zone: tzinfo, *, shows_money: bool = True) -> str:
         """The tokens and the money of today, by this zone; NOBODY: of everybody."""
-        with suppress(StorageError):  # the disk is full, say: the last seconds are missing then
+        with suppress(StorageError):  # on a full disk, say: then the last seconds are missing
             await self._watched.budget.flush()
         since_ms, until_ms = bounds(Period.DAY, self._clock.now(), zone)
         wanted = Wanted(since_ms=since_ms, until_ms=until_ms, person_id=person_id)
@@ -230,7 +230,7 @@ class BotStatus:
         return here[0].id if len(here) == 1 else None
 
     def _full(self) -> list[str]:
-        """Whether there is no room to store what comes."""
+        """Return a warning if there is hardly any disk space left."""
         try:
             free = self._watched.kept.free_bytes()
         except OSError:

@@ -93,8 +93,8 @@ class TelegramChannel:
         dated: Callable[[str | None], None] | None = None,
         notices: TokenNotices | None = None,
     ) -> None:
-        """`dated` hears what time it is by Telegram, with each of its answers; `notices` hear of a
-        token that is refused."""
+        """`dated` gets Telegram's time with each of its answers; `notices` tell of a refused
+        token."""
         self._options = options
         self._pace = Pace(options.rates, clock=clock)
         self._username = ""
@@ -232,12 +232,12 @@ class TelegramChannel:
         *,
         may_move: bool = True,
     ) -> Delivery:
-        """Say what became of a post, which is made once more where the group has another id now."""
+        """Send a post, once more if the group has a new id, and return what became of it."""
         try:
             sent = await post(address)
         except ChatMigrated as error:
             if not may_move:
-                return Refused(reason="Telegram says of this group's new id that it is an old one")
+                return Refused(reason="Telegram says that this group's new id is outdated too")
             moved = replace(address, chat_id=str(error.new_chat_id))
             return await self._delivered(moved, post, may_move=False)
         except TelegramError as error:
@@ -309,7 +309,7 @@ class TelegramChannel:
         return Sent(message_id=message_id)
 
     def _failed(self, address: Address, error: TelegramError) -> NotSent | InDoubt | Refused:
-        """Say what a failure means; what Telegram wants to wait holds for all of the chat."""
+        """Return what a failure means; a pause that Telegram asks for holds for the whole chat."""
         if isinstance(error, RetryAfter):
             self._pace.pause(address.chat_id, seconds(error.retry_after))
         return meaning(error)

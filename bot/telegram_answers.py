@@ -1,7 +1,7 @@
-"""Tells what an answer of Telegram, or the lack of one, means for a message on its way.
+"""Tells what Telegram's answer, or the lack of one, means for a message on its way.
 
-Only a reason of the message or of its chat ends it; all else is tried again (SPEC §2.7). Where
-nobody can know whether the message arrived, the next copy says so. The rules were read off the Bot
+Only a fault of the message or its chat ends it; all else is tried again (SPEC §2.7). If nobody can
+know whether the message arrived, the next copy says so. The rules were read off the Bot
 API's own server, tdlib/telegram-bot-api of 2026-05-07 (`Client.cpp`: fail_query_with_error,
 get_closing_error, on_closed; `ClientManager.cpp`: send; `HttpConnection.cpp`), and TDLib behind it
 (`FileManager.cpp`, `NetQueryDelayer.cpp`, 2026-07-17). docs/reliability.md has them as a table.
@@ -26,8 +26,8 @@ from telegram.error import (
 from bot.channel import InDoubt, NotSent, Refused
 from bot.odd_json import read_json
 
-# Telegram says 400 of much that is not about the message: every inner error without a code of its
-# own becomes one. Letters may be of either case.
+# Telegram answers 400 to much that is not about the message: every inner error without a code of
+# its own becomes one. Letters may be of either case.
 
 BOT_REFUSED = (
     *("logged out", "already been closed", "frozen_method_invalid", "bot_method_invalid"),
@@ -41,7 +41,7 @@ NOT_NOW = (
     *("file_reference_", "photo_save_file_invalid", "temporarily unavailable"),
     *("msg_wait_", "balance_too_low"),
 )
-"""400: an upload that went wrong or met a limit, or a part of Telegram that was not ready."""
+"""400: an upload failed or met a limit, or a part of Telegram was not ready."""
 
 NOT_FINISHED = (
     *("timeout", "timed out", "request aborted", "bad gateway", "dispatchttlerror"),
@@ -50,9 +50,9 @@ NOT_FINISHED = (
 """400: parts of Telegram did not answer each other; what they did is not known."""
 
 BEFORE_THE_METHOD = frozenset({501, 503, 505, 511, 521, 522, 523, 525, 526})
-"""Statuses of 500 and above by which a gateway says that it passed nothing on: not implemented, not
-available, a network's log-in page (RFC 9110 §15.6, RFC 6585 §6), and what a content network says
-before it reached the server (Cloudflare's 5xx pages). Telegram's own server says 500 in the middle
+"""Statuses of 500 and above by which a gateway says that it passed nothing on: not implemented,
+unavailable, a network's log-in page (RFC 9110 §15.6, RFC 6585 §6), and those of a content network
+that did not reach the server (Cloudflare's 5xx pages). Telegram's own server says 500 in the middle
 of a send too, and a 502 or 504 hides what became of the request."""
 
 SENT_AND_DELETED = "immediately deleted"
@@ -63,7 +63,7 @@ _RETRY_AFTER = re.compile(r"retry after (\d{1,6})")
 
 
 class ServerFailed(NetworkError):
-    """An HTTP status of 500 and above. The library would make it a text, and log the page."""
+    """An HTTP status of 500 and above. The library would only keep a text, and log the page."""
 
     def __init__(self, status: int, description: str = "") -> None:
         said = f": {description}" if description else ""
@@ -72,7 +72,7 @@ class ServerFailed(NetworkError):
 
 
 class NotTelegram(NetworkError):
-    """A refusal or a redirection that is not in the Bot API's form: a proxy or a log-in page."""
+    """A refusal or redirect not in the Bot API's form: from a proxy or a log-in page."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"something between here and Telegram answered with HTTP status {status}")
@@ -80,7 +80,7 @@ class NotTelegram(NetworkError):
 
 
 def check(status: int, payload: bytes) -> None:
-    """Tell Telegram's own refusals, which the library reads, from what others say on the way.
+    """Tell Telegram's own refusals, which the library reads, from answers of others on the way.
 
     Raise ServerFailed, NotTelegram; BadRequest for what is too large.
     """
@@ -89,16 +89,14 @@ def check(status: int, payload: bytes) -> None:
     said = _description(payload)
     if status >= 500:
         raise ServerFailed(status, said or "")
-    if (
-        status == 413
-    ):  # a gateway in front of Telegram says it, by a page; for the library no refusal
+    if status == 413:  # a gateway before Telegram says it by a page; the library sees no refusal
         raise BadRequest("Request Entity Too Large")
     if said is None:
         raise NotTelegram(status)
 
 
 def _description(payload: bytes) -> str | None:
-    """What Telegram says of a refusal; None where the answer is nobody's refusal of Telegram's."""
+    """Return Telegram's description of a refusal; None if the answer is no refusal by Telegram."""
     try:
         answer: Any = read_json(payload.decode("utf-8", "replace"))
     except ValueError:
@@ -109,7 +107,7 @@ def _description(payload: bytes) -> str | None:
 
 
 def meaning(error: TelegramError) -> NotSent | InDoubt | Refused:
-    """Say whether a call that failed was done, may have been, or never can be."""
+    """Return whether a failed call was not done, may have been, or never can be."""
     reason, said = why(error), str(error).lower()
     match error:
         case RetryAfter():
@@ -139,7 +137,7 @@ def meaning(error: TelegramError) -> NotSent | InDoubt | Refused:
 
 
 def _named_pause(said: str) -> float | None:
-    """The pause that stands in the words of a 400 alone: Telegram puts it so where an upload met a
+    """Return the pause named only in the words of a 400: Telegram does so when an upload met a
     limit."""
     found = _RETRY_AFTER.search(said)
     return float(found[1]) if found is not None else None
@@ -152,13 +150,13 @@ def never_left(error: Exception) -> bool:
 
 
 def seconds(retry_after: Any) -> float:
-    """Read what the library gives as a number, or as a time span in later versions."""
+    """Return seconds, from a number or, in later versions of the library, a time span."""
     return float(
         retry_after.total_seconds() if hasattr(retry_after, "total_seconds") else retry_after
     )
 
 
 def why(error: Exception) -> str:
-    """Say it in one line without the request's URL, which holds the token."""
+    """Describe an error in one line, without the request's URL, which holds the token."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__

@@ -34,12 +34,11 @@ log = structlog.get_logger()
 CONFLICT_PAUSES_S = (5.0, 15.0, 30.0, 60.0)
 
 STORAGE_PAUSES_S = (1.0, 2.0, 5.0)
-"""While nothing can be stored, whoever gives a command is told so with the next poll."""
+"""Pause while nothing can be stored: whoever gives a command is told so at the next poll."""
 
 NOT_ACCEPTED = (
     "Telegram does not accept the token (telegram.token). Ask @BotFather for the right one with "
-    "/token, and put it into config.toml or `HEARTHBOT_TELEGRAM__TOKEN`. What was stored is not "
-    "lost."
+    "/token, and put it into config.toml or `HEARTHBOT_TELEGRAM__TOKEN`. Nothing stored is lost."
 )
 
 Take = Callable[[Sequence[Any]], Awaitable[None]]
@@ -94,7 +93,7 @@ class Updates:
             await wait(outage, NetworkError("getMe answered with something else"))
 
     async def poll(self, take: Take) -> None:
-        """Long polling until cancelled; a token that is refused meanwhile is waited out."""
+        """Poll until cancelled; a token that is refused meanwhile is waited out."""
         poll = _Poll(
             self._web,
             take,
@@ -131,14 +130,14 @@ class Updates:
             offset = last + 1
 
     async def keep_webhook(self, url: str, *, secret: str) -> None:
-        """Sets it anew, until cancelled, when a call was refused as by a wrong token: nothing else
-        would tell that nothing comes in any more."""
+        """Set the webhook again, until cancelled, whenever a call was refused because of the token:
+        nothing else would show that updates have stopped coming in."""
         while True:
             await self._web.doubted.wait()
             await self.set_webhook(url, secret=secret)
 
     async def set_webhook(self, url: str, *, secret: str) -> None:
-        """Has Telegram post updates to `url`, as long as it takes. Raises SettingsWrong
+        """Have Telegram post updates to `url`, trying as long as it takes. Raises SettingsWrong
         at the start."""
         outage = self._webhook_not_set
         wanted = {"url": url, "secret_token": secret, "allowed_updates": list(ALLOWED_UPDATES)}
@@ -164,7 +163,7 @@ class Updates:
 
 
 async def refused(token: PlatformToken, error: TelegramError) -> None:
-    """Waits until it is to be tried again. Raises TelegramRefused at the start."""
+    """Wait until the token may be tried again. Raises TelegramRefused at the start."""
     log.debug("telegram.refused", why=why(error))
     await token.refused("Telegram does not accept my token", TelegramRefused(NOT_ACCEPTED))
 

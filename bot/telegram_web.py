@@ -52,12 +52,12 @@ class TelegramWeb:
         poll_s: int,
         dated: Callable[[str | None], None] | None = None,
     ) -> None:
-        """`poll_s`: what a long poll waits for news. `dated` hears when each answer was made."""
+        """`poll_s`: how long a poll waits for news. `dated` gets the `Date` of each answer."""
         self._timeout_s = timeout_s
         self._poll_s = poll_s
         tls = _tls(base_url)
         self.doubted = asyncio.Event()
-        """A call was refused as by a wrong token; who asked for it by a better way clears it."""
+        """Set when a call was refused because of the token; who asked Telegram since clears it."""
         self._polling = _request(poll_s + POLL_SLACK_S, connections=1, tls=tls, dated=dated)
         self.bot = telegram.Bot(
             token,

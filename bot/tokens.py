@@ -1,6 +1,6 @@
-"""A token as its platform takes it: one that is refused ends the start, and is waited out later.
+"""What a refused token comes to: at the start it ends the bot, later it is waited out.
 
-Called by the channels. The owner hears of a refusal that lasts, and of its end, by another channel.
+Called by the channels. The owner hears of a lasting refusal, and of its end, by another channel.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from bot.ports import NewMessage
 log = structlog.get_logger()
 
 REFUSALS = 3
-"""A token that is refused so often in a row is wrong. Once may be the platform's own trouble."""
+"""Refusals in a row after which a token counts as wrong; one may be the platform's own trouble."""
 
 PAUSES_S = (1.0, 2.0, 5.0, 15.0, 60.0, 180.0)
 """Pauses between tries with a token that is refused; the last one repeats."""
 
 REFUSED = (
-    "⚠️ {why} Until then nothing comes in from {platform}, and nothing goes out there. I keep "
-    "trying by myself."
+    "⚠️ {why} Until that is mended I receive nothing from {platform} and can send nothing there. "
+    "I keep trying."
 )
-TAKEN = "{platform} takes my token again. What waited comes now."
+TAKEN = "{platform} accepts my token again. What was waiting is coming now."
 
 
 class TokenRefused(SettingsWrong):
@@ -35,24 +35,24 @@ class TokenRefused(SettingsWrong):
 
 
 class TokenNotices:
-    """Tells the owner by another channel that a platform refuses its token: once, and when that is
-    over."""
+    """Tells the owner by another channel that a platform refuses its token: once when it begins,
+    and once when it is over."""
 
     def __init__(self, access: Access, say: Callable[[NewMessage], Awaitable[None]]) -> None:
         self._access = access
         self._say = say
         self._lanes: dict[str, str] = {}
-        """Where it was told, by the channel that it is about."""
+        """The lane where each channel's refusal was told."""
 
     async def refused(self, channel: str, error: TokenRefused) -> None:
-        """Says so, unless it was said, or there is no other channel."""
+        """Tell the owner, unless told already or there is no other channel."""
         lane = None if channel in self._lanes else await self._lane_beside(channel)
         text = REFUSED.format(why=error, platform=channel.capitalize())
         if lane is not None and await self._said(lane, text):
             self._lanes[channel] = lane
 
     async def taken(self, channel: str) -> None:
-        """Says that it is over, where the refusal was told."""
+        """Tell that it is over, in the lane where the refusal was told."""
         lane = self._lanes.get(channel)
         text = TAKEN.format(platform=channel.capitalize())
         if lane is not None and await self._said(lane, text):
@@ -79,10 +79,10 @@ class TokenNotices:
 
 
 class PlatformToken:
-    """One token, and whether its platform takes it just now."""
+    """One token, and whether its platform accepts it now."""
 
     def __init__(self, channel: str, *, clock: Clock, notices: TokenNotices | None = None) -> None:
-        """`channel` is whose token it is; without `notices` the log alone tells of refusals."""
+        """`channel` is whose token it is; without `notices` only the log tells of refusals."""
         self._channel = channel
         self._notices = notices
         self._outage = Outage(f"{channel}.token_refused", clock, pauses_s=PAUSES_S)
@@ -94,7 +94,7 @@ class PlatformToken:
         return self._outage.trouble
 
     async def taken(self) -> None:
-        """The platform accepted it."""
+        """Note that the platform accepted it."""
         self._has_worked = True
         was_refused = self._outage.tries > 0
         self._outage.over()
@@ -102,8 +102,8 @@ class PlatformToken:
             await self._notices.taken(self._channel)
 
     async def refused(self, why: str, error: TokenRefused) -> None:
-        """Waits until it is to be tried again. Raises the error for one that has not worked since
-        the start, and was refused several times in a row."""
+        """Wait until it may be tried again. Raises the error if it has not worked since the start
+        and was refused several times in a row."""
         lasts = self._outage.tries + 1 >= REFUSALS
         if lasts and not self._has_worked:
             self._outage.tell(why)

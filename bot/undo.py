@@ -108,8 +108,8 @@ class UndoDesk:
     async def _files_put_back(
         self, turn: LastTurn, caller: Caller
     ) -> tuple[list[str], dict[str, str]]:
-        """What is told of each file that says again what it said before the turn; and of the
-        others, by path, why they were left."""
+        """Put files back as they were before the turn. Return a line for each, and for those left
+        alone, by path, a line that says why."""
         back: list[str] = []
         left = {one.file: "" for one in turn.done if one.file}
         for file in await self._files.of(turn.runs):
@@ -123,7 +123,7 @@ class UndoDesk:
                 continue
             if former.is_other:
                 left[file.path] = (
-                    f"- {_coded(file.path)} was changed since, so it stays as it is now"
+                    f"- {_coded(file.path)} has been changed since, so it stays as it is"
                 )
                 continue
             await self._files.drop(file)
@@ -131,7 +131,7 @@ class UndoDesk:
             if former.is_back:
                 lines = loss_of(file.former, "").of
                 many = "1 line" if lines == 1 else f"{lines:,} lines"
-                back.append(f"- {_coded(file.path)} says again what it said before ({many})")
+                back.append(f"- {_coded(file.path)} says what it said before again ({many})")
         return back, left
 
     def _told(
@@ -153,7 +153,7 @@ class UndoDesk:
 
 
 class _Former:
-    """Makes a file say again what it said before, if it is still as it was left."""
+    """Puts a file's earlier text back, if the file is still as the turn left it."""
 
     def __init__(self, file: FormerFile) -> None:
         self._file = file
@@ -168,7 +168,7 @@ class _Former:
 
 
 def _writer(message: IncomingMessage, person: Person) -> Caller:
-    """Whoever takes it back wrote so themselves: that is their yes."""
+    """Return the caller to write as: who asked for the undo has thereby agreed to it."""
     return Caller(
         person_id=person.id,
         role=person.role,

@@ -51,7 +51,7 @@ PAUSED = (
 )
 PAUSED_ALREADY = "I am paused already. Send `/resume` and I go on."
 NOT_PAUSED = "Nothing was paused."
-CLOCK_TRUSTED = "I take this machine's clock as it is, and go on by it."
+CLOCK_TRUSTED = "I trust this machine's clock from now on, and go on."
 NOBODY_IN_PARTICULAR = "nobody in particular"
 FOR_OWNER = "That is for the owner."
 
@@ -97,9 +97,9 @@ class UsageDesk:
         trust: Callable[[], bool] = lambda: False,
     ) -> None:
         """`budget` None: no bot runs here, and only what is stored can be told. `people` are those
-        who are let in, for their names. `resumed` hears that a pause is over: whatever it held need
-        not wait until somebody looks. `trust` says that this machine's clock is right, and whether
-        that was doubted."""
+        who are let in, for their names. `resumed` is called when a pause is over, so that what it
+        held goes on at once. `trust` declares this machine's clock right, and returns whether it
+        was doubted."""
         self._sums = sums
         self._budget = budget
         self._people = people

@@ -35,7 +35,7 @@ _UNSETTLED = f"""
 """
 _NEXT_EXPIRY = "select min(expires_ms) from approvals where state = 'open'"
 # A turn that was stopped asks for nothing any more. While its card is on its way nobody can have
-# seen a question: its time begins with the card's arrival (`memory.outbox`).
+# seen the question, so its time runs from the card's arrival (`memory.outbox`).
 _EXPIRE = """
 update approvals set state = 'expired', decided_ms = ?
 where state = 'open' and (

@@ -200,21 +200,21 @@ def drop_from_index(connection: sqlite3.Connection, conversation: ConversationId
 
 
 def drop_run_from_index(connection: sqlite3.Connection, run_id: str) -> None:
-    """The same for one turn, whose words stay in the file until `merge_some` has been through."""
+    """The same for one turn; its words stay in the file until `merge_some` has been through."""
     if _drop_words(connection, connection.execute(_OF_RUN, (run_id,))):
         connection.execute(_DROP_EXCHANGE, (run_id,))
 
 
 def merge_some(connection: sqlite3.Connection) -> int:
-    """A small step on the way to an index without a deleted word; 0 once it is done."""
+    """Take a small step toward an index without deleted words; return 0 once it is done."""
     began = connection.total_changes
     connection.execute(_MERGE_SOME)
     changed = connection.total_changes - began
-    return changed if changed > 1 else 0  # the wish itself counts as one
+    return changed if changed > 1 else 0  # the command itself counts as one change
 
 
 def _drop_words(connection: sqlite3.Connection, found: Iterable[tuple[int, int, str]]) -> bool:
-    """Takes exchanges out of the index of words; whether there were any."""
+    """Take exchanges out of the index of words; return whether there were any."""
     rows = list(found)
     for (exchange, at_ms), group in groupby(rows, key=lambda row: (row[0], row[1])):
         said, answered = _texts(entry_from_json(json.loads(body)) for _, _, body in group)

@@ -2,8 +2,8 @@
 
 Everything here blocks: `Database` calls it in a thread.
 
-A copy is ranked by the day in its name, and one of a day that has not come yet behind all others:
-it was named by a clock that was wrong.
+Copies are ranked by the day in their names. One of a day still to come ranks last, since a wrong
+clock named it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from memory.schema import is_ours
 BACKUPS_KEPT = 3
 
 _making = threading.Lock()
-"""Held while a copy is made: what is half-written without it was left by a process that died."""
+"""Held while a copy is made: a half-written one without it was left by a dead process."""
 
 
 def folder_of(path: Path) -> Path:
@@ -40,7 +40,7 @@ def all_backups(path: Path, folder: Path, *, now: datetime | None = None) -> lis
     """The daily backups, newest first, then what an upgrade has set aside. `now` is the machine's
     time unless given."""
     pattern = f"{path.stem}-{'[0-9]' * 8}{path.suffix}"
-    # A day ahead is the same day in another zone, or a clock that is set right in small steps.
+    # One day ahead may be another time zone, or a clock that is being corrected in small steps.
     last = daily_name(path, (now or datetime.now(UTC)) + timedelta(days=1))
     daily = sorted(folder.glob(pattern), key=lambda f: (f.name <= last, f.name), reverse=True)
     aside = sorted(path.parent.glob(f"{path.name}.before-*"), reverse=True)
@@ -53,7 +53,7 @@ def newest_good(path: Path, folder: Path, *, now: datetime | None = None) -> Pat
 
 
 def make_backup(source: Path | sqlite3.Connection, to: Path) -> None:
-    """Copies the database of a path, or one that is open, to `to`, which appears only once it is
+    """Copy a database, given by its path or open, to `to`, which appears only once the copy is
     verified.
 
     Raises StorageError.
@@ -82,20 +82,20 @@ def _make(source: Path | sqlite3.Connection, to: Path) -> None:
 
 
 def remove_older(path: Path, folder: Path, *, now: datetime) -> None:
-    """Keeps the newest BACKUPS_KEPT daily backups, and removes what is left of copies that were
-    never finished. Raises StorageError for what cannot be removed, once the others are gone."""
+    """Remove all but the newest BACKUPS_KEPT daily backups, and remains of unfinished copies.
+    Raises StorageError for what cannot be removed, once the others are gone."""
     daily = [file for file in all_backups(path, folder, now=now) if file.parent == folder]
     with _making:
         remove_files([*daily[BACKUPS_KEPT:], *half_written(path, folder)])
 
 
 def half_written(path: Path, folder: Path) -> list[Path]:
-    """Copies that are being made, or were when their process died, with what SQLite put beside."""
+    """Copies being made, or left by a process that died, with the files SQLite put beside them."""
     return list(folder.glob(f"{path.stem}-*.making*"))
 
 
 def remove_files(files: Iterable[Path]) -> None:
-    """Removes each of them on its own. Raises StorageError that names those that stay."""
+    """Remove each file on its own. Raises StorageError, which names the first that stays."""
     left: list[str] = []
     for file in files:
         try:
@@ -105,8 +105,8 @@ def remove_files(files: Iterable[Path]) -> None:
     if left:
         more = f", and {len(left) - 1} more," if len(left) > 1 else ""
         raise StorageError(
-            f"{left[0]}{more} could not be removed. Remove what you no longer want, or make it and "
-            "its folder this user's."
+            f"{left[0]}{more} could not be removed. Remove what you no longer want, or make the "
+            "bot's user the owner of it and its folder."
         )
 
 

@@ -33,12 +33,12 @@ BUSY_TIMEOUT_S = 5.0
 _TOGETHER_MAX = 200
 
 BITE_ROWS = 100
-"""Rows that one transaction of housekeeping removes: what waits to be committed waits for one of
-them at most, which is some milliseconds (docs/reliability.md)."""
+"""Rows that one transaction of housekeeping removes. Another commit waits for one of these at most,
+which is some milliseconds (docs/reliability.md)."""
 
 FREE_PAGES, FREE_SHARE = 2_000, 10
-"""Pages without content that the file may keep for what comes next: 8 MB, or a tenth of it."""
-# Of the last row of each, not the largest: a clock that was wrong for a while is outlived.
+"""Empty pages that the file may keep for later: 8 MB, or a tenth of it."""
+# By the last row of each table, not the largest time: so a wrong clock is forgotten in time.
 _NEWEST = """
 select max(at_ms) from (
     select * from (select received_ms as at_ms from inbox order by id desc limit 1)
@@ -50,8 +50,8 @@ select max(at_ms) from (
 """
 
 LOOK_EVERY_S = 25.0
-"""How often the file is looked at: what happens to it is noticed within a minute, though it has to
-be found twice, and a check may take a second."""
+"""How often the file is looked at. Damage is noticed within a minute, although it has to be found
+twice, and a check may take a second."""
 
 
 class Database:
@@ -156,20 +156,20 @@ class Database:
         return self._outcome(mine)
 
     async def in_bites(self, work: Work[int]) -> int:
-        """Runs `work`, which removes BITE_ROWS rows at the most, as one transaction after the other
-        until nothing is left to do; others commit in between. Returns how many rows went."""
+        """Run `work`, which removes BITE_ROWS rows at most, in one transaction after another until
+        nothing is left to do; others commit in between. Returns how many rows went."""
         total = 0
         while rows := await self.write(work):
             total += rows
         return total
 
     async def newest_ms(self) -> int | None:
-        """When something was stored last, by the clock of then; None: nothing ever was."""
+        """Return when something was last stored, by the clock of then; None if nothing ever was."""
         (found,) = await self.read(lambda c: c.execute(_NEWEST).fetchone())
         return None if found is None else int(found)
 
     async def shrink(self) -> int:
-        """Gives back to the disk what the file holds without content; returns how many pages."""
+        """Give the empty pages of the file back to the disk; returns how many."""
         return await self.in_bites(_give_back)
 
     async def between(self, work: Work[T]) -> T:
@@ -184,8 +184,8 @@ class Database:
             self._soundness.look_after()
 
     async def harmed(self) -> None:
-        """Returns once the file is damaged, or not the one any more that was opened. It is looked
-        at now and then, and any statement that meets damage counts at once."""
+        """Return once the file is damaged, or is no longer the one that was opened. The file is
+        looked at now and then, and any statement that meets damage counts at once."""
 
         async def look_on() -> None:
             while not self._harmed.is_set():
@@ -198,7 +198,7 @@ class Database:
             looking.cancel()
 
     async def last_words(self) -> StorageCorrupt:
-        """What became of the file after `harmed`, and how to go on. Where it was deleted or
+        """Return what happened to the file after `harmed`, and how to go on. If it was deleted or
         replaced we still have it open: then all is saved first, as today's backup."""
         moved = await asyncio.to_thread(self._soundness.moved)
         opening = replace(self._opening, now=self.now())
@@ -220,8 +220,8 @@ class Database:
         return to
 
     async def _leave_behind(self) -> None:
-        """Saves what was written since `last_words`, and leaves no commits in a `-wal` that SQLite
-        would put into whatever file has our name at the next start."""
+        """Save what was written since `last_words`, and leave no commits in a `-wal`: at the next
+        start SQLite would put them into whatever file then has our name."""
         if self._harm and await asyncio.to_thread(self._soundness.moved):
             with suppress(StorageError):
                 await self._saved()
@@ -231,7 +231,7 @@ class Database:
         await asyncio.to_thread(make_backup, self._path, to)
 
     async def backup_if_due(self, folder: Path | None = None) -> Path | None:
-        """Makes today's backup unless it is there. For a daily caller. Raises StorageError."""
+        """Make today's backup unless there is one. For a daily caller. Raises StorageError."""
         to = (folder or folder_of(self._path)) / daily_name(self._path, self.now())
         if await asyncio.to_thread(to.exists):
             return None
@@ -239,7 +239,7 @@ class Database:
         return to
 
     async def drop_old_backups(self, folder: Path | None = None) -> None:
-        """Keeps the last three. Raises StorageError for one that cannot be removed."""
+        """Remove all but the last three. Raises StorageError for one that cannot be removed."""
         folder = folder or folder_of(self._path)
         await asyncio.to_thread(remove_older, self._path, folder, now=self.now())
 
@@ -300,7 +300,7 @@ class Database:
 
 
 def _save(connection: sqlite3.Connection, *, to: Path) -> None:
-    """A copy of what is open; what the `-wal` holds goes into the file that it belongs to."""
+    """Copy what is open; what the `-wal` holds goes into the file that it belongs to."""
     make_backup(connection, to)
     connection.execute("pragma wal_checkpoint(truncate)")
 
@@ -390,7 +390,7 @@ def _give_back(connection: sqlite3.Connection) -> int:
     too_many = free - max(FREE_PAGES, pages // FREE_SHARE)
     if too_many <= 0:
         return 0
-    # Each row that is fetched moves one page. A file that cannot do it gives none.
+    # Each fetched row moves one page. A file without incremental vacuum gives no rows.
     connection.execute(f"pragma incremental_vacuum({min(too_many, BITE_ROWS)})").fetchall()
     return free - int(connection.execute("pragma freelist_count").fetchone()[0])
 

@@ -1,4 +1,4 @@
-"""What files said before something was taken away of them: few, and theirs who had it done.
+"""What files said before something was removed from them: a few texts for each person.
 
 Implements `agent.tools.former_files.KeepsFormer`, which stores it, and `agent.undoing.FormerFiles`,
 which puts it back. Forgetting looks here too, and drops a text that holds the words.
@@ -18,7 +18,7 @@ from memory.database import Database
 from memory.places import Key, Search
 
 KEPT_MAX = 20
-"""Texts of one person; the oldest go first."""
+"""How many texts are kept for one person; the oldest go first."""
 
 _FIND = "select former, becomes from former_files where run_id = ? and path = ?"
 _PUT = """
@@ -36,7 +36,7 @@ _DROP = "delete from former_files where run_id = ? and path = ?"
 
 
 class SqliteFormerFiles:
-    """One for each file and run: as it was before the first of the run's changes."""
+    """Stores one text for each file and run: as it was before the run's first change."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -47,7 +47,7 @@ class SqliteFormerFiles:
 
         def work(connection: sqlite3.Connection) -> str:
             found = connection.execute(_FIND, (change.run_id, change.path)).fetchone()
-            # Somebody else may have written in between: then what they wrote is what is kept.
+            # If somebody else wrote in between, what they wrote is what is kept.
             goes_on = found is not None and found[1] == digest_of(change.former)
             former = str(found[0]) if goes_on else change.former
             if goes_on or loss_of(former, change.becomes).gone:
@@ -80,8 +80,8 @@ class SqliteFormerFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormerTexts:
-    """Kept texts as a place of `memory.places`: one that holds the words goes as a whole, for a
-    blank would be put back into the file."""
+    """The kept texts as a place of `memory.places`. One that holds the words goes as a whole: else
+    `/undo` would put a text with a gap into the file."""
 
     kind: Kind = Kind.FORMER
 

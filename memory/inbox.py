@@ -31,7 +31,7 @@ returning id
 """
 _STATE = "select state from inbox where source = ? and event_id = ?"
 _COUNTS = "select state, count(*) from inbox group by state"
-# The newest stays: its number would be given again, and turns are named after it.
+# The newest stays: else its number would be given again, and turns are named after it.
 _ENDED = """
 select id from inbox where ended_ms < ? and id < (select max(id) from inbox)
 order by ended_ms limit ?
@@ -106,12 +106,12 @@ class SqliteInbox:
         return None if row is None else InboxState(row[0])
 
     async def prune(self, before_ms: int) -> int:
-        """Forgets events that ended before; returns how many rows went or changed. For a daily
+        """Delete events that ended before then; return how many rows went or changed. For a daily
         caller.
 
-        Whoever delivers an event again does so within a day (Telegram) or an hour (Slack). Numbers
-        of Telegram begin anew at random after a silent week, so to know them for ever would one day
-        take a new message for an old one.
+        An event comes again within a day (Telegram) or an hour (Slack), if at all. After a silent
+        week Telegram starts its numbers anew at random, so with numbers kept for ever a new message
+        would one day be taken for an old one.
         """
 
         def work(connection: sqlite3.Connection) -> int:

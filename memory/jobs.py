@@ -304,8 +304,8 @@ class SqliteJobs:
         await self._database.write(lambda c: c.execute(_AGAIN, values).rowcount)
 
     async def put_off(self, job_id: int, slot: str, again: Due | None) -> bool:
-        """Ends a slot whose run could not be, and takes it from the runs that the job is to have
-        where it comes `again`: then, unless the job is due before. False when it is over."""
+        """End a slot whose run was not possible. If it comes `again`, do not count it as one of the
+        job's runs, and run it then unless the job is due before. Return False if it is over."""
         now_ms = self._database.now_ms()
 
         def work(connection: sqlite3.Connection) -> bool:

@@ -134,7 +134,7 @@ set touched_ms = excluded.touched_ms, is_open = 1, tries = 0, not_before_ms = 0
 _END_TURN = """
 update turns set status = ?, ended_ms = ?, waits_for = null where run_id = ?
 """
-# A turn whose job, or who asked for it, may not have heard of its end is left whole.
+# A turn stays whole while its job or its parent turn may not have heard of its end.
 _TRACED = """
 select run_id from turns
 where ended_ms < ? and (payload <> '{}' or erased_ms is not null)
@@ -158,8 +158,8 @@ _PRUNE_STEPS = """
 delete from steps where run_id = ?1 and n in (select n from steps where run_id = ?1 limit ?2)
 """
 _PRUNE_CHILD = "delete from children where run_id = ?"
-# Who said what in the history is known by its turn, which stays with it; so does whose a reply or a
-# question is.
+# A turn tells who said what in the history, and whose a reply or a question is, so it stays as long
+# as they do.
 _PRUNE_TURN = """
 delete from turns where run_id = ?
     and not exists (select 1 from messages where messages.run_id = turns.run_id)
@@ -337,9 +337,9 @@ class SqliteJournal:
         return [_child_run(row) for row in rows]
 
     async def prune(self, before_ms: int) -> int:
-        """Deletes what turns that ended before needed to run, and those of which no message is kept
-        as a whole; returns how many rows went. For a daily caller. What was said and done stays:
-        it is in the messages."""
+        """Delete what turns that ended before then needed to run, and the whole turn if none of its
+        messages is kept. Return how many rows went. For a daily caller. What was said and done
+        stays: it is in the messages."""
         results = await self._database.in_bites(
             lambda c: c.execute(_PRUNE_RESULTS, (before_ms, BITE_ROWS)).rowcount
         )
@@ -386,7 +386,7 @@ def submission(run: NewRun, *, now_ms: int) -> _Submission:
 
 
 def _prune_turns(connection: sqlite3.Connection, before_ms: int) -> int:
-    """A bite of them; one with more steps than that is finished by the next."""
+    """Prune a bite of turns; one with more steps than fit is finished by the next bite."""
     began = connection.total_changes
     for (run_id,) in connection.execute(_TRACED, (before_ms, BITE_ROWS)).fetchall():
         left = BITE_ROWS - (connection.total_changes - began)

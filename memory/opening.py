@@ -201,7 +201,7 @@ def _set_up(connection: sqlite3.Connection) -> None:
 
 
 def damaged(opening: Opening, what: str) -> StorageCorrupt:
-    """The error to raise, with the newest good backup, and how to put it back."""
+    """Return the error to raise, with the newest good backup and how to put it back."""
     path = opening.path
     backup = newest_good(path, opening.backups, now=opening.now)
     if backup is None:
@@ -236,7 +236,7 @@ def _is_whole_alone(path: Path) -> bool:
 
 
 def put_back(path: Path, backup: Path) -> str:
-    """The command that puts a backup in the place of what is there, which is set aside."""
+    """Return the command that sets aside what is there and puts a backup in its place."""
     wal = path.with_name(f"{path.name}-wal")
     there = [shlex.quote(str(file)) for file in (wal, path)]
     aside = "".join(f"test ! -e {file} || mv {file} {file}.damaged; " for file in there)

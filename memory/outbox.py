@@ -70,8 +70,8 @@ _END = """
 update outbox set state = ?, reason = ?, ended_ms = ?, file = ''
 where id = ? and ended_ms is null
 """
-# What the end of a message means for those who wait for it. The time to answer a question runs from
-# its arrival; a question that never arrives is over at once.
+# What the end of a message means for what waits for it. The time to answer a question runs from its
+# arrival; a question that never arrives is over at once.
 _ANSWER_FROM_NOW = """
 update approvals set expires_ms = expires_ms - asked_ms + ?
 where outbox_id = ? and state = 'open'
@@ -82,7 +82,7 @@ update job_runs set state = 'failed', note = ? where outbox_id = ? and state = '
 """
 _NOTICES = "select count(*) from outbox where about = ? and created_ms > ?"
 _POSTPONE = "update outbox set not_before_ms = ?, attempts = ? where id = ?"
-# What waits behind a message waits for the same platform.
+# What waits behind a message waits for the same platform, so the time counts for it too.
 _TRIED = """
 update outbox set tried_ms = tried_ms + ?
 where lane = (select lane from outbox where id = ?) and id >= ? and ended_ms is null
@@ -120,7 +120,7 @@ _FILES = "select file from outbox where file <> ''"
 _COUNTS = """
 select state, count(*) from outbox where reason <> 'the conversation was erased' group by state
 """
-# The newest stays: its number would be given again, and others refer to rows by theirs.
+# The newest stays: else its number would be given again, and others refer to rows by number.
 _PRUNED = """
 select id from outbox
 where ended_ms < ? and revision is null and id < (select max(id) from outbox)
@@ -205,8 +205,8 @@ class SqliteOutbox:
         """Write the state and message id of parts, and end the row where `end` is given.
 
         A part that was not planned is added as it is; a row that is gone, or has ended, stays so.
-        With the end go what waits for it: the slot of a job says "not delivered", and a question's
-        time begins, or is over. `notices` are rows of their own, added where this ends the row:
+        The end settles what waits for it: a job's slot says "not delivered", and a question's time
+        begins, or is over. If this ends the row, `notices` are added as rows of their own; returns
         their lanes and ids.
         """
         if end in _OPEN_STATES:
@@ -235,7 +235,7 @@ class SqliteOutbox:
         return await self._database.write(work)
 
     async def notices(self, about: str, *, since_ms: int) -> int:
-        """Count the messages that say of this lane that something was not delivered there."""
+        """Count the notices that something was not delivered in this lane."""
         values = (about, since_ms)
         (count,) = await self._database.read(lambda c: c.execute(_NOTICES, values).fetchone())
         return int(count)
@@ -243,8 +243,8 @@ class SqliteOutbox:
     async def postpone(
         self, outbox_id: OutboxId, *, not_before_ms: int, attempts: int, tried_ms: int = 0
     ) -> None:
-        """Keep when the row may be tried again. `tried_ms` counts toward the row, and toward those
-        that wait behind it in its lane."""
+        """Store when the row may be tried again. `tried_ms` is added to the row's own time of
+        trying, and to that of the rows waiting behind it in its lane."""
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(_POSTPONE, (not_before_ms, attempts, outbox_id))
@@ -319,9 +319,9 @@ class SqliteOutbox:
         return [_file(stored) for (stored,) in found]
 
     async def prune(self, before_ms: int) -> int:
-        """Forgets messages whose delivery ended before, with their parts, unless a question or a
-        job that stands refers to them; returns how many rows went. For a daily caller. What was
-        answered is in the history."""
+        """Delete messages whose delivery ended before then, with their parts, unless an open
+        question or job refers to them. Returns how many rows went. For a daily caller. The answers
+        stay in the history."""
 
         def work(connection: sqlite3.Connection) -> int:
             began = connection.total_changes

@@ -135,7 +135,7 @@ class Judge:
 
     def _why_not(self, text: str, quote: str, line: SpokenLine) -> Refusal | None:
         outside = self._stretch.outside
-        # What somebody is called says nothing, be it "Dr. No", "U1" or "Will".
+        # A name tells no fact, be it "Dr. No", "U1" or "Will".
         told = without_name(text, line.speaker)
         if is_pasted(quote, (one.text for one in outside if one.message_id < line.message_id)):
             return Refusal.PASTED

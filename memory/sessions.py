@@ -31,7 +31,7 @@ WAL_TRIES = 50
 """How often the `-wal` is emptied while somebody reads; each waits for some milliseconds."""
 
 MERGE_EVERY_MS = 86_400_000
-"""How often the index of words is written anew without those of messages that went by age."""
+"""How often the index of words is rewritten without the words of messages removed by age."""
 
 PEOPLE_FROM = 200
 """The newest entries of a conversation, by whose turns it is known who spoke in it."""
@@ -83,7 +83,7 @@ limit 1
 """
 _OPEN = "insert into conversations (id, lane, created_ms) values (?, ?, ?)"
 
-# What is older than a time goes message by message, whatever conversation it stands in.
+# Old messages go one by one, whatever conversation they stand in.
 _OLD = """
 select id, run_id, conversation_id from messages where created_ms < ? order by created_ms limit ?
 """
@@ -96,7 +96,7 @@ where run_id = ? and ended_ms is not null and not exists (
 )
 """
 _IS_EMPTY = "select not exists (select 1 from messages where conversation_id = ?)"
-# Numbers of messages begin anew behind the last one there is: no mark may be ahead of them.
+# New messages are numbered from the last one left, so no mark may be ahead of that.
 _BEGIN_ANEW = (
     "update conversations set sent_from = 0, shortened_to = 0 where id = ?",
     "update idle_timers set done_upto = 0 where conversation_id = ?",
@@ -117,7 +117,7 @@ _OLD_MARKS = (
     )
     """,
 )
-# Those of subagents are never closed. What waits or runs at an address may still write there.
+# Conversations of subagents are never closed. What waits or runs at an address may still write.
 _OVER = """
 select id from conversations
 where (closed_ms < ?1 or (lane like ?2 and created_ms < ?1))
@@ -259,11 +259,11 @@ class SqliteSessions:
         log.warning("sessions.wal_in_use")
 
     async def prune(self, before_ms: int) -> int:
-        """Erases what was said before, in open conversations too, and then the conversations that
-        were closed before; returns how many rows went. For a daily caller.
+        """Erase what was said before then, in open conversations too, and conversations closed
+        before then; return how many rows went. For a daily caller.
 
-        A bite at a time, so that nobody waits long. The steps and replies of those turns are the
-        journal's and the outbox's to prune.
+        It goes a bite at a time, so that nobody waits long. The journal and the outbox prune the
+        steps and replies of those turns.
         """
         values = (before_ms, BITE_ROWS)
         rows = said = await self._database.in_bites(self._erase_old(before_ms))

@@ -15,14 +15,14 @@ from memory.backups import connect, problems
 from memory.faults import is_damage
 
 CONFIRM_S = 1.0
-"""So long after a finding it must still hold."""
+"""Pause after a finding before it is checked again."""
 
 REST = 50
-"""A check that took a second is followed by so many without one: 2 % of the time at most."""
+"""Seconds without a check for each second that one took: 2 % of the time at most."""
 
 
 class Soundness:
-    """Of a file that was just opened and checked.
+    """Watches a file that was just opened and checked.
 
     SQLite never swaps the file or its `-wal` while they are open: commits, checkpoints, VACUUM and
     copies all leave them where they are. So another file under either name was put there by
@@ -40,7 +40,7 @@ class Soundness:
         self._is_over = False
 
     def look(self) -> str:
-        """What is wrong now, in a few words; empty when all is well, or cannot be told."""
+        """Return what is wrong now, in a few words; empty if all is well, or it cannot be told."""
         if not self._found():
             return ""
         time.sleep(CONFIRM_S)
@@ -64,20 +64,20 @@ class Soundness:
         self._sizes = self._lengths()
 
     def moved(self) -> str:
-        """Which file is not there any more, or another one than was opened; empty when neither."""
+        """Return which file was deleted or replaced since it was opened; empty if neither."""
         for file, first in zip(self._files, self._first, strict=True):
             try:
                 now = file.stat().st_ino
             except FileNotFoundError:
                 return f"{file.name} was deleted while the bot ran"
             except OSError:
-                return ""  # out of reach, perhaps for now alone
+                return ""  # out of reach, perhaps only for now
             if now != first:
                 return f"{file.name} was replaced by another file while the bot ran"
         return ""
 
     def end(self) -> None:
-        """Ends a check that is on its way, as the bot stops."""
+        """End a check that is under way, as the bot stops."""
         self._is_over = True
 
     def _found(self) -> str:
@@ -101,7 +101,7 @@ class Soundness:
             return [0, 0]
 
     def _state(self) -> list[tuple[int, int]]:
-        """Changes with every write."""
+        """Return sizes and times that change with every write."""
         try:
             found = [file.stat() for file in self._files]
         except OSError:
@@ -110,7 +110,7 @@ class Soundness:
 
     def _damage(self) -> str:
         if not self._path.stat().st_size:
-            return "it was emptied"  # which SQLite takes for a reason to remove the `-wal`
+            return "it was emptied"  # SQLite would then remove the `-wal`
         try:
             with closing(connect(self._path)) as connection:
                 connection.set_progress_handler(lambda: self._is_over, 10_000)

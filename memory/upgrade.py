@@ -46,8 +46,8 @@ def _settle(path: Path, *, timeout_s: float) -> int:
 
 
 def _copy(path: Path, to: Path) -> None:
-    """A copy as of one moment, written anew: without a free page, and able to give pages back to
-    the disk in small steps (`Database.shrink`), which a file can only be made to be as a whole."""
+    """Write a fresh copy as of one moment: without free pages, and able to give pages back to the
+    disk in small steps (`Database.shrink`), which SQLite can only set by rewriting the file."""
     new_file(to)
     with closing(connect(path)) as source:
         source.execute("pragma auto_vacuum = incremental")

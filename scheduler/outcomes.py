@@ -1,6 +1,6 @@
 """What follows from the end of a job's run: its result is told, its failures are counted and waited
 out, and a job that keeps failing is stopped with one notice and a way to go on. A run for which no
-model may be asked is put off, and no failure.
+model may be asked is put off; that is no failure.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ FAILURES_MAX = 5
 
 
 PUT_OFF_S = (60, 5 * 60, 15 * 60)
-"""How long a run waits that was put off once, twice, …; the last one for all that follow. Nobody
-knows when a key is mended or a pause is over; to look costs one request a minute, of all jobs."""
+"""How long a run waits after it was put off once, twice, …; the last one repeats. Nobody knows when
+a key is mended or a pause is over; trying costs one request a minute for all jobs together."""
 
 ASKED = "asked about"
 """The note of a due time whose person was asked about it."""
@@ -122,8 +122,8 @@ class Outcomes:
                 pass
 
     def _anew(self, job: Job, run: JobRun) -> Due | None:
-        """When a run that was put off comes again; None where the next one does as well, where a
-        person asked for it beside the job's times, or where it had changed something."""
+        """Return when a run that was put off comes again. None if the next run serves as well, if a
+        person asked for it beside the job's times, or if it had changed something."""
         if job.new.kind is JobKind.HEARTBEAT or run.due.slot.startswith(RUN_NOW):
             return None
         kept = json.loads(run.result or "{}")
@@ -159,7 +159,7 @@ class Outcomes:
 
 
 def _once_more(slot: str) -> tuple[int, str]:
-    """How often a slot is tried again with the next time, and its name then."""
+    """Return the number of the slot's next retry, and the slot's name then."""
     first, _, tried = slot.partition("+")
     number = int(tried) + 1 if tried.isdecimal() else 1
     return number, f"{first}+{number}"

@@ -67,7 +67,7 @@ UNASKED = "to be asked about"
 """The note of a due time that somebody is to be asked about, before that was done."""
 
 RUN_NOW = "now "
-"""How the slot of a run begins that somebody asked for beside the job's times."""
+"""Prefix of the slot of a run that somebody asked for beside the job's times."""
 
 UNFORESEEN = "an unforeseen error; it is in the log"
 
@@ -130,8 +130,8 @@ class Timetable:
         held: Callable[[], bool] = lambda: False,
         doubted: Callable[[], bool] = lambda: False,
     ) -> None:
-        """While it is `held` (the owner's pause) nothing that a model works on is taken; it is made
-        up for later. Fixed texts come all the same, nagging ones too. While the clock is `doubted`
+        """While it is `held` (the owner's pause) nothing that needs a model is taken; it is made
+        up for later. Fixed texts still come, nagging ones too. While the clock is `doubted`,
         nothing is taken at all."""
         self._store = store
         self._kinds = dict(kinds)

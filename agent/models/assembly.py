@@ -3,8 +3,8 @@
 Used by `openai_compatible`. Knows the ways in which servers send tool calls; raises BrokenAnswer
 for what cannot be read.
 
-What is kept of one answer is bounded, whatever a server sends: an answer past that is over, as one
-at the output limit is.
+What is kept of one answer is bounded, whatever a server sends: an answer past the bound ends like
+one at the output limit.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from agent.errors import BrokenAnswer
 from agent.transcript import Answered, ToolCall, Usage
 
 BYTES_A_TOKEN = 16
-"""Of an answer, at most: with o200k it is 4 to 5 in English, and up to 12 in Thai and Hindi."""
+"""Limit of an answer; with o200k a token has 4 to 5 in English, up to 12 in Thai and Hindi."""
 
 RAW_BYTES_A_TOKEN = 4_096
-"""Of its stream, at most: a token comes in an event of 200 to 900 bytes."""
+"""Limit of its stream: a token comes in an event of 200 to 900 bytes."""
 
 _FINISHES = {
     "tool_calls": "tool_calls",
@@ -45,8 +45,8 @@ class _Slot:
 
 
 class Assembly:
-    """Takes chunks in order; visible text goes on to `on_text` at once. Once more came than so many
-    tokens can be it `is_full`: whoever reads the stream closes it."""
+    """Takes chunks in order; visible text goes on to `on_text` at once. It `is_full` once more came
+    than the tokens asked for can be; then whoever reads the stream closes it."""
 
     def __init__(self, on_text: Callable[[str], None], *, tokens_max: int) -> None:
         self._on_text = on_text
@@ -67,7 +67,7 @@ class Assembly:
         return bool(self._finish)
 
     def passes(self, piece: bytes) -> None:
-        """Counts what comes over the wire, whatever it holds."""
+        """Count the bytes that come over the wire, whatever they hold."""
         self._raw_room -= len(piece)
         self.is_full = self.is_full or self._raw_room < 0
 
@@ -116,7 +116,7 @@ class Assembly:
                 self._on_text(text)
 
     def _within(self, text: str) -> str:
-        """As much of a text as there is room for; what does not fit makes it full."""
+        """Return as much of a text as there is room for; if not all fits, the assembly is full."""
         if self.is_full or not text:
             return ""
         whole = text.encode("utf-8", "surrogatepass")

@@ -51,13 +51,13 @@ class Fallback:
     """Asks the models in order; `Answered.model` tells which one it was.
 
     - Temporary errors are tried again by a Patient, at most `first_after_s` from the first one on;
-      then the next model is asked. So it is, at once, where a key or an account is refused.
+      then the next model is asked. If a key or an account is refused, it is asked at once.
     - A request that is too long goes to the next model with a larger window. Other refusals of
       the request itself (filter, malformed) are raised: no model would take it.
     - Who failed rests, longer each time; then one call may try it while others pass it by.
-    - Where all rest, the one that would be back first is asked; of those whose key or account is
-      refused each once a minute, by one call. Nobody is asked before the pause is over that its
-      server asked for: up to 30 s are waited, else Overloaded, with what is left.
+    - If all rest, the one that would be back first is asked. Each whose key or account is refused
+      is asked once a minute, by one call. A pause that a server asked for is always kept: up to
+      30 s are waited; a longer one raises Overloaded with the time left.
     """
 
     def __init__(
@@ -126,8 +126,8 @@ class Fallback:
             await self._clock.sleep(left)
 
     def _order(self) -> list[Health]:
-        """Who is asked, the likeliest first: all that are well, else the first to be back; where
-        all are refused each, for nobody knows which of them the owner has seen to."""
+        """Return whom to ask, the likeliest first: all that are well, else the first to be back. If
+        all are refused, return each, as nobody knows which one the owner has seen to."""
         now = self._clock.monotonic()
         free = [state for state in self._states if state.may_be_asked(now, is_last=True)]
         ready = [state for state in free if state.may_be_asked(now, is_last=False)]
@@ -136,7 +136,7 @@ class Fallback:
         return ready or sorted(free, key=lambda state: state.until)[:1]
 
     def _nobody(self) -> AssistantError:
-        """Every model rests, is refused or is too small."""
+        """Return the error to raise when every model rests, is refused or is too small."""
         now = self._clock.monotonic()
         others = [state for state in self._states if not state.is_shut(now)]
         if not others and (refusal := self._states[0].breaker.refused_again()):
@@ -189,8 +189,8 @@ class Fallback:
 
 @dataclass(slots=True, kw_only=True)
 class Health:
-    """How a model is doing. Times are of the clock, monotonic. `breaker` knows whether its key or
-    account is refused, in every chain; where it is alone in one, also its failures in a row."""
+    """How a model is doing. Times are monotonic. `breaker` knows whether its key or account is
+    refused, in every chain; if it is the only model of a chain, also its failures in a row."""
 
     model: Model
     breaker: Breaker = field(default_factory=Breaker)
@@ -213,7 +213,7 @@ class Health:
         return self.breaker.take_refusal()
 
     def is_shut(self, now: float) -> bool:
-        """Whether its key or account is refused, and was tried less than a minute ago, or is."""
+        """Whether its key or account is refused, and it is tried now or was within a minute."""
         if not self.breaker.is_refused:
             return False
         return self.on_trial or now < (self.breaker.open_until or now)

@@ -215,7 +215,7 @@ class _Call:
             self.watch.reschedule(asyncio.get_running_loop().time())
 
     def stood_still(self, seconds: float) -> None:
-        """Gives the time back in which we read nothing."""
+        """Extend the time limit by the seconds in which we read nothing."""
         self.deadline += seconds
         if self.watch is None or self.watch.expired():
             return

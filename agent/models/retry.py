@@ -25,12 +25,12 @@ ERRORS_MAX = 5
 OPEN_S = 60.0
 
 REFUSALS_MAX = 2
-"""In a row, before a key or an account counts as refused: one alone may be the server's slip, and
-whoever has just seen to it need not wait."""
+"""Refusals in a row before a key or an account counts as refused: one may be the server's slip, and
+whoever has just mended it need not wait."""
 
 TICK_S = 1.0
 STOOD_STILL_S = 5.0
-"""So late a tick is no busy moment of ours."""
+"""A tick that is so late means that the process stood still, not that it was busy."""
 
 
 class TextSink(Protocol):
@@ -56,7 +56,7 @@ class Patient:
     - After 5 Temporary errors in a row (over all calls), or 2 refusals of the key or the account,
       every call fails at once for 60 s; then one call may try, alone and once, and its outcome
       closes or opens the breaker again.
-    - Time in which this process stood still is nobody's: it counts for nothing.
+    - Time in which this process stood still does not count.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Patient:
         raise AssertionError("the last attempt returns or raises")
 
     async def _once(self, request: ModelRequest, sink: _Sink, call: Call) -> Answered:
-        """One attempt, told to the breaker. Other refusals show that the server works."""
+        """Make one attempt and tell the breaker. Other refusals show that the server works."""
         try:
             answer = await self._model.answer(request, on_text=sink)
         except Temporary:
@@ -166,19 +166,19 @@ class Call:
 class Breaker:
     """Closed, open until a moment, or half open with one trial under way. Times are monotonic.
 
-    Failures count in a row in time: those of a call that ran beside the one that counts already
-    tell nothing new. So a moment's trouble with many calls in flight is that of one of them.
+    Failures must follow each other in time: while one call's failures count, those of calls that
+    run beside it do not. So a moment's trouble with many calls in flight counts as one call's.
     """
 
     errors: int = 0
     open_until: float | None = None
     refusal: AccountRefused | None = None
-    """Why the key or the account is refused, as long as it is."""
+    """Why the key or the account is refused, while it is."""
     _refusals: int = 0
     _is_trying: bool = False
     _known: int = 0
     _counts: Call | None = None
-    """Whose failures count, as long as it runs."""
+    """The call whose failures count, while it runs."""
     _untold: str = ""
     _told: type[AccountRefused] | tuple[()] = ()
     _is_mended: bool = False
@@ -193,7 +193,7 @@ class Breaker:
         return self.is_open and self.refusal is not None
 
     def enter(self, name: str, *, now: float) -> Call:
-        """Raises the refusal, or Overloaded, while the breaker is open."""
+        """Let a call pass. Raises the refusal, or Overloaded, while the breaker is open."""
         is_trial = self.open_until is not None
         left = (self.open_until or now) - now
         if is_trial and (left > 0 or self._is_trying):
@@ -206,14 +206,14 @@ class Breaker:
         return Call(is_trial=is_trial, known=self._known)
 
     def leave(self, call: Call) -> None:
-        """The call is over."""
+        """Note that the call is over."""
         if call.is_trial:
             self._is_trying = False
         if self._counts is call:
             self._counts = None
 
     def failed(self, call: Call, *, now: float) -> None:
-        """A request of this call failed."""
+        """Count a failed request of this call."""
         is_beside = self._counts is not None or call.known != self._known
         if is_beside and self._counts is not call:
             return
@@ -224,8 +224,8 @@ class Breaker:
             self.open_until = now + OPEN_S
 
     def refused(self, error: AccountRefused, *, now: float) -> None:
-        """The key or the account is refused: once more, and it is so for everybody, until somebody
-        mends it."""
+        """Count a refusal of the key or the account. The second in a row shuts the model off for
+        every call until somebody mends it."""
         error.is_known = isinstance(error, self._told)
         if not error.is_known:
             self._told, self._untold = type(error), str(error)
@@ -235,7 +235,7 @@ class Breaker:
             self.open_until = now + OPEN_S
 
     def refused_again(self) -> AccountRefused | None:
-        """The refusal, for a call that is not made because of it."""
+        """Return the refusal to raise for a call that is not made because of it."""
         if self.refusal is None:
             return None
         again = type(self.refusal)(str(self.refusal))
@@ -243,28 +243,29 @@ class Breaker:
         return again
 
     def worked(self) -> None:
-        """A request was answered."""
+        """Close the breaker, since a request was answered."""
         self._is_mended = self._is_mended or bool(self._told and not self._untold)
         self._told, self._untold, self.refusal = (), "", None
         self.errors, self._refusals, self.open_until = 0, 0, None
 
     def take_refusal(self) -> str:
-        """A refusal that the owner was not told of yet; empty when there is none."""
+        """Return, once, a refusal that the owner was not told of yet; empty if there is none."""
         refusal, self._untold = self._untold, ""
         return refusal
 
     def take_mended(self) -> bool:
-        """Whether it works again since the owner was told that it is refused; told once."""
+        """Return, once, whether it works again after the owner was told that it is refused."""
         is_mended, self._is_mended = self._is_mended, False
         return is_mended
 
 
 @dataclass(slots=True)
 class Standstill:
-    """How long this process stood still while it is entered: stopped, or on a machine that slept.
-    What others said meanwhile could not be read, so their time was not up.
+    """Measures, while entered, how long this process stood still: stopped, or on a machine that
+    slept. It could read nothing meanwhile, so the others' time limits should not have run.
 
-    `woke` is told of each, before any time that ran out in it: ticks come first.
+    `woke` is called with each standstill before any time limit that ran out in it: ticks come
+    first.
     """
 
     woke: Callable[[float], None] | None = None
@@ -275,7 +276,7 @@ class Standstill:
 
     @property
     def seconds(self) -> float:
-        """In all, up to now."""
+        """Return the seconds stood still so far, in all."""
         return self._lost + self._late()
 
     def __enter__(self) -> Self:

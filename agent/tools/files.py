@@ -52,7 +52,7 @@ class ToolRefused(Permanent):
 
 
 def file_tools(workspace: Workspace, former: KeepsFormer | None = None) -> tuple[Tool, ...]:
-    """All tools of this group. `former` keeps what notes and steering files said before."""
+    """All tools of this group. `former` saves what notes and steering files said before."""
     kept = KeptFiles(workspace, former)
     return (
         ReadFile(workspace),
@@ -357,7 +357,7 @@ def _steering(workspace: Workspace, arguments: Writing, caller: Caller) -> Needs
 def _with_loss(
     needs: Needs, kept: KeptFiles, arguments: Writing, caller: Caller, make: Make
 ) -> Needs:
-    """With a row on what goes, where most of a file would. What cannot be done is said by `run`."""
+    """Add a row on the card if most of a file would go. What cannot be done, `run` will say."""
     try:
         loss = None if needs.refused else kept.loss(arguments.path, caller, make)
     except Permanent:

@@ -1,7 +1,7 @@
-"""Files that are kept like facts: notes, and what steers the assistant.
+"""Files that are protected like facts: notes, and what steers the assistant.
 
-Whatever a write takes away of one is stored before it is written, so that `/undo` puts it back, and
-its person is told when most of it goes: more than half of the lines that are not blank. Called by
+Before a write removes lines from one, its text is stored, so that `/undo` can put it back. The
+person is told if most of it goes: more than half of the lines that are not blank. Called by
 the tools that write files and notes; `memory.former_files` implements the store.
 """
 
@@ -21,9 +21,9 @@ from agent.tools.tool import Caller, OfFile
 from agent.tools.workspace import CHANGE_TRIES, PathRefused, Workspace
 
 SHOWN_MAX, SHOWN_CHARS_MAX = 2, 60
-"""Lines that went, as the person is reminded of them, and characters of each."""
+"""How many lost lines the person is shown, and how many characters of each."""
 LISTED_CHARS_MAX = 300
-"""Of the lines that will go, on the card that asks."""
+"""Limit of the lines to be lost that the card shows."""
 
 Make = Callable[[bytes], bytes | None]
 
@@ -43,8 +43,8 @@ class KeepsFormer(Protocol):
     """Keeps what files said before. Raises StorageError."""
 
     async def keep(self, change: FileChange) -> str:
-        """Stores it, durably, if it takes lines away, or if an earlier change of the run did; that
-        one's former text then stays the one that is kept. What the file said before all of it."""
+        """Store it, durably, if it or an earlier change of the run removes lines. The text kept is
+        the one before the run's first change. Return what the file said then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +56,11 @@ class Loss:
 
     @property
     def is_most(self) -> bool:
-        """Whether more than half of them go."""
+        """Whether more than half of the lines go."""
         return len(self.gone) * 2 > self.of
 
     def told(self, path: str, *, is_shared: bool) -> str:
-        """One line of Markdown for the person; where others read along, without the words."""
+        """Return a line of Markdown for the person, without the words if others read along."""
         lines = [f"`{_shown(line)}`" for line in self.gone[:SHOWN_MAX]]
         if (more := len(self.gone) - len(lines)) > 0:
             lines.append(f"{more:,} more")
@@ -69,7 +69,7 @@ class Loss:
         return f"`{named}` lost {len(self.gone):,} of its {self.of:,} lines{what}. " + PUTS_BACK
 
     def asked(self) -> str:
-        """A row of the card, before it is done."""
+        """Return the row of the card that asks beforehand."""
         listed = "\n".join(self.gone)
         if len(listed) > LISTED_CHARS_MAX:
             listed = f"{listed[: LISTED_CHARS_MAX - 1]}…"
@@ -81,7 +81,7 @@ PUTS_BACK = "`/undo` puts it back."
 
 
 def loss_of(before: str, after: str) -> Loss:
-    """By whole lines, wherever they stand: one that is changed is gone."""
+    """Compare whole lines, wherever they stand: a line that was changed counts as gone."""
     left = Counter(line.strip() for line in after.splitlines())
     lines = [line.strip() for line in before.splitlines() if line.strip()]
     gone = []
@@ -94,9 +94,9 @@ def loss_of(before: str, after: str) -> Loss:
 
 
 class KeptFiles:
-    """Changes files of the workspace; those that are kept like facts only once that is done.
+    """Changes files of the workspace; of protected ones it saves the former text first.
 
-    Raises as `Workspace.change` does, and StorageError, and then nothing is written.
+    Raises as `Workspace.change` does, and StorageError; then nothing is written.
     """
 
     def __init__(self, workspace: Workspace, former: KeepsFormer | None = None) -> None:
@@ -107,7 +107,7 @@ class KeptFiles:
     async def change(
         self, path: str, caller: Caller, make: Make, *, missing: bytes | None = None
     ) -> tuple[bool, OfFile]:
-        """As `Workspace.change`; with what is to be known of a file that is kept."""
+        """Change a file like `Workspace.change`; return also what a protected one lost."""
         kept, write = self._workspace.kept(path), self._workspace.change
         if self._former is None or not kept:
             return await asyncio.to_thread(write, path, caller, make, missing=missing), OfFile()
@@ -127,15 +127,15 @@ class KeptFiles:
             with suppress(_Moved):
                 is_new = await asyncio.to_thread(write, path, caller, look.swap, missing=missing)
                 loss = loss_of(before, change.becomes)
-                # A card has said so already to whoever agreed to it just now.
+                # Whoever just agreed to it has read it on the card.
                 is_news = loss.is_most and (caller.unattended or not caller.agreed)
                 lost = loss.told(kept, is_shared=caller.is_group) if is_news else ""
                 return is_new, OfFile(path=kept, lost=lost)
         raise PathRefused(f"{path!r} is being changed by another program; nothing was written")
 
     def loss(self, path: str, caller: Caller, make: Make) -> Loss | None:
-        """What a change would take away; None where that is less than most, or is not kept.
-        Blocks for a moment. Raises as `change` does."""
+        """Return what a change would remove; None if that is not most of the file, or the file is
+        not protected. Blocks for a moment. Raises as `change` does."""
         if not self._workspace.kept(path):
             return None
         former = self._workspace.read(path, caller, missing=b"")
@@ -147,11 +147,11 @@ class KeptFiles:
 
 
 class _Moved(Exception):
-    """Somebody else wrote to the file since it was looked at."""
+    """Somebody else has written to the file since it was looked at."""
 
 
 class _Look:
-    """What a file says, and what it is to say; and the same later, if it still says so."""
+    """Reads a file and works out its new text; later writes that, if the file is unchanged."""
 
     def __init__(self, make: Make) -> None:
         self._make = make
@@ -159,7 +159,7 @@ class _Look:
         self.content: bytes | None = None
 
     def see(self, former: bytes) -> None:
-        """Changes nothing."""
+        """Work out the new text; change nothing."""
         self.former, self.content = former, self._make(former)
 
     def swap(self, former: bytes) -> bytes | None:
@@ -173,8 +173,8 @@ def _text(content: bytes, path: str) -> str:
         return content.decode()
     except UnicodeDecodeError as error:
         raise PathRefused(
-            f"{path!r} is kept as UTF-8 text, and is none: nothing was written. The person may "
-            "save it as UTF-8, or move it away"
+            f"{path!r} is not UTF-8 text, so nothing was written: what it says now could not be "
+            "saved first. The person can save it as UTF-8, or move it away"
         ) from error
 
 

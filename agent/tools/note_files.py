@@ -76,7 +76,7 @@ class Notes:
     """
 
     def __init__(self, workspace: Workspace, former: KeepsFormer | None = None) -> None:
-        """`former` keeps what the notes said before."""
+        """`former` saves what the notes said before."""
         self._workspace = workspace
         self._kept = KeptFiles(workspace, former)
 

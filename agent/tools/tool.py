@@ -169,27 +169,27 @@ class OursAlone(str):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfFile:
-    """Which file a call changed that is kept like facts (`agent.tools.former_files`), and what its
-    person is told of that; both may be empty."""
+    """The protected file that a call changed (`agent.tools.former_files`), and what its person is
+    told of that; both may be empty."""
 
     path: str = ""
     lost: str = ""
 
 
 MOST_IS_GONE = (
-    "Most of what it said is gone by that. The person is told so below your answer, and can put it "
-    "back by `/undo`."
+    "That removed most of what it said. The person is told so below your answer, and can put it "
+    "back with `/undo`."
 )
 
 
 class AboutFile(str):
-    """A result with what is to be known of a file."""
+    """A result that also carries what happened to a protected file."""
 
     __slots__ = ("of",)
     of: OfFile
 
     def __new__(cls, text: str, of: OfFile) -> AboutFile:
-        # The words that went are the file's, and no words of ours for a model.
+        # The model is not shown the lines that went: they are the file's words, not ours.
         made = super().__new__(cls, f"{text} {MOST_IS_GONE}" if of.lost else text)
         made.of = of
         return made

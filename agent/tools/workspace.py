@@ -234,8 +234,8 @@ class Workspace:
         return f"{_shown(path)} {what}" if what else ""
 
     def kept(self, path: str) -> str:
-        """The path below the workspace of a file that is kept like facts: notes, and what steers
-        the assistant; empty for any other. Raises PathRefused where it leads outside."""
+        """Return the path below the workspace of a file that is protected like facts (notes, and
+        what steers the assistant); empty for any other. Raises PathRefused if it leads outside."""
         parts = self._parts(path)
         is_note = bool(parts) and _folded(parts[0]) == NOTES
         return "/".join(parts) if is_note or self._what_it_does(parts) == STEERS else ""

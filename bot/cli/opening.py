@@ -53,7 +53,7 @@ def exit_for() -> Iterator[None]:
 
 @contextmanager
 def last_words() -> Iterator[None]:
-    """What ends the bot stands in its log file too, also where the settings cannot be read."""
+    """Write what ends the bot to its log file too, even if the settings cannot be read."""
     try:
         yield
     except (AssistantError, ExceptionGroup) as error:
@@ -84,7 +84,7 @@ def _log_end(why: str) -> None:
 
 
 def _sentences(error: BaseException) -> list[str]:
-    """What went wrong on purpose, each sentence once; none where something else is among it."""
+    """Return the sentences of our own errors, each once; none if there is any other error."""
     from bot.typed import on_command_line
 
     leaves = list(_leaves(error))

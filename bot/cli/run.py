@@ -28,7 +28,7 @@ def run(
     ] = False,
     trust_clock: Annotated[
         bool,
-        typer.Option("--trust-clock", help="This machine's clock is right, however odd it looks."),
+        typer.Option("--trust-clock", help="Trust this machine's clock, even if it looks wrong."),
     ] = False,
 ) -> None:
     """Start every configured channel; Ctrl-C or SIGTERM drains and stops."""

@@ -70,7 +70,7 @@ class User:
     is_bot: bool = False
     deleted: bool = False
     team: str = ""
-    """Of another workspace, whose people are in a shared channel; empty: of ours."""
+    """The other workspace of somebody in a shared channel; empty: our own."""
 
 
 @dataclass(slots=True, kw_only=True)

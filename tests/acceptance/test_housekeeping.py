@@ -73,7 +73,7 @@ def test_while_backups_fail_what_is_old_goes_and_the_owner_is_told(
     seen = found(home, "housekeeping")
 
     assert "You said: still there?" in asks(telegram, ANN, "still there?")
-    assert "The daily backup could not be done" in status
+    assert "The daily backup did not work" in status
     assert any(line.startswith("warn: The daily backup") for line in seen)
     assert home.log.count("The daily backup") == 1
     assert counted(home, "messages") >= 4
@@ -95,11 +95,11 @@ def test_a_start_with_a_clock_far_ahead_destroys_and_fires_nothing_until_it_is_r
     telegram.ask("clock", ahead_s=-60 * DAY_S)
 
     bot = started(home)
-    until(lambda: "the time that Telegram tells" in home.log)
+    until(lambda: "Telegram's time" in home.log)
     answer = asks(telegram, ANN, "what is up?")
     status = home.run("status").stdout
     assert "You said: what is up?" in answer
-    assert "60 days ahead of the time that Telegram tells" in status
+    assert "60 days ahead of Telegram's time" in status
     assert any("60 days ahead" in line for line in found(home, "housekeeping"))
     assert counted(home, "steps") > steps
     assert counted(home, "inbox") > events
@@ -108,7 +108,7 @@ def test_a_start_with_a_clock_far_ahead_destroys_and_fires_nothing_until_it_is_r
     # It was stored by the time that is known: the next start is no wiser by it.
     assert bot.end() == 0
     bot = started(home)
-    until(lambda: home.log.count("the time that Telegram tells") >= 2)
+    until(lambda: home.log.count("Telegram's time") >= 2)
     assert len(list(backups.iterdir())) == 5
 
     telegram.ask("clock", ahead_s=0)
@@ -129,7 +129,7 @@ def test_a_start_with_a_clock_far_behind_waits_for_the_owners_word(
     kept = sorted(backups.iterdir()) if backups.exists() else []
 
     bot = home.start()
-    until(lambda: "1,300 days behind what I stored last" in home.run("status").stdout)
+    until(lambda: "1,300 days behind the last thing I stored" in home.run("status").stdout)
     waiting = home.ask_database("select count(*) from job_runs")
     done = home.run("chat", "-m", "/resume")
     said = done.stdout + done.stderr
@@ -139,10 +139,10 @@ def test_a_start_with_a_clock_far_behind_waits_for_the_owners_word(
     trusting = home.start("run", "--trust-clock")
     until(lambda: "Model:" in home.run("status").stdout)
 
-    assert "go on by it" in said
+    assert "I trust this machine's clock" in said
     assert waiting == [(0,)]
-    assert "stored last" not in after
-    assert "stored last" not in home.run("status").stdout
+    assert "the last thing I stored" not in after
+    assert "the last thing I stored" not in home.run("status").stdout
     assert kept == [] or backups.exists()
     trusting.kill()
 
@@ -158,7 +158,7 @@ def test_a_machine_that_was_off_for_months_goes_on_once_it_is_told_the_time(
     card_that(telegram, "dentist", button="Done")
     until(lambda: counted(home, "steps") == 0)
 
-    assert "stored last" not in home.run("status").stdout
+    assert "the last thing I stored" not in home.run("status").stdout
 
 
 @pytest.mark.parametrize("damage", ["cut", "gone"])

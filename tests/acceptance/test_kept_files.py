@@ -54,7 +54,7 @@ def test_notes_that_are_wiped_are_told_of_and_put_back_also_after_a_kill(
         "/undo puts it back."
     )
     assert file.read_bytes() == WHOLE.encode()
-    assert f"{path} says again what it said before (41 lines)" in undone
+    assert f"{path} says what it said before again (41 lines)" in undone
     assert "cannot take back" not in undone
     assert "do not go further back" in again
 
@@ -134,7 +134,7 @@ def test_of_a_steering_file_the_card_says_what_goes_and_it_is_put_back(
         in card.text
     )
     assert "lost" not in answer
-    assert "SOUL.md says again what it said before (3 lines)" in undone
+    assert "SOUL.md says what it said before again (3 lines)" in undone
     assert file.read_text() == "Be kind.\nBe brief.\nNever shout.\n"
 
 
@@ -149,7 +149,7 @@ def test_a_file_that_was_changed_since_is_left_and_that_is_said(
 
     undone = asks(telegram, ANN, "/undo")
 
-    assert f"{path} was changed since, so it stays as it is now" in undone
+    assert f"{path} has been changed since, so it stays as it is" in undone
     assert file.read_text() == "Written by hand."
 
 

@@ -109,10 +109,10 @@ def test_a_token_that_is_refused_for_long_is_told_elsewhere_and_waited_out(
     telegram.says(ANN, "still there?")
     telegram.behave()
     reads(telegram, ANN, "You said: still there?")
-    over = slack_reads(slack, "takes my token again")
+    over = slack_reads(slack, "accepts my token again")
 
     print("\n" + notice + "\n" + over + "\n" + json.dumps(examined))
-    assert "nothing comes in from Telegram" in notice
+    assert "I receive nothing from Telegram" in notice
     assert "@BotFather" in notice
     for told in (shown, elsewhere, examined["text"]):
         assert "No messages from Telegram for" in told
@@ -169,9 +169,9 @@ def test_a_socket_that_slack_refuses_to_open_again_is_waited_out(
     in_slack(slack, "still there?")
     slack.behave()
     slack_reads(slack, "You said: still there?")
-    reads(telegram, ANN, "takes my token again")
+    reads(telegram, ANN, "accepts my token again")
 
-    assert "nothing comes in from Slack" in notice
+    assert "I receive nothing from Slack" in notice
     assert f"(apps.connections.open: {word})" in shown
     assert running.end() == 0
 
@@ -185,7 +185,7 @@ def test_a_bot_token_that_slack_takes_back_is_noticed_by_the_next_reply(
     reads(telegram, ANN, "does not accept the token")
     shown = status(home)
     slack.ask("set", token_error=None)
-    reads(telegram, ANN, "takes my token again")
+    reads(telegram, ANN, "accepts my token again")
 
     assert "(auth.test: account_inactive)" in shown
     assert running.end() == 0

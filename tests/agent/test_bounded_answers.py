@@ -107,7 +107,7 @@ async def test_the_twenty_first_change_of_one_answer_needs_a_tap(house: House) -
 
         assert await house.reply(run) == "Stored."
     asked = list(house.approvals.asked.values())
-    assert [one.why for one in asked] == ["It changes more than 20 things by one answer."] * 2
+    assert [one.why for one in asked] == ["It changes more than 20 things in one answer."] * 2
     assert all(one.once_only for one in asked)
     assert len(store.ran) == UNASKED_MAX + 4, "the next answer has its own"
 

@@ -43,7 +43,7 @@ def test_one_far_ahead_or_behind_is_not_and_time_goes_on_from_what_is_known(
 
     machine.move(60)
 
-    assert "what I stored last" in clock.doubt
+    assert "the last thing I stored" in clock.doubt
     assert "`/resume`" in clock.doubt
     assert clock.now() == START + timedelta(seconds=60)
 
@@ -62,7 +62,7 @@ def test_what_a_platform_tells_is_believed_more_than_either() -> None:
 
     clock.told("Telegram", format_datetime(START + 30 * DAY, usegmt=True))
 
-    assert "30 days behind the time that Telegram tells" in clock.doubt
+    assert "30 days behind Telegram's time" in clock.doubt
     assert clock.now() == START + 30 * DAY
 
 
@@ -115,7 +115,7 @@ def test_a_file_that_was_changed_later_is_an_older_clocks_witness(tmp_path: Path
     clock = CheckedClock(machine, file=file)
     clock.compare(ms(START), is_told=True)
 
-    assert "4 days behind the last change of its own database" in clock.doubt
+    assert "4 days behind the last change to its own database" in clock.doubt
 
 
 def test_a_new_home_believes_its_machine() -> None:

@@ -73,7 +73,7 @@ async def test_one_that_fails_is_told_once_and_stops_no_other(error: Exception) 
 
     assert tasks.done == ["one", "three"] * 3 + ["one", "two", "three"]
     assert len(told) == 1
-    assert told[0].startswith("two could not be done: ")
+    assert told[0].startswith("two did not work: ")
     assert house.troubles() == []
     assert len(named(logs, "housekeeping.failed")) == 1
     assert len(named(logs, "housekeeping.failed.over")) == 1
@@ -103,7 +103,7 @@ async def test_nothing_is_done_by_a_clock_that_cannot_be_right_and_the_owner_is_
 
     assert tasks.done == ["resumed", "one", "two", "three"]
     (notice,) = tasks.told
-    assert "900 days ahead of the time that Telegram tells" in notice.text
+    assert "900 days ahead of Telegram's time" in notice.text
     assert [button.label for button in notice.buttons] == ["Go on"]
 
 
@@ -146,8 +146,8 @@ async def test_a_backup_that_cannot_be_made_and_one_that_cannot_go_stop_nothing(
         await bot.housekeeping.once()
         lines = await bot.status.lines(for_owner=True)
 
-    assert [line for line in lines if line.startswith("The daily backup could not be done")]
-    assert [line for line in lines if line.startswith("Removing old backups could not be done")]
+    assert [line for line in lines if line.startswith("The daily backup did not work")]
+    assert [line for line in lines if line.startswith("Removing old backups did not work")]
     assert {file.name for file in backups.glob("*.db")} == {
         f"hearthbot-2026010{day}.db" for day in (2, 3, 4, 5)
     }

@@ -268,7 +268,7 @@ async def test_the_owner_hears_once_of_a_refused_key_though_a_fallback_answered(
 
     told, own = rig.texts(OWNER)
     assert told.startswith("The model")
-    assert "is left out for now" in told
+    assert "is not used for now" in told
     assert words in told
     assert own.startswith("You said: three")
     assert "left out" not in own
@@ -285,7 +285,7 @@ async def test_in_the_owners_own_chat_it_stands_under_the_answer(rig: Rig) -> No
     said, answered_by, why = answer.split("\n\n")
     assert said == "You said: one"
     assert answered_by == "(Answered by spare, as lab-model cannot answer now.)"
-    assert why.startswith("(The model lab-model is left out for now: 127.0.0.1")
+    assert why.startswith("(The model lab-model is not used for now: 127.0.0.1")
     assert len(rig.seen()) == 1
 
 
