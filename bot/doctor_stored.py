@@ -195,8 +195,8 @@ def outbox(found: Looked, *, now: datetime, is_running: bool) -> Iterator[Findin
         refused = counted(found.failed_today, "reply", "replies")
         yield warn(
             f"{refused} from the last day could not be delivered",
-            "You were told of each, if there is a chat to reach you in; outbox.refused and "
-            "outbox.given_up in the log say why.",
+            "You were told of them, five a day of each chat, if there is a chat to reach you in; "
+            "outbox.refused and outbox.given_up in the log say why.",
         )
     if ready and not is_running:
         wait = "1 reply waits" if ready == 1 else f"{ready} replies wait"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.thorough import rounds
+from tests.thorough import SOAK_ONLY, THOROUGH, rounds
 
 # A busy machine must not decide a test: no example has a deadline.
 settings.register_profile(
@@ -31,6 +31,15 @@ WAITING_TESTS = 2
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """How many workers `-n auto` starts."""
     return (os.cpu_count() or 1) + WAITING_TESTS
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what only `make soak` runs, unless somebody asked for a test by its name."""
+    if THOROUGH or any("::" in argument for argument in config.args):
+        return
+    left_out = [item for item in items if item.nodeid in SOAK_ONLY]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item.nodeid not in SOAK_ONLY]
 
 
 gc.disable()  # while the tests are collected: all of it stays
