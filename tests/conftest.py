@@ -40,6 +40,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if item.nodeid in SOAK_ONLY]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item.nodeid not in SOAK_ONLY]
+    left = {item.nodeid.partition("[")[0] for item in items}
+    for item in left_out:
+        if "[" in item.nodeid and item.nodeid.partition("[")[0] not in left:
+            raise pytest.UsageError(f"tests/soak.txt leaves no variant of {item.nodeid}")
 
 
 gc.disable()  # while the tests are collected: all of it stays

@@ -1,4 +1,5 @@
-"""What only `make soak` runs is a variant of a test that `make test` runs as well."""
+"""What only `make soak` runs is a variant of a test that is there; conftest.py sees to it that
+another variant of it runs in `make test`."""
 
 from __future__ import annotations
 
@@ -20,6 +21,5 @@ def test_what_is_left_out_is_a_variant_of_a_test_that_is_there() -> None:
         name, _, variant = rest.partition("[")
         tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
         functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-        (found,) = (n for n in ast.walk(tree) if isinstance(n, functions) and n.name == name)
+        assert any(isinstance(n, functions) and n.name == name for n in ast.walk(tree)), entry
         assert variant, f"{entry} is no variant"
-        assert found.decorator_list, f"{entry} has no variants any more"
