@@ -8,7 +8,7 @@ import sys
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from bot.lean import (
+from bot.wiring.lean import (
     late_methods,
     load_without,
     quick_end,
@@ -40,9 +40,9 @@ def main() -> None:
 
 def _bot_alone() -> Typer:
     # What reads the home is loaded with the rest, since it is as lean only while all this loads.
-    import bot.config_reading
-    import bot.home
-    import bot.logs  # noqa: F401
+    import bot.settings.home
+    import bot.settings.load
+    import bot.settings.logging  # noqa: F401
     from bot.cli.root import new_app
 
     return new_app()

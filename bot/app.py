@@ -16,53 +16,45 @@ from dataclasses import dataclass
 
 import structlog
 
-from agent.aftermath import Aftermath
 from agent.models.choose import Choice
-from agent.ports import Clock
 from agent.tools.exec import Runner
-from agent.turns import LocalEngine
+from agent.turn.aftermath import Aftermath
+from agent.turn.engine import LocalEngine
 from agent.version import VERSION
-from bot.access import Access
-from bot.assembly import Assembly, opened_database
-from bot.channels import Channels
-from bot.clock import checked
-from bot.config import Settings
-from bot.control import ControlServer, Operation
-from bot.door import Door
-from bot.entrance import Entrance, opened_entrance
-from bot.home import Home, HomeLock, ensure_open_files, settings_changed
-from bot.housekeeping import Housekeeping
-from bot.jobs import JobDesk, job_operations
-from bot.mcp import McpDesk, mcp_operations
-from bot.memories import Memories, Rights
-from bot.memory_office import memory_operations
-from bot.model_list import model_operations
-from bot.model_names import configured
-from bot.model_pool import ModelPool
-from bot.operations import access_operations, status_operations, terminal_operations
-from bot.options import (
-    rules_of,
-)
-from bot.outbox import Outbox
-from bot.parts import (
-    abilities_of,
-    access_of,
-    prompting_of,
-    stores_of,
-)
-from bot.place import Workplace
-from bot.prompts import Prompts, prompt_operations
-from bot.schedules import Schedules
-from bot.sessions import SessionDesk, session_operations
-from bot.skills import SkillDesk, skill_operations
-from bot.status import BotStatus
-from bot.thinking import pool_of
-from bot.toolmaking import Doors, opened_servers
-from bot.usage import UsageDesk, usage_operations
-from memory.database import Database
-from memory.journal import SqliteJournal
-from memory.mcp_tools import SqliteToolApprovals
-from memory.usage import SqliteUsage
+from bot.commands.conversation import SessionDesk, session_operations
+from bot.commands.job_service import JobDesk, job_operations
+from bot.commands.mcp import McpDesk, mcp_operations
+from bot.commands.memory_service import memory_operations
+from bot.commands.model_names import configured
+from bot.commands.models import model_operations
+from bot.commands.prompts import Prompts, prompt_operations
+from bot.commands.skills import SkillDesk, skill_operations
+from bot.commands.status import BotStatus
+from bot.commands.usage import UsageDesk, usage_operations
+from bot.inbox.intake import Door
+from bot.outbox.outbox import Outbox
+from bot.people.access import Access
+from bot.rpc import ControlServer, Operation
+from bot.settings.home import Home, HomeLock, ensure_open_files, settings_changed
+from bot.settings.schema.settings import Settings
+from bot.wiring.assembly import Assembly, opened_database
+from bot.wiring.channels import Channels
+from bot.wiring.clock import checked
+from bot.wiring.entrance import Entrance, opened_entrance
+from bot.wiring.housekeeping import Housekeeping
+from bot.wiring.memories import Memories, Rights
+from bot.wiring.model_pool import ModelPool
+from bot.wiring.operations import access_operations, status_operations, terminal_operations
+from bot.wiring.options import rules_of
+from bot.wiring.parts import abilities_of, access_of, pool_of, prompting_of, stores_of
+from bot.wiring.schedules import Schedules
+from bot.wiring.spending import Workplace
+from bot.wiring.tools import Doors, opened_servers
+from memory.database.connection import Database
+from memory.records.ports import Clock
+from memory.stores.switches import SqliteToolApprovals
+from memory.stores.turns import SqliteJournal
+from memory.stores.usage import SqliteUsage
 
 log = structlog.get_logger()
 

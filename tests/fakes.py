@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from agent.errors import AssistantError
-from agent.messages import Address, PersonId, RunId
-from agent.ports import InUse, Model
-from agent.request import ModelRequest, ModelTraits
-from agent.stored import NewApproval, Outcome
-from agent.transcript import Answered, ToolCall
+from memory.records.errors import AssistantError
+from memory.records.messages import Address, PersonId, RunId
+from memory.records.ports import InUse, Model
+from memory.records.request import ModelRequest, ModelTraits
+from memory.records.rows import NewApproval, Outcome
+from memory.records.transcript import Answered, ToolCall
 
 START = datetime(2026, 8, 3, 10, 0, tzinfo=UTC)
 
@@ -100,7 +100,7 @@ class KeptApprovals:
 
 
 class OneModel:
-    """Implements `agent.ports.Models`: there is one, whatever it is called."""
+    """Implements `memory.records.ports.Models`: there is one, whatever it is called."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -116,7 +116,8 @@ class OneModel:
 
 
 class ScriptedModel:
-    """Implements `agent.ports.Model`: says its lines in order, and keeps what it was asked.
+    """Implements `memory.records.ports.Model`: says its lines in order, and keeps what it was
+    asked.
 
     Streams text in pieces of `piece_chars`. `check` fails after a call too many or too few: a
     turn survives an exception in here, so the test must ask.
@@ -190,7 +191,7 @@ class ScriptedModel:
 
 @dataclass(slots=True)
 class KeptDraft:
-    """Implements `agent.ports.Draft`; all that was ever shown, in order."""
+    """Implements `memory.records.ports.Draft`; all that was ever shown, in order."""
 
     address: Address
     texts: list[str] = field(default_factory=list)
@@ -204,7 +205,7 @@ class KeptDraft:
 
 
 class KeptReplies:
-    """Implements `agent.ports.Drafts`."""
+    """Implements `memory.records.ports.Drafts`."""
 
     def __init__(self) -> None:
         self.by_run: dict[RunId, KeptDraft] = {}

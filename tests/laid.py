@@ -9,9 +9,9 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from memory.backups import folder_of
-from memory.opening import Opening, open_writer
-from memory.schema import MIGRATIONS, read_migrations
+from memory.database.backup import folder_of
+from memory.database.opening import Opening, open_writer
+from memory.database.schema import MIGRATIONS, read_migrations
 
 
 def lay(path: Path) -> None:

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from bot import commands
-from bot.config import KEYS, SECTIONS, Settings
-from bot.config_example import example_toml
-from bot.config_reading import dotted, load
+from bot.commands import table as commands
+from bot.settings.example import example_toml
+from bot.settings.load import dotted, load
+from bot.settings.schema.settings import KEYS, SECTIONS, Settings
 from docs.make_pictures import PICTURES, SCENES, make
 from docs.pictures.lines import line_width, lines_of
 from docs.pictures.shapes import Paragraph, Span

@@ -67,7 +67,7 @@ def pretty(value: object) -> str:
 
 def slash_commands() -> list[Json]:
     """Return the table of commands, by name: help, other names, who may use them and where."""
-    from bot.commands import ALIASES, COMMANDS
+    from bot.commands.table import ALIASES, COMMANDS
 
     return [
         {
@@ -215,7 +215,7 @@ def test_the_command_line_is_the_one_that_was_written_down() -> None:
 
 def settings_schema() -> Json:
     """Return all settings with their types, bounds and defaults, as a JSON schema."""
-    from bot.config import Settings
+    from bot.settings.schema.settings import Settings
 
     return Settings.model_json_schema()
 

@@ -195,7 +195,7 @@ def test_a_wheel_holds_the_packages_and_the_shipped_data_and_nothing_else(wheel:
             if file.is_file():
                 assert f"bot/shipped/{file.relative_to(ROOT)}" in names
     assert "bot/shipped/HEARTBEAT.md" in names
-    assert any(name.startswith("memory/migrations/") for name in names)
+    assert any(name.startswith("memory/database/migrations/") for name in names)
 
 
 def test_a_bot_from_a_wheel_finds_its_shipped_data_and_answers(wheel: Path, tmp_path: Path) -> None:

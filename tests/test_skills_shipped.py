@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.history import estimate_tokens
-from agent.scene import fill
-from agent.skills.patterns import Pattern
+from agent.history.window import estimate_tokens
+from agent.prompt.scene import fill
+from agent.prompt.snippets import Snippets
+from agent.skills.checks import TriggerTest, read_tests, run_tests
+from agent.skills.playbooks import findings
 from agent.skills.reading import Reading, Where, read_skill
+from agent.skills.rules import Pattern
 from agent.skills.skill import Place, Shelf, Skill
-from agent.skills.suspicious import findings
-from agent.skills.trying import TriggerTest, read_tests, run_tests
 from agent.skills.why import Verdict, why
-from agent.snippets import Snippets
 from tests.checkout import ROOT
 
 SKILLS, PROMPTS = ROOT / "skills", ROOT / "prompts"

@@ -12,8 +12,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.text import seen
-from agent.tools.json_schema import Schema, inlined, shown_properties
+from agent.tools.arguments import Schema, inlined, shown_properties
+from memory.records.text import seen
 
 DEPTH_MAX = 8
 PROPERTIES_MAX = 100

@@ -17,13 +17,16 @@ from typing import Any, Self
 
 import structlog
 
-from agent.errors import Permanent, StorageError
-from agent.mcp.names import is_hidden, is_wanted, shown_name
-from agent.mcp.pace import Warnings
-from agent.mcp.quarters import misplaced, quarters
-from agent.mcp.results import ResultReader
-from agent.mcp.session import Connection
-from agent.mcp.shown import ShownTool, effect_of, former_parameters, is_vouched_for, shown_tools
+from agent.mcp.connection import Connection
+from agent.mcp.presentation import (
+    ShownTool,
+    effect_of,
+    former_parameters,
+    is_vouched_for,
+    shown_tools,
+)
+from agent.mcp.process import misplaced, quarters
+from agent.mcp.tools import ForeignTool, ResultReader, is_hidden, is_wanted, shown_name
 from agent.mcp.values import (
     ApprovedTool,
     Decision,
@@ -34,10 +37,11 @@ from agent.mcp.values import (
     Start,
     Timing,
     ToolApprovals,
+    Warnings,
 )
-from agent.tools.foreign import ForeignTool
 from agent.tools.tool import Caller, Effect, Tool, ToolCard
 from agent.tools.workspace import Workspace
+from memory.records.errors import Permanent, StorageError
 
 GROUP = "mcp"
 LATE_S = 5.0

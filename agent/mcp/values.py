@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from agent.errors import Permanent, Temporary
+import structlog
+
 from agent.tools.tool import Trust
+from memory.records.errors import Permanent, Temporary
 
 CALL_S = 60.0
 REFRESH_S = 600.0
@@ -180,3 +183,88 @@ class ServerDown(Temporary):
 
 class ServerRefused(Permanent):
     """The server's own word that a call failed, or an answer of it that nobody can read."""
+
+
+# --- listing ------------------------------------------------------------------------------------
+#
+# A server's list of tools, put right before the SDK reads it: there, one tool that is not quite
+# to the letter makes the whole list unreadable (case TO-07). Pure.
+
+HINTS = ("readOnlyHint", "idempotentHint")
+
+
+def mended(result: object) -> int:
+    """Mends the result of a `tools/list` in place; leaves any other as it is.
+
+    Of each tool stays what we use: what it promises of its results is not held against it. Returns
+    how many entries were left out, since nobody can read them.
+    """
+    if not isinstance(result, dict) or not isinstance(result.get("tools"), list):
+        return 0
+    tools = [_tool(one) for one in result["tools"]]
+    result["tools"] = [tool for tool in tools if tool is not None]
+    return len(tools) - len(result["tools"])
+
+
+def _tool(entry: object) -> dict[str, Any] | None:
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+        return None
+    made: dict[str, Any] = {"name": entry["name"], "inputSchema": _schema(entry)}
+    for key in ("title", "description"):
+        if isinstance(entry.get(key), str):
+            made[key] = entry[key]
+    hints = entry.get("annotations")
+    if isinstance(hints, dict):
+        made["annotations"] = {k: hints[k] for k in HINTS if isinstance(hints.get(k), bool)}
+    return made
+
+
+def _schema(entry: dict[str, Any]) -> dict[str, Any]:
+    """Arguments are an object; the rest of the schema is looked at later."""
+    schema = entry.get("inputSchema")
+    if not isinstance(schema, dict) or schema.get("type", "object") != "object":
+        return {"type": "object"}
+    return {**schema, "type": "object"}
+
+
+# --- pace ---------------------------------------------------------------------------------------
+#
+# How often a server is given its way: a list that keeps changing is read at growing distances,
+# and what is wrong with it is said once a minute. Used by `agent.mcp.connection` and `servers`.
+
+_log = structlog.get_logger(__name__)
+
+
+class Pace:
+    """After a quiet time a changed list is read at once; while changes keep coming, after pauses
+    that double. Times are seconds of one clock."""
+
+    def __init__(self, timing: Timing) -> None:
+        self._timing = timing
+        self._reads = 0
+        self._read_at = -math.inf
+
+    def wait_s(self, now: float) -> float:
+        """How long from now a change waits to be read; at most 0 where it need not."""
+        return self._read_at + self._timing.reread_pause_s(self._reads) - now
+
+    def read(self, now: float) -> None:
+        """The list is read now, because it is said to have changed."""
+        is_quiet = now - self._read_at > self._timing.quiet_s
+        self._reads = 1 if is_quiet else self._reads + 1
+        self._read_at = now
+
+
+class Warnings:
+    """What is wrong with one server, into the log: each kind once in so many seconds."""
+
+    def __init__(self, server: str, timing: Timing) -> None:
+        self._server = server
+        self._every_s = timing.warn_s
+        self._said_at: dict[str, float] = {}
+
+    def warn(self, event: str, *, now: float, **facts: Any) -> None:
+        """Whatever is passed over is said with the first look after that time."""
+        if now - self._said_at.get(event, -math.inf) >= self._every_s:
+            self._said_at[event] = now
+            _log.warning(event, server=self._server, **facts)

@@ -1,21 +1,26 @@
 """The messages between us and an MCP server on their way: from lines to the SDK's values, watched
-and mended. Called by `agent.mcp.session`.
+and mended. Called by `agent.mcp.connection`.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
+import httpx2
 import structlog
 
-from agent.mcp.listing import mended
-from agent.mcp.program import LineTooLong, Program
+from agent.mcp.process import LineTooLong, Program
+from agent.mcp.values import mended
+from memory.records.text import clean
 
 if TYPE_CHECKING:
     from mcp.client import Transport
     from mcp.shared.message import SessionMessage
+
 
 MESSAGE_BYTES_MAX = 32_000_000
 """Of one message of a server, by whichever way; a file of 20 MB is 27 MB of base64."""
@@ -124,3 +129,98 @@ class _Watched:
     @property
     def last_context(self) -> Any:
         return getattr(self._inner, "last_context", None)
+
+
+# --- bodies -------------------------------------------------------------------------------------
+#
+# The bodies of an MCP server's answers by HTTP, which the SDK reads as a whole: bounded. Loaded by
+# `agent.mcp.connection` with the first server that has an address.
+
+EVENTS = "text/event-stream"
+"""Read piece by piece, and bounded by the SDK."""
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A body up to so many bytes. Beyond them reading it fails as the SDK expects of a body that is
+    not what it should be."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, *, bytes_max: int, is_packed: bool) -> None:
+        self._inner = inner
+        self._left = bytes_max
+        self._excess = f"it sent a message of more than {bytes_max // 1_000_000} MB"
+        self._is_packed = is_packed
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._is_packed:  # a few bytes may unpack to anything, and nobody asked for that
+            raise httpx2.StreamError("it sent a packed message, which was not asked for")
+        async for chunk in self._inner:
+            self._left -= len(chunk)
+            if self._left < 0:
+                raise httpx2.StreamError(self._excess)
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class BoundedBodies:
+    """A hook on each answer. Ask for content that is not packed besides."""
+
+    def __init__(self, *, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+
+    async def __call__(self, response: httpx2.Response) -> None:
+        if response.headers.get("content-type", "").lower().startswith(EVENTS):
+            return
+        assert isinstance(response.stream, httpx2.AsyncByteStream), "the client is asynchronous"
+        packed = response.headers.get("content-encoding", "identity").strip().lower()
+        response.stream = _Bounded(
+            response.stream, bytes_max=self._bytes_max, is_packed=packed not in {"", "identity"}
+        )
+
+
+# --- stderr -------------------------------------------------------------------------------------
+#
+# What a server writes to its standard error: drained, and its end kept to say why it died.
+
+KEPT_BYTES = 2_000
+READ_BYTES = 65_536
+LINE_CHARS_MAX = 200
+
+
+class LastWords:
+    """The end of one server's standard error."""
+
+    def __init__(self) -> None:
+        self._tail = b""
+
+    @property
+    def last(self) -> str:
+        """Its last line that is not empty, fit to be shown."""
+        lines = clean(self._tail.decode("utf-8", "replace")).splitlines()
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")[:LINE_CHARS_MAX]
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[TextIO]:
+        """The file to give to the server. It is read for as long as this is open, so that no
+        server waits for somebody to read what it writes."""
+        loop = asyncio.get_running_loop()
+        reading, writing = os.pipe()
+        os.set_blocking(reading, False)
+        loop.add_reader(reading, self._read, reading)
+        try:
+            with os.fdopen(writing, "w") as file:
+                yield file
+        finally:
+            self._read(reading)
+            loop.remove_reader(reading)
+            os.close(reading)
+
+    def _read(self, handle: int) -> None:
+        try:
+            found = os.read(handle, READ_BYTES)
+        except BlockingIOError:
+            return
+        if not found:  # nobody writes any more
+            asyncio.get_running_loop().remove_reader(handle)
+        self._tail = (self._tail + found)[-KEPT_BYTES:]

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent.errors import BrokenAnswer
-from agent.transcript import Answered, ToolCall, Usage
+from memory.records.errors import BrokenAnswer
+from memory.records.transcript import Answered, Entry, Note, ToolCall, Usage
 
 BYTES_A_TOKEN = 16
 """Limit of an answer; with o200k a token has 4 to 5 in English, up to 12 in Thai and Hindi."""
@@ -240,3 +240,52 @@ def _whole(arguments: str) -> bool:
         return isinstance(json.loads(arguments), dict)
     except ValueError:
         return False
+
+
+# --- marks --------------------------------------------------------------------------------------
+#
+# Marks that tell a provider up to where a prompt will be sent again, so that its cache keeps it.
+#
+# Used on requests in OpenAI's form: by `litellm`, which translates the marks for each provider, and
+# by `wire` for a server that hands them on.
+
+MARK = {"type": "ephemeral"}
+
+
+def takes_marks(name: str) -> bool:
+    """Whether a model caches what is marked: Claude, wherever it runs.
+
+    Gemini keeps prefixes without being told. Marks would make litellm create a cache there, in
+    requests of its own, for each prompt that differs, and it is paid for by the hour.
+    """
+    return "claude" in name.lower()
+
+
+def mark(arguments: dict[str, Any], entries: Sequence[Entry]) -> None:
+    """Marks the last tool, the system message, and the newest message that will be sent again.
+
+    Notes at the end are for this one request. Three of the four marks that are allowed.
+    """
+    if arguments.get("tools"):
+        arguments["tools"][-1]["cache_control"] = dict(MARK)
+    for message in arguments["messages"][:1]:
+        if message["role"] == "system":
+            text = message["content"]
+            message["content"] = [{"type": "text", "text": text, "cache_control": dict(MARK)}]
+    passing = 0
+    for entry in reversed(entries):
+        if not isinstance(entry, Note):
+            break
+        passing += bool(entry.text)
+    for message in reversed(arguments["messages"]):
+        if message["role"] == "system":
+            return
+        parts = message.get("content")
+        if message["role"] == "user" and isinstance(parts, list):
+            if len(parts) > passing:
+                parts[-1 - passing]["cache_control"] = dict(MARK)
+                return
+            passing -= len(parts)
+        else:
+            message["cache_control"] = dict(MARK)
+            return

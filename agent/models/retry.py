@@ -13,10 +13,10 @@ from random import Random
 from types import TracebackType
 from typing import Protocol, Self
 
-from agent.errors import AccountRefused, Overloaded, Permanent, Temporary
-from agent.ports import Clock, Model
-from agent.request import ModelRequest, ModelTraits
-from agent.transcript import Answered
+from memory.records.errors import AccountRefused, Overloaded, Permanent, Temporary
+from memory.records.ports import Clock, Model
+from memory.records.request import ModelRequest, ModelTraits
+from memory.records.transcript import Answered
 
 PAUSE_FIRST_S = 0.5
 PAUSE_MAX_S = 8.0
@@ -87,7 +87,8 @@ class Patient:
     async def answer(
         self, request: ModelRequest, *, on_text: Callable[[str], None] | TextSink
     ) -> Answered:
-        """See `agent.ports.Model`, and TextSink. Raises the last error when patience ends."""
+        """See `memory.records.ports.Model`, and TextSink. Raises the last error when patience
+        ends."""
         call = self._breaker.enter(self.name, now=self._clock.monotonic())
         give_up_at = self._clock.monotonic() + self._give_up_after_s
         try:

@@ -1,5 +1,5 @@
 """Speech to text, by whatever provider litellm reaches. Built by `bot`, called by
-`agent.transcribing`; the library is loaded with the first recording.
+`agent.files.transcription`; the library is loaded with the first recording.
 """
 
 from __future__ import annotations
@@ -7,10 +7,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from agent.errors import AssistantError, BrokenAnswer, ModelTimeout
-from agent.models.failures import Asked, failure
+from agent.models.errors import Asked, Server, failure
 from agent.models.litellm import load_transcription
-from agent.models.refusals import Server
+from memory.records.errors import AssistantError, BrokenAnswer, ModelTimeout
 
 TEXT_CHARS_MAX = 100_000
 """An hour of speech has some 50,000."""
@@ -34,7 +33,7 @@ class Speech:
 
     async def text(self, name: str, content: bytes) -> str:
         """What is said in a recording of this name, whose ending tells its form. Raises the model
-        errors of `agent.errors`."""
+        errors of `memory.records.errors`."""
         arguments: dict[str, Any] = {
             "model": self.name,
             "file": (name, content),

@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn, Protocol
 
-from agent.errors import Permanent
-from agent.skills.folder import LEFT_OUT, shown, stamps
-from agent.skills.front_matter import Unreadable
+from agent.skills.parser import Unreadable
+from agent.skills.places import LEFT_OUT, shown, stamps
+from memory.records.errors import Permanent
 
 UNPACKED_BYTES_MAX = 10_000_000
 ENTRIES_MAX = 500

@@ -9,8 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from agent.skills.matching import Almost, Matcher, NearMiss, PlaybookMatch, near_misses
-from agent.skills.relevance import SCORE_MIN, SKILLS_MAX, Relevance, SkillScore
+from agent.skills.matching import (
+    SCORE_MIN,
+    SKILLS_MAX,
+    Almost,
+    Matcher,
+    NearMiss,
+    PlaybookMatch,
+    Relevance,
+    SkillScore,
+    near_misses,
+)
 from agent.skills.rules import Forced, Rule, RuleBook, RuleHit, trigger_of
 from agent.skills.skill import Shelf, Skill, SkillState
 

@@ -13,11 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from agent.errors import Permanent
 from agent.sandbox.bubblewrap import Confinement
-from agent.sandbox.placeholders import Placeholders
-from agent.tools.beside import ENTRIES_MAX as BESIDE_MAX
-from agent.tools.beside import FileId, TooMuchBeside, id_of, many_named
+from agent.sandbox.environment import Placeholders
+from agent.tools.edits import ENTRIES_MAX as BESIDE_MAX
+from agent.tools.edits import FileId, TooMuchBeside, id_of, many_named
 from agent.tools.tool import Caller
 from agent.tools.workspace import (
     RESULTS,
@@ -27,6 +26,7 @@ from agent.tools.workspace import (
     results_folder,
     steers,
 )
+from memory.records.errors import Permanent
 
 ENTRIES_MAX = 200_000
 """Files and folders of a workspace that are looked through for secrets."""

@@ -15,13 +15,13 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import Field, field_validator
 
-from agent.errors import Permanent
-from agent.meant import TOOL_CALL
-from agent.ports import Ranked
-from agent.text import clean
+from agent.policy.taint import TOOL_CALL
 from agent.tools.arguments import Arguments, ArgumentsWrong, parse_arguments
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
-from agent.transcript import ToolCall
+from memory.records.errors import Permanent
+from memory.records.ports import Ranked
+from memory.records.text import clean
+from memory.records.transcript import ToolCall
 
 FOUND_MAX = 10
 LISTED_MAX = 100

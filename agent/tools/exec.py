@@ -19,18 +19,18 @@ from typing import Protocol
 
 from pydantic import BaseModel, Field
 
-from agent.errors import AssistantError, Permanent
-from agent.messages import Role
+from agent.policy.presentation import COMMAND, is_whole, values_of
 from agent.sandbox.bubblewrap import Bubblewrap, Confinement
 from agent.sandbox.environment import confined_environment, open_environment
-from agent.sandbox.running import Caught, Limits, Program, Ran, Stopped, run_confined, run_open
-from agent.skills.allowed import allows_command
-from agent.text import clean, cut_middle
+from agent.sandbox.process import Caught, Limits, Program, Ran, Stopped, run_confined, run_open
+from agent.skills.matching import allows_command
 from agent.tools.arguments import Arguments
 from agent.tools.confinement import Surroundings, Views
-from agent.tools.showing import COMMAND, is_whole, values_of
 from agent.tools.tool import Caller, Effect, KeepWhole, Needs, ToolCard, Trust
 from agent.tools.workspace import Workspace
+from memory.records.errors import AssistantError, Permanent
+from memory.records.messages import Role
+from memory.records.text import clean, cut_middle
 
 OUTPUT_CHARS_MAX = 10_000
 ENDING_S = 15.0

@@ -14,11 +14,9 @@ from itertools import islice
 
 from pydantic import Field
 
-from agent.errors import Permanent
-from agent.text import clean, without_surrogates
+from agent.policy.presentation import is_whole, values_of
 from agent.tools.arguments import Arguments
 from agent.tools.former_files import KeepsFormer, KeptFiles, Make
-from agent.tools.showing import is_whole, values_of
 from agent.tools.tool import (
     AboutFile,
     Caller,
@@ -31,6 +29,8 @@ from agent.tools.tool import (
     Trust,
 )
 from agent.tools.workspace import RESULTS, Workspace, results_folder
+from memory.records.errors import Permanent
+from memory.records.text import clean, without_surrogates
 
 PAGE_CHARS_MAX = 15_000
 """What read_file returns at once: below the cap of results, so that paging needs no copy."""

@@ -2,7 +2,7 @@
 
 Before a write removes lines from one, its text is stored, so that `/undo` can put it back. The
 person is told if most of it goes: more than half of the lines that are not blank. Called by
-the tools that write files and notes; `memory.former_files` implements the store.
+the tools that write files and notes; `memory.stores.undo` implements the store.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from agent.messages import PersonId, RunId
-from agent.scene import one_line
-from agent.tools.showing import visible
+from agent.policy.presentation import visible
+from agent.prompt.scene import one_line
 from agent.tools.tool import Caller, OfFile
 from agent.tools.workspace import CHANGE_TRIES, PathRefused, Workspace
+from memory.records.messages import PersonId, RunId
 
 SHOWN_MAX, SHOWN_CHARS_MAX = 2, 60
 """How many lost lines the person is shown, and how many characters of each."""

@@ -12,17 +12,15 @@ from datetime import datetime, tzinfo
 
 from pydantic import Field
 
-from agent.errors import Permanent
-from agent.headings import harmless
-from agent.reading.files import BYTES_MAX, FileReader, FileText
-from agent.reading.kinds import READABLE, Kind, kind_of_name
-from agent.recalled import Chunk
-from agent.remembering import Document, Documents, whose
-from agent.scene import one_line
+from agent.files.extract import BYTES_MAX, READABLE, FileReader, FileText, Kind, kind_of_name
+from agent.prompt.scene import one_line
+from agent.prompt.templates import harmless
 from agent.tools.arguments import Arguments
-from agent.tools.household import NOTHING_HERE, Household
+from agent.tools.profile import NOTHING_HERE, Household
 from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
 from agent.tools.workspace import Workspace
+from memory.records.errors import Permanent
+from memory.records.facts import Chunk, Document, Documents, whose
 
 TEXT_CHARS_MAX = 200_000
 """Of a text that a model writes out; a longer one is a file."""

@@ -14,15 +14,16 @@ from typing import Annotated
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from agent.errors import SettingsWrong
-from agent.words import fold, phrases_of, squeezed
+from memory.records.errors import SettingsWrong
+from memory.records.words import fold, phrases_of, squeezed
 
 FILE_NAME = "tool_routes.toml"
 TEXT_CHARS_MAX = 4_000
 """Of a message that is looked at; its wish stands in the beginning, or it is short."""
 
 ReadText = Callable[[Path], str | None]
-"""The text of a small file, None where there is none; such as `agent.library.TextFiles.read`."""
+"""The text of a small file, None where there is none; such as
+`agent.prompt.templates.TextFiles.read`."""
 
 _log = structlog.get_logger(__name__)
 

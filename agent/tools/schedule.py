@@ -9,17 +9,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agent.events import Agenda
-from agent.jobbook import JobBook, JobWish, due_words
-from agent.scheduled import Job, JobKind, What
 from agent.tools.arguments import Arguments
-from agent.tools.events import ListEvents, RecordEvent
-from agent.tools.household import Household
-from agent.tools.scheduling import Abilities, ScheduleJob
-from agent.tools.times import (
+from agent.tools.events import (
     IfMissed,
     InQuiet,
+    ListEvents,
     Readings,
+    RecordEvent,
     ScheduleRefused,
     call_of,
     find_here,
@@ -32,7 +28,11 @@ from agent.tools.times import (
     scope_of,
     visible_here,
 )
+from agent.tools.jobs import Abilities, ScheduleJob
+from agent.tools.profile import Household
 from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
+from memory.records.jobs import Job, JobKind, What
+from memory.records.schedule import Agenda, JobBook, JobWish, due_words
 
 LISTED_MAX = 50
 NAG_MINUTES_MAX = 24 * 60

@@ -18,11 +18,11 @@ from pathlib import Path
 from pydantic import Field
 
 from agent.sandbox.environment import Given, base_python, given_variables
-from agent.skills.folder import SKILL_FILE, read_file, stamps
-from agent.skills.front_matter import Unreadable
-from agent.skills.shelf import SkillShelf
+from agent.skills.library import SkillShelf
+from agent.skills.lifecycle import SkillRefused
+from agent.skills.parser import Unreadable
+from agent.skills.places import SKILL_FILE, read_file, stamps
 from agent.skills.skill import Shelf, Skill, SkillState
-from agent.skills.workshop import SkillRefused
 from agent.tools.arguments import Arguments
 from agent.tools.exec import WORDS_MAX, Order, Runner, shown_command
 from agent.tools.tool import Caller, Effect, Needs, ToolCard, Trust

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from agent.ports import Ranked, Ranker
 from agent.tools.tool import ToolCard
+from memory.records.ports import Ranked, Ranker
 
 CORE = (
     *("send_message", "store_fact", "search_memories", "get_status", "spawn", "remind_me"),

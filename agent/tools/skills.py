@@ -7,21 +7,21 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from agent.errors import Permanent
-from agent.messages import Role
-from agent.skills.folder import SKILL_FILE, read_file, shown, stamps
-from agent.skills.front_matter import FILE_BYTES_MAX, Unreadable
+from agent.skills.checks import TESTS_FILE
+from agent.skills.library import SkillShelf
+from agent.skills.lifecycle import SkillRefused, Workshop
+from agent.skills.matching import Relevance
+from agent.skills.parser import FILE_BYTES_MAX, Unreadable
+from agent.skills.places import SKILL_FILE, read_file, shown, stamps
 from agent.skills.playbooks import playbook_warnings
-from agent.skills.relevance import Relevance
-from agent.skills.shelf import SkillShelf
+from agent.skills.reading import changed_text, skill_text
 from agent.skills.skill import Place, Shelf, Skill, SkillState
-from agent.skills.validating import TESTS_FILE
-from agent.skills.workshop import SkillRefused, Workshop
-from agent.skills.writing import changed_text, skill_text
-from agent.stored import StoredPlaybook
-from agent.text import clean
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
+from memory.records.errors import Permanent
+from memory.records.messages import Role
+from memory.records.rows import StoredPlaybook
+from memory.records.text import clean
 
 LISTED_MAX = 50
 DESCRIPTION_SHOWN = 250

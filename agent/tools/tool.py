@@ -15,13 +15,13 @@ from typing import Any, Protocol, runtime_checkable
 import structlog
 from pydantic import BaseModel
 
-from agent.errors import AssistantError
-from agent.messages import DEFAULT_AGENT, Address, ConversationId, PersonId, Role, RunId
-from agent.ports import Clock, Redo
-from agent.request import ToolSpec
-from agent.text import clean, cut_middle
 from agent.tools.arguments import ArgumentsWrong, ForeignArguments, parse_arguments, schema_of
-from agent.transcript import ToolCall, ToolResult
+from memory.records.errors import AssistantError
+from memory.records.messages import DEFAULT_AGENT, Address, ConversationId, PersonId, Role, RunId
+from memory.records.ports import Clock, Redo
+from memory.records.request import ToolSpec
+from memory.records.text import clean, cut_middle
+from memory.records.transcript import ToolCall, ToolResult
 
 RESULT_CHARS_MAX = 16_000
 TIMEOUT_S = 60.0
@@ -228,7 +228,7 @@ _MAY_CALL = {
     Role.MEMBER: {Effect.NONE, Effect.PERSON},
     Role.GUEST: {Effect.NONE},
 }
-"""By SPEC §4. `agent.tools.policy` says which of it a person is asked about first."""
+"""By SPEC §4. `agent.policy.approval` says which of it a person is asked about first."""
 
 
 def may_call(role: Role, effect: Effect) -> bool:
@@ -268,8 +268,8 @@ async def run_parsed(
     keep: KeepWhole | None = None,
     redact: Callable[[str], str] | None = None,
 ) -> ToolResult:
-    """Runs a call that may be run (`agent.gate`) to its one result, clean text within the limits.
-    Raises nothing but CancelledError. `redact` takes secrets out of whatever it gives.
+    """Runs a call that may be run (`agent.policy.gate`) to its one result, clean text within the
+    limits. Raises nothing but CancelledError. `redact` takes secrets out of whatever it gives.
 
     Of a tool that reads the outside the words are untrusted, save our own sentence on a failure.
     """

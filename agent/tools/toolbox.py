@@ -11,12 +11,12 @@ from typing import Protocol
 
 import structlog
 
-from agent.ports import Redo
-from agent.request import ToolSpec
 from agent.tools.arguments import ArgumentsWrong
 from agent.tools.discovery import resolved
 from agent.tools.tool import CUT_OFF, Effect, Tool, Trust
-from agent.transcript import ToolCall, ToolResult
+from memory.records.ports import Redo
+from memory.records.request import ToolSpec
+from memory.records.transcript import ToolCall, ToolResult
 
 NEAREST_MAX = 3
 NAMES_SHOWN_MAX = 10

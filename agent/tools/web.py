@@ -9,18 +9,16 @@ from fnmatch import fnmatchcase
 
 from pydantic import Field
 
-from agent.errors import AssistantError, Permanent, RateLimited, Temporary
-from agent.messages import PersonId
-from agent.ports import Clock
-from agent.text import clean
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
 from agent.web.addresses import URL_CHARS_MAX, WebUrl, parse_url, with_scheme
-from agent.web.article import Article
-from agent.web.charsets import text_of
+from agent.web.article import Article, PageReader, text_of
 from agent.web.client import Fetched, OtherKind, WebClient, WebRequest, named
-from agent.web.reading import PageReader
 from agent.web.search import Found, SearchService
+from memory.records.errors import AssistantError, Permanent, RateLimited, Temporary
+from memory.records.messages import PersonId
+from memory.records.ports import Clock
+from memory.records.text import clean
 
 PAGE_CHARS_MAX = 15_000
 """Of a page with all that stands around its text (SPEC §6)."""

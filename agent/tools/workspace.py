@@ -21,17 +21,19 @@ from pathlib import Path
 from typing import NoReturn
 from urllib.parse import quote, unquote
 
-from agent.errors import Permanent, StorageFull, StorageReadOnly
-from agent.messages import Role
-from agent.tools.beside import TooMuchBeside, id_of, many_named
-from agent.tools.replacing import (
+from agent.tools.edits import (
     ChangedMeanwhile,
+    TooMuchBeside,
     Turns,
+    id_of,
     is_leftover,
+    many_named,
     replace,
     replace_unchanged,
 )
 from agent.tools.tool import Caller
+from memory.records.errors import Permanent, StorageFull, StorageReadOnly
+from memory.records.messages import Role
 
 READ_BYTES_MAX = 5_000_000
 WRITE_BYTES_MAX = 1_000_000

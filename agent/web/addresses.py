@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, urljoin
 
-from agent.errors import Permanent
+from memory.records.errors import Permanent
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -75,7 +75,7 @@ def with_scheme(text: str) -> str:
 
 def parse_url(text: str) -> WebUrl:
     """A web address. Raises UrlRefused, with a sentence that never repeats the address: what is
-    refused has to stay unread (`agent.taint`)."""
+    refused has to stay unread (`agent.policy.taint`)."""
     if len(text) > URL_CHARS_MAX:
         raise UrlRefused(f"The web address is longer than {URL_CHARS_MAX:,} characters.")
     if _FORBIDDEN.search(text):

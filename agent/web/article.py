@@ -1,23 +1,28 @@
 """A page's HTML as markdown: its text with headings, lists, tables, code and links, without menus.
 
 The one module that knows the library for it. Pure, and slow for pages that are made to be slow:
-`agent.web.reading` runs it in a process that can be ended.
+`agent.web.article` runs it in a process that can be ended.
 """
 
 from __future__ import annotations
 
+import asyncio
+import codecs
 import json
 import re
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from agent.errors import Permanent
-from agent.text import clean, without_surrogates
+from agent.files.worker import Bounds, answer_of, bound_itself
+from memory.records.errors import Permanent, Temporary
+from memory.records.text import clean, without_surrogates
 
 if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions
+
 
 HTML_CHARS_MAX = 3_000_000
 TAGS_MAX = 60_000
@@ -204,3 +209,138 @@ def _date(text: str) -> str:
 
 def _line(text: str) -> str:
     return " ".join(clean(text).split())
+
+
+# --- charsets -----------------------------------------------------------------------------------
+#
+# Bytes of the web as text: by byte order mark, header, the page's own word, and what fits.
+#
+# Pure. Used by the tools and services that read what was fetched.
+
+_BOMS: Final = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_META = re.compile(
+    rb"""<meta[^>]{0,300}?charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE
+)
+_XML = re.compile(rb"""^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9_.:-]{1,40})""")
+_LOOKED_AT_BYTES = 4_096
+
+_WIDER: Final = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "tis-620": "cp874",
+}
+"""What browsers take for these names: the larger set that pages really use."""
+
+_TEXT: Final = frozenset(
+    {"utf-8", "utf-16", "utf-16-le", "utf-16-be", "koi8-r", "koi8-u", "mac-roman", "mac-cyrillic"}
+    | {"big5", "big5hkscs", "euc_jp", "iso2022_jp", "gb18030", "cp932", "cp949", "hz", "cp866"}
+    | {f"iso8859-{part}" for part in (*range(2, 9), 10, *range(13, 17))}
+    | {"cp874", *(f"cp{page}" for page in range(1250, 1259))}
+)
+"""Python also has codecs that unpack, rotate or execute escapes; those are for nobody outside."""
+
+
+def text_of(body: bytes, charset: str = "", *, may_name_its_own: bool = True) -> str:
+    """The body as text. `charset` is what the header said. Never fails: what fits nothing is read
+    as what was said, with marks where it does not fit."""
+    for mark, name in _BOMS:
+        if body.startswith(mark):
+            return body[len(mark) :].decode(name, "replace")
+    said = [_known(charset)]
+    if may_name_its_own:
+        said.append(_known(_own_word(body)))
+    candidates = [name for name in (*said, "utf-8") if name]
+    for name in candidates:
+        try:
+            return body.decode(name)
+        except UnicodeDecodeError:
+            continue
+    return body.decode(candidates[0] if candidates[0] != "utf-8" else "cp1252", "replace")
+
+
+def _own_word(body: bytes) -> str:
+    head = body[:_LOOKED_AT_BYTES]
+    found = _XML.search(head) or _META.search(head)
+    name = found[1].decode("ascii").lower() if found else ""
+    return "utf-8" if name.startswith("utf-16") else name  # it was read as ASCII, so it is not
+
+
+def _known(name: str) -> str:
+    try:
+        found = codecs.lookup(name.strip()).name if name else ""
+    except (LookupError, ValueError):
+        return ""
+    found = _WIDER.get(found, found)
+    return found if found in _TEXT else ""
+
+
+# --- reading ------------------------------------------------------------------------------------
+#
+# Makes a page into text in a process of its own, which is ended when it takes too long.
+#
+# Some pages keep the library busy for minutes (200,000 attributes on one tag were six seconds, and
+# cost grows with the square). The process of `agent.files.worker` has an empty environment and
+# bounds on time and memory, so that a page can harm neither the bot nor what it holds.
+
+READ_S = 15.0
+CPU_S = 12
+MEMORY_BYTES = 2_000_000_000
+AT_ONCE = 2
+ANSWER_BYTES_MAX = 64_000_000
+
+
+class TooTangled(Temporary):
+    """The page could not be read in time."""
+
+
+class NoRoom(Temporary):
+    """The process could not be started."""
+
+
+class PageReader:
+    """Reads pages, a few at once. `read_s` is the limit of one, in seconds."""
+
+    def __init__(self, *, read_s: float = READ_S) -> None:
+        self._read_s = read_s
+        self._bounds = Bounds(read_s=read_s, answer_bytes_max=ANSWER_BYTES_MAX)
+        self._places = asyncio.Semaphore(AT_ONCE)
+
+    async def article(self, html: str, *, url: str) -> Article:
+        """The text of a page. Raises TooTangled, NoRoom, NotReadable."""
+        html = without_surrogates(html[: HTML_CHARS_MAX + 1])
+        asked = json.dumps({"html": html, "url": url}, ensure_ascii=False).encode()
+        try:
+            async with asyncio.timeout(2 * self._read_s), self._places:
+                answer = await answer_of(__name__, asked, self._bounds)
+        except TimeoutError as error:
+            raise TooTangled(
+                "The page is so tangled that its text could not be read in time; look for another "
+                "page that says the same."
+            ) from error
+        except OSError as error:
+            raise NoRoom(
+                "The page could not be read, since this machine has no room for another process "
+                "now; try again later."
+            ) from error
+        try:
+            return Article(**json.loads(answer))
+        except (ValueError, TypeError) as error:  # it ended without a word
+            raise NotReadable("The page could not be made into text.") from error
+
+
+def main() -> None:
+    """The process: a page on standard input, its text on standard output, both as JSON."""
+    bound_itself(cpu_s=CPU_S, memory_bytes=MEMORY_BYTES)
+    asked = json.loads(sys.stdin.buffer.read())
+    found = article(asked["html"], url=asked["url"])
+    sys.stdout.buffer.write(json.dumps(asdict(found)).encode())

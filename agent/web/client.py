@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Protocol
 
-from agent.errors import AssistantError, Permanent, Temporary
 from agent.version import VERSION
 from agent.web.addresses import (
     AddressRefused,
@@ -32,6 +31,7 @@ from agent.web.addresses import (
     kind_of,
     parse_url,
 )
+from memory.records.errors import AssistantError, Permanent, Temporary
 
 if TYPE_CHECKING:
     import aiohttp

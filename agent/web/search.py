@@ -17,11 +17,11 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, TypeAdapter, ValidationError
 
-from agent.errors import AssistantError, AuthRefused, Permanent, RateLimited, Temporary
-from agent.text import clean
 from agent.web.addresses import UrlRefused, allowed_hosts, parse_url
-from agent.web.charsets import text_of
+from agent.web.article import text_of
 from agent.web.client import Fetched, WebClient, WebRequest
+from memory.records.errors import AssistantError, AuthRefused, Permanent, RateLimited, Temporary
+from memory.records.text import clean
 
 T = TypeVar("T", bound=BaseModel)
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from agent.messages import Role
 from bot.cli.opening import exit_for, opened
+from memory.records.messages import Role
 
 app = typer.Typer(help="Who may talk to the bot.", no_args_is_help=True)
 
@@ -125,7 +125,7 @@ def print_people(answer: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from agent.text import clean
+    from memory.records.text import clean
 
     table = Table(title=f"Policy: {answer['policy']}", title_justify="left")
     for heading in ("Who", "Address", "Name", ""):

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar
 
-from agent.errors import HomeBusy
 from bot.cli.opening import Opened
-from bot.control import ControlClient, NotRunning, Operation
+from bot.rpc import ControlClient, NotRunning, Operation
+from memory.records.errors import HomeBusy
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ async def reach(home: Opened) -> AsyncIterator[ControlClient]:
 async def ask_access(home: Opened, operation: str, **arguments: Any) -> dict[str, Any]:
     """One question about people: to the running bot, else to the database alone."""
     from bot.app import open_access
-    from bot.clock import SystemClock
+    from bot.wiring.clock import SystemClock
 
     async with asker(
         home, lambda: open_access(home.home, home.settings, clock=SystemClock())
@@ -65,7 +65,7 @@ async def asker(
 @asynccontextmanager
 async def _own_bot(home: Opened) -> AsyncIterator[ControlClient]:
     from bot.app import open_bot
-    from bot.clock import CheckedClock, SystemClock
+    from bot.wiring.clock import CheckedClock, SystemClock
 
     clock = CheckedClock(SystemClock(), file=home.home.database)
     async with (

@@ -16,7 +16,7 @@ from bot.cli.once import OwnAnswer
 from bot.cli.opening import FAILED, Opened, exit_for, opened
 from bot.cli.pressing import Buttons
 from bot.cli.screen import PlainScreen, RichScreen, Screen
-from bot.control import ControlClient
+from bot.rpc import ControlClient
 
 LEAVE = frozenset({"/quit", "/exit"})
 """Typed or piped, in a chat or in the lab, they end it."""

@@ -19,7 +19,7 @@ LINE_BYTES_MAX = 4_096
 
 
 class TerminalDesk:
-    """Implements `bot.setup_desk.Desk` on standard input and output, which are a terminal.
+    """Implements `bot.setup.terminal.Desk` on standard input and output, which are a terminal.
 
     The end of the input counts as Ctrl-C: a half-answered set-up is not saved.
     """
@@ -81,8 +81,8 @@ class TerminalDesk:
 @contextmanager
 def silent_logs() -> Iterator[None]:
     """No log lines: what is worth saying is said by the command itself."""
-    from bot.config import LoggingSettings
-    from bot.logs import set_up
+    from bot.settings.logging import set_up
+    from bot.settings.schema.settings import LoggingSettings
 
     with set_up(LoggingSettings(), secrets=(), stream=StringIO(), file=None):
         yield

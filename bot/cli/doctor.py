@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent.errors import SettingsWrong, StorageError
 from bot.cli.opening import FAILED
-from bot.lean import load_without
+from bot.wiring.lean import load_without
+from memory.records.errors import SettingsWrong, StorageError
 
 if TYPE_CHECKING:
-    from bot.config import Settings
-    from bot.doctor import Check, Finding, Result
-    from bot.home import Home
-    from memory.checkup import Checkup
+    from bot.doctor.base import Check, Finding, Result
+    from bot.settings.home import Home
+    from bot.settings.schema.settings import Settings
+    from memory.database.checkup import Checkup
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 MARKS = {"ok": "✓", "warn": "!", "fail": "✗"}
@@ -46,8 +46,8 @@ def doctor(
     """Check everything: settings, files, database, model, tokens, clock; each with its fix."""
     load_without("click", "httpx")
     from bot.cli.desk import silent_logs
-    from bot.doctor import is_well, mend_all
-    from bot.home import find_home
+    from bot.doctor.base import is_well, mend_all
+    from bot.settings.home import find_home
 
     env = dict(os.environ)
     home = find_home(env)
@@ -73,7 +73,7 @@ def doctor(
 def _examined(
     home: Home, env: Mapping[str, str], *, offline: bool, quiet: bool
 ) -> Sequence[Result]:
-    from bot.doctor import run_checks
+    from bot.doctor.base import run_checks
 
     settings = _settings(home, env)
     checks = list(_checks(home, settings, env, offline=offline))
@@ -93,7 +93,7 @@ def _examined(
 
 
 def _settings(home: Home, env: Mapping[str, str]) -> Settings | None:
-    from bot.config_reading import load
+    from bot.settings.load import load
 
     try:
         return load(home.path, env)
@@ -104,8 +104,9 @@ def _settings(home: Home, env: Mapping[str, str]) -> Settings | None:
 def _checks(
     home: Home, settings: Settings | None, env: Mapping[str, str], *, offline: bool
 ) -> Iterator[Check]:
-    from bot import doctor_home, doctor_machine
-    from bot.doctor import Check, blocking
+    from bot.doctor import home as doctor_home
+    from bot.doctor import machine as doctor_machine
+    from bot.doctor.base import Check, blocking
 
     yield blocking("python", doctor_machine.python)
     yield blocking("installation", doctor_machine.installation)
@@ -128,15 +129,16 @@ def _checks(
 
 
 def _not_without_settings() -> Iterator[Finding]:
-    from bot.doctor import warn
+    from bot.doctor.base import warn
 
     yield warn("not checked, as the settings cannot be used", "Correct the settings first.")
 
 
 def _texts(home: Home, settings: Settings) -> Iterator[Check]:
-    from bot import doctor_machine, doctor_texts
-    from bot.attaching import pictures_check
-    from bot.doctor import blocking
+    from bot.doctor import machine as doctor_machine
+    from bot.doctor import stored as doctor_texts
+    from bot.doctor.base import blocking
+    from bot.wiring.tools import pictures_check
 
     yield blocking("prompts", partial(doctor_texts.prompts, home, settings))
     yield blocking("skills", partial(doctor_texts.skills, home, settings))
@@ -155,14 +157,16 @@ def _reach(
     home: Home, settings: Settings, env: Mapping[str, str], *, offline: bool
 ) -> Iterator[Check]:
     from agent.mcp.servers import Home as ServersHome
-    from bot import doctor_machine, doctor_mcp, doctor_reach
-    from bot.options_tools import servers_of
+    from bot.doctor import machine as doctor_machine
+    from bot.doctor import reach as doctor_mcp
+    from bot.doctor import reach as doctor_reach
+    from bot.wiring.options import servers_of
 
     where = ServersHome(workspace=home.workspace, env=env)
     yield from doctor_mcp.checks(servers_of(settings), where, offline=offline)
     from bot.cli.init import manifest
-    from bot.doctor import Check
-    from bot.home import is_held
+    from bot.doctor.base import Check
+    from bot.settings.home import is_held
 
     yield Check(name="channels", look=lambda: doctor_reach.channels(settings))
     if offline:
@@ -205,9 +209,9 @@ class _Stored:
 
     async def database(self) -> Sequence[Finding]:
         """The file itself."""
-        from bot import doctor_stored
-        from bot.doctor import in_thread, ok
-        from memory.checkup import good_backup, newest_backup
+        from bot.doctor import stored as doctor_stored
+        from bot.doctor.base import in_thread, ok
+        from memory.database.checkup import good_backup, newest_backup
 
         home = self._home
         if not home.database.exists() or not home.database.stat().st_size:
@@ -227,8 +231,8 @@ class _Stored:
 
     async def backup(self) -> Sequence[Finding]:
         """The daily copies."""
-        from bot import doctor_stored
-        from memory.checkup import newest_backup
+        from bot.doctor import stored as doctor_stored
+        from memory.database.checkup import newest_backup
 
         home = self._home
         if not home.database.exists():
@@ -238,8 +242,8 @@ class _Stored:
 
     async def inbox(self) -> Sequence[Finding]:
         """Messages that came."""
-        from bot import doctor_stored
-        from bot.home import is_held
+        from bot.doctor import stored as doctor_stored
+        from bot.settings.home import is_held
 
         found = await self._looked()
         if found is None:
@@ -249,8 +253,8 @@ class _Stored:
 
     async def outbox(self) -> Sequence[Finding]:
         """Replies on their way."""
-        from bot import doctor_stored
-        from bot.home import is_held
+        from bot.doctor import stored as doctor_stored
+        from bot.settings.home import is_held
 
         found = await self._looked()
         if found is None:
@@ -260,9 +264,9 @@ class _Stored:
 
     async def schedule(self) -> Sequence[Finding]:
         """What runs by the clock."""
-        from bot import doctor_stored
-        from bot.doctor import ok
-        from bot.home import is_held
+        from bot.doctor import stored as doctor_stored
+        from bot.doctor.base import ok
+        from bot.settings.home import is_held
 
         found = await self._looked()
         if found is None:
@@ -274,8 +278,8 @@ class _Stored:
         """Whether it stands still on purpose."""
         from zoneinfo import ZoneInfo
 
-        from bot import doctor_stored
-        from bot.options import host_zone
+        from bot.doctor import stored as doctor_stored
+        from bot.wiring.options import host_zone
 
         found = await self._looked()
         if found is None:
@@ -284,8 +288,8 @@ class _Stored:
 
     async def owner(self) -> Sequence[Finding]:
         """Whether there is one."""
-        from bot import doctor_stored
-        from bot.doctor import warn
+        from bot.doctor import stored as doctor_stored
+        from bot.doctor.base import warn
 
         found = await self._looked()
         if found is not None:
@@ -296,15 +300,15 @@ class _Stored:
 
     async def time_zone(self) -> Sequence[Finding]:
         """This machine's zone, and those of people."""
-        from bot import doctor_machine
-        from bot.options import host_zone
+        from bot.doctor import machine as doctor_machine
+        from bot.wiring.options import host_zone
 
         found = await self._looked()
         return list(doctor_machine.time_zone(host_zone(), found.zones if found else ()))
 
     async def _looked(self) -> Checkup | None:
-        from bot.doctor import in_thread
-        from memory.checkup import look
+        from bot.doctor.base import in_thread
+        from memory.database.checkup import look
 
         async with self._lock:
             file = self._home.database
@@ -324,7 +328,7 @@ class _Stored:
 
 
 def _stored(home: Home) -> Iterator[Check]:
-    from bot.doctor import Check
+    from bot.doctor.base import Check
 
     stored, limit_s = _Stored(home), 2 * STORED_S
     for name, look in (
@@ -345,7 +349,7 @@ def _stored(home: Home) -> Iterator[Check]:
 
 def _cleaned(results: Sequence[Result], home: Home, env: Mapping[str, str]) -> list[Result]:
     """No check means to show a secret; this makes sure of it."""
-    from bot.logs import Redactor, secrets_of
+    from bot.settings.logging import Redactor, secrets_of
 
     settings = _settings(home, env)
     kept = (
@@ -368,7 +372,7 @@ def _cleaned(results: Sequence[Result], home: Home, env: Mapping[str, str]) -> l
 
 
 def _as_json(results: Sequence[Result]) -> dict[str, Any]:
-    from bot.doctor import is_well
+    from bot.doctor.base import is_well
 
     return {
         "ok": is_well(results),
@@ -399,7 +403,7 @@ def _print_table(results: Sequence[Result]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from agent.text import clean
+    from memory.records.text import clean
 
     table = Table(show_header=False, box=None, pad_edge=False)
     for one in results:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.errors import SettingsWrong, StorageError
 from bot.cli.opening import FAILED, WRONG_USAGE, Opened, exit_for, logged, read_home
-from bot.lean import load_without
+from bot.wiring.lean import load_without
+from memory.records.errors import SettingsWrong, StorageError
 
 if TYPE_CHECKING:
-    from bot.config import Settings
-    from bot.home import Home
-    from bot.setup_desk import Plan, Situation
+    from bot.settings.home import Home
+    from bot.settings.schema.settings import Settings
+    from bot.setup.terminal import Plan, Situation
 
 LOOK_S = 2.0
 
@@ -71,8 +71,8 @@ class _Here:
     @classmethod
     def found(cls) -> _Here:
         """Raises SettingsWrong, with every problem: they are mended in the file itself."""
-        from bot.config_reading import load
-        from bot.home import find_home
+        from bot.settings.home import find_home
+        from bot.settings.load import load
 
         env = dict(os.environ)
         home = find_home(env)
@@ -80,8 +80,8 @@ class _Here:
 
     def situation(self) -> Situation:
         """Looks at the database and for a running bot; changes nothing."""
-        from bot.options import host_zone
-        from bot.setup_desk import Situation
+        from bot.setup.terminal import Situation
+        from bot.wiring.options import host_zone
 
         return Situation(
             settings=self.settings,
@@ -96,8 +96,8 @@ class _Here:
 def manifest() -> Path:
     """The manifest of the Slack app that ships with the program. Where it is missing, which
     `hearthbot doctor` tells, scopes are not compared."""
-    from bot.home import shipped
-    from bot.live_slack import MANIFEST
+    from bot.doctor.live_slack import MANIFEST
+    from bot.settings.home import shipped
 
     try:
         return shipped(MANIFEST)
@@ -108,7 +108,7 @@ def manifest() -> Path:
 def _owners(home: Home) -> tuple[str, ...]:
     import time
 
-    from memory.checkup import look
+    from memory.database.checkup import look
 
     if not home.database.exists():
         return ()
@@ -119,7 +119,7 @@ def _owners(home: Home) -> tuple[str, ...]:
 
 
 async def _is_running(home: Home) -> bool:
-    from bot.control import ControlClient, NotRunning
+    from bot.rpc import ControlClient, NotRunning
 
     try:
         async with ControlClient(home.socket):
@@ -134,7 +134,7 @@ async def _is_running(home: Home) -> bool:
 def _guided(here: _Here) -> bool:
     """Whether the bot is to be started now."""
     from bot.cli.desk import TerminalDesk, silent_logs
-    from bot.setup import ask_all, checked, summary
+    from bot.setup.wizard import ask_all, checked, summary
 
     desk, situation = TerminalDesk(), here.situation()
     with silent_logs():
@@ -159,8 +159,8 @@ def _guided(here: _Here) -> bool:
 
 def _save(here: _Here, plan: Plan, situation: Situation) -> None:
     """Config first, then people: whoever is interrupted in between can run it again."""
-    from bot.config_writing import write
-    from bot.home import prepare
+    from bot.settings.edit import write
+    from bot.settings.home import prepare
 
     prepare(here.home)
     write(here.home.config, plan.changes)
@@ -173,10 +173,10 @@ def _save(here: _Here, plan: Plan, situation: Situation) -> None:
 async def _introduce(opened: Opened, plan: Plan, situation: Situation) -> None:
     """Makes the owner, and keeps how they are called and where they live."""
     from bot.cli.asking import ask_access
-    from bot.clock import SystemClock
-    from bot.home import HomeLock
-    from memory.database import Database
-    from memory.people import SqlitePeople
+    from bot.settings.home import HomeLock
+    from bot.wiring.clock import SystemClock
+    from memory.database.connection import Database
+    from memory.stores.people import SqlitePeople
 
     clock = SystemClock()
     address = plan.owner.address if plan.owner else situation.owners[0]
@@ -204,9 +204,9 @@ async def _introduce(opened: Opened, plan: Plan, situation: Situation) -> None:
 
 def _without_asking(here: _Here) -> None:
     from bot.cli.desk import silent_logs
-    from bot.config_writing import write
-    from bot.home import prepare
-    from bot.setup import tested
+    from bot.settings.edit import write
+    from bot.settings.home import prepare
+    from bot.setup.wizard import tested
 
     with silent_logs():
         lines = asyncio.run(tested(here.settings, here.env, manifest()))

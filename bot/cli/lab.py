@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from agent.messages import DEFAULT_AGENT
 from bot.cli.chat import LEAVE
 from bot.cli.opening import Opened, exit_for, logged_apart, opened
 from bot.cli.typed import typed_lines
+from memory.records.messages import DEFAULT_AGENT
 
 if TYPE_CHECKING:
     from bot.app import Bot
-    from bot.config import Settings
     from bot.lab.telegram import FakeTelegram
+    from bot.settings.schema.settings import Settings
 
 PERSON = 1001
 """The Telegram id under which the terminal speaks in the lab."""
@@ -41,11 +41,11 @@ def lab() -> None:
 
 async def _rehearse(home: Opened) -> None:
     from bot.app import open_bot
-    from bot.clock import SystemClock
-    from bot.config_reading import load
-    from bot.home import Home, prepare, settings_digest
     from bot.lab.model import ScriptedModel
     from bot.lab.telegram import FakeTelegram
+    from bot.settings.home import Home, prepare, settings_digest
+    from bot.settings.load import load
+    from bot.wiring.clock import SystemClock
 
     with tempfile.TemporaryDirectory(prefix="hearthbot-lab-") as folder:
         copy = Home(Path(folder))
@@ -74,8 +74,8 @@ def rehearsed(settings: Settings, *, telegram: str, model: str) -> Settings:
     Slack, no other model, no MCP server and no web."""
     from pydantic import SecretStr
 
-    from bot.config import SlackSettings
-    from bot.config_tools import McpSettings
+    from bot.settings.schema.settings import SlackSettings
+    from bot.settings.schema.tools import McpSettings
 
     agents = settings.agents
     alone = {

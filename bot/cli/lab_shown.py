@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from agent.stored import Button
+from bot.channels.console import PRESS, Cards
 from bot.cli.pressing import Buttons
-from bot.console import PRESS, Cards
-from bot.presses import NO_LONGER
+from bot.inbox.buttons import NO_LONGER
+from memory.records.rows import Button
 
 if TYPE_CHECKING:
     from bot.lab.telegram import FakeTelegram

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent.errors import Permanent
 from bot.cli.mcp_shown import waiting_lines
 from bot.cli.opening import exit_for, opened
 from bot.cli.skills_shown import Line, print_lines
+from memory.records.errors import Permanent
 
 if TYPE_CHECKING:
     from bot.cli.opening import Opened
-    from bot.control import Operation
+    from bot.rpc import Operation
 
 app = typer.Typer(help="MCP servers: tools that other programs bring.", no_args_is_help=True)
 
 Answer = dict[str, Any]
-"""What `bot.mcp` answers; its keys stand there."""
+"""What `bot.commands.mcp` answers; its keys stand there."""
 
 Ask = Callable[..., Awaitable[Answer]]
 
@@ -109,7 +109,7 @@ def _desk(home: Opened) -> AbstractAsyncContextManager[Ask]:
 
 def _here(home: Opened) -> AbstractAsyncContextManager[Mapping[str, Operation]]:
     from bot.app import open_mcp
-    from bot.clock import SystemClock
+    from bot.wiring.clock import SystemClock
 
     return open_mcp(home.home, home.settings, env=home.env, clock=SystemClock())
 

@@ -7,11 +7,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agent.text import seen
 from bot.cli.skills_shown import Line
+from memory.records.text import seen
 
 Answer = dict[str, Any]
-"""What `bot.mcp` answers; its keys stand there."""
+"""What `bot.commands.mcp` answers; its keys stand there."""
 
 Facts = dict[str, Any]
 """What is said of one parameter, by what it is: a type, a description, a bound."""

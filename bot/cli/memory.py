@@ -26,14 +26,14 @@ from bot.cli.memory_shown import (
 from bot.cli.opening import FAILED, WRONG_USAGE, Opened, exit_for, opened
 
 if TYPE_CHECKING:
-    from bot.control import Operation
+    from bot.rpc import Operation
 
 app = typer.Typer(
     help="What is remembered of you: seen, corrected, erased, taken along.", no_args_is_help=True
 )
 
 Answer = dict[str, Any]
-"""What `bot.memory_office` answers; its keys stand there."""
+"""What `bot.commands.memory_service` answers; its keys stand there."""
 
 Told = Callable[[Answer], None]
 Ask = Callable[..., Awaitable[Answer]]
@@ -152,7 +152,7 @@ async def _forget(
     home: Opened, what: str, *, person: str, files: bool, asks: bool, as_json: bool
 ) -> Answer | None:
     """The proof; None where there was nothing to do. Raises ForgettingRefused before it asks."""
-    from agent.forgotten import ForgettingRefused
+    from memory.records.erasure import ForgettingRefused
 
     async with _desk(home) as desk:
         found = await desk.ask("memory.find", person=person, what=what)
@@ -286,8 +286,8 @@ class _Desk:
 
     async def follow(self, operation: str, tell: Told, **arguments: Any) -> Answer:
         """The same; `tell` hears of each step."""
-        from agent.errors import Permanent
-        from bot.control import WENT_AWAY, ControlClient
+        from bot.rpc import WENT_AWAY, ControlClient
+        from memory.records.errors import Permanent
 
         if not isinstance(self._found, ControlClient):
             answer: Answer = await self._found[operation](arguments, tell)
@@ -323,24 +323,24 @@ async def _open_memory(home: Opened) -> AsyncIterator[dict[str, Operation]]:
 
     Raises HomeBusy, StorageError.
     """
-    from bot.clock import SystemClock
-    from bot.home import HomeLock
-    from bot.memory import Remembered
-    from bot.memory_office import MemoryOffice, OfficeOptions, memory_operations
-    from bot.options import host_zone
-    from memory.archive import SqliteArchive
-    from memory.carrying import Carrying, as_json
-    from memory.conversations import SqliteConversations
-    from memory.database import Database
-    from memory.embedding import Embedding
-    from memory.erasing import Premises
-    from memory.facts import SqliteFacts
-    from memory.forgetting import Forgetting
-    from memory.indexes import Indexes
-    from memory.knowledge import SqliteDocuments
-    from memory.overview import SqliteOverviews
-    from memory.people import SqlitePeople
-    from memory.profile import SqliteProfiles
+    from bot.commands.memory import Remembered
+    from bot.commands.memory_service import MemoryOffice, OfficeOptions, memory_operations
+    from bot.settings.home import HomeLock
+    from bot.wiring.clock import SystemClock
+    from bot.wiring.options import host_zone
+    from memory.database.connection import Database
+    from memory.erasure.erase import Forgetting
+    from memory.erasure.run import Premises
+    from memory.facts.export import Carrying, as_json
+    from memory.facts.profile import SqliteProfiles
+    from memory.facts.recall import SqliteOverviews
+    from memory.facts.store import SqliteFacts
+    from memory.search.archive import SqliteArchive
+    from memory.search.documents import SqliteDocuments
+    from memory.search.indexes import Indexes
+    from memory.search.vectors import Embedding
+    from memory.stores.conversations import SqliteConversations
+    from memory.stores.people import SqlitePeople
 
     clock, place = SystemClock(), home.home
     premises = Premises(root=place.path, workspace=place.workspace, backups=place.backups)

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from agent.text import clean
+from memory.records.text import clean
 
 Answer = Mapping[str, Any]
 Line = tuple[str, str]

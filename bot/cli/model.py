@@ -17,8 +17,8 @@ import typer
 from bot.cli.opening import FAILED, Opened, exit_for, opened
 
 if TYPE_CHECKING:
-    from agent.models.pulling import Progress, Pulled, Source
-    from bot.model_trial import Tried
+    from agent.models.download import Progress, Pulled, Source
+    from bot.commands.model_trial import Tried
 
 app = typer.Typer(
     help="Which models there are, whether they answer, and fetching one.", no_args_is_help=True
@@ -65,8 +65,8 @@ def list_models(
 
 async def _listed(home: Opened, *, whole: bool) -> Shown:
     from bot.cli.asking import ask_running
-    from bot.control import NotRunning
-    from bot.model_list import listing
+    from bot.commands.models import listing
+    from bot.rpc import NotRunning
 
     found = await listing(home.settings, home.env, whole=whole)
     try:
@@ -151,8 +151,8 @@ def try_models(
 
 
 async def _tried(home: Opened, name: str, *, quiet: bool) -> list[Tried]:
-    from bot.model_names import NameFinder, configured
-    from bot.model_trial import try_one
+    from bot.commands.model_names import NameFinder, configured
+    from bot.commands.model_trial import try_one
 
     finder = NameFinder(home.settings, home.env)
     models = (
@@ -171,7 +171,7 @@ async def _tried(home: Opened, name: str, *, quiet: bool) -> list[Tried]:
 
 
 def _print_tried(one: Tried) -> None:
-    from bot.prompt_words import money
+    from bot.commands.context import money
 
     if one.error:
         typer.secho(f"✗ {one.name}: {one.error}", fg="red")
@@ -202,7 +202,7 @@ def pull(
     as_json: AsJson = False,
 ) -> None:
     """Fetch a model that runs inside the bot: a GGUF file. Goes on where it broke off."""
-    from agent.models.pulling import memory_bytes, memory_warning
+    from agent.models.download import memory_bytes, memory_warning
 
     with exit_for(), opened(log_to_terminal=False) as home:
         source = asyncio.run(_found(name, home, sha256))
@@ -229,20 +229,20 @@ def pull(
 
 
 async def _found(name: str, home: Opened, sha256: str) -> Source:
-    from agent.models.pulling import find
+    from agent.models.download import find
 
     return await find(name, env=home.env, sha256=sha256)
 
 
 def _pulled(source: Source, folder: Path, *, quiet: bool) -> Pulled:
-    from agent.models import pulling
+    from agent.models import download as pulling
 
     with _progress(source.file, quiet=quiet) as progress:
         return asyncio.run(pulling.pull(source, folder, progress=progress))
 
 
 def _print_pulled(done: Pulled, model: str, *, config: Path) -> None:
-    from agent.models.pulling import size_words
+    from agent.models.download import size_words
 
     how = "was there already" if not done.fetched else f"is there: {size_words(done.size)}"
     typer.secho(f"{done.path} {how}, sha256 {done.sha256}", fg="green")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from contextlib import AbstractContextManager
 
+from bot.channels.console import PRESS
 from bot.cli.screen import Event, Screen
-from bot.console import PRESS
 
 
 class OwnAnswer:

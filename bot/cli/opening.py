@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from agent.errors import AssistantError, SettingsWrong
+from memory.records.errors import AssistantError, SettingsWrong
 
 if TYPE_CHECKING:
-    from bot.config import Settings
-    from bot.home import Home
+    from bot.settings.home import Home
+    from bot.settings.schema.settings import Settings
 
 DONE, FAILED, WRONG_USAGE = 0, 1, 2
 """Exit codes (SPEC §1)."""
@@ -65,10 +65,10 @@ def last_words() -> Iterator[None]:
 def _log_end(why: str) -> None:
     import structlog
 
-    from bot.config import LoggingSettings
-    from bot.config_reading import load
-    from bot.home import find_home
-    from bot.logs import secrets_of, set_up
+    from bot.settings.home import find_home
+    from bot.settings.load import load
+    from bot.settings.logging import secrets_of, set_up
+    from bot.settings.schema.settings import LoggingSettings
 
     env = dict(os.environ)
     home = find_home(env)
@@ -85,7 +85,7 @@ def _log_end(why: str) -> None:
 
 def _sentences(error: BaseException) -> list[str]:
     """Return the sentences of our own errors, each once; none if there is any other error."""
-    from bot.typed import on_command_line
+    from bot.commands.typed import on_command_line
 
     leaves = list(_leaves(error))
     if not all(isinstance(leaf, AssistantError) for leaf in leaves):
@@ -124,8 +124,8 @@ def _is_unread(error: Exception) -> bool:
 
 def read_home() -> Opened:
     """The home, made ready, and its settings. Raises SettingsWrong, StorageError."""
-    from bot.config_reading import load
-    from bot.home import find_home, prepare, settings_digest
+    from bot.settings.home import find_home, prepare, settings_digest
+    from bot.settings.load import load
 
     env = dict(os.environ)
     home = find_home(env)
@@ -143,7 +143,7 @@ def logged(home: Opened, *, to_terminal: bool) -> Iterator[None]:
 
     `to_terminal` False keeps log lines out of a conversation: they go to the log file alone.
     """
-    from bot.logs import secrets_of, set_up
+    from bot.settings.logging import secrets_of, set_up
 
     with set_up(
         home.settings.logging,
@@ -176,7 +176,7 @@ def logged(home: Opened, *, to_terminal: bool) -> Iterator[None]:
 def logged_apart(home: Opened) -> Iterator[None]:
     """Log lines go to this home's file alone, inside of `logged` for another one, whose file gets
     the traceback of what nobody caught: this home may be gone by then."""
-    from bot.logs import secrets_of, set_up
+    from bot.settings.logging import secrets_of, set_up
 
     with set_up(
         home.settings.logging,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from bot.console import PRESS, press_line
+from bot.channels.console import PRESS, press_line
 
 _TYPED = re.compile(rf"(?P<press>{PRESS}\s+)?\[?(?P<number>[0-9]{{1,4}})\]?")
 
 
 class Buttons:
-    """Those that can be pressed now, by their numbers; events are those of `bot.console`.
+    """Those that can be pressed now, by their numbers; events are those of `bot.channels.console`.
 
     A number alone counts until something else is typed: then it may be meant for the assistant.
     """

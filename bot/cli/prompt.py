@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from bot.cli.opening import exit_for, opened
-from bot.prompt_words import (
+from bot.commands.context import (
     CACHE_WORDS,
     PRICE_UNKNOWN,
     broke_words,
@@ -29,7 +29,7 @@ app = typer.Typer(help="What goes to the model, part by part.", no_args_is_help=
 
 Kind = Literal["chat", "heartbeat", "proactive"]
 Shown = dict[str, Any]
-"""What `bot.prompts` answers; its keys stand there."""
+"""What `bot.commands.prompts` answers; its keys stand there."""
 
 TERMINAL = "console:local"
 NOTHING = ("", "")
@@ -117,7 +117,7 @@ def _check(
     diff: tuple[str, str],
 ) -> None:
     """Options that do not go together are wrong usage."""
-    from agent.messages import Address
+    from memory.records.messages import Address
 
     try:
         Address.parse(chat)
@@ -152,8 +152,8 @@ async def _ask(home: Opened, operation: str, **arguments: Any) -> tuple[Shown, d
     """The answer, and the texts of the parts. Of the running bot, else of the home itself."""
     from bot.app import open_prompts
     from bot.cli.asking import running_or
-    from bot.clock import SystemClock
-    from bot.control import ControlClient
+    from bot.rpc import ControlClient
+    from bot.wiring.clock import SystemClock
 
     texts: dict[int, str] = {}
 
@@ -183,7 +183,7 @@ def _is_piped() -> bool:
 
 def _print_all(lines: Iterable[str]) -> None:
     """What others wrote must not be able to steer a terminal."""
-    from agent.text import clean
+    from memory.records.text import clean
 
     for line in lines:
         typer.echo(clean(line))
@@ -375,7 +375,7 @@ def _print_table(shown: Shown) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from agent.text import clean
+    from memory.records.text import clean
 
     when = f"sent in turn {shown['turn']}" if shown["turn"] else "that would be sent now"
     title = f"The {shown['kind']} prompt {when}, {shown['chat']}"

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import structlog
 import typer
 
-from agent.errors import SettingsWrong
 from bot.cli.opening import Opened, exit_for, last_words, logged, opened, read_home
-from bot.lean import late_methods, load_without, without_garbage_search
+from bot.wiring.lean import late_methods, load_without, without_garbage_search
+from memory.records.errors import SettingsWrong
 
 if TYPE_CHECKING:
     from bot.app import Bot
@@ -72,7 +72,7 @@ def status(
 
         typer.echo(json.dumps(answer, ensure_ascii=False))
         return
-    from bot.typed import on_command_line
+    from bot.commands.typed import on_command_line
 
     for line in answer["lines"]:
         typer.echo(on_command_line(line))
@@ -110,7 +110,7 @@ async def _run(home: Opened, *, once: bool, trust_clock: bool = False) -> None:
 def _opened_bot(home: Opened, *, trust_clock: bool) -> AbstractAsyncContextManager[Bot]:
     load_without("click", "httpx")
     from bot.app import open_bot
-    from bot.clock import CheckedClock, SystemClock
+    from bot.wiring.clock import CheckedClock, SystemClock
 
     clock = CheckedClock(SystemClock(), file=home.home.database, is_trusted=trust_clock)
     return open_bot(home.home, home.settings, env=home.env, digest=home.digest, clock=clock)

@@ -20,7 +20,7 @@ from bot.cli.schedule_jobs import add_to
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scheduler.words.answers import Answer, Reading
+    from scheduler.timetext.numbers import Answer, Reading
 
 app = typer.Typer(help="What runs by the clock.", no_args_is_help=True)
 
@@ -106,8 +106,8 @@ def _asked(given: Mapping[str, Any]) -> Asked:
 
 
 def _zone(name: object) -> ZoneInfo:
-    from bot.options import host_zone
-    from bot.zones import read_zone
+    from bot.people.timezone import read_zone
+    from bot.wiring.options import host_zone
 
     if not isinstance(name, str):
         raise _Unusable("'tz' takes the name of a time zone, such as Europe/Berlin.")
@@ -135,7 +135,7 @@ def _now(text: object, zone: ZoneInfo) -> datetime:
 
 
 def _read(asked: Asked) -> Answer:
-    from scheduler.words.reading import read
+    from scheduler.timetext.parse import read
 
     return read(asked.text, now=asked.now, zone=asked.zone, count=asked.count)
 
@@ -183,7 +183,7 @@ _KEYS = ("text", "tz", "now", "count")
 
 def line(answer: Answer, asked: Asked) -> Line:
     """For JSON."""
-    from scheduler.words.answers import Question, Reading, Refusal
+    from scheduler.timetext.numbers import Question, Reading, Refusal
 
     said = {"text": asked.text, "tz": asked.zone.key}
     match answer:
@@ -198,7 +198,7 @@ def line(answer: Answer, asked: Asked) -> Line:
 
 
 def _reading(reading: Reading, zone: ZoneInfo) -> Line:
-    from agent.jobs import to_json
+    from memory.records.job_specs import to_json
 
     return {
         "sentence": reading.sentence,
@@ -231,8 +231,7 @@ def print_answer(answer: Answer, asked: Asked, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from scheduler.words.answers import Question, Reading, Refusal
-    from scheduler.words.saying import day_words
+    from scheduler.timetext.numbers import Question, Reading, Refusal, day_words
 
     match answer:
         case Reading():

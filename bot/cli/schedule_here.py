@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from agent.ports import Clock
-from bot.assembly import opened_database
-from bot.config import Settings
-from bot.control import Operation
-from bot.home import Home, HomeLock
-from bot.job_desk import Stage, job_desk_of, skill_jobs_of
-from bot.jobs import job_operations
-from bot.logs import Redactor, secrets_of
-from bot.model_names import configured
-from bot.parts import abilities_of, access_of, prompting_of, stores_of
-from bot.place import Workplace
-from bot.thinking import pool_of
-from bot.toolmaking import Doors
-from memory.usage import SqliteUsage
+from bot.commands.job_service import job_operations
+from bot.commands.model_names import configured
+from bot.rpc import Operation
+from bot.settings.home import Home, HomeLock
+from bot.settings.logging import Redactor, secrets_of
+from bot.settings.schema.settings import Settings
+from bot.wiring.assembly import opened_database
+from bot.wiring.jobs import Stage, job_desk_of, skill_jobs_of
+from bot.wiring.parts import abilities_of, access_of, pool_of, prompting_of, stores_of
+from bot.wiring.spending import Workplace
+from bot.wiring.tools import Doors
+from memory.records.ports import Clock
+from memory.stores.usage import SqliteUsage
 
 
 @asynccontextmanager

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent.errors import Permanent
-from agent.scheduled import Missed, WhenQuiet
 from bot.cli.opening import FAILED, WRONG_USAGE, exit_for, opened
 from bot.cli.schedule_shown import (
     aligned,
@@ -29,13 +27,15 @@ from bot.cli.schedule_shown import (
     test_lines,
 )
 from bot.cli.skills_shown import Lines, print_lines
+from memory.records.errors import Permanent
+from memory.records.jobs import Missed, WhenQuiet
 
 if TYPE_CHECKING:
     from bot.cli.opening import Opened
-    from bot.control import ControlClient, Operation
+    from bot.rpc import ControlClient, Operation
 
 Answer = dict[str, Any]
-"""What `bot.jobs` answers; its keys stand there."""
+"""What `bot.commands.job_service` answers; its keys stand there."""
 
 Ask = Callable[..., Awaitable[Answer]]
 
@@ -229,7 +229,7 @@ def simulate(
 
 async def _tested(home: Opened, job: str, *, with_model: bool) -> Answer:
     """The answer, with the texts that came before it under `prompt`."""
-    from bot.control import ControlClient
+    from bot.rpc import ControlClient
 
     texts = {"system": "", "user": ""}
 
@@ -311,7 +311,7 @@ async def _reached(stack: AsyncExitStack, home: Opened) -> ControlClient | Mappi
 def _here(home: Opened) -> AbstractAsyncContextManager[Mapping[str, Operation]]:
     # Loaded where no bot runs alone: it brings all that makes a prompt.
     from bot.cli.schedule_here import open_jobs
-    from bot.clock import SystemClock
+    from bot.wiring.clock import SystemClock
 
     return open_jobs(home.home, home.settings, env=home.env, clock=SystemClock())
 

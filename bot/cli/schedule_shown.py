@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from agent.text import clean
 from bot.cli.skills_shown import Line
+from memory.records.text import clean
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -152,7 +152,7 @@ def next_lines(rows: list[Answer], *, head: str = "next") -> Iterator[Line]:
 
 
 def _effects(one: Mapping[str, Any]) -> Iterator[str]:
-    from bot.job_words import FATES
+    from bot.commands.job_messages import FATES
 
     if one["fate"] not in {"", "told"}:
         told = f" ({_wall(one['told'])})" if one["told"] else ""
@@ -166,7 +166,7 @@ def _effects(one: Mapping[str, Any]) -> Iterator[str]:
 
 def test_lines(answer: Answer) -> Iterator[Line]:
     """What a run would be."""
-    from bot.job_words import pace_words
+    from bot.commands.job_messages import pace_words
 
     yield from _job_lines(answer["job"])
     if answer["trouble"]:
@@ -190,7 +190,7 @@ def test_lines(answer: Answer) -> Iterator[Line]:
 
 
 def _heard_lines(heard: Answer | None) -> Iterator[Line]:
-    from bot.job_words import cost_words
+    from bot.commands.job_messages import cost_words
 
     if heard is None:
         yield "--- nothing was sent and no tool ran; --with-model asks the model too", "dim"
@@ -223,7 +223,7 @@ def simulate_table(answer: Answer, console: Console | None = None) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from bot.job_words import cost_words
+    from bot.commands.job_messages import cost_words
 
     console = console or Console(highlight=False)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
@@ -246,7 +246,7 @@ def simulate_table(answer: Answer, console: Console | None = None) -> None:
 
 
 def _total(answer: Answer) -> Iterator[str]:
-    from bot.prompt_words import money
+    from bot.commands.context import money
 
     total = answer["total"]
     yield f"{total['runs']:,} runs{' and more' if answer['is_cut'] else ''}"
@@ -258,7 +258,7 @@ def _total(answer: Answer) -> Iterator[str]:
 
 
 def _fate(run: Mapping[str, Any]) -> Iterator[str]:
-    from bot.job_words import FATES
+    from bot.commands.job_messages import FATES
 
     told = run["told"] if run["told"] != run["at"] else None
     yield FATES[run["fate"]] + (f", {_wall(told)}" if told else "")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
-from bot.markup_links import poses
+from bot.markup.tree import poses
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -22,7 +22,7 @@ UNASKED_QUIET_S = 0.5
 
 
 class Screen(Protocol):
-    """Shows what the bot does. Events are those of `bot.console`."""
+    """Shows what the bot does. Events are those of `bot.channels.console`."""
 
     def attached(self, event: Event) -> None:
         """The bot is there; the event says which model answers, and why."""

@@ -17,12 +17,12 @@ from bot.cli.skills_shown import print_lines
 
 if TYPE_CHECKING:
     from bot.cli.opening import Opened
-    from bot.control import Operation
+    from bot.rpc import Operation
 
 app = typer.Typer(help="Conversations: list, show, export, erase.", no_args_is_help=True)
 
 Answer = dict[str, Any]
-"""What `bot.sessions` answers; its keys stand there."""
+"""What `bot.commands.conversation` answers; its keys stand there."""
 
 Ask = Callable[..., Awaitable[Answer]]
 
@@ -137,11 +137,11 @@ def _desk(home: Opened) -> AbstractAsyncContextManager[Ask]:
 @asynccontextmanager
 async def _here(home: Opened) -> AsyncIterator[Mapping[str, Operation]]:
     """What can be asked where no bot runs. Raises HomeBusy, StorageError."""
-    from bot.clock import SystemClock
-    from bot.home import HomeLock
-    from bot.sessions import SessionDesk, session_operations
-    from memory.database import Database
-    from memory.sessions import SqliteSessions
+    from bot.commands.conversation import SessionDesk, session_operations
+    from bot.settings.home import HomeLock
+    from bot.wiring.clock import SystemClock
+    from memory.database.connection import Database
+    from memory.stores.sessions import SqliteSessions
 
     clock, place = SystemClock(), home.home
     with HomeLock(place, started_at=clock.now()):

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from agent.text import clean
 from bot.cli.skills_shown import Line
+from memory.records.text import clean
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod

@@ -37,7 +37,7 @@ playbook_app = typer.Typer(
 app.add_typer(playbook_app, name="playbook")
 
 Answer = dict[str, Any]
-"""What `bot.skills` answers; its keys stand there."""
+"""What `bot.commands.skills` answers; its keys stand there."""
 
 Ask = Callable[..., Awaitable[Answer]]
 
@@ -106,7 +106,7 @@ def validate(
 
     Exit code 1 if a skill could not be used as it is.
     """
-    from agent.skills.validating import validate as look_at
+    from agent.skills.checks import validate as look_at
 
     with exit_for():
         places = _places_of(what)
@@ -135,7 +135,7 @@ def _places_of(what: str) -> list[tuple[Path, str]]:
     """Paths to look at, with what each is called. Raises SettingsWrong."""
     import os
 
-    from bot.home import find_home, shipped
+    from bot.settings.home import find_home, shipped
 
     path = Path(what).expanduser()
     if what and (path.exists() or "/" in what or what.startswith("~")):
@@ -336,7 +336,7 @@ def _desk(home: Opened) -> AbstractAsyncContextManager[Ask]:
     """Asks the running bot; where none runs, the files and the database alone."""
     from bot.app import open_skills
     from bot.cli.asking import asker
-    from bot.clock import SystemClock
+    from bot.wiring.clock import SystemClock
 
     return asker(
         home, lambda: open_skills(home.home, home.settings, env=home.env, clock=SystemClock())

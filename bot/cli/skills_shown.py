@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agent.text import clean
-from bot.skill_words import CLOCK, PLAYBOOK, counted
+from bot.commands.skill_views import CLOCK, PLAYBOOK, counted
+from memory.records.text import clean
 
 if TYPE_CHECKING:
-    from agent.skills.validating import Validated
+    from agent.skills.checks import Validated
 
 Answer = dict[str, Any]
 Line = tuple[str, str]
@@ -42,7 +42,7 @@ def print_lines(lines: Lines) -> None:
 
 def _safe(text: str) -> str:
     """Without codes of a terminal, and without characters that cannot be seen."""
-    from agent.skills.front_matter import cleaned
+    from agent.skills.parser import cleaned
 
     return cleaned(clean(text))
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent.text import clean
 from bot.cli.opening import WRONG_USAGE, Opened, exit_for, opened
+from memory.records.text import clean
 
 if TYPE_CHECKING:
-    from bot.control import Operation
+    from bot.rpc import Operation
 
 Answer = dict[str, Any]
-"""What `bot.usage.UsageDesk.report` answers; its keys stand there."""
+"""What `bot.commands.usage.UsageDesk.report` answers; its keys stand there."""
 
 BY = ("day", "person", "chat", "job", "model", "agent", "purpose")
 USUALLY = ("day", "person", "chat", "job", "model")
@@ -65,7 +65,7 @@ def usage(
 async def _asked(home: Opened, **arguments: Any) -> Answer:
     """The running bot, else the database alone."""
     from bot.cli.asking import running_or
-    from bot.control import ControlClient
+    from bot.rpc import ControlClient
 
     async with AsyncExitStack() as stack:
         found = await running_or(stack, home, lambda: _open_usage(home))
@@ -80,13 +80,13 @@ async def _open_usage(home: Opened) -> AsyncIterator[Mapping[str, Operation]]:
 
     Raises HomeBusy, StorageError.
     """
-    from bot.clock import SystemClock
-    from bot.home import HomeLock
-    from bot.options import host_zone
-    from bot.usage import UsageDesk, usage_operations
-    from memory.database import Database
-    from memory.people import SqlitePeople
-    from memory.usage import SqliteUsage
+    from bot.commands.usage import UsageDesk, usage_operations
+    from bot.settings.home import HomeLock
+    from bot.wiring.clock import SystemClock
+    from bot.wiring.options import host_zone
+    from memory.database.connection import Database
+    from memory.stores.people import SqlitePeople
+    from memory.stores.usage import SqliteUsage
 
     clock, place = SystemClock(), home.home
     with HomeLock(place, started_at=clock.now()):
@@ -112,7 +112,7 @@ def lines(answer: Answer) -> Iterator[str]:
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
-    from bot.usage import cost_words
+    from bot.commands.usage import cost_words
 
     figures = [f"{row[key]}" for key in ("calls", "prompt", "cached", "completion")]
     return [*figures, cost_words(row["micros"], row["calls"], row["unpriced"])]
@@ -120,9 +120,9 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
 
 def _budget(one: Mapping[str, Any]) -> list[str]:
     """Whose, how much of it, and the share."""
-    from agent.spending import Unit
-    from agent.spending_words import amount_words
-    from bot.prompt_words import percent
+    from agent.budget.messages import amount_words
+    from agent.budget.spending import Unit
+    from bot.commands.context import percent
 
     unit = Unit(one["unit"])
     whose = f"{one['scope']} {one['name']}".strip()
@@ -171,8 +171,8 @@ def print_tables(answer: Answer) -> None:
 
 def _short_cost(row: Mapping[str, Any]) -> str:
     """For a narrow column: what is not known is a question mark, explained below."""
-    from agent.spending import MICROS
-    from bot.prompt_words import money
+    from agent.budget.spending import MICROS
+    from bot.commands.context import money
 
     if row["unpriced"] == row["calls"]:
         return "?"
@@ -189,7 +189,7 @@ def _print_budgets(answer: Answer, console: Any) -> None:
 
 
 def _summary(answer: Answer) -> str:
-    from bot.usage import cost_words
+    from bot.commands.usage import cost_words
 
     total = answer["total"]
     if not total["calls"]:
@@ -203,7 +203,7 @@ def _summary(answer: Answer) -> str:
 
 
 def _remarks(answer: Answer) -> Iterator[tuple[str, str]]:
-    from bot.prompt_words import percent
+    from bot.commands.context import percent
 
     total = answer["total"]
     if total["unpriced"]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from agent.signatures import picture_of
+from agent.files.sniff import picture_of
 from bot.lab.entities import MarkupError, Parsed, parse_html, trimmed, units
 from bot.lab.telegram_state import (
     ApiError,

@@ -11,14 +11,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bot.app import Bot, open_bot
-from bot.clock import CheckedClock
-from bot.config_reading import load
-from bot.home import Home, prepare, settings_digest
 from bot.lab.model import ScriptedModel
 from bot.lab.slack import APP_TOKEN, SIGNING_SECRET, TOKEN, FakeSlack
 from bot.lab.slack_state import Seen as SlackSeen
 from bot.lab.telegram import FakeTelegram
 from bot.lab.telegram_state import Seen
+from bot.settings.home import Home, prepare, settings_digest
+from bot.settings.load import load
+from bot.wiring.clock import CheckedClock
 
 ANN = 4242
 SLACK_ANN, TEAM = "U0ANN", "T0LAB"
@@ -29,8 +29,8 @@ WAIT_S = 20.0
 
 
 class StageClock:
-    """Implements `agent.ports.Clock`: goes like any clock, from a moment that is chosen, and
-    jumps when it is told to. Who sleeps over the jump wakes."""
+    """Implements `memory.records.ports.Clock`: goes like any clock, from a moment that is chosen,
+    and jumps when it is told to. Who sleeps over the jump wakes."""
 
     def __init__(self, start: datetime) -> None:
         self._start = start

@@ -14,10 +14,10 @@ from typing import Self
 
 import structlog
 
-from agent.errors import AssistantError, StorageError, Temporary
-from agent.messages import ConversationId
-from agent.ports import Clock
-from scheduler.ports import IdleStore, IdleTimer
+from memory.records.errors import AssistantError, StorageError, Temporary
+from memory.records.messages import ConversationId
+from memory.records.ports import Clock
+from scheduler.clock.ports import IdleStore, IdleTimer
 
 log = structlog.get_logger()
 

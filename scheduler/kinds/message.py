@@ -3,24 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from typing import Protocol
 
-from agent.jobs import At
-from agent.messages import PersonId
-from agent.scheduled import Due, Job, SetBy, SlotState, Taking
-from agent.stored import Button, ButtonRows, NewMessage
-from scheduler.kinds.target import Hearing, require_target
-from scheduler.missing import LATE_S
-from scheduler.telling import joins_note
+from memory.records.errors import Permanent
+from memory.records.job_specs import At
+from memory.records.jobs import Due, Job, SetBy, SlotState, Taking
+from memory.records.messages import PersonId, Role
+from memory.records.rows import Button, ButtonRows, NewMessage
+from scheduler.clock.misfire import LATE_S
+from scheduler.notify.delivery import joins_note
+
+# --- target -------------------------------------------------------------------------------------
+#
+# Whom a job is for, looked at again each time it is due: people go, and chats change hands.
+
+
+class TargetGone(Permanent):
+    """The person of a job is not let in any more, or its chat is not theirs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hearer:
+    """A person as a job needs them. Zone and languages may be empty
+    (`memory.records.rows.Person`)."""
+
+    id: PersonId
+    role: Role
+    name: str = ""
+    time_zone: str = ""
+    language: str = ""
+    language_hint: str = ""
+
+
+class Hearing(Protocol):
+    """Who is let in, and which chats are whose."""
+
+    def person(self, person_id: PersonId) -> Hearer | None:
+        """None: nobody is known by this id."""
+
+    def may_hear(self, person_id: PersonId, lane: str) -> bool:
+        """Whether this chat is (still) one that this person's things may go to."""
+
+    def is_group(self, lane: str) -> bool:
+        """Whether others read along there."""
+
+    def agent_at(self, lane: str) -> str:
+        """The name of the agent that answers there."""
+
+
+def require_target(hearing: Hearing, job: Job) -> Hearer:
+    """The person. Raises TargetGone."""
+    found = hearing.person(job.new.person_id)
+    if found is None:
+        raise TargetGone("its person is not let in any more")
+    if found.role is Role.GUEST:
+        raise TargetGone("its person is a guest now, and guests have no jobs")
+    if not hearing.may_hear(found.id, job.new.deliver_to):
+        raise TargetGone(f"{job.new.deliver_to} is no chat of {found.name or found.id} any more")
+    return found
+
 
 PRESSES = "job"
-"""The prefix of a reminder's buttons (`bot.presses.Press`)."""
+"""The prefix of a reminder's buttons (`bot.inbox.buttons.Press`)."""
 
 SNOOZES = (("10m", "in 10 min"), ("1h", "in 1 h"), ("1d", "tomorrow"))
 
 
 class MessageKind:
-    """Implements `scheduler.timetable.Kind`."""
+    """Implements `scheduler.clock.timetable.Kind`."""
 
     def __init__(self, hearing: Hearing, zone: Callable[[PersonId], tzinfo]) -> None:
         self._hearing = hearing

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from agent.jobs import At
-from agent.messages import PersonId
-from agent.scheduled import Due, JobKind, NewJob, What
-from bot.clock import SystemClock
 from bot.lab.model_script import last_user_text
-from memory.database import Database
-from memory.jobs import SqliteJobs
+from bot.wiring.clock import SystemClock
+from memory.database.connection import Database
+from memory.records.job_specs import At
+from memory.records.jobs import Due, JobKind, NewJob, What
+from memory.records.messages import PersonId
+from memory.stores.jobs import SqliteJobs
 from tests.acceptance.rig import Card, Home, Model, Running, Telegram, until
 
 ANN, BOB = 7, 8

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.jobs import Every, Unit
-from agent.messages import ConversationId
-from agent.scheduled import JobKind
-from bot.home import shipped
-from scheduler.kinds.turns import ActiveHours, HeartbeatKind, Turns
-from scheduler.timetable import Timetable
+from bot.settings.home import shipped
+from memory.records.job_specs import Every, Unit
+from memory.records.jobs import JobKind
+from memory.records.messages import ConversationId
+from scheduler.clock.timetable import Timetable
+from scheduler.kinds.agent_turn import ActiveHours, HeartbeatKind, Turns
 from tests.acceptance.rig import Home, Model, Telegram, until
 from tests.acceptance.schedule_words import ANN, started
 from tests.acceptance.test_kills import settled

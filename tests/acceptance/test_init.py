@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.live_slack import wanted_scopes
+from bot.doctor.live_slack import wanted_scopes
 from tests.acceptance.rig import TOKEN, Home, Model, StandIn, Telegram, until
 from tests.acceptance.terminal import CTRL_C, CTRL_D, ENTER, Terminal
 from tests.checkout import ROOT

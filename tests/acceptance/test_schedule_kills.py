@@ -10,7 +10,7 @@ from typing import Literal
 
 import pytest
 
-from agent.scheduled import JobKind
+from memory.records.jobs import JobKind
 from tests.acceptance.rig import Home, Model, Running, Telegram, until
 from tests.acceptance.schedule_words import ANN, BOB, Kept, keep, ordered, started
 from tests.acceptance.test_kills import MARK, Found, kill_and_look, later, settled

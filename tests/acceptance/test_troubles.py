@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.full_disk import DISK_FULL
+from bot.inbox.full_disk import DISK_FULL
 from tests.acceptance.rig import Home, Model, Running, Telegram, until
 from tests.thorough import rounds
 

@@ -17,55 +17,53 @@ from typing import Any
 
 from aiohttp import web
 
-from agent.asking import Asking, AskingOptions
-from agent.assistant import Assistant
-from agent.beginning import Beginning
-from agent.choosing import Choosing
-from agent.doing import Doing
-from agent.gate import Gate
-from agent.gathering import Gathering
-from agent.library import Library
-from agent.loop import Loop
 from agent.mcp.servers import McpServers
-from agent.messages import PersonId, Role
 from agent.models.wire import body
-from agent.ports import Json
-from agent.request import ModelRequest
-from agent.skills.shelf import SkillShelf
-from agent.skills.workshop import Workshop
-from agent.subagents import PeopleDrafts, Subagents
+from agent.policy.gate import Gate
+from agent.prompt.context import Gathering
+from agent.prompt.templates import Library
+from agent.skills.library import SkillShelf
+from agent.skills.lifecycle import Workshop
+from agent.subagents.subagents import PeopleDrafts, Subagents
+from agent.tools.agents import StatusTold
 from agent.tools.files import KeptResults
+from agent.tools.ranking import Choosing
 from agent.tools.selection import SelectionOptions
-from agent.tools.system import StatusTold
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, ToolLimits, Trust
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
-from agent.turns import LocalEngine
-from bot.approvals import ApprovalDesk
-from bot.channel import Pressed
-from bot.config_reading import load
-from bot.home import Home, shipped
-from bot.logs import Redactor, secrets_of
-from bot.options import places_of
-from bot.options_tools import policy_of
-from bot.outbox import Outbox
-from bot.outgoing import Outgoing
-from bot.parts import access_of
-from bot.place import Workplace
-from bot.ports import Person
-from bot.toolmaking import Doors, Made, Materials, opened_servers, tools_of
-from memory.approvals import SqliteApprovals
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.former_files import SqliteFormerFiles
-from memory.journal import SqliteJournal
-from memory.mcp_tools import SqliteToolApprovals
-from memory.outbox import SqliteOutbox
-from memory.people import SqlitePeople
-from memory.playbooks import SqliteSkillRecords
-from memory.ranking import ranker_maker
-from memory.recall import SqliteRecall
-from memory.traces import SqliteTraces
+from agent.turn.assistant import Assistant
+from agent.turn.engine import LocalEngine
+from agent.turn.loop import Loop
+from agent.turn.steps.begin import Beginning
+from agent.turn.steps.model import Asking, AskingOptions
+from agent.turn.steps.tools import Doing
+from bot.channels.base import Pressed
+from bot.inbox.ports import Person
+from bot.outbox.files import Outgoing
+from bot.outbox.outbox import Outbox
+from bot.people.approvals import ApprovalDesk
+from bot.settings.home import Home, shipped
+from bot.settings.load import load
+from bot.settings.logging import Redactor, secrets_of
+from bot.wiring.options import places_of, policy_of
+from bot.wiring.parts import access_of
+from bot.wiring.spending import Workplace
+from bot.wiring.tools import Doors, Made, Materials, opened_servers, tools_of
+from memory.database.connection import Database
+from memory.facts.recall import SqliteRecall
+from memory.records.messages import PersonId, Role
+from memory.records.ports import Json
+from memory.records.request import ModelRequest
+from memory.search.vectors import ranker_maker
+from memory.stores.approvals import SqliteApprovals
+from memory.stores.conversations import SqliteConversations
+from memory.stores.outbox import SqliteOutbox
+from memory.stores.people import SqlitePeople
+from memory.stores.switches import SqliteSkillRecords, SqliteToolApprovals
+from memory.stores.traces import SqliteTraces
+from memory.stores.turns import SqliteJournal
+from memory.stores.undo import SqliteFormerFiles
 from tests.agent.house import OWNER, House, Somebody, Words
 from tests.agent.obedient import CANARY, ObedientModel
 from tests.agent.web.sites import Site, site
@@ -488,7 +486,7 @@ class _Status:
         self._castle = castle
 
     async def told(self, *, for_owner: bool, lane: str = "") -> StatusTold:
-        from bot.mcp import McpDesk
+        from bot.commands.mcp import McpDesk
 
         desk = McpDesk(self._castle.servers)
         return StatusTold(lines=("Hearthbot is fine.", *desk.lines()), quotes=desk.are_quoted())

@@ -8,9 +8,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from agent.errors import StepUnknown
-from agent.messages import Address, ConversationId, PersonId, RunId
-from agent.ports import (
+from agent.turn.engine import LocalEngine
+from bot.wiring.clock import SystemClock
+from memory.database.connection import Database
+from memory.records.errors import StepUnknown
+from memory.records.messages import Address, ConversationId, PersonId, RunId
+from memory.records.ports import (
     Finished,
     InboxState,
     Json,
@@ -21,12 +24,9 @@ from agent.ports import (
     TurnContext,
     TurnEnd,
 )
-from agent.transcript import Answered, Said, Turn
-from agent.turns import LocalEngine
-from bot.clock import SystemClock
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.journal import SqliteJournal
+from memory.records.transcript import Answered, Said, Turn
+from memory.stores.conversations import SqliteConversations
+from memory.stores.turns import SqliteJournal
 
 LANES = 4
 TOGETHER = 3

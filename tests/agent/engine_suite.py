@@ -15,9 +15,10 @@ from typing import Any, Protocol, TypeVar
 
 import pytest
 
-from agent.errors import StepUnknown, StorageFull, StorageLocked, TurnChanged, TurnStopped
-from agent.messages import Address, ConversationId, PersonId, RunId
-from agent.ports import (
+from agent.turn.engine import RESUMES_MAX, TIME_LIMIT, EngineLimits
+from memory.records.errors import StepUnknown, StorageFull, StorageLocked, TurnChanged, TurnStopped
+from memory.records.messages import Address, ConversationId, PersonId, RunId
+from memory.records.ports import (
     ChildOf,
     InboxState,
     Json,
@@ -28,8 +29,7 @@ from agent.ports import (
     TurnEnd,
     TurnEngine,
 )
-from agent.transcript import Answered, Entry, Said, Turn
-from agent.turns import RESUMES_MAX, TIME_LIMIT, EngineLimits
+from memory.records.transcript import Answered, Entry, Said, Turn
 from tests.fakes import FixedClock
 
 T = TypeVar("T")

@@ -9,8 +9,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from agent.messages import Address, ConversationId, PersonId, RunId
-from agent.ports import (
+from agent.turn.engine import LocalEngine
+from bot.wiring.clock import SystemClock
+from memory.database.connection import Database
+from memory.records.messages import Address, ConversationId, PersonId, RunId
+from memory.records.ports import (
     ChildOf,
     InboxState,
     Json,
@@ -20,12 +23,9 @@ from agent.ports import (
     TurnContext,
     TurnEnd,
 )
-from agent.transcript import Answered, Said, Turn
-from agent.turns import LocalEngine
-from bot.clock import SystemClock
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.journal import SqliteJournal
+from memory.records.transcript import Answered, Said, Turn
+from memory.stores.conversations import SqliteConversations
+from memory.stores.turns import SqliteJournal
 from tests.agent.engine_child import say
 
 LANES = 3

@@ -14,43 +14,43 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from agent.asking import Asking, AskingOptions
-from agent.assistant import Assistant
-from agent.beginning import Beginning, PromptOptions
-from agent.choosing import Choosing
-from agent.doing import Doing
-from agent.gate import Gate
-from agent.gathering import Gathering, GatheringOptions
-from agent.library import Library, PersonaSettings
-from agent.loop import Loop
-from agent.messages import Address, IncomingMessage, PersonId, Role, RunId, TurnInput
 from agent.models.wire import body
-from agent.ports import Journal, NewRun, Recall, Redo, waits_on
-from agent.remembering import Compactor
-from agent.request import ModelRequest
+from agent.policy.approval import Policy
+from agent.policy.gate import Gate
+from agent.policy.tool_access import Reach, ReachOptions
+from agent.prompt.context import Gathering, GatheringOptions
+from agent.prompt.templates import Library, PersonaSettings
+from agent.skills.library import SkillShelf
 from agent.skills.places import Places
 from agent.skills.rules import Rule
-from agent.skills.shelf import SkillShelf
-from agent.stored import NewApproval, NewEvent, Outcome
-from agent.subagents import PeopleDrafts
+from agent.subagents.subagents import PeopleDrafts
 from agent.tools.arguments import Arguments
 from agent.tools.files import KeptResults, file_tools
-from agent.tools.policy import Policy
-from agent.tools.reach import Reach, ReachOptions
+from agent.tools.ranking import Choosing
 from agent.tools.selection import SelectionOptions
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, ToolLimits, Trust
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
-from agent.transcript import Context, Entry, Said
-from agent.turns import EngineLimits, LocalEngine
-from bot.home import shipped
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.inbox import SqliteInbox
-from memory.journal import SqliteJournal
-from memory.playbooks import SqliteSkillRecords
-from memory.recall import SqliteRecall
-from memory.traces import SqliteTraces
+from agent.turn.assistant import Assistant
+from agent.turn.engine import EngineLimits, LocalEngine
+from agent.turn.loop import Loop
+from agent.turn.steps.begin import Beginning, PromptOptions
+from agent.turn.steps.model import Asking, AskingOptions
+from agent.turn.steps.tools import Doing
+from bot.settings.home import shipped
+from memory.database.connection import Database
+from memory.facts.recall import SqliteRecall
+from memory.records.facts import Compactor
+from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId, TurnInput
+from memory.records.ports import Journal, NewRun, Recall, Redo, waits_on
+from memory.records.request import ModelRequest
+from memory.records.rows import NewApproval, NewEvent, Outcome
+from memory.records.transcript import Context, Entry, Said
+from memory.stores.conversations import SqliteConversations
+from memory.stores.inbox import SqliteInbox
+from memory.stores.switches import SqliteSkillRecords
+from memory.stores.traces import SqliteTraces
+from memory.stores.turns import SqliteJournal
 from tests.agent.pairing import check_all
 from tests.fakes import FixedClock, KeptApprovals, KeptReplies, OneModel, ScriptedModel
 from tests.laid import lay

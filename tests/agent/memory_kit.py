@@ -8,30 +8,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
-from agent.assistant import Assistant
-from agent.messages import ConversationId, PersonId
-from agent.recalled import Fact, Recalled, RecallWanted
-from agent.remembering import (
+from agent.tools.memory import memory_tools
+from agent.tools.notes import Notes
+from agent.tools.profile import Household
+from agent.tools.workspace import Workspace
+from agent.turn.assistant import Assistant
+from bot.wiring.spending import Workplace
+from memory.facts.profile import SqliteProfiles
+from memory.facts.secrets import secret_in
+from memory.facts.store import SqliteFacts
+from memory.records.facts import (
     Archive,
     Category,
+    Fact,
     Facts,
     FactSource,
     NewFact,
     Profiles,
+    Recalled,
+    RecallWanted,
     StoredFact,
     Whose,
 )
-from agent.tools.household import Household
-from agent.tools.memory import memory_tools
-from agent.tools.note_files import Notes
-from agent.tools.workspace import Workspace
-from bot.place import Workplace
-from memory.archive import SqliteArchive
-from memory.embedding import Embedding
-from memory.facts import SqliteFacts
-from memory.indexes import Indexes
-from memory.profile import SqliteProfiles
-from memory.secret_shapes import secret_in
+from memory.records.messages import ConversationId, PersonId
+from memory.search.archive import SqliteArchive
+from memory.search.indexes import Indexes
+from memory.search.vectors import Embedding
 from tests.agent.attack_kit import PEOPLE, Castle
 from tests.agent.house import GROUP
 from tests.agent.obedient import ObedientModel

@@ -13,9 +13,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from agent.history import text_of
-from agent.request import ModelRequest, ModelTraits
-from agent.transcript import Answered, Entry, Said, ToolCall
+from agent.history.window import text_of
+from memory.records.request import ModelRequest, ModelTraits
+from memory.records.transcript import Answered, Entry, Said, ToolCall
 
 ORDER = re.compile(r"CALL ([A-Za-z0-9_.-]+) (\{.*\})")
 CANARY = re.compile(r"canary-[a-z0-9-]+")
@@ -24,9 +24,9 @@ KEPT = re.compile(r"read_file has .* in (\S+?)[\])\s]")
 
 @dataclass(slots=True)
 class ObedientModel:
-    """Implements `agent.ports.Model`. `begin` are calls that it makes first, such as reading what
-    the person asked for; an order is obeyed once for each message. A `parrot` ends by saying all
-    the orders that it read, so that they travel on with its answer."""
+    """Implements `memory.records.ports.Model`. `begin` are calls that it makes first, such as
+    reading what the person asked for; an order is obeyed once for each message. A `parrot` ends by
+    saying all the orders that it read, so that they travel on with its answer."""
 
     begin: Sequence[tuple[str, Mapping[str, object]]] = ()
     parrot: bool = False

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from agent.transcript import Answered, Entry, ToolCall, ToolResult
+from memory.records.transcript import Answered, Entry, ToolCall, ToolResult
 
 Checker = Callable[[Sequence[Entry]], None]
 

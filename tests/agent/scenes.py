@@ -7,11 +7,11 @@ from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from agent.library import Library
-from agent.messages import ConversationId, IncomingMessage, PersonId, TurnInput
-from agent.recalled import Chunk, Coming, Exchange, Fact, Recalled
-from agent.scene import DailyNote, Instruction, Scene
+from agent.prompt.scene import DailyNote, Instruction, Scene
+from agent.prompt.templates import Library
 from agent.skills.skill import Place, Skill
+from memory.records.facts import Chunk, Coming, Exchange, Fact, Recalled
+from memory.records.messages import ConversationId, IncomingMessage, PersonId, TurnInput
 from tests.agent.house import OWNER, Somebody
 
 ZONE = ZoneInfo("Europe/Berlin")

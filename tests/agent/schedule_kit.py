@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agent.assistant import Assistant
-from agent.errors import Permanent
-from agent.messages import ConversationId
-from agent.tools.household import Household
-from agent.tools.policy import Policy
+from agent.policy.approval import Policy
+from agent.tools.jobs import Abilities
+from agent.tools.profile import Household
 from agent.tools.schedule import schedule_tools
-from agent.tools.scheduling import Abilities
 from agent.tools.tool import Caller, Tool
 from agent.tools.workspace import Workspace
-from bot.place import Workplace
+from agent.turn.assistant import Assistant
+from bot.wiring.spending import Workplace
+from memory.records.errors import Permanent
+from memory.records.messages import ConversationId
 from tests.agent.attack_kit import Castle
 from tests.agent.memory_kit import RememberingCastle
 from tests.agent.obedient import ObedientModel

@@ -11,12 +11,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from agent.brake import BrakeOptions, Brakes
-from agent.budget import Budget, BudgetOptions
-from agent.errors import StorageFull
-from agent.messages import PersonId, RunId
-from agent.models.prices import PriceTable
-from agent.spending import (
+from agent.budget.budget import Budget, BudgetOptions
+from agent.budget.circuit_breaker import BrakeOptions, Brakes
+from agent.budget.spending import (
     Account,
     Allowance,
     Changes,
@@ -29,9 +26,12 @@ from agent.spending import (
     Spent,
     Unit,
 )
-from agent.transcript import Usage
-from memory.database import Database
-from memory.usage import SqliteUsage
+from agent.models.catalog import PriceTable
+from memory.database.connection import Database
+from memory.records.errors import StorageFull
+from memory.records.messages import PersonId, RunId
+from memory.records.transcript import Usage
+from memory.stores.usage import SqliteUsage
 from tests.laid import lay
 
 NOON = datetime(2026, 8, 3, 12, 0, tzinfo=UTC)

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from agent.aftermath import WAITING_MAX, Aftermath, Ended, Work
-from agent.errors import StorageError
-from agent.messages import (
+from agent.turn.aftermath import WAITING_MAX, Aftermath, Ended, Work
+from memory.records.errors import StorageError
+from memory.records.messages import (
     Address,
     ConversationId,
     IncomingMessage,
@@ -18,8 +18,8 @@ from agent.messages import (
     RunId,
     TurnInput,
 )
-from agent.ports import ChildOf, InboxState, NewRun, RunStatus, TurnEnd
-from agent.transcript import Entry, Said, Turn
+from memory.records.ports import ChildOf, InboxState, NewRun, RunStatus, TurnEnd
+from memory.records.transcript import Entry, Said, Turn
 
 HERE = Address(channel="telegram", chat_id="5")
 

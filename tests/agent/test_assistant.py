@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from agent.assistant import BROKEN_NOTICE
-from agent.calling import SKIPPED, UNKNOWN_FATE
-from agent.claims import Claim, ClaimKind
-from agent.closing import (
+from agent.guards.action_claims import Claim, ClaimKind
+from agent.history.window import estimate_tokens, text_of
+from agent.tools.tool import CUT_OFF, Effect
+from agent.turn.assistant import BROKEN_NOTICE
+from agent.turn.end import (
     CUT_NOTICES,
     NOTHING_DONE,
     NOTICES,
@@ -21,7 +22,10 @@ from agent.closing import (
     STEPS_DONE,
     TIME_NOTICE,
 )
-from agent.errors import (
+from agent.turn.engine import EngineLimits
+from agent.turn.round import INTERRUPTED
+from agent.turn.steps.tools import SKIPPED, UNKNOWN_FATE
+from memory.records.errors import (
     AssistantError,
     AuthRefused,
     BillingRefused,
@@ -35,15 +39,11 @@ from agent.errors import (
     RateLimited,
     StorageFull,
 )
-from agent.history import estimate_tokens, text_of
-from agent.messages import Attachment, PersonId, RunId
-from agent.ports import NewRun
-from agent.request import ModelRequest, ModelTraits
-from agent.rounds import INTERRUPTED
-from agent.tools.tool import CUT_OFF, Effect
-from agent.transcript import Answered, Context, Entry, Note, Said, ToolResult
-from agent.turns import EngineLimits
-from memory.journal import SqliteJournal
+from memory.records.messages import Attachment, PersonId, RunId
+from memory.records.ports import NewRun
+from memory.records.request import ModelRequest, ModelTraits
+from memory.records.transcript import Answered, Context, Entry, Note, Said, ToolResult
+from memory.stores.turns import SqliteJournal
 from tests.agent.engine_suite import leap
 from tests.agent.house import (
     MEMBER,

@@ -10,10 +10,13 @@ from typing import Any, cast
 
 import pytest
 
-from agent.attached import AttachedFiles, Brought, Means, brought, left_alone
-from agent.attached_ports import AttachedOptions, FileUnavailable, ScaledPicture, Sound
-from agent.errors import AssistantError, Overloaded, Temporary
-from agent.messages import (
+from agent.files.attachments import AttachedFiles, Brought, Means, brought, left_alone
+from agent.files.extract import FileText
+from agent.files.ports import AttachedOptions, FileUnavailable, ScaledPicture, Sound
+from agent.policy.taint import tainted_by
+from agent.tools.workspace import Workspace
+from memory.records.errors import AssistantError, Overloaded, Temporary
+from memory.records.messages import (
     Address,
     Attachment,
     ConversationId,
@@ -23,12 +26,9 @@ from agent.messages import (
     RunId,
     TurnInput,
 )
-from agent.ports import Json, TurnContext
-from agent.reading.files import FileText
-from agent.request import ModelTraits
-from agent.taint import tainted_by
-from agent.tools.workspace import Workspace
-from agent.transcript import Note, Said
+from memory.records.ports import Json, TurnContext
+from memory.records.request import ModelTraits
+from memory.records.transcript import Note, Said
 from tests.agent.files_kit import PNG, VOICE, jpeg, png
 from tests.fakes import FixedClock, OneModel, ScriptedModel
 

@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.attached_pictures import PicturesShown, Shown
-from agent.attached_ports import PictureDamaged, PictureTooLarge, ScaledPicture
-from agent.errors import AssistantError, StorageFull, Temporary
-from agent.messages import Address, ConversationId, PersonId, Role, RunId
-from agent.pictures import KeptPictures
-from agent.signatures import signature_of
+from agent.files.images import KeptPictures, PicturesShown, Shown
+from agent.files.ports import PictureDamaged, PictureTooLarge, ScaledPicture
+from agent.files.sniff import signature_of
 from agent.tools.tool import Caller
 from agent.tools.workspace import PathRefused, Workspace
-from agent.transcript import Note
+from memory.records.errors import AssistantError, StorageFull, Temporary
+from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
+from memory.records.transcript import Note
 from tests.agent.files_kit import JPEG, gif, jpeg, png, webp
 
 PATH = "files/results/telegram+5/2026-07-25/photo-1.jpg"

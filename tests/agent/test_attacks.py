@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agent.recalled import Chunk, Recalled, RecallWanted
+from memory.records.facts import Chunk, Recalled, RecallWanted
 from tests.agent.attack_kit import Castle, Lasting, evil_tool
 from tests.agent.house import MEMBER_IN_GROUP, OWNER, OWNER_IN_GROUP, Somebody
 from tests.agent.obedient import ObedientModel

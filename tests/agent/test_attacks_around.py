@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.jobs import Every, Unit
-from agent.messages import IncomingMessage, JobOrder, Origin, PersonId, TurnInput
-from agent.ports import NewRun
-from agent.scheduled import Due, JobKind, NewJob, SlotState, Taken, Taking, What
-from agent.transcript import Answered, ToolCall
-from memory.jobs import SqliteJobs
+from memory.records.job_specs import Every, Unit
+from memory.records.jobs import Due, JobKind, NewJob, SlotState, Taken, Taking, What
+from memory.records.messages import IncomingMessage, JobOrder, Origin, PersonId, TurnInput
+from memory.records.ports import NewRun
+from memory.records.transcript import Answered, ToolCall
+from memory.stores.jobs import SqliteJobs
 from tests.agent.attack_kit import Castle
 from tests.agent.house import OWNER, OWNER_IN_GROUP
 from tests.agent.memory_kit import RememberingCastle

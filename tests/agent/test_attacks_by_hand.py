@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.headings import INSTRUCTION, UNTRUSTED_CLOSE
-from agent.library import PersonaSettings
 from agent.mcp.values import Health
-from agent.messages import Attachment
-from agent.ports import waits_on
-from agent.stored import StoredPlaybook
-from agent.transcript import ToolResult
-from bot import approval_words
+from agent.prompt.templates import INSTRUCTION, UNTRUSTED_CLOSE, PersonaSettings
+from bot.people import approval_messages as approval_words
+from memory.records.messages import Attachment
+from memory.records.ports import waits_on
+from memory.records.rows import StoredPlaybook
+from memory.records.transcript import ToolResult
 from tests.agent.attack_kit import API_KEY, EVIL_SERVER, OWNERS, TOKEN, Castle, evil_tool
 from tests.agent.house import MEMBER, MEMBER_IN_GROUP, OWNER_IN_GROUP
 from tests.agent.obedient import ObedientModel

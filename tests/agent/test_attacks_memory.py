@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from agent.errors import ProfileWrong
-from agent.transcript import ToolResult
-from memory.compactions import NewCompaction, SqliteCompactions
+from memory.records.errors import ProfileWrong
+from memory.records.transcript import ToolResult
+from memory.stores.compactions import NewCompaction, SqliteCompactions
 from tests.agent.house import MEMBER, MEMBER_IN_GROUP, OWNER, OWNER_IN_GROUP, Somebody
 from tests.agent.memory_kit import ADA, ADAS, BOB, BOBS, BOBS_IN_GROUP, RememberingCastle
 from tests.agent.obedient import ObedientModel

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import Address, Role
-from agent.taint import tainted_by
+from agent.policy.taint import tainted_by
+from memory.records.messages import Address, Role
 from tests.agent.attack_kit import evil_tool
 from tests.agent.house import MEMBER_IN_GROUP, OWNER, OWNER_IN_GROUP, Somebody
 from tests.agent.memory_kit import RememberingCastle

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.asking import Payment
-from agent.background import Background, BackgroundOptions
-from agent.errors import BrokenAnswer, ContextTooLong, Overloaded
-from agent.request import ModelTraits
-from agent.spending import Charge, Purpose, Scope, SpendingRefused
-from agent.transcript import Answered, Said, Usage
+from agent.budget.spending import Charge, Purpose, Scope, SpendingRefused
+from agent.subagents.background import Background, BackgroundOptions
+from agent.turn.steps.model import Payment
+from memory.records.errors import BrokenAnswer, ContextTooLong, Overloaded
+from memory.records.request import ModelTraits
+from memory.records.transcript import Answered, Said, Usage
 from tests.agent.spending_kit import charge, limit, purse
 from tests.fakes import OneModel, ScriptedModel
 

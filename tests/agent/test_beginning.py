@@ -15,27 +15,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.beginning import PromptOptions
-from agent.errors import ContextTooLong
-from agent.gathering import GatheringOptions, Occasion
-from agent.history import (
+from agent.history.window import (
     SAVED_TOKENS_MIN,
     estimate_tokens,
     shorten_before,
     shortening_step,
     text_of,
 )
-from agent.messages import RunId
-from agent.ports import StoredEntry
-from agent.prefix import Part, compare, part_of
-from agent.recalled import Coming, Fact, Recalled, RecallWanted
-from agent.request import ModelTraits
-from agent.scene import PromptKind
+from agent.prompt.context import GatheringOptions, Occasion
+from agent.prompt.scene import PromptKind
 from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke
-from agent.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult
-from bot.home import shipped
-from memory.traces import SqliteTraces
+from agent.trace.prefix_cache import Part, compare, part_of
+from agent.turn.steps.begin import PromptOptions
+from bot.settings.home import shipped
+from memory.records.errors import ContextTooLong
+from memory.records.facts import Coming, Fact, Recalled, RecallWanted
+from memory.records.messages import RunId
+from memory.records.ports import StoredEntry
+from memory.records.request import ModelTraits
+from memory.records.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult
+from memory.stores.traces import SqliteTraces
 from tests.agent.house import (
     MEMBER,
     MEMBER_IN_GROUP,
@@ -54,7 +54,7 @@ from tests.thorough import rounds
 
 
 class ScriptedRecall:
-    """Implements `agent.ports.Recall`: something else each time, as the chance has it."""
+    """Implements `memory.records.ports.Recall`: something else each time, as the chance has it."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
@@ -74,7 +74,7 @@ class ScriptedRecall:
 
 
 class FixedRecall:
-    """Implements `agent.ports.Recall`: always the same."""
+    """Implements `memory.records.ports.Recall`: always the same."""
 
     def __init__(self, recalled: Recalled) -> None:
         self._recalled = recalled

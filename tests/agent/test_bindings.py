@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.bindings import Binding, Bindings, unreached
-from agent.messages import Address
+from agent.turn.agents import Binding, Bindings, unreached
+from memory.records.messages import Address
 
 
 def rule(channel: str, chat_id: str, agent: str = "work") -> Binding:

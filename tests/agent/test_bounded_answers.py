@@ -7,17 +7,17 @@ import tracemalloc
 
 import pytest
 
-from agent.calling import NOT_SO_MANY, TOO_MANY
-from agent.gate import SO_MANY, UNASKED_MAX
-from agent.history import estimate_tokens, share_out, text_of
-from agent.loop import SURPLUS_GONE
-from agent.messages import Role
-from agent.request import ModelTraits
-from agent.rounds import CALLS_MAX
-from agent.stored import Outcome
-from agent.tools.policy import NotAllowed, asked_about
+from agent.history.window import estimate_tokens, share_out, text_of
+from agent.policy.approval import NotAllowed, asked_about
+from agent.policy.gate import SO_MANY, UNASKED_MAX
 from agent.tools.tool import Caller, Effect
-from agent.transcript import Answered, Entry, Note, ToolResult
+from agent.turn.loop import SURPLUS_GONE
+from agent.turn.round import CALLS_MAX
+from agent.turn.steps.tools import NOT_SO_MANY, TOO_MANY
+from memory.records.messages import Role
+from memory.records.request import ModelTraits
+from memory.records.rows import Outcome
+from memory.records.transcript import Answered, Entry, Note, ToolResult
 from tests.agent.house import GROUP, FakeTool, House, model
 from tests.agent.test_assistant import fill_history, refusing_over, results
 from tests.fakes import calls

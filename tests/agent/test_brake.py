@@ -11,9 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.brake import BY_HAND, RESUME, Brake, BrakeOptions, brake_words, source_of
-from agent.spending import Charge, Pause, Paused, Purpose, Verdict
-from agent.transcript import Usage
+from agent.budget.circuit_breaker import (
+    BY_HAND,
+    RESUME,
+    Brake,
+    BrakeOptions,
+    brake_words,
+    source_of,
+)
+from agent.budget.spending import Charge, Pause, Paused, Purpose, Verdict
+from memory.records.transcript import Usage
 from tests.agent.spending_kit import NOON, HandClock, Purse, charge, limit, purse
 
 

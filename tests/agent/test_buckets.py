@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from agent.buckets import Pace, RateBuckets
-from agent.errors import RateLimited
+from agent.budget.rate_limit import Pace, RateBuckets
+from memory.records.errors import RateLimited
 from tests.agent.spending_kit import HandClock
 
 MODEL = "gpt-4.1"

@@ -16,20 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.budget import BudgetOptions
-from agent.errors import AuthRefused, BrokenAnswer, ModelTimeout, RateLimited, StorageFull
-from agent.spending import (
-    Level,
-    Pause,
-    Period,
-    Purpose,
-    Scope,
-    Unit,
-    Verdict,
-    bounds,
-)
-from agent.transcript import Usage
-from memory.database import Database
+from agent.budget.budget import BudgetOptions
+from agent.budget.spending import Level, Pause, Period, Purpose, Scope, Unit, Verdict, bounds
+from memory.database.connection import Database
+from memory.records.errors import AuthRefused, BrokenAnswer, ModelTimeout, RateLimited, StorageFull
+from memory.records.transcript import Usage
 from tests.agent.spending_kit import (
     BERLIN,
     CHEAP,

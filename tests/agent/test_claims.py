@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.claims import BACKED_BY, ClaimKind, ClaimWords, Ledger, asks_to_be_told
-from agent.rounds import ledger_of
+from agent.guards.action_claims import BACKED_BY, ClaimKind, ClaimWords, Ledger, asks_to_be_told
 from agent.tools.tool import Effect
-from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
+from agent.turn.round import ledger_of
+from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
 from tests.checkout import ROOT
 
 WORDS = ClaimWords((ROOT / "prompts" / "words_claims.md").read_text(encoding="utf-8"))

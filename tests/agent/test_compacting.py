@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from agent.beginning import PromptOptions
-from agent.closing import SHRUNK_NOTICE
-from agent.errors import ContextTooLong
-from agent.history import estimate_tokens, text_of
-from agent.messages import PersonId
-from agent.remembering import Compaction, CompactionWanted
-from agent.request import ModelRequest, ModelTraits
-from agent.transcript import Answered, Context, Said, ToolResult
-from memory.compaction import CompactionOptions, SqliteCompactor
-from memory.compactions import SqliteCompactions
-from memory.summaries import Summaries
-from memory.traces import SqliteTraces
+from agent.history.compaction import CompactionOptions, SqliteCompactor
+from agent.history.summaries import Summaries
+from agent.history.window import estimate_tokens, text_of
+from agent.turn.end import SHRUNK_NOTICE
+from agent.turn.steps.begin import PromptOptions
+from memory.records.errors import ContextTooLong
+from memory.records.facts import Compaction, CompactionWanted
+from memory.records.messages import PersonId
+from memory.records.request import ModelRequest, ModelTraits
+from memory.records.transcript import Answered, Context, Said, ToolResult
+from memory.stores.compactions import SqliteCompactions
+from memory.stores.traces import SqliteTraces
 from tests.agent.house import (
     OWNER,
     OWNER_IN_GROUP,
@@ -43,7 +43,7 @@ PREVIOUS = "## Previous Conversation Context"
 
 
 class Kept:
-    """Implements `agent.remembering.Compactor`: the real one, its calls kept."""
+    """Implements `memory.records.facts.Compactor`: the real one, its calls kept."""
 
     def __init__(self, house: House, cheap: ScriptedCheap, options: CompactionOptions) -> None:
         self._real = SqliteCompactor(

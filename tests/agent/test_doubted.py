@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.calling import UNKNOWN_FATE
-from agent.doubted import DOUBT, doubts
-from agent.errors import Overloaded
-from agent.messages import RunId
 from agent.tools.tool import Effect
-from agent.transcript import Answered, Entry, ToolCall, ToolResult
+from agent.turn.doubt import DOUBT, doubts
+from agent.turn.steps.tools import UNKNOWN_FATE
+from memory.records.errors import Overloaded
+from memory.records.messages import RunId
+from memory.records.transcript import Answered, Entry, ToolCall, ToolResult
 from tests.agent.house import (
     OWNER,
     OWNER_IN_GROUP,

@@ -16,14 +16,14 @@ from typing import Any, cast
 
 import pytest
 
-from agent.messages import ConversationId, InboxId, PersonId, RunId
-from agent.ports import Journal, Json, NewRun, TurnContext
-from agent.stored import NewEvent
-from agent.turns import EngineLimits, LocalEngine
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.inbox import SqliteInbox
-from memory.journal import SqliteJournal
+from agent.turn.engine import EngineLimits, LocalEngine
+from memory.database.connection import Database
+from memory.records.messages import ConversationId, InboxId, PersonId, RunId
+from memory.records.ports import Journal, Json, NewRun, TurnContext
+from memory.records.rows import NewEvent
+from memory.stores.conversations import SqliteConversations
+from memory.stores.inbox import SqliteInbox
+from memory.stores.turns import SqliteJournal
 from tests.agent.engine_suite import LANE, Ended, EngineSuite, Gate, Script, echo, plain
 from tests.fakes import FixedClock
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.explaining import (
+from agent.trace.explanation import (
     BY_RULE,
     CUT_BACK,
     SUMMED_UP,
@@ -16,9 +16,9 @@ from agent.explaining import (
     TurnRecord,
     explained,
 )
-from agent.messages import PersonId, RunId
-from agent.ports import Json
-from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
+from memory.records.messages import PersonId, RunId
+from memory.records.ports import Json
+from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
 
 TEXTS = {
     "hint_empty": "The last answer was empty.",

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.layers.notes import came_along
-from agent.messages import (
+from agent.policy.taint import has_seen, is_own, tainted_by
+from agent.prompt.layers.knowledge import came_along
+from memory.records.messages import (
     FORWARDED_CHARS_MAX,
     SOMEBODY_ELSE,
     Address,
@@ -24,8 +25,7 @@ from agent.messages import (
     TurnInput,
     forwarded_from,
 )
-from agent.taint import has_seen, is_own, tainted_by
-from agent.transcript import Note, Said, entry_from_json, to_json
+from memory.records.transcript import Note, Said, entry_from_json, to_json
 from tests.agent.house import FakeTool, House, model
 from tests.fakes import calls
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from agent.calling import AGREED_NOT, UNKNOWN_FATE
-from agent.stored import Outcome
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, Needs, ToolCard, Trust
-from agent.transcript import ToolResult
+from agent.turn.steps.tools import AGREED_NOT, UNKNOWN_FATE
+from memory.records.rows import Outcome
+from memory.records.transcript import ToolResult
 from tests.agent.house import (
     GROUP,
     MEMBER,

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from agent.guards import RepeatGuard, VisibleText, is_empty, visible
-from agent.transcript import ToolCall, ToolResult
+from agent.guards.text import RepeatGuard, VisibleText, is_empty, visible
+from memory.records.transcript import ToolCall, ToolResult
 
 # --- hidden text -------------------------------------------------------------------------------
 

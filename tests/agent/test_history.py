@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from agent.history import MISSING, estimate_tokens, repair, shorten, text_of, window
-from agent.messages import RunId
-from agent.ports import StoredEntry
-from agent.transcript import (
+from agent.history.window import MISSING, estimate_tokens, repair, shorten, text_of, window
+from memory.records.messages import RunId
+from memory.records.ports import StoredEntry
+from memory.records.transcript import (
     Answered,
     Context,
     Entry,

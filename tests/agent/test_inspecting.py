@@ -11,12 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.breaking import why
-from agent.differing import DIFF_LINES_MAX, Change, diff
-from agent.gathering import Gathered
-from agent.headings import CONTEXT_CLOSE, CONTEXT_OPEN
-from agent.history import estimate_tokens
-from agent.inspecting import (
+from agent.history.window import estimate_tokens
+from agent.prompt.assemble import Placement, assemble
+from agent.prompt.context import Gathered
+from agent.prompt.effort import Thinking, ThinkingRule
+from agent.prompt.scene import PromptKind, Scene
+from agent.prompt.templates import CONTEXT_CLOSE, CONTEXT_OPEN, Library, PersonaSettings
+from agent.tools.selection import Selection
+from agent.trace.difference import DIFF_LINES_MAX, Change, diff
+from agent.trace.inspect import (
     CacheState,
     PromptView,
     Where,
@@ -25,21 +28,16 @@ from agent.inspecting import (
     view_of_plan,
     view_of_trace,
 )
-from agent.library import Library, PersonaSettings
-from agent.messages import PersonId, RunId
-from agent.plan import Plan, Tokens, layers_as_json
-from agent.ports import History, InUse, StoredEntry, WaitingNote
-from agent.prefix import compare, entry_parts, tools_part
-from agent.prompt import Placement, assemble
-from agent.reasoning import Thinking, ThinkingRule
-from agent.recalled import Fact, Recalled
-from agent.request import ModelTraits, ToolSpec
-from agent.scene import PromptKind, Scene
-from agent.sent import TASK, WORDS, Known, NotRecorded, sent_by_plan, sent_by_trace
-from agent.stored import PromptTrace
-from agent.tools.selection import Selection
-from agent.transcript import Answered, Context, Entry, Note, Said, Usage
-from bot.home import shipped
+from agent.trace.prefix_cache import compare, entry_parts, tools_part
+from agent.trace.sent import TASK, WORDS, Known, NotRecorded, sent_by_plan, sent_by_trace, why
+from agent.turn.steps.plan import Plan, Tokens, layers_as_json
+from bot.settings.home import shipped
+from memory.records.facts import Fact, Recalled
+from memory.records.messages import PersonId, RunId
+from memory.records.ports import History, InUse, StoredEntry, WaitingNote
+from memory.records.request import ModelTraits, ToolSpec
+from memory.records.rows import PromptTrace
+from memory.records.transcript import Answered, Context, Entry, Note, Said, Usage
 from tests.agent.house import OWNER
 from tests.agent.scenes import full, scene, skill, turn_of
 

@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
-from agent.doubted import DOUBT
-from agent.errors import AuthRefused, BillingRefused, ModelRefused, Overloaded
-from agent.jobs import Every, Unit
-from agent.loop import FATE_UNKNOWN
-from agent.messages import (
+from agent.tools.agents import NothingToReport
+from agent.tools.tool import AboutFile, Effect, OfFile
+from agent.turn.doubt import DOUBT
+from agent.turn.loop import FATE_UNKNOWN
+from memory.records.errors import AuthRefused, BillingRefused, ModelRefused, Overloaded
+from memory.records.job_specs import Every, Unit
+from memory.records.jobs import Due, JobKind, NewJob, SlotState, Taken, Taking, What
+from memory.records.messages import (
     ConversationId,
     IncomingMessage,
     JobOrder,
@@ -23,14 +26,11 @@ from agent.messages import (
     RunId,
     TurnInput,
 )
-from agent.ports import NewRun
-from agent.request import ModelRequest
-from agent.scheduled import Due, JobKind, NewJob, SlotState, Taken, Taking, What
-from agent.stored import Outcome
-from agent.tools.system import NothingToReport
-from agent.tools.tool import AboutFile, Effect, OfFile
-from agent.transcript import Note, Said
-from memory.jobs import SqliteJobs
+from memory.records.ports import NewRun
+from memory.records.request import ModelRequest
+from memory.records.rows import Outcome
+from memory.records.transcript import Note, Said
+from memory.stores.jobs import SqliteJobs
 from tests.agent.house import OWNER, FakeTool, House, Somebody, Words, forever, model
 from tests.agent.test_gate import Fetch
 from tests.fakes import START, calls

@@ -6,12 +6,11 @@ import gc
 import weakref
 from dataclasses import replace
 
-from agent.history import chars_of, tokens_of
-from agent.kept import once
-from agent.plan import as_sent
-from agent.prefix import entry_parts
-from agent.taint import fenced
-from agent.transcript import Entry, Said, ToolResult, to_json
+from agent.history.window import chars_of, tokens_of
+from agent.policy.taint import fenced
+from agent.trace.prefix_cache import entry_parts
+from agent.turn.steps.plan import as_sent
+from memory.records.transcript import Entry, Said, ToolResult, once, to_json
 
 
 def test_something_is_found_out_once_for_each_entry() -> None:

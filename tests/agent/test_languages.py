@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.languages import AUTO, SUGGESTIONS_MAX, language_name, language_of, read_language
+from agent.prompt.languages import AUTO, SUGGESTIONS_MAX, language_name, language_of, read_language
 
 
 @pytest.mark.parametrize(

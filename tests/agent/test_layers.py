@@ -15,18 +15,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent import headings
-from agent.fitting import SHRINK_ORDER, fit
-from agent.headings import CONTEXT_CLOSE, CONTEXT_OPEN, harmless, harmless_in
-from agent.history import estimate_tokens
-from agent.layers import abilities, person
-from agent.library import Library, PersonaSettings
-from agent.prompt import GONE, LAYERS, Placement, Prompt, assemble, from_template, read_back
-from agent.recalled import Fact, Recalled
-from agent.request import Piece, PromptLayer, Repeat, Stability
-from agent.scene import DailyNote, Instruction, PromptKind, Scene
-from agent.transcript import Context
-from bot.home import shipped
+from agent.history.window import estimate_tokens
+from agent.prompt import templates as headings
+from agent.prompt.assemble import (
+    GONE,
+    LAYERS,
+    SHRINK_ORDER,
+    Placement,
+    Prompt,
+    assemble,
+    fit,
+    from_template,
+    read_back,
+)
+from agent.prompt.layers import abilities
+from agent.prompt.layers import knowledge as person
+from agent.prompt.scene import DailyNote, Instruction, PromptKind, Scene
+from agent.prompt.templates import (
+    CONTEXT_CLOSE,
+    CONTEXT_OPEN,
+    Library,
+    PersonaSettings,
+    harmless,
+    harmless_in,
+)
+from bot.settings.home import shipped
+from memory.records.facts import Fact, Recalled
+from memory.records.request import Piece, PromptLayer, Repeat, Stability
+from memory.records.transcript import Context
 from tests.agent.house import MEMBER_IN_GROUP, OWNER
 from tests.agent.scenes import NOW, RECALLED, full, scene, skill
 from tests.thorough import rounds
@@ -571,7 +587,7 @@ def test_a_long_file_is_cut_before_it_is_dropped(library: Library) -> None:
 def test_any_layers_with_any_texts_fit_or_are_at_their_least(
     chosen: list[int], room: int, text: str
 ) -> None:
-    from agent import prompt as module
+    from agent.prompt import assemble as module
 
     here = poisoned(text * 20)
     made = [module._guarded(layer) for n in sorted(chosen) if (layer := LAYERS[n](here))]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agent.library import TextFiles
+from agent.prompt.templates import TextFiles
 
 
 @pytest.fixture

@@ -13,10 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.errors import Permanent
-from agent.library import Library, PersonaSettings
-from agent.messages import Address, ConversationId, IncomingMessage, PersonId, TurnInput
-from agent.tools.note_files import (
+from agent.prompt.templates import Library, PersonaSettings
+from agent.tools.notes import (
     FILE_CHARS_MAX,
     Added,
     DayOfNotes,
@@ -28,7 +26,9 @@ from agent.tools.note_files import (
 )
 from agent.tools.tool import Caller
 from agent.tools.workspace import PathRefused, Workspace
-from bot.home import shipped
+from bot.settings.home import shipped
+from memory.records.errors import Permanent
+from memory.records.messages import Address, ConversationId, IncomingMessage, PersonId, TurnInput
 from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER
 
 TODAY = date(2026, 8, 3)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.signatures import FileKind, Signature, picture_of
+from agent.files.sniff import FileKind, Signature, picture_of
 from tests.bot.files_kit import jpeg, png, webp
 
 HEADS = (png(300, 200), jpeg(300, 200), *(webp(k, 300, 200) for k in (b"VP8 ", b"VP8L", b"VP8X")))

@@ -6,16 +6,16 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from agent.attached import folder_of
-from agent.history import PUT_AWAY, shorten, shorten_before, shortening_step
-from agent.messages import Address, ConversationId, PersonId, Role, RunId
-from agent.pictures import KeptPictures
-from agent.ports import StoredEntry
-from agent.prefix import entry_parts
-from agent.taint import fenced, tainted_by
+from agent.files.attachments import folder_of
+from agent.files.images import KeptPictures
+from agent.history.window import PUT_AWAY, shorten, shorten_before, shortening_step
+from agent.policy.taint import fenced, tainted_by
 from agent.tools.tool import Caller
 from agent.tools.workspace import Workspace
-from agent.transcript import Answered, Entry, Note, Picture, Said, entry_from_json, to_json
+from agent.trace.prefix_cache import entry_parts
+from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
+from memory.records.ports import StoredEntry
+from memory.records.transcript import Answered, Entry, Note, Picture, Said, entry_from_json, to_json
 from tests.agent.files_kit import PNG
 
 PICTURE = Picture(path="files/a.png", media_type="image/png", width=1_200, height=900)

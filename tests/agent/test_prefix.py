@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
-from agent.models.counting import Encodings
-from agent.prefix import schema_tokens, tools_part
-from agent.request import ToolSpec
-from agent.tools import schedule, system, web
+from agent.models.tokens import Encodings
+from agent.tools import agents as system
+from agent.tools import schedule, web
 from agent.tools.tool import ToolCard
+from agent.trace.prefix_cache import schema_tokens, tools_part
+from memory.records.request import ToolSpec
 
 SPECS = tuple(
     made.card.spec()

@@ -11,19 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from agent.beginning import PromptOptions
-from agent.errors import SettingsWrong
-from agent.gathering import GatheringOptions
-from agent.headings import CONTEXT_CLOSE, CONTEXT_OPEN
-from agent.history import estimate_tokens
-from agent.layers.identity import bootstrap
-from agent.library import NEEDED, Library, PersonaSettings
-from agent.messages import Address
-from agent.prompt import LAYERS, Placement, assemble
-from agent.request import ModelTraits, Stability
-from agent.transcript import Context
+from agent.history.window import estimate_tokens
+from agent.prompt.assemble import LAYERS, Placement, assemble
+from agent.prompt.context import GatheringOptions
+from agent.prompt.layers.instructions import bootstrap
+from agent.prompt.templates import CONTEXT_CLOSE, CONTEXT_OPEN, NEEDED, Library, PersonaSettings
+from agent.turn.steps.begin import PromptOptions
 from agent.version import VERSION
-from bot.home import shipped
+from bot.settings.home import shipped
+from memory.records.errors import SettingsWrong
+from memory.records.messages import Address
+from memory.records.request import ModelTraits, Stability
+from memory.records.transcript import Context
 from tests.agent.house import (
     MEMBER,
     MEMBER_IN_GROUP,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from agent.policy.approval import Action, Policy, PolicyRule
+from agent.policy.tool_access import ReachOptions
 from agent.tools.discovery import ToolCallTool
-from agent.tools.policy import Action, Policy, PolicyRule
-from agent.tools.reach import ReachOptions
 from agent.tools.tool import Effect
-from agent.transcript import ToolResult
+from memory.records.transcript import ToolResult
 from tests.agent.house import MEMBER, OWNER, FakeTool, House, Somebody, model
 from tests.fakes import calls
 

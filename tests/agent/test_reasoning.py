@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.reasoning import ReasoningControl, Thinking, ThinkingRule
-from agent.words import read_list
+from agent.prompt.effort import ReasoningControl, Thinking, ThinkingRule
+from memory.records.words import read_list
 from tests.checkout import ROOT
 
 SIMPLE = (ROOT / "prompts" / "words_simple.md").read_text(encoding="utf-8")

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import Overloaded
-from agent.messages import ConversationId, IncomingMessage, JobOrder, Origin, PersonId, TurnInput
-from agent.ports import NewRun
-from agent.rehearsing import (
+from agent.tools.agents import NothingToReport
+from agent.trace.dry_run import (
     BLOCKED,
     CALLS_USUAL,
     OUTPUT_OF_NOTHING,
@@ -22,8 +20,17 @@ from agent.rehearsing import (
     Rehearsing,
     RehearsingOptions,
 )
-from agent.tools.system import NothingToReport
-from agent.transcript import ToolResult, Usage
+from memory.records.errors import Overloaded
+from memory.records.messages import (
+    ConversationId,
+    IncomingMessage,
+    JobOrder,
+    Origin,
+    PersonId,
+    TurnInput,
+)
+from memory.records.ports import NewRun
+from memory.records.transcript import ToolResult, Usage
 from tests.agent.house import OWNER, FakeTool, House, model, said
 from tests.fakes import OneModel, ScriptedModel, calls
 

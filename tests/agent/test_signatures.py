@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.signatures import FileKind, signature_of
+from agent.files.sniff import FileKind, signature_of
 from tests.agent.files_kit import VOICE, gif, jpeg, png, webp
 from tests.agent.reading.made import docx, paragraph, pdf
 

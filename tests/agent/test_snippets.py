@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.snippets import FILE_BYTES_MAX, SNIPPETS_MAX, Snippet, Snippets, SnippetsRead
+from agent.prompt.snippets import FILE_BYTES_MAX, SNIPPETS_MAX, Snippet, Snippets, SnippetsRead
 from tests.checkout import ROOT
 
 GOOD = {"icon": "☀️", "message": "What is on today?"}

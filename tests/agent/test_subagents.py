@@ -18,36 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.doubted import DOUBT
-from agent.errors import AuthRefused, Overloaded, TurnStopped
-from agent.headings import UNTRUSTED_CLOSE, UNTRUSTED_OPEN
-from agent.messages import (
-    Address,
-    ConversationId,
-    IncomingMessage,
-    Origin,
-    PersonId,
-    Report,
-    Role,
-    RunId,
-    Task,
-    TurnInput,
-)
-from agent.ports import (
-    InboxState,
-    Json,
-    NewRun,
-    Program,
-    RunStatus,
-    StepFunction,
-    TurnContext,
-    TurnEnd,
-)
-from agent.request import ModelRequest, ModelTraits
+from agent.prompt.templates import UNTRUSTED_CLOSE, UNTRUSTED_OPEN
 from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke
-from agent.stored import Person
-from agent.subagents import (
+from agent.subagents.subagents import (
     NEVER_GIVEN,
     RESULT_CHARS_MAX,
     NotPossible,
@@ -64,13 +38,39 @@ from agent.subagents import (
 )
 from agent.tools.agents import agent_tools
 from agent.tools.tool import Effect
-from agent.transcript import Answered, Context, Note, Said, ToolResult, Turn
-from agent.turns import RESUMES_MAX, LocalEngine
-from bot.home import shipped
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.journal import SqliteJournal
-from memory.people import SqlitePeople
+from agent.turn.doubt import DOUBT
+from agent.turn.engine import RESUMES_MAX, LocalEngine
+from bot.settings.home import shipped
+from memory.database.connection import Database
+from memory.records.errors import AuthRefused, Overloaded, TurnStopped
+from memory.records.messages import (
+    Address,
+    ConversationId,
+    IncomingMessage,
+    Origin,
+    PersonId,
+    Report,
+    Role,
+    RunId,
+    Task,
+    TurnInput,
+)
+from memory.records.ports import (
+    InboxState,
+    Json,
+    NewRun,
+    Program,
+    RunStatus,
+    StepFunction,
+    TurnContext,
+    TurnEnd,
+)
+from memory.records.request import ModelRequest, ModelTraits
+from memory.records.rows import Person
+from memory.records.transcript import Answered, Context, Note, Said, ToolResult, Turn
+from memory.stores.conversations import SqliteConversations
+from memory.stores.people import SqlitePeople
+from memory.stores.turns import SqliteJournal
 from tests.agent.house import (
     MEMBER,
     OWNER,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agent.headings import MEMORIES
-from agent.history import shorten
-from agent.meant import called_name
-from agent.taint import (
+from agent.history.window import shorten
+from agent.policy.taint import (
+    called_name,
     has_seen,
     is_named_now,
     is_said_now,
@@ -17,7 +16,8 @@ from agent.taint import (
     taint_start,
     tainted_by,
 )
-from agent.transcript import (
+from agent.prompt.templates import MEMORIES
+from memory.records.transcript import (
     Answered,
     Context,
     Entry,

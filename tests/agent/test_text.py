@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.skills.front_matter import cleaned
-from agent.text import clean, seen
+from agent.skills.parser import cleaned
+from memory.records.text import clean, seen
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from agent.asked_pages import cost_of_address, site_of
-from agent.known import Known, Shape, Texts
-from agent.links import FETCH, addresses_in
-from agent.news import CHAR_BITS, cost_of_call
-from agent.told import BITS_MAX, PICKS_MAX, Called, Replay, Told
-from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
+from agent.policy.egress import BITS_MAX, PICKS_MAX, Called, Replay, Told
+from agent.policy.known import Known, Shape, Texts
+from agent.policy.links import FETCH, addresses_in
+from agent.policy.news import CHAR_BITS, cost_of_call
+from agent.policy.sites import cost_of_address, site_of
+from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
 
 TODAY = date(2026, 11, 28)
 LETTER = ToolResult(call_id="r", content="a letter", untrusted=True)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from agent.messages import Address, ConversationId, PersonId, Role, RunId
-from agent.tools.policy import AskFirst, NotAllowed, Policy, decide
+from agent.policy.approval import AskFirst, NotAllowed, Policy, decide
 from agent.tools.tool import Caller, Needs, SaysNeeds
+from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from tests.agent.attack_kit import Castle
 from tests.agent.obedient import ObedientModel
 from tests.agent.schedule_kit import BusyCastle
@@ -190,7 +190,7 @@ def _cell(castle: Castle, name: str, who: Caller) -> str:
         parsed = schema(**given) if isinstance(schema, type) else schema.parse(dict(given))
         needs = tool.needs(parsed, who)
     if card.hinted and who.tainted:
-        needs = Needs(risk="it tells a server something")  # as `agent.gate` finds
+        needs = Needs(risk="it tells a server something")  # as `agent.policy.gate` finds
     verdict = decide(Policy(), card, needs, who, seen=lambda target: False, always=False)
     match verdict:
         case AskFirst(owner_alone=owner_alone):

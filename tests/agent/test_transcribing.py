@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.attached_ports import Sound
-from agent.errors import ModelRefused
-from agent.spending import SpendingRefused
-from agent.transcribing import PaidTranscriber
+from agent.budget.spending import SpendingRefused
+from agent.files.ports import Sound
+from agent.files.transcription import PaidTranscriber
+from memory.records.errors import ModelRefused
 from tests.agent.files_kit import VOICE
 from tests.agent.spending_kit import Purse, charge, limit, purse
 

@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.unhelpful import SHORT_CHARS, UnhelpfulRule, UnhelpfulWords, asks_how, looks_unhelpful
-from agent.words import read_list
+from agent.guards.unhelpful import (
+    SHORT_CHARS,
+    UnhelpfulRule,
+    UnhelpfulWords,
+    asks_how,
+    looks_unhelpful,
+)
+from memory.records.words import read_list
 from tests.checkout import ROOT
 
 SHORT = (ROOT / "prompts" / "unhelpful_short.md").read_text(encoding="utf-8")

@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent.layers.past import upcoming
-from agent.library import Library, PersonaSettings
-from agent.recalled import Coming, Recalled
-from bot.home import shipped
+from agent.prompt.layers.knowledge import upcoming
+from agent.prompt.templates import Library, PersonaSettings
+from bot.settings.home import shipped
+from memory.records.facts import Coming, Recalled
 from tests.agent.house import OWNER
 from tests.agent.scenes import scene
 

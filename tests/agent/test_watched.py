@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from agent.messages import (
+from agent.subagents.subagents import waits_for
+from agent.tools.agents import SUBAGENT
+from agent.turn.assistant import WatchedTurns
+from memory.records.messages import (
     Address,
     ConversationId,
     IncomingMessage,
@@ -16,10 +19,7 @@ from agent.messages import (
     Task,
     TurnInput,
 )
-from agent.ports import waits_on
-from agent.subagents import waits_for
-from agent.tools.agents import SUBAGENT
-from agent.watched import WatchedTurns
+from memory.records.ports import waits_on
 from tests.fakes import KeptReplies
 
 PARENT, ONE, TWO = RunId("m1"), RunId("task-1"), RunId("task-2")

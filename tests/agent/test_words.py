@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.words import Found, Phrases, fold, forms, read_list, squeezed, words
+from memory.records.words import Found, Phrases, fold, forms, read_list, squeezed, words
 
 
 def test_case_width_apostrophes_dashes_and_unseen_characters_are_alike() -> None:

@@ -16,12 +16,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from agent.library import TextFiles
+from agent.prompt.templates import TextFiles
 from agent.tools.ranking import ToolRanking
 from agent.tools.routes import RouteFile
 from agent.tools.selection import Situation, select
 from agent.tools.tool import ToolCard
-from memory.search import FOR_TOOLS, Item, Search
+from memory.search.hybrid import FOR_TOOLS, Item, Search
 from tests.bench.systems import EMBEDDING, tool_search
 from tests.bench.wishes import WISHES, built_in, card
 

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agent.ports import Model
+from memory.records.ports import Model
 from tests.bench.bench import Bench
 from tests.bench.figures import PRODUCT, Figure
 from tests.bench.processes import Child
@@ -72,8 +72,8 @@ async def _measure() -> dict[str, float]:
 
 
 async def _ask(model: Model, question: str) -> _Answer:
-    from agent.request import ModelRequest
-    from agent.transcript import Said
+    from memory.records.request import ModelRequest
+    from memory.records.transcript import Said
 
     request = ModelRequest(
         system="You are a friendly assistant.",

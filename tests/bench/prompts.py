@@ -14,12 +14,12 @@ from typing import Any
 
 import structlog
 
-from agent.beginning import PromptOptions
-from agent.gathering import Occasion
-from agent.history import text_of
-from agent.recalled import Coming, Fact, Recalled, RecallWanted
-from agent.transcript import Answered, Context, Said, ToolResult
-from bot.home import shipped
+from agent.history.window import text_of
+from agent.prompt.context import Occasion
+from agent.turn.steps.begin import PromptOptions
+from bot.settings.home import shipped
+from memory.records.facts import Coming, Fact, Recalled, RecallWanted
+from memory.records.transcript import Answered, Context, Said, ToolResult
 from tests.agent.house import OWNER, FakeTool, House, model, sent_bytes
 from tests.agent.scenes import turn_of
 from tests.bench.bench import Bench
@@ -32,7 +32,7 @@ QUICK_PLANS = 100
 
 
 class _Changing:
-    """Implements `agent.ports.Recall`: something else at each turn."""
+    """Implements `memory.records.ports.Recall`: something else at each turn."""
 
     def __init__(self) -> None:
         self._chance = random.Random(7)

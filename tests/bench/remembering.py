@@ -21,14 +21,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
-from agent.messages import PersonId
-from agent.remembering import FactSource, NewFact, Whose
-from bot.clock import SystemClock
-from memory.database import Database
-from memory.embedding import Embedding
-from memory.fact_rows import insert
-from memory.facts import SqliteFacts
-from memory.indexes import Indexes
+from bot.wiring.clock import SystemClock
+from memory.database.connection import Database
+from memory.facts.rows import insert
+from memory.facts.store import SqliteFacts
+from memory.records.facts import FactSource, NewFact, Whose
+from memory.records.messages import PersonId
+from memory.search.indexes import Indexes
+from memory.search.vectors import Embedding
 from tests.bench.choosing import PEOPLE, p95, resident_mb, sentence, vocabulary
 
 T = TypeVar("T")

@@ -18,12 +18,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # a harness loads 
 
 from agent.tools.ranking import ToolRanking, ToolText
 from agent.tools.tool import Effect, ToolCard, Trust
-from memory.embedding import Embedding
-from memory.search import FOR_MEMORY, FOR_TOOLS, Item, Search
-from scheduler import cron
-from scheduler.words.answers import Answer, Question, Reading, Refusal
-from scheduler.words.finding import find
-from scheduler.words.reading import read
+from memory.search.hybrid import FOR_MEMORY, FOR_TOOLS, Item, Search
+from memory.search.vectors import Embedding
+from scheduler.clock import cron
+from scheduler.timetext.find import find
+from scheduler.timetext.numbers import Answer, Question, Reading, Refusal
+from scheduler.timetext.parse import read
 
 Given = tuple[str, str, Mapping[str, Any]]
 EMBEDDING = Embedding()

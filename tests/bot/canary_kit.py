@@ -10,8 +10,30 @@ from dataclasses import dataclass, field, replace
 from itertools import count, product
 from pathlib import Path
 
-from agent.gathering import Occasion
-from agent.messages import (
+from agent.models.wire import body
+from agent.prompt.context import Occasion
+from agent.prompt.scene import PromptKind
+from agent.tools.tool import Caller
+from bot.commands.model_names import configured
+from bot.inbox.ports import Person
+from bot.people.access import ADMITTED
+from bot.settings.home import Home, prepare
+from bot.settings.load import load
+from bot.wiring.assembly import opened_database
+from bot.wiring.parts import (
+    Abilities,
+    Prompting,
+    Stores,
+    abilities_of,
+    access_of,
+    pool_of,
+    prompting_of,
+    stores_of,
+)
+from bot.wiring.spending import Workplace
+from bot.wiring.tools import Doors
+from memory.records.facts import place_of
+from memory.records.messages import (
     Address,
     ConversationId,
     IncomingMessage,
@@ -23,23 +45,9 @@ from agent.messages import (
     Task,
     TurnInput,
 )
-from agent.models.wire import body
-from agent.remembering import place_of
-from agent.request import ModelRequest, ModelTraits
-from agent.scene import PromptKind
-from agent.tools.tool import Caller
-from agent.transcript import Context, Entry, Note, Said
-from bot.access import ADMITTED
-from bot.assembly import opened_database
-from bot.config_reading import load
-from bot.home import Home, prepare
-from bot.model_names import configured
-from bot.parts import Abilities, Prompting, Stores, abilities_of, access_of, prompting_of, stores_of
-from bot.place import Workplace
-from bot.ports import Person
-from bot.thinking import pool_of
-from bot.toolmaking import Doors
-from memory.people import SqlitePeople
+from memory.records.request import ModelRequest, ModelTraits
+from memory.records.transcript import Context, Entry, Note, Said
+from memory.stores.people import SqlitePeople
 from tests.memory.kit import StillClock
 
 ANN = Person(

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from agent.events import OccasionWish
-from agent.jobbook import JobWish, TimeRead
-from agent.jobs import At
-from agent.messages import Address, ConversationId, Role
-from agent.remembering import CATEGORIES, FactSource, NewFact, Whose
-from agent.scheduled import JobKind, What
-from agent.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult
-from bot.ports import Person
-from memory.compactions import NEVER, NewCompaction
-from memory.insights import Insights
+from agent.learning.insights import Insights
+from bot.inbox.ports import Person
+from memory.records.facts import CATEGORIES, FactSource, NewFact, Whose
+from memory.records.job_specs import At
+from memory.records.jobs import JobKind, What
+from memory.records.messages import Address, ConversationId, Role
+from memory.records.schedule import JobWish, OccasionWish, TimeRead
+from memory.records.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult
+from memory.stores.compactions import NEVER, NewCompaction
 from tests.bot.canary_kit import HOUSEHOLD, MEMBERS, Cage, Spot, spots
 from tests.memory.history_kit import add_turns
 from tests.memory.kit import START

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from memory.outbox import SqliteOutbox
+from memory.stores.outbox import SqliteOutbox
 
 
 class Dying:

@@ -9,22 +9,22 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from agent.foreseen import RunCost
-from agent.messages import PersonId, Role, TurnInput
-from agent.rehearsing import NO_MODEL, Heard, Rehearsal
 from agent.skills.skill import Place, Shelf, Skill, SkillSchedule, SkillState
-from agent.transcript import ToolCall, Usage
-from bot.control import Operation
-from bot.job_ports import Rehearsals
-from bot.jobs import JobDesk, job_operations
-from memory.database import Database
-from memory.jobs import SqliteJobs
-from memory.tellings import SqliteTellings
-from scheduler.ahead import Rules
-from scheduler.book import Book
-from scheduler.kinds.target import Hearer
-from scheduler.orders import JobTurns, Orders, Outlook
-from scheduler.skill_jobs import SkillJobs
+from agent.trace.dry_run import NO_MODEL, Heard, Rehearsal
+from bot.commands.job_messages import Rehearsals
+from bot.commands.job_service import JobDesk, job_operations
+from bot.rpc import Operation
+from memory.database.connection import Database
+from memory.records.messages import PersonId, Role, TurnInput
+from memory.records.schedule import RunCost
+from memory.records.transcript import ToolCall, Usage
+from memory.stores.jobs import SqliteJobs
+from memory.stores.notifications import SqliteTellings
+from scheduler.jobs.forecast import Rules
+from scheduler.jobs.orders import JobTurns, Orders, Outlook
+from scheduler.jobs.service import Book
+from scheduler.jobs.skill_jobs import SkillJobs
+from scheduler.kinds.message import Hearer
 from tests.fakes import FixedClock
 from tests.scheduler.jobs_kit import Office
 

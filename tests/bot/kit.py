@@ -16,16 +16,16 @@ from typing import Any
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, ToolCard, Trust
 from bot.app import Bot, open_bot
-from bot.clock import SystemClock
-from bot.config_reading import load
-from bot.home import Home, prepare
-from bot.housekeeping import EVERY_S
 from bot.lab.model import ScriptedModel
 from bot.lab.telegram import FakeTelegram
 from bot.lab.telegram_state import Seen
-from bot.schedules import LOOK_EVERY_S
-from scheduler.timetable import ALARM_AFTER_S
-from scheduler.timetable import LOOK_EVERY_S as DUE_EVERY_S
+from bot.settings.home import Home, prepare
+from bot.settings.load import load
+from bot.wiring.clock import SystemClock
+from bot.wiring.housekeeping import EVERY_S
+from bot.wiring.schedules import LOOK_EVERY_S
+from scheduler.clock.timetable import ALARM_AFTER_S
+from scheduler.clock.timetable import LOOK_EVERY_S as DUE_EVERY_S
 from tests.judge import telegram_text
 from tests.laid import lay
 

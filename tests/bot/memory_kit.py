@@ -7,18 +7,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from agent.messages import Address, IncomingMessage, OutboxId, PersonId, Role
-from agent.stored import ButtonRows, NewMessage
-from bot.channel import Pressed
-from bot.memory import MemoryDesk, Remembered
-from bot.memory_erasing import ErasingDesk
-from bot.ports import Person
-from memory.carrying import Carrying
-from memory.embedding import Embedding
-from memory.knowledge import SqliteDocuments
-from memory.outbox import SqliteOutbox
-from memory.overview import SqliteOverviews
-from memory.profile import SqliteProfiles
+from bot.channels.base import Pressed
+from bot.commands.memory import MemoryDesk, Remembered
+from bot.commands.memory_erasure import ErasingDesk
+from bot.inbox.ports import Person
+from memory.facts.export import Carrying
+from memory.facts.profile import SqliteProfiles
+from memory.facts.recall import SqliteOverviews
+from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role
+from memory.records.rows import ButtonRows, NewMessage
+from memory.search.documents import SqliteDocuments
+from memory.search.vectors import Embedding
+from memory.stores.outbox import SqliteOutbox
 from tests.memory.forgetting_kit import (
     ANN,
     ANNS_CHAT,

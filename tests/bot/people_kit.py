@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent.messages import Address, IncomingMessage, OutboxId, Role
-from bot.access import Access, Policy
-from bot.ports import Person
-from bot.reception import Reception
-from memory.database import Database
-from memory.outbox import SqliteOutbox
-from memory.people import SqlitePeople
+from bot.commands.people import Reception
+from bot.inbox.ports import Person
+from bot.people.access import Access, Policy
+from memory.database.connection import Database
+from memory.records.messages import Address, IncomingMessage, OutboxId, Role
+from memory.stores.outbox import SqliteOutbox
+from memory.stores.people import SqlitePeople
 from tests.memory.kit import StillClock
 
 OWNER, MEMBER, GUEST, STRANGER = "telegram:1", "telegram:2", "telegram:3", "telegram:9"

@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from agent.errors import Permanent
-from agent.messages import OutboxId, Role
-from agent.stored import Button, NewMessage, Person
-from bot.access import Access
-from bot.channel import Channel, Pressed
-from bot.clock import SystemClock
-from bot.door import Door
-from bot.outbox import Outbox
-from bot.presses import Press
-from memory.database import Database
-from memory.inbox import SqliteInbox
-from memory.outbox import SqliteOutbox
-from memory.people import SqlitePeople
+from bot.channels.base import Channel, Pressed
+from bot.inbox.buttons import Press
+from bot.inbox.intake import Door
+from bot.outbox.outbox import Outbox
+from bot.people.access import Access
+from bot.wiring.clock import SystemClock
+from memory.database.connection import Database
+from memory.records.errors import Permanent
+from memory.records.messages import OutboxId, Role
+from memory.records.rows import Button, NewMessage, Person
+from memory.stores.inbox import SqliteInbox
+from memory.stores.outbox import SqliteOutbox
+from memory.stores.people import SqlitePeople
 from tests.laid import lay
 
 CARD = "May I run **ls -la**?"

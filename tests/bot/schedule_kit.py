@@ -8,17 +8,16 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from agent.messages import Address, IncomingMessage, OutboxId, PersonId, Role
-from agent.scheduled import Job, JobKind, SetBy
-from agent.stored import Button, NewMessage, OutboxState, OutPart, PartState
-from bot.cards import Cards
-from bot.channel import Pressed
-from bot.heartbeat import HeartbeatDesk
-from bot.ports import Person
-from bot.reminding import RemindDesk
-from bot.schedule import ScheduleDesk
-from memory.cards import SqliteCards
-from memory.outbox import SqliteOutbox
+from bot.channels.base import Pressed
+from bot.commands.heartbeat import HeartbeatDesk
+from bot.commands.jobs import RemindDesk, ScheduleDesk
+from bot.inbox.ports import Person
+from bot.outbox.edits import Cards
+from memory.records.jobs import Job, JobKind, SetBy
+from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role
+from memory.records.rows import Button, NewMessage, OutboxState, OutPart, PartState
+from memory.stores.approvals import SqliteCards
+from memory.stores.outbox import SqliteOutbox
 from tests.scheduler.clerk_kit import ANN, BEN, GROUP, LANE, Counter
 
 ANNA = Person(id=ANN, role=Role.OWNER, name="Ann")
@@ -26,7 +25,8 @@ BENNY = Person(id=BEN, role=Role.MEMBER, name="Ben")
 
 
 class Chats:
-    """Implements `bot.cards.Outgoing` over the stored outbox: what is posted is sent at once."""
+    """Implements `bot.outbox.edits.Outgoing` over the stored outbox: what is posted is sent at
+    once."""
 
     def __init__(self, outbox: SqliteOutbox) -> None:
         self._outbox = outbox

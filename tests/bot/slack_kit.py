@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bot.app import Bot, open_bot
-from bot.commands import NAMES
-from bot.config_reading import load
-from bot.home import Home, prepare
+from bot.commands.table import NAMES
 from bot.lab.model import ScriptedModel
 from bot.lab.slack import APP_TOKEN, SIGNING_SECRET, TOKEN, FakeSlack
 from bot.lab.slack_state import Seen
+from bot.settings.home import Home, prepare
+from bot.settings.load import load
 from tests.bot.kit import WAIT_S, HastyClock, eventually
 from tests.bot.kit import Rig as TelegramRig
 from tests.laid import lay

@@ -13,10 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from agent.errors import Permanent
-from agent.messages import Address, PersonId, Role
-from agent.stored import Person
-from bot.access import (
+from bot.people.access import (
     ANSWER_EVERY_MS,
     CONSOLE_ADDRESS,
     Access,
@@ -26,8 +23,11 @@ from bot.access import (
     UnknownCode,
     UnknownPerson,
 )
-from memory.database import Database
-from memory.people import SqlitePeople
+from memory.database.connection import Database
+from memory.records.errors import Permanent
+from memory.records.messages import Address, PersonId, Role
+from memory.records.rows import Person
+from memory.stores.people import SqlitePeople
 from tests.bot.people_kit import Codes
 from tests.memory.kit import StillClock
 

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent.messages import Address, IncomingMessage, PersonId, Role, RunId
-from agent.ports import ChildRun, Json, NewRun, RunStatus, StoredRun
-from bot.agents import NONE, AgentsDesk, span
-from bot.ports import Person
+from bot.commands.conversation import NONE, AgentsDesk, span
+from bot.inbox.ports import Person
+from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId
+from memory.records.ports import ChildRun, Json, NewRun, RunStatus, StoredRun
 from tests.fakes import FixedClock
 
 NOW = datetime(2026, 8, 1, 12, 0, tzinfo=UTC)

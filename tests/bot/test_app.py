@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from agent.errors import HomeBusy, SettingsWrong, StorageCorrupt
 from bot.app import Bot
-from bot.control import ControlClient
-from bot.home import HomeLock
+from bot.rpc import ControlClient
+from bot.settings.home import HomeLock
+from memory.records.errors import HomeBusy, SettingsWrong, StorageCorrupt
 from tests.bot.kit import OWNER, Rig, eventually
 
 OFFLINE = "http://127.0.0.1:9"
@@ -116,7 +116,7 @@ async def test_a_fault_in_a_background_task_ends_the_bot_and_closes_everything(
             await bot.serve(asyncio.Event())
 
     with monkeypatch.context() as patched:
-        patched.setattr("bot.telegram.TelegramChannel.send", fault)
+        patched.setattr("bot.channels.telegram.channel.TelegramChannel.send", fault)
         with pytest.raises(ExceptionGroup) as found:
             await serve()
 

@@ -16,24 +16,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from agent.errors import StorageError
-from agent.messages import Address, IncomingMessage, OutboxId, PersonId, Role, RunId
-from agent.ports import Journal, Json, RunStatus, waits_on
-from agent.stored import BUTTON_BYTES_MAX, NewApproval, Outcome
-from agent.tools.showing import fenced, rows
+from agent.policy.presentation import fenced, rows
 from agent.tools.tool import Effect
-from bot import approval_words as words
-from bot.access import Access
-from bot.approvals import ApprovalDesk, ApprovalOptions, is_shared
-from bot.channel import Pressed
-from bot.markup import telegram_parts
-from bot.outbox import Outbox
-from bot.ports import OutboxState, Person
-from memory.approvals import SqliteApprovals
-from memory.database import Database
-from memory.journal import SqliteJournal
-from memory.outbox import SqliteOutbox
-from memory.people import SqlitePeople
+from bot.channels.base import Pressed
+from bot.inbox.ports import OutboxState, Person
+from bot.markup.render import telegram_parts
+from bot.outbox.outbox import Outbox
+from bot.people import approval_messages as words
+from bot.people.access import Access
+from bot.people.approvals import ApprovalDesk, ApprovalOptions, is_shared
+from memory.database.connection import Database
+from memory.records.errors import StorageError
+from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role, RunId
+from memory.records.ports import Journal, Json, RunStatus, waits_on
+from memory.records.rows import BUTTON_BYTES_MAX, NewApproval, Outcome
+from memory.stores.approvals import SqliteApprovals
+from memory.stores.outbox import SqliteOutbox
+from memory.stores.people import SqlitePeople
+from memory.stores.turns import SqliteJournal
 from tests.agent.house import FakeTool, House, model
 from tests.fakes import FixedClock, calls
 from tests.judge import telegram_entities, telegram_text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agent.messages import Address, IncomingMessage
-from bot.asides import aside_to, chat_of, is_for_all, reader_of, said_to_all
-from bot.commands import NAMES
+from bot.channels.base import aside_to, chat_of, is_for_all, reader_of, said_to_all
+from bot.commands.table import NAMES
+from memory.records.messages import Address, IncomingMessage
 
 CHAT = Address(channel="slack", chat_id="T0LAB.C1")
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agent.attached_scaling import is_installed
-from bot.attaching import pictures_check
-from bot.doctor import Level
+from agent.files.scaling import is_installed
+from bot.doctor.base import Level
+from bot.wiring.tools import pictures_check
 from tests.bot.kit import OWNER, Rig, eventually, rigged
 from tests.bot.slack_kit import ANN, SlackRig, slack_rigged
 from tests.bot.test_attachments import kept, pictures, told

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import AssistantError
-from agent.scene import PromptKind
+from agent.prompt.scene import PromptKind
+from memory.records.errors import AssistantError
 from tests.bot.canary_kit import Cage, Canary, Spot, opened_cage, spots
 from tests.bot.canary_places import plant
 from tests.thorough import THOROUGH, rounds

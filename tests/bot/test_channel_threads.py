@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import Address, IncomingMessage
-from bot.channel_threads import around, is_root, threads_of
+from bot.channels.base import around, is_root, threads_of
+from memory.records.messages import Address, IncomingMessage
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, BOB, CHANNEL, US, SlackRig, slack_rigged
 

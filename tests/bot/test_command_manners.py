@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from agent.messages import Address, IncomingMessage, Role
 from bot.app import Bot
-from bot.command_given import NO_COMMAND, find, given
-from bot.command_words import unknown_text
-from bot.commands import NAMES
-from scheduler.missing import first_due
+from bot.commands.given import NO_COMMAND, find, given
+from bot.commands.messages import unknown_text
+from bot.commands.table import NAMES
+from memory.records.messages import Address, IncomingMessage, Role
+from scheduler.clock.misfire import first_due
 from tests.bot.kit import GROUP, MEMBER, OWNER, Rig, eventually
 from tests.scheduler.jobs_kit import job as new_job
 

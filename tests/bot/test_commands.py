@@ -7,9 +7,9 @@ from functools import partial
 
 import pytest
 
-from bot import command_desk
-from bot.command_given import find
-from bot.commands import COMMANDS
+from bot.commands.given import find
+from bot.commands.table import COMMANDS
+from bot.inbox import commands as command_desk
 from tests.bot.kit import GROUP, MEMBER, OWNER, US, Rig, SlowTool, eventually
 
 # --- the table ---------------------------------------------------------------------------------

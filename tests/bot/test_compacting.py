@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import Overloaded
-from agent.messages import Address, IncomingMessage, PersonId, Role
-from agent.transcript import Entry
-from bot.compacting import BUSY, NOTHING_TO_RESTORE, CompactingDesk
-from bot.ports import Person
-from memory.compactions import SqliteCompactions
-from memory.conversations import SqliteConversations
-from memory.database import Database
+from bot.commands.conversation import BUSY, NOTHING_TO_RESTORE, CompactingDesk
+from bot.inbox.ports import Person
+from memory.database.connection import Database
+from memory.records.errors import Overloaded
+from memory.records.messages import Address, IncomingMessage, PersonId, Role
+from memory.records.transcript import Entry
+from memory.stores.compactions import SqliteCompactions
+from memory.stores.conversations import SqliteConversations
 from tests.memory.history_kit import ScriptedCheap, add_turns, compactor, detected, talk
 from tests.memory.kit import LANE, StillClock
 

@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from agent.bindings import Binding
-from agent.errors import SettingsWrong
-from agent.skills.patterns import Pattern
+from agent.skills.rules import Pattern
 from agent.tools.exec import ExecOptions
 from agent.tools.selection import SelectionOptions
-from bot.config import KEYS, KEYS_BY_NAME, Settings
-from bot.config_example import EXAMPLE_NAMES, example_toml
-from bot.config_reading import holds_secret, load
-from bot.config_tree import ANY_NAME, tables_of
-from bot.options_tools import exec_options_of, selection_options_of, servers_of
+from agent.turn.agents import Binding
+from bot.settings.example import EXAMPLE_NAMES, example_toml
+from bot.settings.load import holds_secret, load
+from bot.settings.schema.settings import KEYS, KEYS_BY_NAME, Settings
+from bot.settings.tree import ANY_NAME, tables_of
+from bot.wiring.options import exec_options_of, selection_options_of, servers_of
+from memory.records.errors import SettingsWrong
 
 TOKEN = "123456:SECRETSECRET"
 EXAMPLE = Path(__file__).parents[2] / "config.example.toml"

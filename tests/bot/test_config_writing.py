@@ -13,9 +13,9 @@ import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.errors import SettingsWrong
-from bot.config_reading import load
-from bot.config_writing import BACKUP_ENDING, change, stands_in, write
+from bot.settings.edit import BACKUP_ENDING, change, stands_in, write
+from bot.settings.load import load
+from memory.records.errors import SettingsWrong
 from tests.checkout import ROOT
 
 TOKEN, MODEL = ("telegram", "token"), ("llm", "model")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.channel import (
+from bot.channels.base import (
     Channel,
     FileOut,
     MessageGone,
@@ -19,7 +19,7 @@ from bot.channel import (
     Sent,
     ShowsWork,
 )
-from bot.console import ADDRESS, ConsoleChannel
+from bot.channels.console import ADDRESS, ConsoleChannel
 
 
 def part(text: str) -> MessagePart:

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from agent.errors import Permanent, StorageFull
-from bot.control import ControlClient, ControlServer, Emit, NotAnswering, NotRunning, Operation
+from bot.rpc import ControlClient, ControlServer, Emit, NotAnswering, NotRunning, Operation
+from memory.records.errors import Permanent, StorageFull
 
 Request = dict[str, Any]
 

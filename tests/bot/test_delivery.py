@@ -16,23 +16,23 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agent.jobs import Cron
-from agent.messages import Role, RunId
-from bot.channel import Channel
+from bot.channels.base import Channel
+from bot.channels.slack.channel import SlackChannel, SlackOptions
+from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
+from bot.channels.throttle import Rates
+from bot.inbox.ports import NewMessage, OutRow
 from bot.lab.faults import Action
 from bot.lab.slack import APP_TOKEN, FakeSlack
 from bot.lab.slack import TOKEN as SLACK_TOKEN
 from bot.lab.telegram import FakeTelegram
-from bot.outbox import Outbox
-from bot.pace import Rates
-from bot.ports import NewMessage, OutRow
-from bot.slack import SlackChannel, SlackOptions
-from bot.telegram import TelegramChannel, TelegramOptions
-from memory.approvals import SqliteApprovals
-from memory.database import Database
-from memory.jobs import SqliteJobs
-from memory.outbox import SqliteOutbox, close_reply
-from scheduler.missing import first_due
+from bot.outbox.outbox import Outbox
+from memory.database.connection import Database
+from memory.records.job_specs import Cron
+from memory.records.messages import Role, RunId
+from memory.stores.approvals import SqliteApprovals
+from memory.stores.jobs import SqliteJobs
+from memory.stores.outbox import SqliteOutbox, close_reply
+from scheduler.clock.misfire import first_due
 from tests.bot.delivery_answers import SLACK, TELEGRAM, WIRE, Act, Answers, Meaning, page
 from tests.bot.relay import NAME, Relay
 from tests.memory.kit import START_MS, StillClock, rows

@@ -13,24 +13,15 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent.errors import Overloaded, SettingsWrong
-from agent.spending import Pause, Paused
-from bot import doctor_home, doctor_machine
-from bot.doctor import (
-    Check,
-    Finding,
-    Level,
-    blocking,
-    is_well,
-    mend_all,
-    ok,
-    run_checks,
-    warn,
-)
-from bot.doctor_stored import backups, pause, schedule
-from bot.home import Home, prepare
+from agent.budget.spending import Pause, Paused
+from bot.doctor import home as doctor_home
+from bot.doctor import machine as doctor_machine
+from bot.doctor.base import Check, Finding, Level, blocking, is_well, mend_all, ok, run_checks, warn
+from bot.doctor.stored import backups, pause, schedule
 from bot.lab.faults import answer
 from bot.lab.telegram import FakeTelegram
+from bot.settings.home import Home, prepare
+from memory.records.errors import Overloaded, SettingsWrong
 
 TOKEN = "123456:TESTTESTTEST"
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from agent.errors import SettingsWrong, StorageFull
-from agent.ports import InboxState
-from bot.access import CODE_ALPHABET, CODE_CHARS
-from bot.config_reading import load
-from bot.full_disk import DISK_FULL
-from memory.conversations import SqliteConversations, note_of
-from memory.inbox import SqliteInbox
-from memory.journal import SqliteJournal
+from bot.inbox.full_disk import DISK_FULL
+from bot.people.access import CODE_ALPHABET, CODE_CHARS
+from bot.settings.load import load
+from memory.records.errors import SettingsWrong, StorageFull
+from memory.records.ports import InboxState
+from memory.stores.conversations import SqliteConversations, note_of
+from memory.stores.inbox import SqliteInbox
+from memory.stores.turns import SqliteJournal
 from tests.agent.files_kit import jpeg
 from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, US, Rig, eventually
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent.attached_ports import FileUnavailable
-from agent.errors import Temporary
-from bot.downloads import Downloads
-from bot.slack_files import is_ours
-from bot.telegram_files import TelegramFiles, why_not
+from agent.files.ports import FileUnavailable
+from bot.channels.http import Downloads
+from bot.channels.slack.files import is_ours
+from bot.channels.telegram.api import TelegramFiles, why_not
+from memory.records.errors import Temporary
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from agent.tools.agents import SUBAGENT
-from bot.drafts import STREAM_AFTER_S
 from bot.lab.faults import drop, hold
 from bot.lab.model_script import prose
 from bot.lab.telegram import flood, refusal
-from bot.outbox import REPEATED
+from bot.outbox.drafts import STREAM_AFTER_S
+from bot.outbox.outbox import REPEATED
 from tests.bot.kit import GROUP, OWNER, US, Rig, SlowTool, eventually
 
 LONG = "This answer takes a while. " * 30

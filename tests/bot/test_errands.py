@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bot.errands import Errands
+from bot.inbox.background import Errands
 
 
 async def test_a_short_errand_may_finish_at_a_stop_and_a_long_one_is_cancelled() -> None:

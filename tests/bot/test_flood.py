@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from agent.messages import PersonId
 from bot.app import Bot
-from bot.flood import MINUTE_S, TOO_FAST, Flood, Held
+from bot.inbox.rate_limit import MINUTE_S, TOO_FAST, Flood, Held
+from memory.records.messages import PersonId
 from tests.bot.kit import MEMBER, OWNER, Rig, eventually
 from tests.fakes import FixedClock
 

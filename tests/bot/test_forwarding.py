@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from agent.messages import SOMEBODY_ELSE, IncomingMessage
-from bot.clock import SystemClock
-from bot.slack_message import Reading
-from bot.slack_raw import Stored, sketch
-from bot.telegram import TelegramChannel, TelegramOptions
-from bot.telegram_raw import Sketch, to_payload
+from bot.channels.slack.parse import Reading
+from bot.channels.slack.raw import Stored, sketch
+from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
+from bot.channels.telegram.raw import Sketch, to_payload
+from bot.wiring.clock import SystemClock
+from memory.records.messages import SOMEBODY_ELSE, IncomingMessage
 from tests.bot.kit import GROUP, OWNER, TOKEN, US, Rig, eventually, rigged
 from tests.bot.slack_kit import ANN, BOB, CHANNEL, SlackRig, slack_rigged
 from tests.bot.slack_kit import US as SLACK_US

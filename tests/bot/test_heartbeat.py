@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.scheduled import Job
-from bot import schedule_words as words
-from bot.heartbeat import HeartbeatDesk
+from bot.commands import schedule_messages as words
+from bot.commands.heartbeat import HeartbeatDesk
+from memory.records.jobs import Job
 from tests.bot.schedule_kit import ANNA, Place, beating, message
 from tests.scheduler.clerk_kit import LANE
 

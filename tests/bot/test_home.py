@@ -14,10 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import HomeBusy, SettingsWrong, StorageFull
-from bot import home as home_module
-from bot.config_reading import load
-from bot.home import (
+from bot.settings import home as home_module
+from bot.settings.home import (
     Home,
     HomeLock,
     find_home,
@@ -27,6 +25,8 @@ from bot.home import (
     shipped,
     write_private,
 )
+from bot.settings.load import load
+from memory.records.errors import HomeBusy, SettingsWrong, StorageFull
 
 TOKEN = "123456:SECRETSECRET"
 STARTED = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)

@@ -11,14 +11,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent.events import OccasionWish
-from agent.jobs import At
-from agent.messages import PersonId, Role
-from agent.scheduled import JobKind, SetBy
-from agent.spent import Group, Wanted
-from agent.stored import Person
-from bot.channel import HomeSection
-from bot.home_view import NEXT_SHOWN, HomeView, Told
+from agent.budget.ledger import Group, Wanted
+from bot.channels.base import HomeSection
+from bot.channels.slack.app_home import NEXT_SHOWN, HomeView, Told
+from memory.records.job_specs import At
+from memory.records.jobs import JobKind, SetBy
+from memory.records.messages import PersonId, Role
+from memory.records.rows import Person
+from memory.records.schedule import OccasionWish
 from tests.scheduler.clerk_kit import ANN, BEN, LANE, Counter
 
 PEOPLE = {
@@ -28,7 +28,7 @@ PEOPLE = {
 
 
 class Known:
-    """Implements `bot.home_view.People`."""
+    """Implements `bot.channels.slack.app_home.People`."""
 
     policy: Any = "pairing"
 
@@ -42,7 +42,7 @@ class NoFacts:
 
 
 class Sums:
-    """Implements `agent.spent.UsageSums`; keeps who was asked about."""
+    """Implements `agent.budget.ledger.UsageSums`; keeps who was asked about."""
 
     def __init__(self) -> None:
         self.asked: list[PersonId] = []

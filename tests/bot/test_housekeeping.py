@@ -12,10 +12,10 @@ import pytest
 import structlog
 from structlog.typing import EventDict
 
-from agent.errors import StorageError
-from agent.spending import Notice
-from bot.clock import CheckedClock
-from bot.housekeeping import Housekeeping
+from agent.budget.spending import Notice
+from bot.wiring.clock import CheckedClock
+from bot.wiring.housekeeping import Housekeeping
+from memory.records.errors import StorageError
 from tests.bot.kit import OWNER, Rig, eventually, rigged
 from tests.fakes import START, FixedClock
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import RunId
-from agent.ports import NewRun
-from agent.scheduled import Due, Job, JobKind, SlotState, Taken, Taking
-from agent.spending import CallState, Changes, Charge, ModelCall, Purpose
-from agent.transcript import Usage
-from bot.job_desk import RUNS_COUNTED, RUNS_MIN, RunsCounted
-from memory.database import Database
-from memory.jobs import SqliteJobs
-from memory.usage import SqliteUsage
+from agent.budget.spending import CallState, Changes, Charge, ModelCall, Purpose
+from bot.wiring.jobs import RUNS_COUNTED, RUNS_MIN, RunsCounted
+from memory.database.connection import Database
+from memory.records.jobs import Due, Job, JobKind, SlotState, Taken, Taking
+from memory.records.messages import RunId
+from memory.records.ports import NewRun
+from memory.records.transcript import Usage
+from memory.stores.jobs import SqliteJobs
+from memory.stores.usage import SqliteUsage
 from tests.fakes import FixedClock
 from tests.scheduler.jobs_kit import job
 

@@ -13,12 +13,19 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent.errors import AssistantError
-from agent.jobs import At, Cron, Every, Unit, When
-from agent.messages import PersonId
-from agent.scheduled import JobKind, SetBy, What
 from agent.skills.skill import SkillState
-from bot.job_words import clock_note, cost_words, next_shift, pace_words, takes_words, when_words
+from bot.commands.job_messages import (
+    clock_note,
+    cost_words,
+    next_shift,
+    pace_words,
+    takes_words,
+    when_words,
+)
+from memory.records.errors import AssistantError
+from memory.records.job_specs import At, Cron, Every, Unit, When
+from memory.records.jobs import JobKind, SetBy, What
+from memory.records.messages import PersonId
 from tests.bot.jobs_kit import BERLIN, BRIEFING, LANE, MORNING, Workshop
 from tests.scheduler.jobs_kit import job
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from agent import history, words
-from bot.memories import _KnownTexts
-from memory.embedding import Embedding
+from agent.history import window as history
+from bot.wiring.memories import _KnownTexts
+from memory.records import words
+from memory.search.vectors import Embedding
 
 WORDS = "The Gloopstone lies under the oak."
 

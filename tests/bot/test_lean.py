@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bot.lean import (
+from bot.wiring.lean import (
     late_methods,
     load_without,
     quick_end,

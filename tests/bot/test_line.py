@@ -7,10 +7,10 @@ from functools import partial
 
 import pytest
 
-from bot import drafts
 from bot.lab.faults import drop, hold
 from bot.lab.telegram import flood, refusal, refuse_markup
-from bot.outbox import REPEATED
+from bot.outbox import drafts
+from bot.outbox.outbox import REPEATED
 from tests.bot.kit import MEMBER, OWNER, Rig, eventually, heard
 
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from agent.messages import Role
-from bot.linking import (
+from bot.people.linking import (
     ADDRESSES_MAX,
     LINK_VALID_MS,
     TRIERS_MAX,
@@ -23,11 +22,12 @@ from bot.linking import (
     Tries,
     link_code,
 )
-from bot.pairing import UnknownCode
-from bot.register import CODE_ALPHABET, CODE_CHARS, CONSOLE_ADDRESS, new_code
-from memory.database import Database
-from memory.journal import SqliteJournal
-from memory.people import SqlitePeople
+from bot.people.pairing import UnknownCode
+from bot.people.register import CODE_ALPHABET, CODE_CHARS, CONSOLE_ADDRESS, new_code
+from memory.database.connection import Database
+from memory.records.messages import Role
+from memory.stores.people import SqlitePeople
+from memory.stores.turns import SqliteJournal
 from tests.bot.people_kit import GUEST, MEMBER, OWNER, STRANGER, House, housed, let_in
 from tests.memory.kit import StillClock, run
 

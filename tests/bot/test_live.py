@@ -8,20 +8,28 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import AssistantError, BrokenAnswer, ModelTimeout, SettingsWrong
 from agent.models.choose import Choice, Wanted, choose
-from bot import doctor_reach
-from bot.config import Settings
-from bot.doctor import Level
+from bot.doctor import reach as doctor_reach
+from bot.doctor.base import Level
+from bot.doctor.live import (
+    Unreachable,
+    ask,
+    host_of,
+    offers,
+    shown_name,
+    try_model,
+    versioned,
+    with_version,
+)
+from bot.doctor.live_slack import socket_address, wanted_scopes, workspace
+from bot.doctor.live_telegram import Taken, account, first_message, webhook
 from bot.lab.faults import Action, answer, bad_gateway, drop, garble, hold
 from bot.lab.model import ScriptedModel
 from bot.lab.slack import APP_TOKEN, FakeSlack, refusal
 from bot.lab.slack import TOKEN as BOT_TOKEN
 from bot.lab.telegram import FakeTelegram
-from bot.live import Unreachable, ask, host_of, shown_name
-from bot.live_model import offers, try_model, versioned, with_version
-from bot.live_slack import socket_address, wanted_scopes, workspace
-from bot.live_telegram import Taken, account, first_message, webhook
+from bot.settings.schema.settings import Settings
+from memory.records.errors import AssistantError, BrokenAnswer, ModelTimeout, SettingsWrong
 from tests.checkout import ROOT
 
 TOKEN = "123456:TESTTESTTEST"

@@ -13,11 +13,11 @@ from zoneinfo import ZoneInfo
 import pytest
 import structlog
 
-from agent.messages import PersonId, Role
-from bot.config import LoggingSettings
-from bot.log_desk import LATELY, NO_FILE, USE, LogDesk, Wanted, find
-from bot.logs import REDACTED, Redactor, set_up
-from bot.ports import Person
+from bot.commands.logs import LATELY, NO_FILE, USE, LogDesk, Wanted, find
+from bot.inbox.ports import Person
+from bot.settings.logging import REDACTED, Redactor, set_up
+from bot.settings.schema.settings import LoggingSettings
+from memory.records.messages import PersonId, Role
 
 OWNER = Person(id=PersonId("p1"), role=Role.OWNER, name="Ann", time_zone="Europe/Oslo")
 SECRET = "hunter22222"

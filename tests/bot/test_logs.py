@@ -23,9 +23,9 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot import logs as logs_module
-from bot.config import LoggingSettings
-from bot.logs import Logs, Redactor, set_up
+from bot.settings import logging as logs_module
+from bot.settings.logging import Logs, Redactor, set_up
+from bot.settings.schema.settings import LoggingSettings
 
 TOKEN = "123456:SECRETSECRET"
 KEY = 'k3y/with "odd" chars+é'

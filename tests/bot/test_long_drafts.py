@@ -9,7 +9,7 @@ import pytest
 
 from bot.lab.faults import drop, hold
 from bot.lab.telegram import refuse_markup
-from bot.outbox import REPEATED
+from bot.outbox.outbox import REPEATED
 from tests.bot.kit import OWNER, Rig, SlowTool, eventually
 
 

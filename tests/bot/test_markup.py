@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from bot.markup import telegram_parts, utf16_length
+from bot.markup.render import telegram_parts, utf16_length
 from tests.judge import telegram_entities, telegram_text
 
 CH_07 = (

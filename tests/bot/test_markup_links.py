@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.markup import slack_parts, telegram_parts
-from bot.markup_links import poses
+from bot.markup.render import slack_parts, telegram_parts
+from bot.markup.tree import poses
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import string
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bot.markup import Part, telegram_parts, utf16_length
+from bot.markup.render import Part, telegram_parts, utf16_length
 from tests.judge import telegram_entities, telegram_text
 from tests.thorough import rounds
 

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bot.lab.model_script import prose
-from bot.markup import SLACK_CHARS_MAX, Part, slack_parts, telegram_parts, utf16_length
-from bot.markup_slack import EDGE, escaped
+from bot.markup.render import SLACK_CHARS_MAX, Part, slack_parts, telegram_parts, utf16_length
+from bot.markup.slack import EDGE, escaped
 from tests.thorough import rounds
 
 Cut = Callable[[str], Sequence[Part]]

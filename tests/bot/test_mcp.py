@@ -12,11 +12,11 @@ import pytest
 
 from agent.mcp.servers import Home, McpRefused
 from agent.mcp.values import Health, ServerOptions, Start
-from bot.doctor import Level, Result, run_checks
-from bot.doctor_mcp import checks
-from bot.home import Home as BotHome
-from bot.mcp import McpDesk, mcp_operations
-from memory.mcp_tools import SqliteToolApprovals
+from bot.commands.mcp import McpDesk, mcp_operations
+from bot.doctor.base import Level, Result, run_checks
+from bot.doctor.reach import checks
+from bot.settings.home import Home as BotHome
+from memory.stores.switches import SqliteToolApprovals
 from tests.agent.mcp.kit import (
     QUICK,
     called,

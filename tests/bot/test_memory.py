@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import StorageError
-from agent.forgotten import ForgettingRefused, Proof, Stage
-from agent.remembering import Whose
-from agent.undoing import typed_run
-from bot import memory_words as words
-from bot.memory_erasing import ASKED_S, ErasingDesk
+from bot.commands import memory_messages as words
+from bot.commands.memory_erasure import ASKED_S, ErasingDesk
+from memory.records.erasure import ForgettingRefused, Proof, Stage, typed_run
+from memory.records.errors import StorageError
+from memory.records.facts import Whose
 from tests.bot.memory_kit import ANNA, BENN, GUEST, Chat, opened_chat, pressed
 from tests.memory.forgetting_kit import (
     ANN,

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from agent.errors import Permanent
 from bot.cli.main import app
 from bot.cli.memory import _forget
 from bot.cli.opening import opened
-from bot.control import ControlServer
-from bot.home import Home, prepare
-from bot.memory_office import MemoryOffice, OfficeOptions, memory_operations
-from bot.ports import Person
-from memory.carrying import as_json
+from bot.commands.memory_service import MemoryOffice, OfficeOptions, memory_operations
+from bot.inbox.ports import Person
+from bot.rpc import ControlServer
+from bot.settings.home import Home, prepare
+from memory.facts.export import as_json
+from memory.records.errors import Permanent
 from tests.bot.memory_kit import ANNA, BENN, opened_chat
 from tests.memory.forgetting_kit import (
     ANN,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent.messages import PersonId, Role, RunId
-from agent.ports import NewRun
-from agent.stored import NewMessage, Person
-from agent.tools.sending_files import FileToSend, Noted
-from bot.access import Access
-from bot.messenger import NOTED, NOTED_FILE, BotMessenger
-from bot.outbox import NewFile
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.journal import SqliteJournal
-from memory.people import SqlitePeople
+from agent.tools.messages import FileToSend, Noted
+from bot.outbox.outbox import NewFile
+from bot.people.access import Access
+from bot.wiring.tools import NOTED, NOTED_FILE, BotMessenger
+from memory.database.connection import Database
+from memory.records.messages import PersonId, Role, RunId
+from memory.records.ports import NewRun
+from memory.records.rows import NewMessage, Person
+from memory.stores.conversations import SqliteConversations
+from memory.stores.people import SqlitePeople
+from memory.stores.turns import SqliteJournal
 from tests.fakes import FixedClock
 
 

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import Overloaded, SettingsWrong
-from agent.messages import PersonId
 from agent.models.choose import Choice
-from agent.ports import Model
-from agent.request import ModelRequest, ModelTraits
-from agent.transcript import Answered
-from bot.config import LlmSettings, Settings
-from bot.model_names import NameFinder, configured, match
-from bot.model_pool import FURTHER_MAX, ModelPool, NotOffered
-from memory.database import Database
-from memory.models import SqliteChosenModels
+from bot.commands.model_names import NameFinder, configured, match
+from bot.settings.schema.settings import LlmSettings, Settings
+from bot.wiring.model_pool import FURTHER_MAX, ModelPool, NotOffered
+from memory.database.connection import Database
+from memory.records.errors import Overloaded, SettingsWrong
+from memory.records.messages import PersonId
+from memory.records.ports import Model
+from memory.records.request import ModelRequest, ModelTraits
+from memory.records.transcript import Answered
+from memory.stores.switches import SqliteChosenModels
 from tests.agent.models.asking import ask, request
 from tests.agent.models.clock import QuickClock
 

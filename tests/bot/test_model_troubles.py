@@ -12,16 +12,16 @@ from functools import partial
 
 import pytest
 
-from agent.jobs import At
-from agent.messages import PersonId, Role
 from agent.models.assembly import BYTES_A_TOKEN
 from agent.models.litellm import LiteLLM
 from agent.models.retry import REFUSALS_MAX
-from agent.scheduled import Due, Job, JobKind, NewJob, What
 from bot.app import Bot
 from bot.lab.faults import answer as answers
 from bot.lab.model import ScriptedModel
-from scheduler.outcomes import FAILURES_MAX
+from memory.records.job_specs import At
+from memory.records.jobs import Due, Job, JobKind, NewJob, What
+from memory.records.messages import PersonId, Role
+from scheduler.clock.outcomes import FAILURES_MAX
 from tests.agent.models.asking import ask
 from tests.bot.kit import MEMBER, OWNER, Rig, eventually
 

@@ -1,7 +1,7 @@
 """Wherever a text of ours names a command, it is named as it is typed where the text is read.
 
-In the code each stands in code marks, by which `bot.typed` finds it on the way out; a bare one
-would be told to people in Slack, where it is nothing.
+In the code each stands in code marks, by which `bot.commands.typed` finds it on the way out; a bare
+one would be told to people in Slack, where it is nothing.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.commands import NAMES
-from bot.typed import outside_of_code
+from bot.commands.table import NAMES
+from bot.commands.typed import outside_of_code
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, BARE, BOB, SlackRig, slack_rigged
 from tests.checkout import ROOT
@@ -26,18 +26,24 @@ IN_A_TERMINAL = ("bot/cli/", "bot/doctor", "bot/setup", "bot/lab/")
 """Read at the machine itself, outside of any chat."""
 
 ALLOWED = {
-    ("agent/brake.py", "/resume"): "what a button stands for, as the terminal types it",
-    ("agent/layers/notes.py", "The person ended this turn with /stop."): "for the model alone",
     (
-        "bot/approval_words.py",
+        "agent/budget/circuit_breaker.py",
+        "/resume",
+    ): "what a button stands for, as the terminal types it",
+    (
+        "agent/prompt/layers/knowledge.py",
+        "The person ended this turn with /stop.",
+    ): "for the model alone",
+    (
+        "bot/people/approval_messages.py",
         "That question is not known here (any more). /approve shows what is open.",
-    ): "pops up without markup; `bot.approvals` names it as it is typed",
+    ): "pops up without markup; `bot.people.approvals` names it as it is typed",
     (
-        "bot/approval_words.py",
+        "bot/people/approval_messages.py",
         "{} /approve revoke {} takes it back.",
-    ): "pops up without markup; `bot.approvals` names it as it is typed",
+    ): "pops up without markup; `bot.people.approvals` names it as it is typed",
     (
-        "bot/linking.py",
+        "bot/people/linking.py",
         "/link(?:@[A-Za-z0-9_]{1,64})?[ \\t]{1,9}([A-Za-z0-9]{8})[ \\t\\n]{0,9}",
     ): "reads what is typed",
 }

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from agent.tools.workspace import Workspace
-from bot.config_reading import load
-from bot.home import Home
-from bot.options import steering_of
-from bot.options_tools import matching_nothing
+from bot.settings.home import Home
+from bot.settings.load import load
+from bot.wiring.options import matching_nothing, steering_of
 from tests.agent.tools.given import OWNER
 from tests.bot.kit import OWNER as ANN
 from tests.bot.kit import Rig, eventually

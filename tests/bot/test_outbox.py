@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from agent.errors import StorageFull
-from agent.messages import Address, OutboxId, RunId
-from bot.channel import (
+from bot.channels.base import (
     Delivery,
     EditOutcome,
     Ignored,
@@ -24,10 +22,12 @@ from bot.channel import (
     Refused,
     Sent,
 )
-from bot.outbox import BACK_OFF_S, REPEATED, Outbox
-from bot.ports import NewMessage, OutboxState, OutPart, PartState
-from memory.database import Database
-from memory.outbox import SqliteOutbox
+from bot.inbox.ports import NewMessage, OutboxState, OutPart, PartState
+from bot.outbox.outbox import BACK_OFF_S, REPEATED, Outbox
+from memory.database.connection import Database
+from memory.records.errors import StorageFull
+from memory.records.messages import Address, OutboxId, RunId
+from memory.stores.outbox import SqliteOutbox
 from tests.bot.dying import Dying
 from tests.bot.kit import eventually
 from tests.memory.kit import StillClock

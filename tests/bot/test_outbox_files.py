@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from agent.messages import Address
-from bot.channel import (
+from bot.channels.base import (
     Channel,
     Delivery,
     EditOutcome,
@@ -27,11 +26,12 @@ from bot.channel import (
     Upload,
     Uploaded,
 )
-from bot.outbox import REPEATED, NewFile, Outbox
-from bot.outgoing import Outgoing
-from bot.ports import NewMessage
-from memory.database import Database
-from memory.outbox import SqliteOutbox
+from bot.inbox.ports import NewMessage
+from bot.outbox.files import Outgoing
+from bot.outbox.outbox import REPEATED, NewFile, Outbox
+from memory.database.connection import Database
+from memory.records.messages import Address
+from memory.stores.outbox import SqliteOutbox
 from tests.bot.dying import Dying
 from tests.memory.kit import StillClock
 

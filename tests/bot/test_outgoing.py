@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import StorageReadOnly
-from bot.outgoing import CopyGone, Outgoing
+from bot.outbox.files import CopyGone, Outgoing
+from memory.records.errors import StorageReadOnly
 
 
 def test_a_copy_is_private_named_by_its_content_and_kept_once(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bot.pace import CHAT_BURST, CHATS_MAX, Pace, Rates
+from bot.channels.throttle import CHAT_BURST, CHATS_MAX, Pace, Rates
 from tests.memory.kit import StillClock
 
 NONE = Rates(per_chat=0, per_group_minute=0, total=0)

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import Address, IncomingMessage, OutboxId, PersonId, Role
-from agent.stored import NewMessage
-from bot.cards import Cards
-from bot.channel import Pressed
-from bot.pair_desk import GONE, LET_IN, OWNER_ALONE, PAST, UNKNOWN, PairDesk
-from bot.reception import Reception
-from memory.cards import SqliteCards
-from memory.database import Database
-from memory.outbox import SqliteOutbox
-from scheduler.quiet import quiet_hours
+from bot.channels.base import Pressed
+from bot.commands.pairing import GONE, LET_IN, OWNER_ALONE, PAST, UNKNOWN, PairDesk
+from bot.commands.people import Reception
+from bot.outbox.edits import Cards
+from memory.database.connection import Database
+from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role
+from memory.records.rows import NewMessage
+from memory.stores.approvals import SqliteCards
+from memory.stores.outbox import SqliteOutbox
+from scheduler.notify.quiet_hours import quiet_hours
 from tests.bot.kit import eventually
 from tests.bot.people_kit import GUEST, MEMBER, OWNER, STRANGER, House, housed, let_in
 from tests.bot.schedule_kit import Chats

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from agent.errors import AssistantError, StorageError
-from bot.patience import STORAGE_PAUSES_S, patiently
+from bot.inbox.background import STORAGE_PAUSES_S, patiently
+from memory.records.errors import AssistantError, StorageError
 from tests.fakes import FixedClock
 
 

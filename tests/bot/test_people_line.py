@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from agent.messages import Address, Role
-from bot.linking import TRIES_MAX
+from bot.people.linking import TRIES_MAX
+from memory.records.messages import Address, Role
 from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, US, Rig, eventually
 
 GUEST = 7

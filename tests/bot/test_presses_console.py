@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from agent.stored import Button, NewMessage
-from bot.channel import AnswersPresses, MessagePart, Pressed, RemembersButtons, Sent
+from bot.channels.base import AnswersPresses, MessagePart, Pressed, RemembersButtons, Sent
+from bot.channels.console import ADDRESS, HOW_TO_PRESS, SENDER, ConsoleChannel, press_line
 from bot.cli.chat import WAITED, _say, _say_once, _show
 from bot.cli.once import OwnAnswer
 from bot.cli.pressing import Buttons
 from bot.cli.screen import PlainScreen
-from bot.clock import SystemClock
-from bot.console import ADDRESS, HOW_TO_PRESS, SENDER, ConsoleChannel, press_line
-from bot.control import ControlClient, ControlServer
-from bot.door import Knock
-from bot.operations import terminal_operations
-from bot.presses import NO_LONGER, Press
-from memory.cards import SqliteCards
+from bot.inbox.buttons import NO_LONGER, Press
+from bot.inbox.intake import Knock
+from bot.rpc import ControlClient, ControlServer
+from bot.wiring.clock import SystemClock
+from bot.wiring.operations import terminal_operations
+from memory.records.rows import Button, NewMessage
+from memory.stores.approvals import SqliteCards
 from tests.bot.press_kit import ALLOW, CARD, DENY, OUTCOME, ROWS, Process, Question, process
 
 CARD_SHOWN = f"{CARD}\n\n[1] Allow once\n[2] Deny\n\n{HOW_TO_PRESS}"

@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.messages import Address
-from agent.stored import Button, ButtonRows
-from bot.channel import MessagePart, Sent
-from bot.clock import SystemClock
+from bot.channels.base import MessagePart, Sent
+from bot.channels.slack.channel import TEXT_CHARS_MAX, SlackChannel, SlackOptions
+from bot.channels.slack.send import SECTION_CHARS_MAX, marked_blocks, plain_blocks
+from bot.channels.throttle import Rates
+from bot.inbox.buttons import NO_LONGER
 from bot.lab.slack import APP_TOKEN, SIGNING_SECRET, TOKEN, FakeSlack, flood, refusal
 from bot.lab.slack_blocks import block_problems
 from bot.lab.slack_delivery import twice
 from bot.lab.slack_state import Seen
-from bot.markup import slack_parts
-from bot.outbox import REPEATED
-from bot.pace import Rates
-from bot.presses import NO_LONGER
-from bot.slack import TEXT_CHARS_MAX, SlackChannel, SlackOptions
-from bot.slack_blocks import SECTION_CHARS_MAX, marked_blocks, plain_blocks
+from bot.markup.render import slack_parts
+from bot.outbox.outbox import REPEATED
+from bot.wiring.clock import SystemClock
+from memory.records.messages import Address
+from memory.records.rows import Button, ButtonRows
 from tests.bot.kit import eventually
 from tests.bot.press_kit import ALLOW, CARD, DENY, OUTCOME, ROWS, Question, process
 from tests.bot.slack_kit import ANN, BOB, CHANNEL, STRANGER, TEAM, Mode, free_port

@@ -14,21 +14,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.messages import Address
-from agent.stored import Button
-from bot.channel import Channel, MessagePart, Pressed, Sent
-from bot.clock import SystemClock
-from bot.lab.telegram import FakeTelegram, flood, refuse_markup
-from bot.pace import Rates
-from bot.presses import NO_LONGER
-from bot.telegram import TelegramChannel, TelegramOptions
-from bot.telegram_raw import (
+from bot.channels.base import Channel, MessagePart, Pressed, Sent
+from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
+from bot.channels.telegram.raw import (
     ANSWER_CHARS_MAX,
     ROW_BUTTONS_MAX,
     ROW_CHARS_MAX,
     callback_answer,
     inline_keyboard,
 )
+from bot.channels.throttle import Rates
+from bot.inbox.buttons import NO_LONGER
+from bot.lab.telegram import FakeTelegram, flood, refuse_markup
+from bot.wiring.clock import SystemClock
+from memory.records.messages import Address
+from memory.records.rows import Button
 from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, TOKEN, eventually
 from tests.bot.press_kit import ALLOW, CARD, DENY, OUTCOME, ROWS, Question, fails, process
 

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import Address, IncomingMessage, PersonId, Role, RunId
-from agent.transcript import Answered, Said
-from bot.ports import Person
-from bot.private import (
+from bot.commands.memory import (
     BEGUN,
     BEGUN_ALREADY,
     ENDED,
@@ -20,12 +17,15 @@ from bot.private import (
     USE,
     PrivateDesk,
 )
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.erasing import Premises
-from memory.journal import SqliteJournal
-from memory.private import SqlitePrivate
-from memory.sessions import SqliteSessions
+from bot.inbox.ports import Person
+from memory.database.connection import Database
+from memory.erasure.run import Premises
+from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId
+from memory.records.transcript import Answered, Said
+from memory.stores.conversations import SqliteConversations
+from memory.stores.private import SqlitePrivate
+from memory.stores.sessions import SqliteSessions
+from memory.stores.turns import SqliteJournal
 from tests.memory.kit import StillClock, run, turn_end
 
 LANE = "telegram:5"

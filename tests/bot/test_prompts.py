@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from agent.errors import Permanent
-from agent.inspecting import Bill, CacheState, PromptView, Row, Where
-from agent.messages import PersonId, Role
+from agent.trace.inspect import Bill, CacheState, PromptView, Row, Where
 from bot.app import Bot
-from bot.context import context_text
-from bot.prompt_words import broke_words, cut_words, money, percent
-from bot.prompts import TEXT_CHARS_MAX, UnknownChat, UnknownTurn
+from bot.commands.context import broke_words, context_text, cut_words, money, percent
+from bot.commands.prompts import TEXT_CHARS_MAX, UnknownChat, UnknownTurn
+from memory.records.errors import Permanent
+from memory.records.messages import PersonId, Role
 from tests.bot.kit import GROUP, MEMBER, OWNER, US, Rig, eventually
 
 Shown = dict[str, Any]
@@ -271,7 +270,7 @@ async def test_a_turn_whose_steps_are_gone_is_told_from_one_that_never_was(rig: 
 
 async def test_what_cannot_be_shown_reaches_another_process_as_a_sentence(rig: Rig) -> None:
     async with rig.running(OWNER):
-        from bot.control import ControlClient
+        from bot.rpc import ControlClient
 
         async with ControlClient(rig.home.socket) as client:
             with pytest.raises(Permanent, match="Nobody is known in the chat telegram:77"):
@@ -408,7 +407,7 @@ def view(**more: Any) -> PromptView:
 
 
 def test_context_reads_well() -> None:
-    from agent.fitting import Cut
+    from agent.prompt.assemble import Cut
 
     cuts = (
         Cut(layer="knowledge", tokens_before=900, tokens_after=0),

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import Role
-from bot.reception import SHOWN_MAX, Reception
-from memory.database import Database
-from memory.inbox import SqliteInbox
-from memory.journal import SqliteJournal
-from memory.people import SqlitePeople
+from bot.commands.people import SHOWN_MAX, Reception
+from memory.database.connection import Database
+from memory.records.messages import Role
+from memory.stores.inbox import SqliteInbox
+from memory.stores.people import SqlitePeople
+from memory.stores.turns import SqliteJournal
 from tests.bot.people_kit import GUEST, MEMBER, OWNER, STRANGER, House, housed, let_in
 from tests.memory.kit import StillClock, event, run
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import OutboxId
-from agent.scheduled import Job
-from bot import schedule_words as words
-from bot.schedule import later
+from bot.commands import schedule_messages as words
+from bot.commands.jobs import later
+from memory.records.jobs import Job
+from memory.records.messages import OutboxId
 from tests.bot.schedule_kit import BENNY, Place, rings
 from tests.scheduler.clerk_kit import ANN, BERLIN, GROUP
 

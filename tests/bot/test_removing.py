@@ -8,17 +8,17 @@ from typing import Any, Literal
 
 import pytest
 
-from agent.messages import Address
-from bot.channel import InDoubt, MessageGone, MessagePart, NotSent, Refused, Removes, Sent
-from bot.clock import SystemClock
+from bot.channels.base import InDoubt, MessageGone, MessagePart, NotSent, Refused, Removes, Sent
+from bot.channels.slack.channel import SlackChannel, SlackOptions
+from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
+from bot.channels.throttle import Rates
 from bot.lab import slack as slack_lab
 from bot.lab import telegram as telegram_lab
 from bot.lab.faults import Action, bad_gateway, drop
 from bot.lab.slack import FakeSlack
 from bot.lab.telegram import FakeTelegram
-from bot.pace import Rates
-from bot.slack import SlackChannel, SlackOptions
-from bot.telegram import TelegramChannel, TelegramOptions
+from bot.wiring.clock import SystemClock
+from memory.records.messages import Address
 from tests.bot.kit import TOKEN
 
 Platform = Literal["telegram", "slack"]

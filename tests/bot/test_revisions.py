@@ -10,13 +10,21 @@ from typing import Any
 
 import pytest
 
-from agent.messages import Address, OutboxId, RunId
-from agent.stored import Button, NewMessage
-from bot.channel import Delivery, EditOutcome, InDoubt, MessageGone, MessagePart, NotSent, Refused
-from bot.outbox import BACK_OFF_S, Outbox
-from bot.ports import OutboxState, OutPart, PartState
-from memory.database import Database
-from memory.outbox import SqliteOutbox, close_reply
+from bot.channels.base import (
+    Delivery,
+    EditOutcome,
+    InDoubt,
+    MessageGone,
+    MessagePart,
+    NotSent,
+    Refused,
+)
+from bot.inbox.ports import OutboxState, OutPart, PartState
+from bot.outbox.outbox import BACK_OFF_S, Outbox
+from memory.database.connection import Database
+from memory.records.messages import Address, OutboxId, RunId
+from memory.records.rows import Button, NewMessage
+from memory.stores.outbox import SqliteOutbox, close_reply
 from tests.bot.dying import Dying
 from tests.bot.kit import eventually
 from tests.bot.test_outbox import ScriptedChannel

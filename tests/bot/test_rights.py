@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from agent.messages import Address, IncomingMessage, PersonId, Role
-from agent.stored import Person
-from bot import commands
-from bot.command_desk import answer, refusal
-from bot.command_given import find
-from bot.command_tools import Asked
-from bot.commands import COMMANDS, Command
-from bot.reception import Reception
+from bot.commands import table as commands
+from bot.commands.given import find
+from bot.commands.people import Reception
+from bot.commands.services import Asked
+from bot.commands.table import COMMANDS, Command
+from bot.inbox.commands import answer, refusal
+from memory.records.messages import Address, IncomingMessage, PersonId, Role
+from memory.records.rows import Person
 from tests.bot.kit import OWNER, Rig
 
 TABLE = """

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.events import OccasionWish
-from agent.jobbook import TimeRead
-from agent.scheduled import Due, Job, JobKind, Missed, MissedDues, NewJob, SlotState
-from agent.stored import BUTTON_BYTES_MAX, NewMessage
-from bot import schedule_words as words
-from scheduler.timetable import MissedRun
+from bot.commands import schedule_messages as words
+from memory.records.jobs import Due, Job, JobKind, Missed, MissedDues, NewJob, SlotState
+from memory.records.rows import BUTTON_BYTES_MAX, NewMessage
+from memory.records.schedule import OccasionWish, TimeRead
+from scheduler.clock.timetable import MissedRun
 from tests.bot.schedule_kit import BENNY, Place, beating, rings
 from tests.scheduler.clerk_kit import ANN, BERLIN, GROUP, LANE
 from tests.scheduler.jobs_kit import job as new_job

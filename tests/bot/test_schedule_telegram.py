@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.scheduled import Due
-from agent.stored import NewMessage
-from bot.cards import Cards
-from bot.channel import Pressed
+from bot.channels.base import Pressed
+from bot.commands.jobs import RemindDesk, ScheduleDesk
+from bot.commands.schedule_messages import NOT_YOURS
+from bot.inbox.ports import Person
 from bot.lab.telegram import FakeTelegram
-from bot.ports import Person
-from bot.reminding import RemindDesk
-from bot.schedule import ScheduleDesk
-from bot.schedule_words import NOT_YOURS
-from memory.cards import SqliteCards
+from bot.outbox.edits import Cards
+from memory.records.jobs import Due
+from memory.records.rows import NewMessage
+from memory.stores.approvals import SqliteCards
 from scheduler.kinds.message import reminder_buttons
 from tests.bot.kit import MEMBER, OWNER, TOKEN, eventually
 from tests.bot.press_kit import Process

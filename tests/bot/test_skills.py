@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from agent.messages import Address, IncomingMessage, PersonId, Role
+from agent.skills.lifecycle import SkillRefused
 from agent.skills.rules import Rule
 from agent.skills.skill import SkillSchedule
-from agent.skills.workshop import SkillRefused
-from bot.commands import COMMANDS
-from bot.control import ControlClient, ControlServer
-from bot.home import shipped
-from bot.ports import Person
-from bot.skill_words import when_words
-from bot.skills import SHOWN_IN_CHAT, SHOWN_IN_CHAT_MAX, SkillDesk, skill_operations
+from bot.commands.skill_views import when_words
+from bot.commands.skills import SHOWN_IN_CHAT, SHOWN_IN_CHAT_MAX, SkillDesk, skill_operations
+from bot.commands.table import COMMANDS
+from bot.inbox.ports import Person
+from bot.rpc import ControlClient, ControlServer
+from bot.settings.home import shipped
+from memory.records.messages import Address, IncomingMessage, PersonId, Role
 from tests.agent.skills.given import put, text_of
 from tests.agent.skills.workbench import Workbench, playbook, workbench
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import QUOTE_CHARS_MAX
 from bot.lab.faults import drop, hold
 from bot.lab.slack import flood, refusal
 from bot.lab.slack_delivery import lose_ack, twice
-from bot.outbox import REPEATED
+from bot.outbox.outbox import REPEATED
+from memory.records.messages import QUOTE_CHARS_MAX
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import (
     ANN,

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import Address
-from bot.access import Access, UnknownCode
-from bot.clock import SystemClock
-from bot.pairing import is_group
-from memory.database import Database
-from memory.people import SqlitePeople
+from bot.people.access import Access, UnknownCode
+from bot.people.pairing import is_group
+from bot.wiring.clock import SystemClock
+from memory.database.connection import Database
+from memory.records.messages import Address
+from memory.stores.people import SqlitePeople
 
 
 @pytest.mark.parametrize("thread", [None, "1700000000.000100"])

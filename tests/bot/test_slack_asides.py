@@ -9,18 +9,17 @@ from typing import Any
 
 import pytest
 
-from agent.messages import Address
-from agent.stored import Button
-from bot.asides import aside_to
-from bot.channel import InDoubt, MessagePart, NotSent, Refused, Sent
+from bot.channels.base import InDoubt, MessagePart, NotSent, Refused, Sent, aside_to
+from bot.channels.slack.api import SlackWeb
+from bot.channels.slack.channel import SlackChannel, SlackOptions
+from bot.channels.slack.raw import sketch
+from bot.channels.slack.send import DIRECTLY, GOOD_FOR_S, SEEN_ONCE, Asides
+from bot.channels.throttle import Rates
 from bot.lab.faults import Action, answer, bad_gateway, drop, reset
 from bot.lab.slack import APP_TOKEN, TOKEN, FakeSlack, flood, refusal
 from bot.lab.slack_state import RESPONSE_URL_USES, Seen
-from bot.pace import Rates
-from bot.slack import SlackChannel, SlackOptions
-from bot.slack_asides import DIRECTLY, GOOD_FOR_S, SEEN_ONCE, Asides
-from bot.slack_raw import sketch
-from bot.slack_web import SlackWeb
+from memory.records.messages import Address
+from memory.records.rows import Button
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, BOB, CHANNEL, STRANGER, TEAM, US, SlackRig, slack_rigged
 from tests.fakes import FixedClock

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.commands import COMMANDS
+from bot.commands.table import COMMANDS
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, BARE, BOB, CHANNEL, SlackRig, slack_rigged
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import SettingsWrong
-from bot.config import Settings
-from bot.config_reading import load
+from bot.settings.load import load
+from bot.settings.schema.settings import Settings
+from memory.records.errors import SettingsWrong
 
 TOKENS = 'bot_token = "xoxb-1-abc"\napp_token = "xapp-1-abc"\n'
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from agent.messages import IncomingMessage
-from bot.slack_forms import filled
-from bot.slack_message import Reading
-from bot.slack_raw import Stored, opened, presser, sketch
+from bot.channels.slack.modals import filled
+from bot.channels.slack.parse import Reading
+from bot.channels.slack.raw import Stored, opened, presser, sketch
+from memory.records.messages import IncomingMessage
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, CHANNEL, TEAM, US, SlackRig, slack_rigged
 

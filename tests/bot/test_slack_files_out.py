@@ -9,14 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import Address
-from bot.channel import FileOut, InDoubt, MessagePart, NotSent, Reacted, Refused, Sent, Uploaded
-from bot.clock import SystemClock
+from bot.channels.base import (
+    FileOut,
+    InDoubt,
+    MessagePart,
+    NotSent,
+    Reacted,
+    Refused,
+    Sent,
+    Uploaded,
+)
+from bot.channels.slack.channel import SlackChannel, SlackOptions
+from bot.channels.slack.send import slack_name
+from bot.channels.throttle import Rates
 from bot.lab.faults import answer, bad_gateway, drop, hold, reset
 from bot.lab.slack import APP_TOKEN, TOKEN, FakeSlack, flood, refusal
-from bot.pace import Rates
-from bot.slack import SlackChannel, SlackOptions
-from bot.slack_reactions import slack_name
+from bot.wiring.clock import SystemClock
+from memory.records.messages import Address
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, slack_rigged
 

@@ -8,10 +8,17 @@ from typing import Any
 
 import pytest
 
-from bot.channel import NEW_REMINDER
+from bot.channels.base import NEW_REMINDER
+from bot.channels.slack.modals import (
+    REMINDER,
+    FormWish,
+    fact_form,
+    filled,
+    form_wish,
+    reminder_form,
+)
+from bot.channels.slack.raw import Kind
 from bot.lab.faults import drop
-from bot.slack_forms import REMINDER, FormWish, fact_form, filled, form_wish, reminder_form
-from bot.slack_raw import Kind
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, STRANGER, TEAM, Mode, SlackRig, slack_rigged
 

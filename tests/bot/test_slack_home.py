@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from agent.jobbook import JobWish, TimeRead
-from agent.scheduled import Job, JobKind, What
-from agent.stored import Button
 from bot.app import Bot
-from bot.channel import HomeLine, HomeSection
+from bot.channels.base import HomeLine, HomeSection
+from bot.channels.slack.api import NoAnswer
+from bot.channels.slack.app_home import BLOCKS_MAX, STRANGERS_EVERY_S, Homes, home_blocks
 from bot.lab.faults import drop
 from bot.lab.slack import flood, refusal
 from bot.lab.slack_blocks import chars, plain_text, view_problems
 from bot.lab.slack_delivery import lose_ack, twice
-from bot.slack_home import BLOCKS_MAX, STRANGERS_EVERY_S, Homes, home_blocks
-from bot.slack_web import NoAnswer
+from memory.records.jobs import Job, JobKind, What
+from memory.records.rows import Button
+from memory.records.schedule import JobWish, TimeRead
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, BOB, STRANGER, TEAM, Mode, SlackRig, slack_rigged
 from tests.memory.kit import StillClock

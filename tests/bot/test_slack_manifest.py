@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from bot.slack_web import BOT_SCOPES, EVENTS, METHODS
+from bot.channels.slack.api import BOT_SCOPES, EVENTS, METHODS
 from tests.bot.slack_kit import ANN, CHANNEL, US, slack_rigged
 
 ROOT = Path(__file__).parents[2]

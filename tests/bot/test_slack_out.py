@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from agent.messages import Address
-from bot.channel import (
+from bot.channels.base import (
     InDoubt,
     MessageGone,
     MessagePart,
@@ -21,13 +20,14 @@ from bot.channel import (
     Sent,
     SettlesDoubt,
 )
-from bot.clock import SystemClock
+from bot.channels.slack.channel import SlackChannel, SlackOptions
+from bot.channels.slack.lookup import EVENT_TYPE, PAGE
+from bot.channels.slack.throttle import BURST, EditPace
+from bot.channels.throttle import Rates
 from bot.lab.faults import Action, answer, bad_gateway, drop, garble, hold, reset
 from bot.lab.slack import APP_TOKEN, TOKEN, FakeSlack, flood, refusal
-from bot.pace import Rates
-from bot.slack import SlackChannel, SlackOptions
-from bot.slack_lookup import EVENT_TYPE, PAGE
-from bot.slack_pace import BURST, EditPace
+from bot.wiring.clock import SystemClock
+from memory.records.messages import Address
 from tests.bot.kit import eventually
 from tests.memory.kit import StillClock
 

@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import Address
-from bot.lab.faults import drop, hold
-from bot.lab.slack import TOKEN, FakeSlack
-from bot.slack_panes import (
+from bot.channels.slack.api import SlackWeb
+from bot.channels.slack.assistant_pane import (
     STALE_S,
     STATUS_EVERY_S,
     THINKING,
@@ -21,8 +19,10 @@ from bot.slack_panes import (
     Panes,
     title_of,
 )
-from bot.slack_raw import Opened
-from bot.slack_web import SlackWeb
+from bot.channels.slack.raw import Opened
+from bot.lab.faults import drop, hold
+from bot.lab.slack import TOKEN, FakeSlack
+from memory.records.messages import Address
 from tests.bot.kit import SlowTool, eventually
 from tests.bot.slack_kit import ANN, BOB, STRANGER, TEAM, SlackRig, slack_rigged
 from tests.fakes import FixedClock

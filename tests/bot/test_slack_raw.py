@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from agent.messages import IncomingMessage
-from agent.taint import stands_in
-from bot.channel import Ignored, Pressed
-from bot.slack_message import DELETED, GroupPolicy, Reading
-from bot.slack_raw import Kind, Sketch, Stored, mentions, sketch, thread_of
+from agent.policy.taint import stands_in
+from bot.channels.base import Ignored, Pressed
+from bot.channels.slack.parse import DELETED, GroupPolicy, Reading
+from bot.channels.slack.raw import Kind, Sketch, Stored, mentions, sketch, thread_of
+from memory.records.messages import IncomingMessage
 
 TEAM, US, ANN = "T0LAB", "U0BOT", "U0ANN"
 INSTALLED = {"team_id": TEAM, "user_id": US, "is_bot": True}

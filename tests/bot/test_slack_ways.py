@@ -15,16 +15,16 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from agent.errors import SettingsWrong, StorageFull
 from bot.app import Bot
-from bot.door import Door, Knock
+from bot.channels.slack.api import SlackRefused
+from bot.channels.slack.http_events import BODY_BYTES_MAX, FRESH_S, is_signed, read_body
+from bot.inbox.intake import Door, Knock
+from bot.inbox.ports import StoredEvent
 from bot.lab.faults import Action, answer, bad_gateway, drop, hold
 from bot.lab.slack import SIGNING_SECRET, flood, refusal
 from bot.lab.slack_delivery import forged, stale
 from bot.lab.slack_http import signature
-from bot.ports import StoredEvent
-from bot.slack_http import BODY_BYTES_MAX, FRESH_S, is_signed, read_body
-from bot.slack_tokens import SlackRefused
+from memory.records.errors import SettingsWrong, StorageFull
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, CHANNEL, US, Mode, SlackRig, slack_rigged
 

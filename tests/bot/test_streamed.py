@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.channel import MessagePart
-from bot.ports import OutPart, PartState
-from bot.streamed import is_to_go, planned
+from bot.channels.base import MessagePart
+from bot.inbox.ports import OutPart, PartState
+from bot.outbox.drafts import is_to_go, planned
 
 BEGUN = st.builds(
     OutPart,

@@ -15,8 +15,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.messages import Address, OutboxId, RunId
-from bot.channel import (
+from bot.channels.base import (
     Delivery,
     EditOutcome,
     Ignored,
@@ -26,10 +25,11 @@ from bot.channel import (
     NotSent,
     Sent,
 )
-from bot.drafts import LiveDraft
-from bot.outbox import REPEATED, Outbox
-from memory.database import Database
-from memory.outbox import SqliteOutbox
+from bot.outbox.drafts import LiveDraft
+from bot.outbox.outbox import REPEATED, Outbox
+from memory.database.connection import Database
+from memory.records.messages import Address, OutboxId, RunId
+from memory.stores.outbox import SqliteOutbox
 from tests.memory.kit import StillClock
 from tests.thorough import rounds
 

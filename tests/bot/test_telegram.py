@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from agent.errors import StorageFull, Temporary
-from bot.clock import SystemClock
-from bot.config import LoggingSettings
-from bot.config_reading import load
-from bot.door import Door, Knock
+from bot.channels.odd_json import DEPTH_MAX, read_json
+from bot.channels.telegram.api import TelegramRefused
+from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
+from bot.channels.telegram.raw import Sketch, from_payload, last_id, to_payload
+from bot.inbox.intake import Door, Knock
 from bot.lab.faults import Action, answer, bad_gateway, drop, garble, hold, reset
 from bot.lab.telegram import FakeTelegram, flood, refusal
-from bot.logs import set_up
-from bot.odd_json import DEPTH_MAX, read_json
-from bot.telegram import TelegramChannel, TelegramOptions
-from bot.telegram_raw import Sketch, from_payload, last_id, to_payload
-from bot.telegram_web import TelegramRefused
+from bot.settings.load import load
+from bot.settings.logging import set_up
+from bot.settings.schema.settings import LoggingSettings
+from bot.wiring.clock import SystemClock
+from memory.records.errors import StorageFull, Temporary
 from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, TOKEN, US, Rig, eventually, rigged
 
 Logs = list[Any]
@@ -90,7 +90,7 @@ async def test_one_poll_that_gets_no_answer_is_just_asked_again(rig: Rig, logs: 
     rig.set(telegram__poll_timeout_s=1)
     rig.telegram.fault("getUpdates", action=hold(after=False))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bot.telegram_web.POLL_SLACK_S", 0.2)
+        patch.setattr("bot.channels.telegram.api.POLL_SLACK_S", 0.2)
         async with rig.running(OWNER) as bot:
             rig.says("hello")
             await rig.reads("You said: hello")

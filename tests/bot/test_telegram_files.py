@@ -11,19 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from telegram.constants import ReactionEmoji
 
-from agent.errors import SettingsWrong
-from agent.messages import Address, IncomingMessage
-from bot.channel import FileOut, InDoubt, MessagePart, NotSent, Reacted, Refused, Sent
-from bot.clock import SystemClock
-from bot.config_reading import load
+from bot.channels.base import FileOut, InDoubt, MessagePart, NotSent, Reacted, Refused, Sent
+from bot.channels.telegram.channel import TEXT_UNITS_MAX, TelegramChannel, TelegramOptions
+from bot.channels.telegram.send import CAPTION_UNITS_MAX, REACTIONS, captioned, telegram_reaction
+from bot.channels.throttle import Rates
 from bot.lab.faults import bad_gateway, drop, hold, reset
 from bot.lab.telegram import FakeTelegram, flood, refusal, refuse_markup
-from bot.markup import utf16_length
-from bot.outbox import REPEATED
-from bot.pace import Rates
-from bot.telegram import TEXT_UNITS_MAX, TelegramChannel, TelegramOptions
-from bot.telegram_reactions import REACTIONS, telegram_reaction
-from bot.telegram_sending import CAPTION_UNITS_MAX, captioned
+from bot.markup.render import utf16_length
+from bot.outbox.outbox import REPEATED
+from bot.settings.load import load
+from bot.wiring.clock import SystemClock
+from memory.records.errors import SettingsWrong
+from memory.records.messages import Address, IncomingMessage
 from tests.bot.files_kit import png
 from tests.bot.kit import GROUP, MEMBER, OWNER, TOKEN, US, Rig, eventually
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agent.messages import Role
-from bot.commands import COMMANDS
+from bot.commands.table import COMMANDS
 from bot.lab.telegram import refusal
+from memory.records.messages import Role
 from tests.bot.kit import MEMBER, OWNER, Rig, eventually, rigged
 
 LATER = 7

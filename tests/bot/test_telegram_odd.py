@@ -9,11 +9,10 @@ import telegram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.messages import IncomingMessage
 from bot.app import Bot
-from bot.telegram_message import Reading
-from bot.telegram_odd import CHARS_MAX, without_odd_kinds
-from bot.telegram_raw import Sketch, to_payload
+from bot.channels.telegram.parse import CHARS_MAX, Reading, without_odd_kinds
+from bot.channels.telegram.raw import Sketch, to_payload
+from memory.records.messages import IncomingMessage
 from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, Rig, eventually
 
 PLACE = {"latitude": 52.5, "longitude": 13.4}

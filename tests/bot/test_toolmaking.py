@@ -6,9 +6,9 @@ import re
 from contextlib import AsyncExitStack
 
 from agent.tools.tool import Effect, ToolCard
-from bot.assembly import Assembly
-from bot.config_reading import load
-from bot.place import Workplace
+from bot.settings.load import load
+from bot.wiring.assembly import Assembly
+from bot.wiring.spending import Workplace
 from tests.bot.kit import Rig
 from tests.checkout import ROOT
 

@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot import approval_words, memory_words, reception
-from bot.command_words import unknown_text
-from bot.commands import NAMES, as_typed
-from bot.typed import all_as_typed, on_command_line, slash
+from bot.commands import memory_messages as memory_words
+from bot.commands import people as reception
+from bot.commands.messages import unknown_text
+from bot.commands.table import NAMES, as_typed
+from bot.commands.typed import all_as_typed, on_command_line, slash
+from bot.people import approval_messages as approval_words
 
 LANE = "slack:T0LAB.D0ANN"
 

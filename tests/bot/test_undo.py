@@ -8,21 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import Address, ConversationId, IncomingMessage, PersonId, Role, RunId
-from agent.remembering import FactSource, NewFact, Whose
 from agent.tools.workspace import Workspace
-from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
-from agent.undoing import typed_run
-from bot.ports import Person
-from bot.undo import NOT_AGAIN, NOT_AGAIN_TYPED, NOTHING, UndoDesk
-from memory.database import Database
-from memory.embedding import Embedding
-from memory.facts import SqliteFacts
-from memory.former_files import SqliteFormerFiles
-from memory.indexes import Indexes
-from memory.journal import SqliteJournal
-from memory.profile import SqliteProfiles
-from memory.undoing import SqliteTurnsDone
+from bot.commands.undo import NOT_AGAIN, NOT_AGAIN_TYPED, NOTHING, UndoDesk
+from bot.inbox.ports import Person
+from memory.database.connection import Database
+from memory.facts.profile import SqliteProfiles
+from memory.facts.store import SqliteFacts
+from memory.records.erasure import typed_run
+from memory.records.facts import FactSource, NewFact, Whose
+from memory.records.messages import Address, ConversationId, IncomingMessage, PersonId, Role, RunId
+from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
+from memory.search.indexes import Indexes
+from memory.search.vectors import Embedding
+from memory.stores.turns import SqliteJournal
+from memory.stores.undo import SqliteFormerFiles, SqliteTurnsDone
 from tests.memory.kit import StillClock, run, turn_end
 
 LANE = "telegram:5"

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from agent.brake import BrakeOptions
-from agent.messages import Address, IncomingMessage, PersonId, Role
-from agent.spending import (
+from agent.budget.circuit_breaker import BrakeOptions
+from agent.budget.spending import (
     CallState,
     Changes,
     Charge,
@@ -27,13 +26,14 @@ from agent.spending import (
     Scope,
     Unit,
 )
-from agent.transcript import Usage
 from bot.cli.usage import lines, print_tables
-from bot.control import ControlClient, ControlServer
-from bot.ports import Person
-from bot.usage import IN_PRIVATE, NOT_PAUSED, PAUSED_ALREADY, UsageDesk, usage_operations
-from memory.database import Database
-from memory.usage import SqliteUsage
+from bot.commands.usage import IN_PRIVATE, NOT_PAUSED, PAUSED_ALREADY, UsageDesk, usage_operations
+from bot.inbox.ports import Person
+from bot.rpc import ControlClient, ControlServer
+from memory.database.connection import Database
+from memory.records.messages import Address, IncomingMessage, PersonId, Role
+from memory.records.transcript import Usage
+from memory.stores.usage import SqliteUsage
 from tests.agent.spending_kit import CHEAP, MODEL, STRANGE, HandClock, Purse, limit, purse
 
 ANNA = Person(id=PersonId("p1"), role=Role.OWNER, name="Anna", time_zone="Europe/Berlin")

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from bot.app import Bot, open_bot
-from bot.clock import CheckedClock
-from bot.config_reading import load
-from bot.job_desk import RunsCounted, priced_by
 from bot.lab.model import ScriptedModel
 from bot.lab.model_script import Step, make_call
 from bot.lab.model_wire import count_tokens
 from bot.lab.telegram import FakeTelegram
+from bot.settings.load import load
+from bot.wiring.clock import CheckedClock
+from bot.wiring.jobs import RunsCounted, priced_by
 from tests.bot.kit import OWNER, TOKEN, US, WAIT_S, Rig
 from tests.thorough import rounds
 

@@ -14,10 +14,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.app import Bot
-from bot.door import Door
+from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
+from bot.inbox.intake import Door
 from bot.lab.faults import drop, hold
 from bot.lab.telegram import FakeTelegram
-from bot.telegram import TelegramChannel, TelegramOptions
 from tests.bot.kit import OWNER, TOKEN, HastyClock, Rig, eventually
 from tests.bot.slack_kit import ANN, SlackRig, slack_rigged
 from tests.fakes import FixedClock
@@ -194,7 +194,7 @@ async def polling(channel: TelegramChannel, inbox: Inbox) -> AsyncIterator[None]
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A poll that is not answered counts as lost at once."""
-    monkeypatch.setattr("bot.telegram_web.POLL_SLACK_S", 0.03)
+    monkeypatch.setattr("bot.channels.telegram.api.POLL_SLACK_S", 0.03)
 
 
 @pytest.mark.usefixtures("impatient")

@@ -10,14 +10,14 @@ from typing import Any
 import aiohttp
 import pytest
 
-from agent.errors import SettingsWrong, StorageFull
-from bot.config import LoggingSettings
-from bot.config_reading import load
-from bot.door import Door
+from bot.channels.telegram.webhook import BODY_BYTES_MAX, SECRET_HEADER
+from bot.inbox.intake import Door
 from bot.lab.faults import bad_gateway
 from bot.lab.telegram import refusal
-from bot.logs import set_up
-from bot.webhook import BODY_BYTES_MAX, SECRET_HEADER
+from bot.settings.load import load
+from bot.settings.logging import set_up
+from bot.settings.schema.settings import LoggingSettings
+from memory.records.errors import SettingsWrong, StorageFull
 from tests.bot.kit import OWNER, Rig, eventually
 
 SECRET = "Quite-a-secret_1"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from agent.jobs import At
-from agent.messages import PersonId, Role
-from agent.remembering import FactSource, NewFact, Whose
-from agent.scheduled import Due, JobKind, NewJob, What
-from bot import why_words as words
 from bot.app import Bot
+from bot.commands import why_messages as words
+from memory.records.facts import FactSource, NewFact, Whose
+from memory.records.job_specs import At
+from memory.records.jobs import Due, JobKind, NewJob, What
+from memory.records.messages import PersonId, Role
 from tests.bot.kit import GROUP, MEMBER, OWNER, US, Rig, eventually, judge_markup
 
 LATER = datetime(2037, 5, 4, 9, 0, tzinfo=UTC)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from agent.explaining import Behind, Called, Explained, Slot, Spent, Thought, TurnRecord
-from agent.messages import PersonId, RunId
-from agent.remembering import FactSource, StoredFact, Whose
-from agent.scheduled import Job, JobKind, SetBy
-from bot.why_clock import clock_text
-from bot.why_words import Known, Reader, answer_text, fact_buttons
+from agent.trace.explanation import Behind, Called, Explained, Slot, Spent, Thought, TurnRecord
+from bot.commands.why import clock_text
+from bot.commands.why_messages import Known, Reader, answer_text, fact_buttons
+from memory.records.facts import FactSource, StoredFact, Whose
+from memory.records.jobs import Job, JobKind, SetBy
+from memory.records.messages import PersonId, RunId
 from tests.scheduler.jobs_kit import job as new_job
 
 ME, BOB = PersonId("p1"), PersonId("p2")

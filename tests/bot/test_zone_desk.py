@@ -10,28 +10,28 @@ from pathlib import Path
 
 import pytest
 
-from agent.assumed_zones import AssumedTime, Move, Timed
-from agent.events import NewOccasion, Occasion
-from agent.jobbook import TimeRead
-from agent.jobs import At, Cron
-from agent.messages import Address, IncomingMessage, OutboxId, PersonId, RunId
-from agent.scheduled import Due, Job, SetBy
-from bot.assumed_zones import AGAIN, AssumedZones
-from bot.cards import Cards
-from bot.channel import Pressed
-from bot.zone_desk import (
+from bot.channels.base import Pressed
+from bot.outbox.edits import Cards
+from bot.people.zone_question import (
+    AGAIN,
     IN_PRIVATE,
     NOT_YOURS,
     NOTHING_LEFT,
     OVER,
     SHOWN_MAX,
     UNKNOWN,
+    AssumedZones,
     ZoneDesk,
 )
-from memory.assumed_zones import SqliteAssumedZones
-from memory.cards import SqliteCards
-from memory.database import Database
-from memory.outbox import SqliteOutbox
+from memory.database.connection import Database
+from memory.records.job_specs import At, Cron
+from memory.records.jobs import Due, Job, SetBy
+from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, RunId
+from memory.records.schedule import NewOccasion, Occasion, TimeRead
+from memory.records.zones import AssumedTime, Move, Timed
+from memory.stores.approvals import SqliteCards
+from memory.stores.outbox import SqliteOutbox
+from memory.stores.people import SqliteAssumedZones
 from tests.bot.people_kit import GUEST, MEMBER, OWNER, House, housed, let_in
 from tests.bot.schedule_kit import Chats
 from tests.memory.kit import StillClock

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from agent.messages import Role
-from bot.clock import SystemClock
-from bot.zone_desk import NOT_YOURS
-from memory.assumed_zones import SqliteAssumedZones
-from memory.database import Database
+from bot.people.zone_question import NOT_YOURS
+from bot.wiring.clock import SystemClock
+from memory.database.connection import Database
+from memory.records.messages import Role
+from memory.stores.people import SqliteAssumedZones
 from tests.bot.kit import GROUP, MEMBER, OWNER, US, Rig, eventually
 
 QUESTION = re.compile(

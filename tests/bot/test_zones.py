@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.zones import ABBREVIATIONS, CITIES, SUGGESTIONS_MAX, read_zone, zone_of
+from bot.people.timezone import ABBREVIATIONS, CITIES, SUGGESTIONS_MAX, read_zone, zone_of
 
 NOW = datetime(2026, 8, 1, 12, 0, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ import pytest
 
 from agent.models.litellm import LiteLLM
 from agent.models.openai_compatible import Limits, OpenAICompatible
-from agent.ports import Model
+from memory.records.ports import Model
 from tests.judges.aimock import STRICT, Aimock, missing, says, script
 
 REQUIRED = os.environ.get("HEARTHBOT_REQUIRE_NODE") == "1"

@@ -10,7 +10,11 @@ from typing import Any
 
 import pytest
 
-from agent.errors import (
+from agent.models.litellm import LiteLLM
+from agent.models.openai_compatible import Limits
+from agent.models.retry import Patient
+from bot.lab.model import ScriptedModel
+from memory.records.errors import (
     AuthRefused,
     BillingRefused,
     BrokenAnswer,
@@ -21,13 +25,9 @@ from agent.errors import (
     RateLimited,
     Temporary,
 )
-from agent.models.litellm import LiteLLM
-from agent.models.openai_compatible import Limits
-from agent.models.retry import Patient
-from agent.ports import Model
-from agent.request import ModelRequest, ToolSpec
-from agent.transcript import Answered, Entry, Said, ToolResult
-from bot.lab.model import ScriptedModel
+from memory.records.ports import Model
+from memory.records.request import ModelRequest, ToolSpec
+from memory.records.transcript import Answered, Entry, Said, ToolResult
 from tests.agent.models.asking import Pieces, ask
 from tests.agent.models.clock import QuickClock
 from tests.judges.aimock import STRICT, Aimock, calls, says, script

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from llmock.pytest_plugin import LLMock
 
-from bot.commands import COMMANDS
+from bot.commands.table import COMMANDS
 from bot.lab.telegram_api import NOT_MODIFIED
 from tests.acceptance.rig import SLACK_TEAM, TOKEN, Card, Home, Running, Slack, Telegram, until
 from tests.agent.files_kit import JPEG

@@ -18,7 +18,10 @@ from typing import Any
 import pytest
 from llmock.pytest_plugin import LLMock
 
-from agent.errors import (
+from agent.models.litellm import LiteLLM
+from agent.models.openai_compatible import Limits, OpenAICompatible
+from agent.models.retry import Patient
+from memory.records.errors import (
     AuthRefused,
     BrokenAnswer,
     ContextTooLong,
@@ -29,11 +32,8 @@ from agent.errors import (
     RateLimited,
     Temporary,
 )
-from agent.models.litellm import LiteLLM
-from agent.models.openai_compatible import Limits, OpenAICompatible
-from agent.models.retry import Patient
-from agent.ports import Model
-from agent.transcript import Answered
+from memory.records.ports import Model
+from memory.records.transcript import Answered
 from tests.agent.models.asking import ask
 
 pytestmark = [

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.inbox import SqliteInbox
-from memory.journal import SqliteJournal
-from memory.outbox import SqliteOutbox
-from memory.people import SqlitePeople
+from memory.database.connection import Database
+from memory.stores.conversations import SqliteConversations
+from memory.stores.inbox import SqliteInbox
+from memory.stores.outbox import SqliteOutbox
+from memory.stores.people import SqlitePeople
+from memory.stores.turns import SqliteJournal
 from tests.laid import lay
 from tests.memory.kit import StillClock
 

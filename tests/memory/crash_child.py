@@ -6,14 +6,14 @@ import asyncio
 import sys
 from pathlib import Path
 
-from agent.messages import RunId
-from agent.stored import OutboxState, OutPart, PartState
-from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.inbox import SqliteInbox
-from memory.journal import SqliteJournal
-from memory.outbox import SqliteOutbox
+from memory.database.connection import Database
+from memory.records.messages import RunId
+from memory.records.rows import OutboxState, OutPart, PartState
+from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
+from memory.stores.conversations import SqliteConversations
+from memory.stores.inbox import SqliteInbox
+from memory.stores.outbox import SqliteOutbox
+from memory.stores.turns import SqliteJournal
 from tests.memory.kit import event, opened, run, turn_end
 
 ENTRIES_IN_A_TURN = 4

@@ -11,18 +11,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agent.errors import AssistantError
-from agent.library import Library, PersonaSettings
-from agent.messages import ConversationId, PersonId, Role, RunId
-from agent.remembering import FactSource, NewFact, Stored, StoredFact, Storing, Whose
-from agent.request import ModelTraits
-from agent.spending import Charge, CheapModel
-from agent.stored import Person
-from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.inbox import SqliteInbox
-from memory.journal import SqliteJournal
+from agent.budget.spending import Charge, CheapModel
+from agent.prompt.templates import Library, PersonaSettings
+from memory.database.connection import Database
+from memory.records.errors import AssistantError
+from memory.records.facts import FactSource, NewFact, Stored, StoredFact, Storing, Whose
+from memory.records.messages import ConversationId, PersonId, Role, RunId
+from memory.records.request import ModelTraits
+from memory.records.rows import Person
+from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
+from memory.stores.conversations import SqliteConversations
+from memory.stores.inbox import SqliteInbox
+from memory.stores.turns import SqliteJournal
 from tests.memory.kit import LANE, event, run, turn_end
 
 PROMPTS = Path(__file__).resolve().parents[2] / "prompts"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from agent.messages import PersonId, RunId
-from agent.remembering import Category, FactSource, NewFact, Whose
-from memory.database import Database
-from memory.embedding import Embedding
-from memory.facts import SqliteFacts
-from memory.indexes import Indexes
+from memory.database.connection import Database
+from memory.facts.store import SqliteFacts
+from memory.records.facts import Category, FactSource, NewFact, Whose
+from memory.records.messages import PersonId, RunId
+from memory.search.indexes import Indexes
+from memory.search.vectors import Embedding
 
 EMBEDDING = Embedding()
 """Loaded once for all tests."""

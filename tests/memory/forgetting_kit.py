@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.forgotten import Wish
-from agent.messages import PersonId
-from memory.archive import SqliteArchive
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.embedding import Embedding
-from memory.erasing import Premises
-from memory.facts import SqliteFacts
-from memory.forgetting import Forgetting
-from memory.indexes import Indexes
+from memory.database.connection import Database
+from memory.erasure.erase import Forgetting
+from memory.erasure.run import Premises
+from memory.facts.store import SqliteFacts
+from memory.records.erasure import Wish
+from memory.records.messages import PersonId
+from memory.search.archive import SqliteArchive
+from memory.search.indexes import Indexes
+from memory.search.vectors import Embedding
+from memory.stores.conversations import SqliteConversations
 from tests.laid import lay
 from tests.memory.kit import START_MS, StillClock, rows
 

@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from datetime import UTC
 from itertools import count
 
-from agent.errors import Overloaded
-from agent.messages import ConversationId, PersonId
-from agent.ports import InUse, Model
-from agent.remembering import CompactionWanted
-from agent.request import ModelTraits
-from agent.spending import Charge, CheapModel
-from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult, kind_of, to_json
-from bot.home import shipped
-from memory.compaction import CompactionOptions, Extract, SqliteCompactor
-from memory.compactions import SqliteCompactions
-from memory.database import Database
-from memory.stored_text import dump
-from memory.summaries import Summaries
+from agent.budget.spending import Charge, CheapModel
+from agent.history.compaction import CompactionOptions, Extract, SqliteCompactor
+from agent.history.summaries import Summaries
+from bot.settings.home import shipped
+from memory.database.connection import Database
+from memory.database.stored_text import dump
+from memory.records.errors import Overloaded
+from memory.records.facts import CompactionWanted
+from memory.records.messages import ConversationId, PersonId
+from memory.records.ports import InUse, Model
+from memory.records.request import ModelTraits
+from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult, kind_of, to_json
+from memory.stores.compactions import SqliteCompactions
 from tests.memory.kit import LANE
 
 _numbers = count(1)
@@ -83,7 +83,7 @@ class Texts:
 
 @dataclass(slots=True)
 class ScriptedCheap:
-    """Implements `agent.spending.CheapModel`: `answer` makes the text from the prompt."""
+    """Implements `agent.budget.spending.CheapModel`: `answer` makes the text from the prompt."""
 
     answer: Callable[[str], str]
     window: int = 128_000
@@ -102,7 +102,7 @@ class ScriptedCheap:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Implements `agent.ports.Models`, as far as a window is asked for."""
+    """Implements `memory.records.ports.Models`, as far as a window is asked for."""
 
     window: int = 128_000
 

@@ -7,11 +7,11 @@ from contextlib import AbstractAsyncContextManager, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agent.messages import Address, ConversationId, InboxId, PersonId, RunId
-from agent.ports import InboxState, Json, NewRun, RunStatus, TurnEnd
-from agent.stored import NewEvent
-from agent.transcript import Answered, Entry, Said, Turn
-from memory.database import Database
+from memory.database.connection import Database
+from memory.records.messages import Address, ConversationId, InboxId, PersonId, RunId
+from memory.records.ports import InboxState, Json, NewRun, RunStatus, TurnEnd
+from memory.records.rows import NewEvent
+from memory.records.transcript import Answered, Entry, Said, Turn
 
 LANE = "telegram:5"
 START = datetime(2026, 8, 1, 12, 0, tzinfo=UTC)

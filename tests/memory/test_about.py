@@ -6,17 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from agent.messages import ConversationId, PersonId, Role
-from agent.recalled import RecallWanted
-from agent.remembering import Whose
-from agent.stored import Person
-from memory.about import AboutPeople
-from memory.database import Database
-from memory.embedding import Embedding
-from memory.knowledge import SqliteDocuments
-from memory.people import SqlitePeople
-from memory.profile import SqliteProfiles
-from memory.recall import About, Parts, SqliteRecall
+from memory.database.connection import Database
+from memory.facts.profile import SqliteProfiles
+from memory.facts.recall import About, Parts, SqliteRecall
+from memory.records.facts import RecallWanted, Whose
+from memory.records.messages import ConversationId, PersonId, Role
+from memory.records.rows import Person
+from memory.search.documents import SqliteDocuments
+from memory.search.vectors import Embedding
+from memory.stores.people import AboutPeople, SqlitePeople
 from tests.memory.kit import START
 
 ANA, BEN = PersonId("ana"), PersonId("ben")

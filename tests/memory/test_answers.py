@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.answers import ANSWER_CHARS_MAX, Answer, AnswerUnreadable, PlainText, read_answer
+from agent.learning.proposals import (
+    ANSWER_CHARS_MAX,
+    Answer,
+    AnswerUnreadable,
+    PlainText,
+    read_answer,
+)
 
 
 class Summary(Answer):

@@ -8,15 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from agent.agreed import Decided, Grant, StoredApproval
-from agent.messages import OutboxId, PersonId, Role, RunId
-from agent.ports import InboxState, RunStatus
-from agent.stored import NewApproval, NewMessage, OutboxState, Outcome
-from memory.approvals import SqliteApprovals
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.journal import SqliteJournal
-from memory.outbox import SqliteOutbox
+from memory.database.connection import Database
+from memory.records.messages import OutboxId, PersonId, Role, RunId
+from memory.records.ports import InboxState, RunStatus
+from memory.records.rows import (
+    Decided,
+    Grant,
+    NewApproval,
+    NewMessage,
+    OutboxState,
+    Outcome,
+    StoredApproval,
+)
+from memory.stores.approvals import SqliteApprovals
+from memory.stores.conversations import SqliteConversations
+from memory.stores.outbox import SqliteOutbox
+from memory.stores.turns import SqliteJournal
 from tests.memory.kit import START_MS, StillClock, opened, rows, run, turn_end
 
 TEN_MINUTES_MS = 600_000

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import ConversationId, PersonId, RunId
-from agent.recalled import Exchange
-from agent.transcript import Answered, Said, ToolCall, ToolResult
-from memory.archive import ENTRIES_AT_ONCE, SqliteArchive, clear_index, drop_from_index
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.embedding import Embedding
-from memory.journal import SqliteJournal
+from memory.database.connection import Database
+from memory.records.facts import Exchange
+from memory.records.messages import ConversationId, PersonId, RunId
+from memory.records.transcript import Answered, Said, ToolCall, ToolResult
+from memory.search.archive import ENTRIES_AT_ONCE, SqliteArchive, clear_index, drop_from_index
+from memory.search.vectors import Embedding
+from memory.stores.conversations import SqliteConversations
+from memory.stores.turns import SqliteJournal
 from tests.memory.history_kit import add_turns, talk
 from tests.memory.kit import LANE, StillClock, run, turn_end
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.asserted import is_asserted, places
-from memory.support import is_covered, is_turned_round, stands_in
+from agent.learning.assertions import is_asserted, places
+from agent.learning.evidence import is_covered, is_turned_round, stands_in
 
 
 def rests(said: str, quote: str, note: str) -> bool:

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.assumed_zones import Asking, AssumedTime, Timed
-from agent.events import NewOccasion
-from agent.messages import PersonId
-from agent.stored import Button, NewMessage
-from memory.assumed_zones import SqliteAssumedZones
-from memory.database import Database
-from memory.events import SqliteEvents
-from memory.jobs import SqliteJobs
-from memory.schema import MIGRATIONS, read_migrations
+from memory.database.connection import Database
+from memory.database.schema import MIGRATIONS, read_migrations
+from memory.records.messages import PersonId
+from memory.records.rows import Button, NewMessage
+from memory.records.schedule import NewOccasion
+from memory.records.zones import Asking, AssumedTime, Timed
+from memory.stores.jobs import SqliteJobs
+from memory.stores.missed import SqliteEvents
+from memory.stores.people import SqliteAssumedZones
 from tests.memory.kit import StillClock, opened
 from tests.scheduler.jobs_kit import job as new_job
 

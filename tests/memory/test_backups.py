@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import StorageCorrupt, StorageError, StorageReadOnly
-from memory.backups import make_backup, newest_good
-from memory.database import Database
+from memory.database.backup import make_backup, newest_good
+from memory.database.connection import Database
+from memory.records.errors import StorageCorrupt, StorageError, StorageReadOnly
 from tests.memory.kit import StillClock, opened, rows
 
 DAY_S = 86_400

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from memory.beats import BEATS_MAX, WHY_CHARS_MAX, SqliteBeats, SqliteSwitches
-from memory.database import Database
+from memory.database.connection import Database
+from memory.stores.heartbeats import BEATS_MAX, WHY_CHARS_MAX, SqliteBeats, SqliteSwitches
 from tests.memory.kit import START_MS, StillClock
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agent.stored import Button, NewMessage, OutboxState, OutPart, PartState
-from memory.cards import SqliteCards
-from memory.database import Database
-from memory.outbox import SqliteOutbox
+from memory.database.connection import Database
+from memory.records.rows import Button, NewMessage, OutboxState, OutPart, PartState
+from memory.stores.approvals import SqliteCards
+from memory.stores.outbox import SqliteOutbox
 from tests.memory.kit import LANE
 
 ROWS = ((Button(label="Done", data="job:1:done"),),)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agent.carried import FILE_BYTES_MAX, CarryingRefused
-from agent.remembering import FactSource, NewFact, StoredFact, Storing, Whose
-from memory.carrying import Carrying, as_json
+from memory.facts.export import Carrying, as_json
+from memory.records.erasure import FILE_BYTES_MAX, CarryingRefused
+from memory.records.facts import FactSource, NewFact, StoredFact, Storing, Whose
 from tests.memory.forgetting_kit import (
     ANN,
     BEN,

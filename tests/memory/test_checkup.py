@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import StorageCorrupt, StorageReadOnly
-from agent.messages import PersonId, Role
-from agent.spending import Changes, Pause, Paused
-from agent.stored import NewEvent, Person
-from bot.clock import SystemClock
-from memory.checkup import look
-from memory.database import Database
-from memory.inbox import SqliteInbox
-from memory.people import SqlitePeople
-from memory.usage import SqliteUsage
+from agent.budget.spending import Changes, Pause, Paused
+from bot.wiring.clock import SystemClock
+from memory.database.checkup import look
+from memory.database.connection import Database
+from memory.records.errors import StorageCorrupt, StorageReadOnly
+from memory.records.messages import PersonId, Role
+from memory.records.rows import NewEvent, Person
+from memory.stores.inbox import SqliteInbox
+from memory.stores.people import SqlitePeople
+from memory.stores.usage import SqliteUsage
 
 
 def stamps(folder: Path) -> dict[str, bytes]:

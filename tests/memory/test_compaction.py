@@ -12,21 +12,21 @@ from datetime import datetime, timedelta, tzinfo
 
 import pytest
 
-from agent.background import Background, BackgroundOptions
-from agent.errors import Overloaded
-from agent.history import estimate_tokens, repair, since_compaction
-from agent.messages import ConversationId, PersonId
+from agent.budget.spending import Charge, Purpose
+from agent.history.compaction import CompactionOptions, SqliteCompactor
+from agent.history.summaries import LINES_MAX, PARTS_MAX, Summaries
+from agent.history.window import estimate_tokens, repair, since_compaction
 from agent.models.embedded import Embedded, weights
-from agent.spending import Charge, Purpose
-from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult, Usage
-from memory.archive import SqliteArchive
-from memory.compaction import CompactionOptions, SqliteCompactor
-from memory.compactions import SqliteCompactions
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.journal import SqliteJournal
-from memory.material import Line
-from memory.summaries import LINES_MAX, PARTS_MAX, Summaries
+from agent.subagents.background import Background, BackgroundOptions
+from memory.database.connection import Database
+from memory.records.errors import Overloaded
+from memory.records.messages import ConversationId, PersonId
+from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult, Usage
+from memory.search.archive import SqliteArchive
+from memory.stores.compactions import SqliteCompactions
+from memory.stores.conversations import SqliteConversations
+from memory.stores.material import Line
+from memory.stores.turns import SqliteJournal
 from tests.agent.pairing import check_all
 from tests.fakes import OneModel
 from tests.memory.extraction_kit import Brief

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.messages import ConversationId
-from agent.ports import StoredEntry
-from agent.transcript import Answered, Said, ToolCall, ToolResult
-from memory.conversations import SqliteConversations, note_of, stored_note
-from memory.database import Database
-from memory.journal import SqliteJournal
-from memory.stored_text import storable
+from memory.database.connection import Database
+from memory.database.stored_text import storable
+from memory.records.messages import ConversationId
+from memory.records.ports import StoredEntry
+from memory.records.transcript import Answered, Said, ToolCall, ToolResult
+from memory.stores.conversations import SqliteConversations, note_of, stored_note
+from memory.stores.turns import SqliteJournal
 from tests.fakes import FixedClock
 from tests.memory.kit import LANE, opened, rows, run, turn_end
 

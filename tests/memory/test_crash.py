@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from memory.conversations import SqliteConversations
+from memory.stores.conversations import SqliteConversations
 from tests.memory.crash_child import ENTRIES_IN_A_TURN
 from tests.memory.kit import opened
 from tests.thorough import rounds

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import (
+from memory.database.connection import Database
+from memory.database.worker import Line
+from memory.records.errors import (
     Permanent,
     StorageError,
     StorageFull,
@@ -21,8 +23,6 @@ from agent.errors import (
     StorageReadOnly,
     Temporary,
 )
-from memory.database import Database
-from memory.line import Line
 from tests.memory.kit import StillClock, opened, rows
 
 HOLD_THE_LOCK = """

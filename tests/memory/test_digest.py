@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.history import estimate_tokens
-from agent.messages import RunId
-from agent.ports import StoredEntry
-from agent.transcript import Answered, Entry, Said, ToolResult
-from memory.digest import cut_at_sentence, digest, mentioned
-from memory.material import Dated
+from agent.history.digest import cut_at_sentence, digest, mentioned
+from agent.history.window import estimate_tokens
+from memory.records.messages import RunId
+from memory.records.ports import StoredEntry
+from memory.records.transcript import Answered, Entry, Said, ToolResult
+from memory.stores.material import Dated
 from tests.memory.history_kit import talk, work_done
 
 

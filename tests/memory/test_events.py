@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from agent.events import NewOccasion, Occasion, Remind
-from agent.messages import PersonId, RunId
-from memory.database import Database
-from memory.events import SqliteEvents
+from memory.database.connection import Database
+from memory.records.messages import PersonId, RunId
+from memory.records.schedule import NewOccasion, Occasion, Remind
+from memory.stores.missed import SqliteEvents
 from tests.memory.kit import START, START_MS, StillClock
 
 DENTIST = NewOccasion(

@@ -6,23 +6,23 @@ from dataclasses import replace
 
 import pytest
 
-from agent.explaining import Agreed, Behind, Slot, Spent, Step, TurnRecord
-from agent.messages import Address, ConversationId, OutboxId, PersonId, Role, RunId
-from agent.ports import ChildOf, Json
-from agent.scheduled import Due, Held, NewTelling, SlotState, Taken, Taking
-from agent.spending import CallState, Changes, Charge, ModelCall, Purpose
-from agent.stored import NewApproval, NewMessage, Outcome, OutPart, PartState
-from agent.transcript import Answered, Said, Usage
-from memory.approvals import SqliteApprovals
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.explained import SqliteTurnRecords
-from memory.jobs import SqliteJobs
-from memory.journal import SqliteJournal
-from memory.outbox import SqliteOutbox
-from memory.sessions import SqliteSessions
-from memory.tellings import SqliteTellings
-from memory.usage import SqliteUsage
+from agent.budget.spending import CallState, Changes, Charge, ModelCall, Purpose
+from agent.trace.explanation import Agreed, Behind, Slot, Spent, Step, TurnRecord
+from memory.database.connection import Database
+from memory.records.jobs import Due, Held, NewTelling, SlotState, Taken, Taking
+from memory.records.messages import Address, ConversationId, OutboxId, PersonId, Role, RunId
+from memory.records.ports import ChildOf, Json
+from memory.records.rows import NewApproval, NewMessage, Outcome, OutPart, PartState
+from memory.records.transcript import Answered, Said, Usage
+from memory.stores.approvals import SqliteApprovals
+from memory.stores.conversations import SqliteConversations
+from memory.stores.explained import SqliteTurnRecords
+from memory.stores.jobs import SqliteJobs
+from memory.stores.notifications import SqliteTellings
+from memory.stores.outbox import SqliteOutbox
+from memory.stores.sessions import SqliteSessions
+from memory.stores.turns import SqliteJournal
+from memory.stores.usage import SqliteUsage
 from tests.memory.kit import LANE, START_MS, StillClock, run, turn_end
 from tests.scheduler.jobs_kit import job as new_job
 

@@ -11,30 +11,29 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from agent.background import Background, BackgroundOptions
-from agent.errors import (
+from agent.budget.spending import Purpose, SpendingRefused
+from agent.learning.extraction import Extracted, ExtractionOptions, Extractor, Skipped
+from agent.learning.proposals import AnswerUnreadable, Refusal
+from agent.models.embedded import Embedded, weights
+from agent.subagents.background import Background, BackgroundOptions
+from memory.database.connection import Database
+from memory.facts.store import SqliteFacts
+from memory.records.errors import (
     AssistantError,
     BrokenAnswer,
     ContextTooLong,
     Overloaded,
     StorageError,
 )
-from agent.messages import ConversationId, Role
-from agent.models.embedded import Embedded, weights
-from agent.remembering import Storing, Whose
-from agent.request import ModelTraits
-from agent.spending import Purpose, SpendingRefused
-from agent.transcript import Answered, Said
-from memory.answers import AnswerUnreadable
-from memory.database import Database
-from memory.embedding import Embedding
-from memory.extraction import Extracted, ExtractionOptions, Extractor, Skipped
-from memory.facts import SqliteFacts
-from memory.idle import SqliteIdle
-from memory.indexes import Indexes
-from memory.lines import SqliteLines
-from memory.people import SqlitePeople
-from memory.proposed import Refusal
+from memory.records.facts import Storing, Whose
+from memory.records.messages import ConversationId, Role
+from memory.records.request import ModelTraits
+from memory.records.transcript import Answered, Said
+from memory.search.indexes import Indexes
+from memory.search.vectors import Embedding
+from memory.stores.lines import SqliteLines
+from memory.stores.missed import SqliteIdle
+from memory.stores.people import SqlitePeople
 from scheduler.kinds.idle import IdleOptions, IdleTimers
 from tests.fakes import FixedClock, OneModel
 from tests.memory.extraction_kit import (

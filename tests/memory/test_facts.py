@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agent.messages import RunId
-from agent.remembering import Facts, FactSource, Storing, Whose
-from memory.database import Database
-from memory.embedding import Embedding
-from memory.facts import USES_KEPT_MS, SqliteFacts
+from memory.database.connection import Database
+from memory.facts.store import USES_KEPT_MS, SqliteFacts
+from memory.records.facts import Facts, FactSource, Storing, Whose
+from memory.records.messages import RunId
+from memory.search.vectors import Embedding
 from tests.memory.facts_kit import (
     ADA,
     ADA_IN_GROUP,

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.remembering import FACT_CHARS_MAX, Storing
-from memory.database import Database
-from memory.fact_writing import refusal, tidy
-from memory.facts import SqliteFacts
-from memory.secret_shapes import secret_in
-from memory.sentences import differ, says_the_same, sentence
-from memory.statements import cues, statement
+from memory.database.connection import Database
+from memory.facts.secrets import secret_in
+from memory.facts.similarity import differ, says_the_same, sentence
+from memory.facts.statements import cues, statement
+from memory.facts.store import SqliteFacts
+from memory.facts.write import refusal, tidy
+from memory.records.facts import FACT_CHARS_MAX, Storing
 from tests.memory.facts_kit import ADA, BEN, EMBEDDING, WORDS_ALONE, fact, facts_in, texts, told
 
 SECRETS = """

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.forgotten import ForgettingRefused, Kind, Stage
-from agent.messages import ConversationId, RunId
-from agent.remembering import FactSource, NewFact, Storing, Whose
-from agent.transcript import Answered, ToolResult, check_pairs
-from memory.archive import SqliteArchive
-from memory.journal import SqliteJournal
-from memory.traces import SqliteTraces
+from memory.records.erasure import ForgettingRefused, Kind, Stage
+from memory.records.facts import FactSource, NewFact, Storing, Whose
+from memory.records.messages import ConversationId, RunId
+from memory.records.transcript import Answered, ToolResult, check_pairs
+from memory.search.archive import SqliteArchive
+from memory.stores.traces import SqliteTraces
+from memory.stores.turns import SqliteJournal
 from tests.memory.forgetting_kit import (
     ANN,
     ANNS_CHAT,

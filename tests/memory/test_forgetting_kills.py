@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from agent.errors import StorageFull
-from agent.forgotten import ForgettingRefused, Stage, Tell
-from agent.messages import ConversationId, RunId
-from memory import erasing
-from memory.journal import SqliteJournal
+from memory.erasure import run as erasing
+from memory.records.erasure import ForgettingRefused, Stage, Tell
+from memory.records.errors import StorageFull
+from memory.records.messages import ConversationId, RunId
+from memory.stores.turns import SqliteJournal
 from tests.memory.forgetting_kit import (
     ANN,
     ANNS_CHAT,

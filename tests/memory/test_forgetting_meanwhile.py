@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from agent.forgotten import Wish
-from agent.messages import Address, ConversationId, IncomingMessage, Role, TurnInput
-from agent.remembering import CompactionWanted, FactSource, NewFact, Storing, Whose
-from agent.request import ModelTraits
-from agent.spending import Charge
-from agent.transcript import Answered, Said
-from memory.compaction import CompactionOptions, SqliteCompactor
-from memory.compactions import SqliteCompactions
-from memory.extraction import ExtractionOptions, Extractor
-from memory.insights import InsightMaker, SqliteInsights
-from memory.lines import SqliteLines
-from memory.summaries import Summaries
-from memory.tombstones import ForgottenMeanwhile
+from agent.budget.spending import Charge
+from agent.history.compaction import CompactionOptions, SqliteCompactor
+from agent.history.summaries import Summaries
+from agent.learning.extraction import ExtractionOptions, Extractor
+from agent.learning.insights import InsightMaker, SqliteInsights
+from memory.facts.tombstones import ForgottenMeanwhile
+from memory.records.erasure import Wish
+from memory.records.facts import CompactionWanted, FactSource, NewFact, Storing, Whose
+from memory.records.messages import Address, ConversationId, IncomingMessage, Role, TurnInput
+from memory.records.request import ModelTraits
+from memory.records.transcript import Answered, Said
+from memory.stores.compactions import SqliteCompactions
+from memory.stores.lines import SqliteLines
 from tests.memory.extraction_kit import ANA, Talk, a_fact, answer, shipped
 from tests.memory.forgetting_kit import Opened, database_of, opened_home
 from tests.memory.history_kit import Texts, Window, detected

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import StorageError
-from agent.forgotten import Kind
-from agent.messages import ConversationId
-from agent.remembering import FactSource, NewFact, Whose
+from memory.records.erasure import Kind
+from memory.records.errors import StorageError
+from memory.records.facts import FactSource, NewFact, Whose
+from memory.records.messages import ConversationId
 from tests.memory.forgetting_kit import (
     ANN,
     ANNS_CHAT,

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.scanning import PIECE_BYTES, scan
-from memory.wording import BLANK, Wording
+from memory.erasure.verify import BLANK, PIECE_BYTES, Wording, scan
 
 KEY = "The spare key is under the zinc tub"
 FACT = "Ann keeps the spare key under the zinc tub."

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.messages import PersonId, RunId
 from agent.tools.former_files import FileChange, loss_of
-from memory.database import Database
-from memory.former_files import KEPT_MAX, SqliteFormerFiles
+from memory.database.connection import Database
+from memory.records.messages import PersonId, RunId
+from memory.stores.undo import KEPT_MAX, SqliteFormerFiles
 from tests.memory.kit import rows
 
 ME = PersonId("p1")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import StorageError
-from agent.messages import ConversationId
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.idle import SqliteIdle
-from memory.journal import SqliteJournal
+from memory.database.connection import Database
+from memory.records.errors import StorageError
+from memory.records.messages import ConversationId
+from memory.stores.conversations import SqliteConversations
+from memory.stores.missed import SqliteIdle
+from memory.stores.turns import SqliteJournal
 from tests.memory.kit import LANE, START_MS, StillClock, opened, run, turn_end
 
 IDLE_MS = 300_000

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import InboxId
-from agent.ports import InboxState
-from agent.stored import NewMessage
-from memory.inbox import SqliteInbox
-from memory.journal import SqliteJournal
-from memory.outbox import SqliteOutbox
+from memory.records.messages import InboxId
+from memory.records.ports import InboxState
+from memory.records.rows import NewMessage
+from memory.stores.inbox import SqliteInbox
+from memory.stores.outbox import SqliteOutbox
+from memory.stores.turns import SqliteJournal
 from tests.memory.kit import LANE, START_MS, event, rows, run
 
 

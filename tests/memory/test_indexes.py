@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.messages import PersonId, RunId
-from agent.remembering import Whose
-from memory.database import Database
-from memory.embedding import Embedding, Table
-from memory.fact_rows import holding, owned_by, seen_by
-from memory.facts import SqliteFacts
-from memory.indexes import Indexes
-from memory.search import Search
+from memory.database.connection import Database
+from memory.facts.rows import holding, owned_by, seen_by
+from memory.facts.store import SqliteFacts
+from memory.records.facts import Whose
+from memory.records.messages import PersonId, RunId
+from memory.search.hybrid import Search
+from memory.search.indexes import Indexes
+from memory.search.vectors import Embedding, Table
 from tests.memory.facts_kit import (
     ADA,
     ADA_IN_GROUP,

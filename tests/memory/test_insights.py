@@ -14,10 +14,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from agent.background import Background, BackgroundOptions
-from agent.errors import AssistantError, BrokenAnswer, Overloaded, StorageError
-from agent.headings import harmless
-from agent.messages import (
+from agent.budget.spending import Purpose, SpendingRefused
+from agent.learning.insight_rules import (
+    NOTE_CHARS_MAX,
+    ToolUse,
+    pins_by_rules,
+    recommendations_by_rules,
+    tidy,
+)
+from agent.learning.insights import InsightMaker, Insights, Made, SqliteInsights, best, relevance
+from agent.models.embedded import Embedded, weights
+from agent.prompt.scene import one_line
+from agent.prompt.templates import harmless
+from agent.subagents.background import Background, BackgroundOptions
+from memory.database.connection import Database
+from memory.records.errors import AssistantError, BrokenAnswer, Overloaded, StorageError
+from memory.records.messages import (
     Address,
     ConversationId,
     IncomingMessage,
@@ -27,20 +39,8 @@ from agent.messages import (
     RunId,
     TurnInput,
 )
-from agent.models.embedded import Embedded, weights
-from agent.request import ModelTraits
-from agent.scene import one_line
-from agent.spending import Purpose, SpendingRefused
-from agent.transcript import Answered, Entry, Said, ToolCall, ToolResult
-from memory.database import Database
-from memory.insight_rules import (
-    NOTE_CHARS_MAX,
-    ToolUse,
-    pins_by_rules,
-    recommendations_by_rules,
-    tidy,
-)
-from memory.insights import InsightMaker, Insights, Made, SqliteInsights, best, relevance
+from memory.records.request import ModelTraits
+from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
 from tests.fakes import OneModel
 from tests.memory.extraction_kit import ANA, BOB, Brief, Cheap, Talk, shipped
 from tests.memory.kit import START, StillClock, opened, rows, turn_end

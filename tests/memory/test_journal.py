@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import StorageError
-from agent.messages import ConversationId, InboxId, PersonId, Role, RunId
-from agent.ports import (
+from memory.database.connection import Database
+from memory.records.errors import StorageError
+from memory.records.messages import ConversationId, InboxId, PersonId, Role, RunId
+from memory.records.ports import (
     ChildOf,
     Finished,
     InboxState,
@@ -17,13 +18,12 @@ from agent.ports import (
     StepRecord,
     StoredRun,
 )
-from agent.stored import OutboxState, OutPart, PartState, Person
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.inbox import SqliteInbox
-from memory.journal import SqliteJournal
-from memory.outbox import SqliteOutbox
-from memory.people import SqlitePeople
+from memory.records.rows import OutboxState, OutPart, PartState, Person
+from memory.stores.conversations import SqliteConversations
+from memory.stores.inbox import SqliteInbox
+from memory.stores.outbox import SqliteOutbox
+from memory.stores.people import SqlitePeople
+from memory.stores.turns import SqliteJournal
 from tests.memory.kit import LANE, START_MS, StillClock, event, rows, run, turn_end
 
 R1, R2, R3 = RunId("r1"), RunId("r2"), RunId("r3")

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agent.errors import DocumentWrong
-from agent.messages import ConversationId, PersonId, Role
-from agent.recalled import Chunk, RecallWanted
-from agent.remembering import Document, Whose
-from memory.database import Database
-from memory.embedding import Embedding, Table
-from memory.knowledge import DocumentBounds, SqliteDocuments
+from memory.database.connection import Database
+from memory.records.errors import DocumentWrong
+from memory.records.facts import Chunk, Document, RecallWanted, Whose
+from memory.records.messages import ConversationId, PersonId, Role
+from memory.search.documents import DocumentBounds, SqliteDocuments
+from memory.search.vectors import Embedding, Table
 from tests.memory.kit import START_MS, StillClock, rows
 
 ANA = Whose(person_id=PersonId("ana"))

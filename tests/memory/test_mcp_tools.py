@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.mcp.values import ApprovedTool
-from memory.database import Database
-from memory.mcp_tools import SqliteToolApprovals
-from memory.stored_text import storable
+from memory.database.connection import Database
+from memory.database.stored_text import storable
+from memory.stores.switches import SqliteToolApprovals
 from tests.memory.kit import opened
 
 MAIL = ApprovedTool(tool="mail", digest="d1", description="Does mail.", parameters="{}")

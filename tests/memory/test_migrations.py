@@ -8,14 +8,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from agent.messages import ConversationId
-from agent.ports import WaitingNote
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.journal import SqliteJournal
-from memory.playbooks import SqliteSkillRecords
-from memory.schema import APPLICATION_ID, MIGRATIONS, read_migrations
-from memory.traces import SqliteTraces
+from memory.database.connection import Database
+from memory.database.schema import APPLICATION_ID, MIGRATIONS, read_migrations
+from memory.records.messages import ConversationId
+from memory.records.ports import WaitingNote
+from memory.stores.conversations import SqliteConversations
+from memory.stores.switches import SqliteSkillRecords
+from memory.stores.traces import SqliteTraces
+from memory.stores.turns import SqliteJournal
 from tests.memory.kit import LANE, StillClock, opened, rows, run
 
 # A row in each table of 0001, as that version wrote them: a finished turn, and one in the middle.

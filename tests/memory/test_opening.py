@@ -11,13 +11,13 @@ from random import Random
 
 import pytest
 
-from agent.errors import StorageCorrupt, StorageError, StorageReadOnly
-from agent.messages import ConversationId
-from memory.backups import make_backup
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.journal import SqliteJournal
-from memory.schema import APPLICATION_ID
+from memory.database.backup import make_backup
+from memory.database.connection import Database
+from memory.database.schema import APPLICATION_ID
+from memory.records.errors import StorageCorrupt, StorageError, StorageReadOnly
+from memory.records.messages import ConversationId
+from memory.stores.conversations import SqliteConversations
+from memory.stores.turns import SqliteJournal
 from tests.memory.kit import LANE, StillClock, opened, rows, run, turn_end
 
 

@@ -4,8 +4,9 @@ from functools import partial
 
 import pytest
 
-from agent.messages import OutboxId, RunId
-from agent.stored import (
+from memory.database.connection import Database
+from memory.records.messages import OutboxId, RunId
+from memory.records.rows import (
     Button,
     ButtonRows,
     NewMessage,
@@ -14,8 +15,7 @@ from agent.stored import (
     OutPart,
     PartState,
 )
-from memory.database import Database
-from memory.outbox import SqliteOutbox, close_reply
+from memory.stores.outbox import SqliteOutbox, close_reply
 from tests.memory.kit import LANE
 
 READY, SENDING, SENT = PartState.READY, PartState.SENDING, PartState.SENT

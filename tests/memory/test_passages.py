@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.passages import OVERLAP_CHARS, PASSAGE_CHARS, passages, table_passages
+from memory.search.documents import OVERLAP_CHARS, PASSAGE_CHARS, passages, table_passages
 
 SENTENCE = "The tenant pays the rent by the third working day of each month. "
 

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from agent.errors import StorageError
-from agent.messages import PersonId, Role
-from agent.stored import LinkCode, NewMessage, Pairing, Person
-from memory.database import Database
-from memory.inbox import SqliteInbox
-from memory.journal import SqliteJournal
-from memory.outbox import SqliteOutbox
-from memory.people import SqlitePeople
+from memory.database.connection import Database
+from memory.records.errors import StorageError
+from memory.records.messages import PersonId, Role
+from memory.records.rows import LinkCode, NewMessage, Pairing, Person
+from memory.stores.inbox import SqliteInbox
+from memory.stores.outbox import SqliteOutbox
+from memory.stores.people import SqlitePeople
+from memory.stores.turns import SqliteJournal
 from tests.memory.kit import START_MS, StillClock, event, run
 
 ANN = Person(

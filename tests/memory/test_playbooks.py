@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.ports import SkillRecords
-from agent.stored import SkillRecord, StoredPlaybook
-from memory.database import Database
-from memory.playbooks import SqliteSkillRecords
-from memory.stored_text import storable
+from memory.database.connection import Database
+from memory.database.stored_text import storable
+from memory.records.ports import SkillRecords
+from memory.records.rows import SkillRecord, StoredPlaybook
+from memory.stores.switches import SqliteSkillRecords
 from tests.memory.kit import START_MS, StillClock, opened
 
 TRAVEL = StoredPlaybook(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from agent.ports import Conversations, Journal
-from bot.ports import Inbox, OutboxStore, PeopleStore
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.inbox import SqliteInbox
-from memory.journal import SqliteJournal
-from memory.outbox import SqliteOutbox
-from memory.people import SqlitePeople
+from bot.inbox.ports import Inbox, OutboxStore, PeopleStore
+from memory.database.connection import Database
+from memory.records.ports import Conversations, Journal
+from memory.stores.conversations import SqliteConversations
+from memory.stores.inbox import SqliteInbox
+from memory.stores.outbox import SqliteOutbox
+from memory.stores.people import SqlitePeople
+from memory.stores.turns import SqliteJournal
 
 
 async def test_every_port_of_the_first_light_is_implemented(database: Database) -> None:

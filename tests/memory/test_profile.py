@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.errors import ProfileWrong
-from agent.messages import PersonId, Role, RunId
-from agent.stored import Person
-from memory.database import Database
-from memory.profile import TEXT_CHARS_MAX, SqliteProfiles, persona_prompt, profile_text
-from memory.profile_values import CHARS_MAX, at, checked, cleaned, parsed, with_value
+from memory.database.connection import Database
+from memory.facts.profile import TEXT_CHARS_MAX, SqliteProfiles, persona_prompt, profile_text
+from memory.facts.profile_values import CHARS_MAX, at, checked, cleaned, parsed, with_value
+from memory.records.errors import ProfileWrong
+from memory.records.messages import PersonId, Role, RunId
+from memory.records.rows import Person
 from tests.memory.kit import START_MS, StillClock, rows
 
 ANA, BEN = PersonId("ana"), PersonId("ben")

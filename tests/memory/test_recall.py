@@ -12,16 +12,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.errors import StorageError
-from agent.messages import ConversationId, PersonId, Role
-from agent.ports import Recall
-from agent.recalled import Chunk, Coming, Exchange, Fact, Recalled, RecallWanted
-from agent.remembering import CATEGORIES, Category, NewFact, Whose
-from agent.stored import Person
-from memory.database import Database
-from memory.facts import SqliteFacts
-from memory.people import SqlitePeople
-from memory.recall import About, Insight, Parts, SqliteRecall
+from memory.database.connection import Database
+from memory.facts.recall import About, Insight, Parts, SqliteRecall
+from memory.facts.store import SqliteFacts
+from memory.records.errors import StorageError
+from memory.records.facts import (
+    CATEGORIES,
+    Category,
+    Chunk,
+    Coming,
+    Exchange,
+    Fact,
+    NewFact,
+    Recalled,
+    RecallWanted,
+    Whose,
+)
+from memory.records.messages import ConversationId, PersonId, Role
+from memory.records.ports import Recall
+from memory.records.rows import Person
+from memory.stores.people import SqlitePeople
 from tests.memory.facts_kit import EMBEDDING, GROUP, WORDS_ALONE, fact, facts_in
 from tests.memory.kit import START, opened
 from tests.thorough import rounds

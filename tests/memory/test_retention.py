@@ -11,19 +11,19 @@ from typing import TypeVar
 
 import pytest
 
-from agent.messages import ConversationId, PersonId, Role, RunId
-from agent.ports import RunStatus, StepRecord
-from agent.stored import NewApproval, NewMessage, OutboxState, Outcome, OutPart, PartState
-from memory.approvals import SqliteApprovals
-from memory.archive import SqliteArchive
-from memory.backups import connect, newest_good, remove_older
-from memory.conversations import SqliteConversations
-from memory.database import BITE_ROWS, FREE_PAGES, Database, Work
-from memory.inbox import SqliteInbox
-from memory.journal import SqliteJournal
-from memory.outbox import SqliteOutbox
-from memory.schema import MIGRATIONS, apply, read_migrations
-from memory.sessions import SqliteSessions
+from memory.database.backup import connect, newest_good, remove_older
+from memory.database.connection import BITE_ROWS, FREE_PAGES, Database, Work
+from memory.database.schema import MIGRATIONS, apply, read_migrations
+from memory.records.messages import ConversationId, PersonId, Role, RunId
+from memory.records.ports import RunStatus, StepRecord
+from memory.records.rows import NewApproval, NewMessage, OutboxState, Outcome, OutPart, PartState
+from memory.search.archive import SqliteArchive
+from memory.stores.approvals import SqliteApprovals
+from memory.stores.conversations import SqliteConversations
+from memory.stores.inbox import SqliteInbox
+from memory.stores.outbox import SqliteOutbox
+from memory.stores.sessions import SqliteSessions
+from memory.stores.turns import SqliteJournal
 from tests.laid import lay
 from tests.memory.kit import LANE, START, START_MS, StillClock, event, rows, run, turn_end
 
@@ -280,7 +280,7 @@ async def test_a_result_stays_for_a_turn_that_waited_through_a_long_pause(
 async def test_who_wrote_last_is_known_when_the_event_is_not(
     database: Database, conversation: ConversationId, clock: StillClock
 ) -> None:
-    from memory.people import SqlitePeople
+    from memory.stores.people import SqlitePeople
 
     await answered(database, conversation, 1)
     await answered(database, conversation, 2)

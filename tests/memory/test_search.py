@@ -15,15 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from memory.embedding import Embedding, Table
-from memory.search import (
-    FOR_MEMORY,
-    FOR_TOOLS,
-    Item,
-    Search,
-    Weights,
-)
-from memory.word_index import ROWS_MAX, query_terms
+from memory.search.fts import ROWS_MAX, query_terms
+from memory.search.hybrid import FOR_MEMORY, FOR_TOOLS, Item, Search, Weights
+from memory.search.vectors import Embedding, Table
 
 EMBEDDING = Embedding()
 PLAIN = Weights(subject=0.0, neighbours=0.0, context=0.0)

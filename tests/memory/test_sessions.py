@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from agent.messages import ConversationId, RunId
-from agent.ports import ChildOf, InboxState, NewRun, RunStatus
-from agent.transcript import Said
-from memory.archive import SqliteArchive
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.inbox import SqliteInbox
-from memory.journal import SqliteJournal
-from memory.people import SqlitePeople
-from memory.sessions import SessionBusy, SqliteSessions, erase_conversation
+from memory.database.connection import Database
+from memory.records.messages import ConversationId, RunId
+from memory.records.ports import ChildOf, InboxState, NewRun, RunStatus
+from memory.records.transcript import Said
+from memory.search.archive import SqliteArchive
+from memory.stores.conversations import SqliteConversations
+from memory.stores.inbox import SqliteInbox
+from memory.stores.people import SqlitePeople
+from memory.stores.sessions import SessionBusy, SqliteSessions, erase_conversation
+from memory.stores.turns import SqliteJournal
 from tests.memory.history_kit import ScriptedCheap, add_turns, compactor, detected, talk, wanted
 from tests.memory.kit import LANE, StillClock, event, run, turn_end
 

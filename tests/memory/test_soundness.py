@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import StorageCorrupt
-from memory.backups import connect
-from memory.database import Database
-from memory.soundness import Soundness
+from memory.database.backup import connect
+from memory.database.connection import Database
+from memory.database.opening import Soundness
+from memory.records.errors import StorageCorrupt
 from tests.memory.kit import StillClock
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.support import is_carried, is_pasted, is_turned_round, keys, stands_in
+from agent.learning.evidence import is_carried, is_pasted, is_turned_round, keys, stands_in
 
 SENTENCES = st.lists(
     st.sampled_from(["Ana", "moved", "to", "Bergen", "tea", "I", "like", "won't", "2026", "où"]),

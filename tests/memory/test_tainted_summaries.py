@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from agent.transcript import Answered, Entry, Note, Said, ToolResult, kind_of, to_json
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.schema import MIGRATIONS, read_migrations
-from memory.stored_text import dump
+from memory.database.connection import Database
+from memory.database.schema import MIGRATIONS, read_migrations
+from memory.database.stored_text import dump
+from memory.records.transcript import Answered, Entry, Note, Said, ToolResult, kind_of, to_json
+from memory.stores.conversations import SqliteConversations
 from tests.memory.history_kit import (
     ScriptedCheap,
     add_turns,

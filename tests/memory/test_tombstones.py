@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import PersonId
-from agent.remembering import Whose
-from memory import tombstones
-from memory.database import Database
+from memory.database.connection import Database
+from memory.facts import tombstones
+from memory.records.facts import Whose
+from memory.records.messages import PersonId
 from tests.memory.facts_kit import ADA, ADA_IN_GROUP, BEN, GROUP
 from tests.memory.kit import START_MS, opened, rows
 

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from agent.messages import PersonId, RunId
-from agent.ports import Json, Traces
-from agent.stored import PromptTrace
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.journal import SqliteJournal
-from memory.traces import SqliteTraces
+from memory.database.connection import Database
+from memory.records.messages import PersonId, RunId
+from memory.records.ports import Json, Traces
+from memory.records.rows import PromptTrace
+from memory.stores.conversations import SqliteConversations
+from memory.stores.traces import SqliteTraces
+from memory.stores.turns import SqliteJournal
 from tests.memory.kit import LANE, START_MS, StillClock, opened, run, turn_end
 
 BEGIN: Json = {"upto": 0, "sent_from": None, "system": "d1", "context": "☀", "tools": ["clock"]}

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import StorageError, StorageLocked
-from memory.database import Database
-from memory.journal import SqliteJournal
-from memory.schema import MIGRATIONS, read_migrations
+from memory.database.connection import Database
+from memory.database.schema import MIGRATIONS, read_migrations
+from memory.records.errors import StorageError, StorageLocked
+from memory.stores.turns import SqliteJournal
 from tests.memory.kit import StillClock, opened, rows, run
 
 NEXT = "alter table texts add column kept_ms integer not null default 0;\n"

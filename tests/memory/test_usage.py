@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import ConversationId, PersonId, RunId
-from agent.spending import (
+from agent.budget.ledger import SLOT_MS, Group, UsageSums, Wanted
+from agent.budget.spending import (
     Account,
     Button,
     CallState,
@@ -25,10 +25,10 @@ from agent.spending import (
     Spent,
     UsageLedger,
 )
-from agent.spent import SLOT_MS, Group, UsageSums, Wanted
-from agent.transcript import Usage
-from memory.database import Database
-from memory.usage import SqliteUsage
+from memory.database.connection import Database
+from memory.records.messages import ConversationId, PersonId, RunId
+from memory.records.transcript import Usage
+from memory.stores.usage import SqliteUsage
 from tests.memory.kit import START_MS, StillClock, opened, rows
 
 ALL = Wanted(since_ms=0, until_ms=2**60)
@@ -135,7 +135,7 @@ async def test_an_account_adds_up_what_is_its_own_and_over(usage: SqliteUsage) -
 async def test_no_account_looks_at_every_row(
     usage: SqliteUsage, database: Database, scope: Scope, run: str
 ) -> None:
-    from memory import usage as sql
+    from memory.stores import usage as sql
 
     statement = {
         Scope.PERSON: sql._SUM_PERSON,

@@ -10,20 +10,19 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from agent.jobbook import JobWish, TimeRead
-from agent.messages import PersonId, Role
-from agent.scheduled import Job, JobKind, What
-from memory.beats import SqliteBeats, SqliteSwitches
-from memory.database import Database
-from memory.events import SqliteEvents
-from memory.jobs import SqliteJobs
-from memory.tellings import SqliteTellings
-from scheduler.agenda import EventAgenda
-from scheduler.book import Book
-from scheduler.clerk import Clerk
-from scheduler.kinds.message import MessageKind
-from scheduler.kinds.target import Hearer
-from scheduler.timetable import Timetable
+from memory.database.connection import Database
+from memory.records.jobs import Job, JobKind, What
+from memory.records.messages import PersonId, Role
+from memory.records.schedule import JobWish, TimeRead
+from memory.stores.heartbeats import SqliteBeats, SqliteSwitches
+from memory.stores.jobs import SqliteJobs
+from memory.stores.missed import SqliteEvents
+from memory.stores.notifications import SqliteTellings
+from scheduler.clock.timetable import Timetable
+from scheduler.jobs.clerk import Clerk
+from scheduler.jobs.events import EventAgenda
+from scheduler.jobs.service import Book
+from scheduler.kinds.message import Hearer, MessageKind
 from tests.laid import lay
 from tests.scheduler.jobs_kit import Office
 

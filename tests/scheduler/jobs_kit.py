@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from agent.errors import AssistantError
-from agent.jobs import At, Cron, When
-from agent.messages import PersonId, RunId
-from agent.ports import NewRun
-from agent.scheduled import Due, Job, JobKind, NewJob, SlotState, Taken, Taking, What
-from agent.stored import NewMessage
-from memory.database import Database
-from memory.jobs import SqliteJobs
-from scheduler.missing import first_due
-from scheduler.timetable import Hears, MissedRun, Timetable
+from memory.database.connection import Database
+from memory.records.errors import AssistantError
+from memory.records.job_specs import At, Cron, When
+from memory.records.jobs import Due, Job, JobKind, NewJob, SlotState, Taken, Taking, What
+from memory.records.messages import PersonId, RunId
+from memory.records.ports import NewRun
+from memory.records.rows import NewMessage
+from memory.stores.jobs import SqliteJobs
+from scheduler.clock.misfire import first_due
+from scheduler.clock.timetable import Hears, MissedRun, Timetable
 from tests.fakes import FixedClock
 from tests.laid import lay
 

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from agent.events import OccasionWish, Recorded, Remind
-from agent.jobbook import TimeRead
-from agent.messages import ConversationId, PersonId, Role, RunId
-from agent.recalled import RecallWanted
-from agent.scheduled import JobKind, What
-from scheduler.agenda import COMING_MAX, NotAnEvent
+from memory.records.facts import RecallWanted
+from memory.records.jobs import JobKind, What
+from memory.records.messages import ConversationId, PersonId, Role, RunId
+from memory.records.schedule import OccasionWish, Recorded, Remind, TimeRead
+from scheduler.jobs.events import COMING_MAX, NotAnEvent
 from tests.scheduler.clerk_kit import ANN, LANE, MORNING, Counter
 
 BOTH = (Remind.BEFORE, Remind.ON)

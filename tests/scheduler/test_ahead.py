@@ -12,17 +12,17 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent.foreseen import Ahead, Fate, Foreseen, RunCost
-from agent.jobs import At, Cron, Every, Unit, When
-from agent.messages import PersonId
-from agent.scheduled import Due, Job, JobKind, Missed, NewJob, SetBy, SlotState, WhenQuiet
-from memory.database import Database
-from memory.tellings import SqliteTellings
-from scheduler.ahead import RUNS_MAX, Listener, Rules, Span, ahead, pace
-from scheduler.kinds.turns import ActiveHours
-from scheduler.missing import first_due
-from scheduler.quiet import QuietHours
-from scheduler.telling import Found, Teller, TellingOptions
+from memory.database.connection import Database
+from memory.records.job_specs import At, Cron, Every, Unit, When
+from memory.records.jobs import Due, Job, JobKind, Missed, NewJob, SetBy, SlotState, WhenQuiet
+from memory.records.messages import PersonId
+from memory.records.schedule import Ahead, Fate, Foreseen, RunCost
+from memory.stores.notifications import SqliteTellings
+from scheduler.clock.misfire import first_due
+from scheduler.jobs.forecast import RUNS_MAX, Listener, Rules, Span, ahead, pace
+from scheduler.kinds.agent_turn import ActiveHours
+from scheduler.notify.delivery import Found, Teller, TellingOptions
+from scheduler.notify.quiet_hours import QuietHours
 from tests.scheduler.jobs_kit import Office, at, job
 from tests.thorough import rounds
 
@@ -214,7 +214,7 @@ STATES = {
 
 
 class Ears:
-    """Implements `scheduler.telling.People`."""
+    """Implements `scheduler.notify.delivery.People`."""
 
     def zone(self, person_id: PersonId) -> ZoneInfo:
         return BERLIN

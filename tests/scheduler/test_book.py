@@ -12,13 +12,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent.messages import PersonId, Role
-from agent.scheduled import Job, JobKind, Missed, What, WhenQuiet
-from scheduler.book import Book, JobRefused, Wanted
-from scheduler.kinds.message import MessageKind, spell_s
-from scheduler.kinds.target import Hearer
-from scheduler.missing import NAGS_MAX
-from scheduler.timetable import Timetable
+from memory.records.jobs import Job, JobKind, Missed, What, WhenQuiet
+from memory.records.messages import PersonId, Role
+from scheduler.clock.misfire import NAGS_MAX
+from scheduler.clock.timetable import Timetable
+from scheduler.jobs.service import Book, JobRefused, Wanted
+from scheduler.kinds.message import Hearer, MessageKind, spell_s
 from tests.scheduler.jobs_kit import Office
 
 MORNING = datetime(2026, 6, 1, 6, 0, tzinfo=UTC)  # Monday, 08:00 in Berlin

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import Overloaded
-from scheduler.checks import (
+from memory.records.errors import Overloaded
+from scheduler.kinds.checks import (
     CheckFailed,
     CommandSays,
     FileChanged,

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import Permanent
-from agent.jobbook import JobWish, NoTime, TimeAsked, TimeRead
-from agent.messages import RunId
-from agent.scheduled import Job, JobKind, Missed, SetBy, SlotState, What
-from scheduler.book import JobRefused
-from scheduler.clerk import LEFT_OUT, MADE_UP
+from memory.records.errors import Permanent
+from memory.records.jobs import Job, JobKind, Missed, SetBy, SlotState, What
+from memory.records.messages import RunId
+from memory.records.schedule import JobWish, NoTime, TimeAsked, TimeRead
+from scheduler.jobs.clerk import LEFT_OUT, MADE_UP
+from scheduler.jobs.service import JobRefused
 from tests.scheduler.clerk_kit import ANN, BEN, LANE, Counter
 
 NOON = datetime(2026, 6, 1, 10, 0, tzinfo=UTC)

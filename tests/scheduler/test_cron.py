@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from scheduler.cron import NICKNAMES, CronWrong, cron_slots, next_times, read_cron
+from scheduler.clock.cron import NICKNAMES, CronWrong, cron_slots, next_times, read_cron
 
 BERLIN = ZoneInfo("Europe/Berlin")
 DAY = timedelta(days=1)

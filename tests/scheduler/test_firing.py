@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent.jobs import At, Cron, Every, Unit, When, from_json, to_json
-from scheduler.firing import ZoneUnknown, next_slots
+from memory.records.job_specs import At, Cron, Every, Unit, When, from_json, to_json
+from scheduler.clock.recurrence import ZoneUnknown, next_slots
 
 BERLIN = "Europe/Berlin"
 START = datetime(2026, 10, 23, 9, tzinfo=ZoneInfo(BERLIN))

@@ -11,12 +11,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent.assumed_zones import AssumedTime, Move, Timed
-from agent.events import Occasion, OccasionWish, Remind
-from agent.jobbook import TimeRead
-from agent.scheduled import Job
-from memory.assumed_zones import SqliteAssumedZones
-from scheduler.moving import ZoneMoves
+from memory.records.jobs import Job
+from memory.records.schedule import Occasion, OccasionWish, Remind, TimeRead
+from memory.records.zones import AssumedTime, Move, Timed
+from memory.stores.people import SqliteAssumedZones
+from scheduler.jobs.zone_moves import ZoneMoves
 from tests.scheduler.clerk_kit import ANN, BEN, BERLIN, LANE, Counter
 
 TOKYO, NEW_YORK, VIENNA = (

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import RunId
-from agent.ports import JobEnd, NewRun
-from agent.scheduled import Due, Job, JobKind, NewJob, SetBy, SlotState, Taken, Taking
-from agent.stored import NewMessage
-from memory.database import Database
-from scheduler.outcomes import ASKED, FAILURES_MAX, PUT_OFF_S, Followers, Outcomes
-from scheduler.timetable import UNASKED
+from memory.database.connection import Database
+from memory.records.jobs import Due, Job, JobKind, NewJob, SetBy, SlotState, Taken, Taking
+from memory.records.messages import RunId
+from memory.records.ports import JobEnd, NewRun
+from memory.records.rows import NewMessage
+from scheduler.clock.outcomes import ASKED, FAILURES_MAX, PUT_OFF_S, Followers, Outcomes
+from scheduler.clock.timetable import UNASKED
 from tests.fakes import FixedClock
 from tests.scheduler.jobs_kit import at, job
 from tests.scheduler.test_telling import NOON, Desk

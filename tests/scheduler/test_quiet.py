@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.quiet import QuietHours, quiet_hours
+from scheduler.notify.quiet_hours import QuietHours, quiet_hours
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NIGHT = QuietHours(from_minute=22 * 60, to_minute=7 * 60)

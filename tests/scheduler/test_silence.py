@@ -8,14 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.home import shipped
-from scheduler.silence import (
-    MARKER,
-    has_tasks,
-    is_trivial,
-    phrases_of,
-    without_token,
-)
+from bot.settings.home import shipped
+from scheduler.notify.trivial import MARKER, has_tasks, is_trivial, phrases_of, without_token
 
 PHRASES = phrases_of((shipped("prompts") / "words_trivial.md").read_text())
 

@@ -12,10 +12,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent.messages import PersonId
-from agent.scheduled import Job, JobKind, SetBy, SlotState
 from agent.skills.skill import Place, Problem, Shelf, Skill, SkillSchedule, SkillState
-from scheduler.skill_jobs import BY_US, SkillJobs
+from memory.records.jobs import Job, JobKind, SetBy, SlotState
+from memory.records.messages import PersonId
+from scheduler.jobs.skill_jobs import BY_US, SkillJobs
 from tests.scheduler.jobs_kit import Office
 
 MORNING = datetime(2026, 6, 1, 3, 0, tzinfo=UTC)  # Monday, 05:00 in Berlin

@@ -14,17 +14,17 @@ from zoneinfo import ZoneInfo
 import pytest
 from structlog.testing import capture_logs
 
-from agent.messages import OutboxId, PersonId
-from agent.scheduled import Due, Held, Job, JobKind, NewJob, SetBy, SlotState, WhenQuiet
-from agent.stored import NewMessage
-from agent.taint import tainted_by
-from agent.transcript import Answered, Note
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.jobs import SqliteJobs
-from memory.tellings import SqliteTellings
-from scheduler.missing import first_due
-from scheduler.telling import Found, Teller, TellingOptions
+from agent.policy.taint import tainted_by
+from memory.database.connection import Database
+from memory.records.jobs import Due, Held, Job, JobKind, NewJob, SetBy, SlotState, WhenQuiet
+from memory.records.messages import OutboxId, PersonId
+from memory.records.rows import NewMessage
+from memory.records.transcript import Answered, Note
+from memory.stores.conversations import SqliteConversations
+from memory.stores.jobs import SqliteJobs
+from memory.stores.notifications import SqliteTellings
+from scheduler.clock.misfire import first_due
+from scheduler.notify.delivery import Found, Teller, TellingOptions
 from tests.fakes import FixedClock
 from tests.scheduler.jobs_kit import LANE, job
 

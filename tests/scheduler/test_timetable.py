@@ -12,14 +12,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent.errors import StorageFull
-from agent.jobs import Cron, Every, Unit
-from agent.scheduled import Due, Job, JobKind, Missed, NotTaken, SlotState, Taken, Taking
-from bot.clock import SystemClock
-from memory.database import Database
-from memory.jobs import SqliteJobs
-from scheduler.missing import first_due
-from scheduler.timetable import LOOK_EVERY_S, Hears, Timetable
+from bot.wiring.clock import SystemClock
+from memory.database.connection import Database
+from memory.records.errors import StorageFull
+from memory.records.job_specs import Cron, Every, Unit
+from memory.records.jobs import Due, Job, JobKind, Missed, NotTaken, SlotState, Taken, Taking
+from memory.stores.jobs import SqliteJobs
+from scheduler.clock.misfire import first_due
+from scheduler.clock.timetable import LOOK_EVERY_S, Hears, Timetable
 from tests.scheduler.jobs_kit import Broken, KeptKind, Office, at, job
 
 MORNING = datetime(2026, 6, 1, 6, 0, tzinfo=UTC)

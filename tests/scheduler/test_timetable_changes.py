@@ -13,9 +13,9 @@ from typing import TypeVar
 
 import pytest
 
-from agent.jobs import Cron, Every, Unit
-from agent.messages import OutboxId
-from agent.scheduled import (
+from memory.database.connection import Database
+from memory.records.job_specs import Cron, Every, Unit
+from memory.records.jobs import (
     COUNTED_MAX,
     MADE_UP_MAX,
     Due,
@@ -28,11 +28,11 @@ from agent.scheduled import (
     Taken,
     Taking,
 )
-from agent.stored import NewMessage
-from memory.database import Database
-from memory.jobs import SqliteJobs
-from scheduler.missing import first_due, passed
-from scheduler.timetable import Timetable
+from memory.records.messages import OutboxId
+from memory.records.rows import NewMessage
+from memory.stores.jobs import SqliteJobs
+from scheduler.clock.misfire import first_due, passed
+from scheduler.clock.timetable import Timetable
 from tests.fakes import FixedClock
 from tests.scheduler.jobs_kit import Broken, KeptKind, Office, at, job
 

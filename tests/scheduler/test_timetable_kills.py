@@ -13,8 +13,8 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agent.jobs import Cron
-from agent.scheduled import JobKind, Missed
+from memory.records.job_specs import Cron
+from memory.records.jobs import JobKind, Missed
 from tests.checkout import ROOT
 from tests.scheduler.jobs_kit import Office, job
 

@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent.jobs import Cron, Every, Unit
-from agent.scheduled import Missed, SlotState
+from memory.records.job_specs import Cron, Every, Unit
+from memory.records.jobs import Missed, SlotState
 from tests.scheduler.jobs_kit import Office, at, job
 from tests.thorough import THOROUGH
 

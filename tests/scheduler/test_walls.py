@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.jobbook import NoTime, TimeAnswer, TimeAsked, TimeRead
-from agent.jobs import At, Cron, Every, Unit, When
-from scheduler.book import time_read
-from scheduler.missing import first_due
-from scheduler.walls import KEPT_MAX, Anywhere, go_alike, on_wall, rehung
-from scheduler.words.answers import Question, Reading
-from scheduler.words.reading import read
+from memory.records.job_specs import At, Cron, Every, Unit, When
+from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeRead
+from scheduler.clock.misfire import first_due
+from scheduler.jobs.service import time_read
+from scheduler.jobs.zone_moves import KEPT_MAX, Anywhere, go_alike, on_wall, rehung
+from scheduler.timetext.numbers import Question, Reading
+from scheduler.timetext.parse import read
 
 BERLIN, TOKYO, VIENNA = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Tokyo"), ZoneInfo("Europe/Vienna")
 NEW_YORK, LAGOS = ZoneInfo("America/New_York"), ZoneInfo("Africa/Lagos")

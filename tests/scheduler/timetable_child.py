@@ -8,13 +8,13 @@ import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from agent.messages import PersonId, RunId
-from agent.ports import NewRun
-from agent.scheduled import Due, Job, JobKind, SlotState, Taken, Taking
-from agent.stored import NewMessage
-from memory.database import Database
-from memory.jobs import SqliteJobs
-from scheduler.timetable import Hears, MissedRun, Timetable
+from memory.database.connection import Database
+from memory.records.jobs import Due, Job, JobKind, SlotState, Taken, Taking
+from memory.records.messages import PersonId, RunId
+from memory.records.ports import NewRun
+from memory.records.rows import NewMessage
+from memory.stores.jobs import SqliteJobs
+from scheduler.clock.timetable import Hears, MissedRun, Timetable
 
 STEP = timedelta(minutes=10)
 

@@ -16,8 +16,8 @@ from typing import Any
 from agent.mcp.servers import Home, McpServers, ServerState
 from agent.mcp.values import Health, ServerOptions, Start, Timing
 from agent.tools.tool import Tool
-from agent.transcript import ToolResult
-from memory.mcp_tools import SqliteToolApprovals
+from memory.records.transcript import ToolResult
+from memory.stores.switches import SqliteToolApprovals
 from tests.agent.tools.given import OWNER, call, run_tool
 from tests.memory.kit import opened
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.mcp.names import is_hidden, is_wanted, shown_name, shown_names
+from agent.mcp.tools import is_hidden, is_wanted, shown_name, shown_names
 
 any_name = st.text(st.characters() | st.sampled_from("_a-.é\ud83d"), max_size=90)
 server_name = st.text(st.sampled_from("ab_-é"), min_size=1, max_size=6)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from agent.mcp.pace import Pace, Warnings
-from agent.mcp.values import Timing
+from agent.mcp.values import Pace, Timing, Warnings
 
 
 def test_while_changes_keep_coming_the_pauses_double_up_to_a_minute() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.mcp.program import CHUNK_BYTES, LineTooLong, Program, program
+from agent.mcp.process import CHUNK_BYTES, LineTooLong, Program, program
 from tests.agent.mcp.kit import is_alive, pids, until
 
 LONG = 1_000_000

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.mcp.quarters import misplaced, quarters, surroundings
+from agent.mcp.process import misplaced, quarters, surroundings
 from agent.mcp.servers import Home
 from agent.mcp.values import Health, ServerDown, ServerOptions
 from tests.agent.mcp.kit import called, odd, running, state, workspace

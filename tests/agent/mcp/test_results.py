@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.mcp.results import FAILED, ResultReader
+from agent.mcp.tools import FAILED, ResultReader
 from agent.mcp.values import BlobPart, LinkPart, Part, ServerRefused, ServerResult, TextPart
 from agent.tools.workspace import Workspace
 from tests.agent.tools.given import GROUP, OWNER

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 
 from agent.mcp.schema import SCHEMA_CHARS_MAX, sendable
-from agent.text import seen
-from agent.tools.json_schema import inlined, resolved, shown_properties
+from agent.tools.arguments import inlined, resolved, shown_properties
+from memory.records.text import seen
 from tests.agent.tools.schemas import any_schema
 
 Json = dict[str, Any]

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agent.mcp.names import shown_name
 from agent.mcp.servers import McpRefused
+from agent.mcp.tools import shown_name
 from agent.mcp.values import ApprovedTool, Decision, Health, ServerOptions, Start, Timing
 from agent.tools.tool import Effect, Trust
 from agent.tools.toolbox import Toolbox
-from memory.mcp_tools import SqliteToolApprovals
+from memory.stores.switches import SqliteToolApprovals
 from tests.agent.mcp.kit import (
     QUICK,
     called,

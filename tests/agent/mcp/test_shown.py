@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.mcp.shown import former_parameters, shown_tools
+from agent.mcp.presentation import former_parameters, shown_tools
 from agent.mcp.values import ApprovedTool, ServerTool
 
 NUMBER = 10**5_000

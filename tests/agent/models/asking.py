@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent.ports import Model
-from agent.request import ModelRequest
-from agent.transcript import Answered, Said
+from memory.records.ports import Model
+from memory.records.request import ModelRequest
+from memory.records.transcript import Answered, Said
 
 
 def request(text: str = "Hello", **fields: Any) -> ModelRequest:

@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
-from agent.errors import (
+from agent.models.openai_compatible import Limits
+from agent.models.retry import Patient
+from memory.records.errors import (
     AuthRefused,
     BillingRefused,
     BrokenAnswer,
@@ -27,11 +29,9 @@ from agent.errors import (
     SettingsWrong,
     Temporary,
 )
-from agent.models.openai_compatible import Limits
-from agent.models.retry import Patient
-from agent.ports import Model
-from agent.request import ModelRequest
-from agent.transcript import Answered, Note, Said, ToolCall, ToolResult
+from memory.records.ports import Model
+from memory.records.request import ModelRequest
+from memory.records.transcript import Answered, Note, Said, ToolCall, ToolResult
 from tests.agent.models.asking import Pieces, ask
 from tests.agent.models.clock import QuickClock
 from tests.agent.models.conftest import KEY

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import SettingsWrong
+from agent.models.catalog import PriceTable, window_of
 from agent.models.choose import Choice, Client, Wanted, beside, choose, models_at
-from agent.models.prices import PriceTable
-from agent.models.providers import window_of
+from memory.records.errors import SettingsWrong
 
 OLLAMA = "http://127.0.0.1:11434/v1"
 LM_STUDIO = "http://127.0.0.1:1234/v1"

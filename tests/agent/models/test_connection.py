@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from agent.errors import BrokenAnswer, ModelRefused, ModelTimeout, Overloaded
 from agent.models.openai_compatible import Limits, OpenAICompatible
 from agent.models.wire import Dialect
+from memory.records.errors import BrokenAnswer, ModelRefused, ModelTimeout, Overloaded
 from tests.agent.models.asking import ask
 from tests.agent.models.conftest import KEY
 from tests.agent.models.server import ModelServer, delta, events, serving

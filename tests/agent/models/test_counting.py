@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.history import estimate_tokens
-from agent.models.counting import (
+from agent.history.window import estimate_tokens
+from agent.models.tokens import (
     FACTOR_MAX,
     FACTOR_MIN,
     KEPT_MAX,

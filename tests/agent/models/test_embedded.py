@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import ContextTooLong, ModelRefused, Temporary
 from agent.models import embedded
 from agent.models.embedded import Embedded, weights
+from memory.records.errors import ContextTooLong, ModelRefused, Temporary
 from tests.agent.models.asking import Pieces, ask, request
 
 ROOT = Path(__file__).resolve().parents[3]

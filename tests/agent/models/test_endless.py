@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent.errors import BrokenAnswer
 from agent.models.assembly import BYTES_A_TOKEN, RAW_BYTES_A_TOKEN
 from agent.models.litellm import LiteLLM
 from agent.models.openai_compatible import Limits, OpenAICompatible
-from agent.ports import Model
+from memory.records.errors import BrokenAnswer
+from memory.records.ports import Model
 from tests.agent.models.asking import ask
 from tests.agent.models.server import ModelServer, call, delta, events
 

@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.errors import (
+from agent.models.fallback import BILLING_RESTS_S, RESTS_S, Fallback, Health
+from agent.models.openai_compatible import OpenAICompatible
+from agent.models.retry import ASKED_PAUSE_MAX_S, REFUSALS_MAX
+from memory.records.errors import (
     AssistantError,
     AuthRefused,
     BillingRefused,
@@ -23,11 +26,8 @@ from agent.errors import (
     RateLimited,
     Temporary,
 )
-from agent.models.fallback import BILLING_RESTS_S, RESTS_S, Fallback, Health
-from agent.models.openai_compatible import OpenAICompatible
-from agent.models.retry import ASKED_PAUSE_MAX_S, REFUSALS_MAX
-from agent.request import ModelRequest, ModelTraits
-from agent.transcript import Answered, Said
+from memory.records.request import ModelRequest, ModelTraits
+from memory.records.transcript import Answered, Said
 from tests.agent.models.asking import Pieces, ask
 from tests.agent.models.clock import QuickClock
 from tests.agent.models.server import ModelServer, delta, serving

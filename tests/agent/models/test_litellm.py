@@ -16,7 +16,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent.errors import (
+from agent.models.assembly import MARK
+from agent.models.choose import Client, Wanted, choose
+from agent.models.litellm import LiteLLM
+from agent.models.openai_compatible import Limits, OpenAICompatible
+from memory.records.errors import (
     AuthRefused,
     BillingRefused,
     BrokenAnswer,
@@ -26,13 +30,9 @@ from agent.errors import (
     RateLimited,
     SettingsWrong,
 )
-from agent.models.choose import Client, Wanted, choose
-from agent.models.litellm import LiteLLM
-from agent.models.marks import MARK
-from agent.models.openai_compatible import Limits, OpenAICompatible
-from agent.ports import Model
-from agent.request import ModelRequest, ToolSpec
-from agent.transcript import (
+from memory.records.ports import Model
+from memory.records.request import ModelRequest, ToolSpec
+from memory.records.transcript import (
     Answered,
     Context,
     Entry,

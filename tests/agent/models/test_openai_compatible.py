@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from agent.errors import (
+from agent.models.openai_compatible import Limits, OpenAICompatible
+from agent.models.wire import Dialect
+from memory.records.errors import (
     BrokenAnswer,
     ContextTooLong,
     ModelRefused,
@@ -18,9 +20,7 @@ from agent.errors import (
     SettingsWrong,
     Temporary,
 )
-from agent.models.openai_compatible import Limits, OpenAICompatible
-from agent.models.wire import Dialect
-from agent.transcript import ToolCall, Usage
+from memory.records.transcript import ToolCall, Usage
 from tests.agent.models.asking import Pieces, ask, request
 from tests.agent.models.server import ModelServer, call, delta, events
 

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from agent.models.prices import FREE, NAMES_MAX, Price, PriceTable, Rates, shipped
-from agent.transcript import Usage
+from agent.models.catalog import FREE, NAMES_MAX, Price, PriceTable, Rates, shipped
+from memory.records.transcript import Usage
 
 ENTRY: dict[str, Any] = {
     "litellm_provider": "openai",

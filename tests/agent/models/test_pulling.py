@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.models import pulling
-from agent.models.pulling import (
+from agent.models import download as pulling
+from agent.models.download import (
     PullBroken,
     Pulled,
     PullRefused,

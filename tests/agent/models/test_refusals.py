@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.errors import (
+from agent.models.errors import Server, refused, refused_in_stream, retry_after
+from agent.models.openai_compatible import OpenAICompatible
+from memory.records.errors import (
     AssistantError,
     AuthRefused,
     BillingRefused,
@@ -24,8 +26,6 @@ from agent.errors import (
     RateLimited,
     Temporary,
 )
-from agent.models.openai_compatible import OpenAICompatible
-from agent.models.refusals import Server, refused, refused_in_stream, retry_after
 from tests.agent.models.asking import ask
 from tests.agent.models.conftest import KEY
 from tests.agent.models.server import ModelServer

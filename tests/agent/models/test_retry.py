@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent.errors import (
+from agent.models.openai_compatible import Limits, OpenAICompatible
+from agent.models.retry import Breaker, Patient
+from memory.records.errors import (
     AssistantError,
     AuthRefused,
     BillingRefused,
@@ -20,10 +22,8 @@ from agent.errors import (
     Overloaded,
     RateLimited,
 )
-from agent.models.openai_compatible import Limits, OpenAICompatible
-from agent.models.retry import Breaker, Patient
-from agent.request import ModelRequest, ModelTraits
-from agent.transcript import Answered
+from memory.records.request import ModelRequest, ModelTraits
+from memory.records.transcript import Answered
 from tests.agent.models.asking import Pieces, ask, request
 from tests.agent.models.clock import QuickClock
 from tests.agent.models.server import ModelServer, delta, events

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent.errors import AssistantError
 from agent.models import wire
 from agent.models.choose import Vision, Wanted, beside, choose
 from agent.models.litellm import LiteLLM
 from agent.models.wire import UNSEEN, Dialect
-from agent.request import ModelRequest, ModelTraits
-from agent.transcript import Answered, Entry, Note, Picture, Said
+from memory.records.errors import AssistantError
+from memory.records.request import ModelRequest, ModelTraits
+from memory.records.transcript import Answered, Entry, Note, Picture, Said
 from tests.agent.files_kit import PNG
 
 A = Picture(path="a.png", media_type="image/png", width=10, height=10)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent.errors import AuthRefused, BrokenAnswer, Overloaded
 from agent.models.speech import Speech
+from memory.records.errors import AuthRefused, BrokenAnswer, Overloaded
 from tests.agent.files_kit import VOICE
 
 

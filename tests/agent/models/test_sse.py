@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.models import sse
-from agent.models.sse import EventReader, EventTooLarge
+from agent.models import wire as sse
+from agent.models.wire import EventReader, EventTooLarge
 
 
 def read(*pieces: bytes) -> list[str]:

@@ -12,8 +12,8 @@ import pytest
 from agent.models.embedded import Embedded
 from agent.models.openai_compatible import OpenAICompatible
 from agent.models.retry import Patient
-from agent.ports import Model
-from agent.request import ModelTraits
+from memory.records.ports import Model
+from memory.records.request import ModelTraits
 from tests.agent.models.asking import Pieces, ask, request
 from tests.agent.models.clock import QuickClock
 from tests.agent.models.server import ModelServer, delta

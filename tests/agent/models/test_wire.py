@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from agent.models import wire
 from agent.models.wire import Dialect
-from agent.request import ModelRequest, ModelTraits, ToolSpec
-from agent.transcript import (
+from memory.records.request import ModelRequest, ModelTraits, ToolSpec
+from memory.records.transcript import (
     Answered,
     Context,
     Entry,

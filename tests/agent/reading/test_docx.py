@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import DocumentWrong
-from agent.reading.docx import docx_text
-from agent.reading.files import FileReader
+from agent.files.docx import docx_text
+from agent.files.extract import FileReader
+from memory.records.errors import DocumentWrong
 from tests.agent.reading.made import archive, document, docx, paragraph, unpacks_to
 
 

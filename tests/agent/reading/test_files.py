@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import DocumentWrong
-from agent.reading.files import BYTES_MAX, FileReader, FileText, NoRoom, file_text
+from agent.files.extract import BYTES_MAX, FileReader, FileText, NoRoom, file_text
+from memory.records.errors import DocumentWrong
 from tests.agent.reading import made
 
 
@@ -178,6 +178,6 @@ def test_what_cannot_be_read_says_what_it_is(name: str, content: bytes, said: st
 
 
 def test_the_answer_of_the_process_is_json_with_the_sentence() -> None:
-    from agent.reading.files import _answer
+    from agent.files.extract import _answer
 
     assert json.loads(json.dumps(_answer("a.pdf", b"x", chars_max=5)))["why"].startswith("is no")

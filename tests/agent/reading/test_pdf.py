@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agent.errors import DocumentWrong
-from agent.reading.files import FileReader
-from agent.reading.pdf import PAGES_MAX, pdf_text
+from agent.files.extract import FileReader
+from agent.files.pdf import PAGES_MAX, pdf_text
+from memory.records.errors import DocumentWrong
 from tests.agent.reading import made
 
 

@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from agent.errors import AssistantError
+from memory.records.errors import AssistantError
 from tests.agent.sandbox.given import Home, needs_sandbox, ran
 from tests.agent.sandbox.mutations import ALL, ALONG, Places, command, filled
 from tests.thorough import rounds

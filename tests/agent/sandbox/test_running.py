@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.sandbox.running import KEPT_BYTES, Caught, Limits, ProgramRefused
+from agent.sandbox.process import KEPT_BYTES, Caught, Limits, ProgramRefused
 from agent.tools.exec import ExecOptions, Runner
 from tests.agent.sandbox.given import Home, needs_sandbox, processes_with, ran
 from tests.checkout import ROOT

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from agent.errors import StorageFull
-from agent.stored import SkillRecord, StoredPlaybook
+from memory.records.errors import StorageFull
+from memory.records.rows import SkillRecord, StoredPlaybook
 
 
 def text_of(name: str, *lines: str, body: str = "Text") -> str:

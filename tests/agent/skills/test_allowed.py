@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.skills.allowed import allows_command, allows_tool
+from agent.skills.matching import allows_command, allows_tool
 from agent.skills.reading import Reading, Where, read_skill
 
 

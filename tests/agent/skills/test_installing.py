@@ -15,14 +15,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.errors import AssistantError
 from agent.skills.archives import (
     ENTRIES_MAX,
     UNPACKED_BYTES_MAX,
     InstallRefused,
     checked_name,
 )
-from agent.skills.installing import (
+from agent.skills.install import (
     create_skill,
     install,
     prepare_change,
@@ -32,10 +31,11 @@ from agent.skills.installing import (
     sweep,
     update_skill,
 )
+from agent.skills.library import SkillShelf
 from agent.skills.places import Places
-from agent.skills.shelf import SkillShelf
 from agent.skills.skill import SkillState
-from agent.stored import SkillRecord
+from memory.records.errors import AssistantError
+from memory.records.rows import SkillRecord
 from tests.agent.skills.given import KeptRecords, files_below, put, text_of
 from tests.fakes import FixedClock
 from tests.thorough import rounds

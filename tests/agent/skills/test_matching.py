@@ -16,7 +16,7 @@ from agent.skills.matching import (
     required_tools,
 )
 from agent.skills.skill import Shelf, SkillSchedule, SkillState
-from agent.words import forms
+from memory.records.words import forms
 from tests.agent.skills.shelves import MESSAGES, PLAYBOOKS, shelf, skill
 from tests.thorough import rounds
 

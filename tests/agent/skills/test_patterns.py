@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.skills.patterns import CHARS_MAX, Pattern, PatternWrong, TooSlow, fault_of
+from agent.skills.rules import CHARS_MAX, Pattern, PatternWrong, TooSlow, fault_of
 from tests.thorough import rounds
 
 

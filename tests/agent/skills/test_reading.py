@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.skills.front_matter import FILE_BYTES_MAX
+from agent.skills.fields import Requires
+from agent.skills.parser import FILE_BYTES_MAX
 from agent.skills.reading import Reading, Where, read_skill
-from agent.skills.requirements import Requires
 from agent.skills.skill import AutoInvoke, Severity, Skill, SkillSchedule
 
 

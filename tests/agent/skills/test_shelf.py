@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from agent.skills.library import KEPT_S, LOOK_EVERY_S, RETRY_S, SkillShelf, playbook_digest
 from agent.skills.places import Look, Places, look
-from agent.skills.shelf import KEPT_S, LOOK_EVERY_S, RETRY_S, SkillShelf, playbook_digest
 from agent.skills.skill import Place, Severity, Shelf, SkillState
-from agent.stored import SkillRecord, StoredPlaybook
+from memory.records.rows import SkillRecord, StoredPlaybook
 from tests.agent.skills.given import KeptRecords, put, text_of
 from tests.fakes import FixedClock
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.skills.checks import TriggerResult, TriggerTest, TriggerTests, read_tests, run_tests
 from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke, Severity, Shelf, SkillState
-from agent.skills.trying import TriggerResult, TriggerTest, TriggerTests, read_tests, run_tests
 from tests.agent.skills.shelves import shelf, skill
 
 FILE = "workspace/skills/mail/tests.yaml"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.skills.checks import validate
 from agent.skills.skill import Severity
-from agent.skills.validating import validate
 from tests.agent.skills.given import files_below, put
 
 

@@ -12,18 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.skills.archives import InstallRefused
+from agent.skills.lifecycle import CHANGED, FORMER, WAITING_MAX, WRITTEN, SkillRefused
 from agent.skills.playbooks import TEXT_CHARS_MAX, fault_of, playbook_warnings, tidied
-from agent.skills.reading import DESCRIPTION_MAX, Where, read_skill
-from agent.skills.skill import Place, SkillState
-from agent.skills.workshop import (
-    CHANGED,
-    FORMER,
-    WAITING_MAX,
-    WRITTEN,
-    SkillRefused,
+from agent.skills.reading import (
+    DESCRIPTION_MAX,
+    NotRewritable,
+    Where,
+    changed_text,
+    read_skill,
+    skill_text,
 )
-from agent.skills.writing import NotRewritable, changed_text, skill_text
-from agent.stored import SkillRecord
+from agent.skills.skill import Place, SkillState
+from memory.records.rows import SkillRecord
 from tests.agent.skills.given import put, text_of
 from tests.agent.skills.workbench import Workbench, playbook, workbench
 from tests.thorough import rounds

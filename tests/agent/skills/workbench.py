@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from agent.skills.library import SkillShelf
+from agent.skills.lifecycle import Workshop
 from agent.skills.places import Places
-from agent.skills.shelf import SkillShelf
 from agent.skills.skill import Shelf, Skill
-from agent.skills.workshop import Workshop
-from agent.stored import SkillRecord, StoredPlaybook
-from memory.database import Database
-from memory.playbooks import SqliteSkillRecords
+from memory.database.connection import Database
+from memory.records.rows import SkillRecord, StoredPlaybook
+from memory.stores.switches import SqliteSkillRecords
 from tests.fakes import FixedClock
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
-from agent.messages import Address, ConversationId, PersonId, Role, RunId
 from agent.tools.tool import Caller, KeepWhole, Tool, arguments_of, may_call, run_parsed
-from agent.transcript import ToolCall, ToolResult
+from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
+from memory.records.transcript import ToolCall, ToolResult
 
 
 class StillClock:

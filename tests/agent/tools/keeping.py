@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from agent.errors import ProfileWrong
-from agent.messages import ConversationId, PersonId, RunId
-from agent.recalled import Exchange
-from agent.remembering import (
+from agent.tools.profile import Household
+from memory.records.errors import ProfileWrong
+from memory.records.facts import (
+    Exchange,
     NewFact,
     ProfileChange,
     Stored,
@@ -18,7 +18,7 @@ from agent.remembering import (
     Storing,
     Whose,
 )
-from agent.tools.household import Household
+from memory.records.messages import ConversationId, PersonId, RunId
 from tests.fakes import FixedClock
 
 BERLIN = ZoneInfo("Europe/Berlin")

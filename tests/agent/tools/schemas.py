@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from agent.mcp.schema import sendable
+from agent.mcp.tools import ServerArguments
 from agent.tools.arguments import ArgumentsWrong
-from agent.tools.foreign import ServerArguments
 
 Json = dict[str, Any]
 

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import (
+from agent.subagents.subagents import Order, SubagentLimits, Subagents
+from agent.tools.agents import TASK_CHARS_MAX, Delegate, agent_tools
+from agent.tools.arguments import schema_of
+from agent.tools.tool import Caller
+from memory.database.connection import Database
+from memory.records.messages import (
     Address,
     ConversationId,
     IncomingMessage,
@@ -16,15 +21,10 @@ from agent.messages import (
     RunId,
     TurnInput,
 )
-from agent.ports import NewRun
-from agent.subagents import Order, SubagentLimits, Subagents
-from agent.tools.agents import TASK_CHARS_MAX, Delegate, agent_tools
-from agent.tools.arguments import schema_of
-from agent.tools.tool import Caller
-from agent.transcript import ToolCall, ToolResult
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.journal import SqliteJournal
+from memory.records.ports import NewRun
+from memory.records.transcript import ToolCall, ToolResult
+from memory.stores.conversations import SqliteConversations
+from memory.stores.turns import SqliteJournal
 from tests.agent.tools.given import GUEST, MEMBER, OWNER, run_tool
 from tests.fakes import FixedClock
 

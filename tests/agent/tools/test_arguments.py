@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import Field, field_validator
 
-from agent.loose_json import read_object
+from agent.guards.loose_json import read_object
 from agent.tools.arguments import Arguments, ArgumentsWrong, parse_arguments, schema_of
 from tests.thorough import rounds
 

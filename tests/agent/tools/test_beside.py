@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.beside import many_named
+from agent.tools.edits import many_named
 from agent.tools.files import file_tools
 from agent.tools.workspace import PathRefused, Workspace
 from tests.agent.sandbox.given import AGREED, Home, needs_sandbox, ran

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from agent.errors import AssistantError
-from agent.messages import Role
+from agent.policy.approval import shown
 from agent.tools.arguments import ArgumentsWrong, parse_arguments
-from agent.tools.policy import shown
 from agent.tools.tool import Needs, SaysNeeds, Tool
+from memory.records.errors import AssistantError
+from memory.records.messages import Role
 from tests.agent.obedient import ObedientModel
 from tests.agent.schedule_kit import BusyCastle
 from tests.agent.test_tool_matrix import CALLS, caller

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.messages import Role
 from agent.tools.arguments import ArgumentsWrong
 from agent.tools.discovery import discovery_tools, resolved
 from agent.tools.ranking import Rank, ToolRanking, ToolText
 from agent.tools.tool import Caller, Effect, ToolCard
-from agent.transcript import ToolResult
-from memory.search import FOR_TOOLS, Item, Search
+from memory.records.messages import Role
+from memory.records.transcript import ToolResult
+from memory.search.hybrid import FOR_TOOLS, Item, Search
 from tests.agent.tools.given import MEMBER, OWNER, call, run_tool
 from tests.bench.wishes import built_in, card
 

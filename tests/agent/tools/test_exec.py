@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent.policy.approval import shown
 from agent.sandbox.environment import EnvironmentWrong, given_variables
-from agent.sandbox.running import Limits, ProgramRefused
+from agent.sandbox.process import Limits, ProgramRefused
 from agent.tools.confinement import ConfinementRefused
 from agent.tools.exec import (
     OUTPUT_CHARS_MAX,
@@ -27,7 +28,6 @@ from agent.tools.exec import (
     shown_command,
 )
 from agent.tools.files import KeptResults
-from agent.tools.policy import shown
 from agent.tools.tool import Caller, Effect, Needs
 from agent.tools.workspace import PathRefused, Workspace, results_folder
 from tests.agent.sandbox.given import AGREED, KEYS, Home, needs_sandbox, ran

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.text import clean, cut_middle
 from agent.tools.files import KeptResults, file_tools, replaced_once
 from agent.tools.tool import Caller, Needs, SaysNeeds, arguments_of
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
-from agent.transcript import ToolResult
+from memory.records.text import clean, cut_middle
+from memory.records.transcript import ToolResult
 from tests.agent.tools.given import GUEST, MEMBER, OWNER, call, caller, run_tool
 
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.mcp.schema import sendable
+from agent.mcp.tools import ServerArguments
 from agent.tools import files, skills
 from agent.tools.arguments import Arguments, ArgumentsWrong
-from agent.tools.foreign import ServerArguments
 from tests.agent.tools.schemas import any_json, any_schema, fuzz
 from tests.thorough import rounds
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from agent.errors import StorageError
 from agent.tools.files import file_tools
 from agent.tools.former_files import FileChange
 from agent.tools.tool import AboutFile, Caller
 from agent.tools.workspace import PathRefused, Workspace
+from memory.records.errors import StorageError
 from tests.agent.tools.given import GROUP, OWNER
 
 AGREED = replace(OWNER, agreed=True, unattended=True)

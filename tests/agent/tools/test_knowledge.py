@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import ConversationId, Role
-from agent.reading.files import BYTES_MAX
+from agent.files.extract import BYTES_MAX
+from agent.policy.approval import Allowed, AskFirst, NotAllowed, Policy, Verdict, decide
 from agent.tools.knowledge import (
     LISTED_MAX,
     RemoveDocumentArguments,
@@ -17,13 +17,13 @@ from agent.tools.knowledge import (
     SaveDocumentArguments,
     knowledge_tools,
 )
-from agent.tools.policy import Allowed, AskFirst, NotAllowed, Policy, Verdict, decide
 from agent.tools.tool import Caller, Needs, SaysNeeds, Tool, Trust
 from agent.tools.workspace import Workspace
-from agent.transcript import ToolResult
-from memory.database import Database
-from memory.embedding import Embedding
-from memory.knowledge import DocumentBounds, SqliteDocuments
+from memory.database.connection import Database
+from memory.records.messages import ConversationId, Role
+from memory.records.transcript import ToolResult
+from memory.search.documents import DocumentBounds, SqliteDocuments
+from memory.search.vectors import Embedding
 from tests.agent.reading import made
 from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, call, caller, run_tool
 from tests.agent.tools.keeping import household

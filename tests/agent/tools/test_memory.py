@@ -11,17 +11,16 @@ from typing import Any
 
 import pytest
 
-from agent.headings import harmless
-from agent.messages import PersonId
-from agent.recalled import Exchange
-from agent.remembering import FACT_CHARS_MAX, FactSource, NewFact, Whose
+from agent.prompt.templates import harmless
 from agent.tools.arguments import ArgumentsWrong, parse_arguments, schema_of
 from agent.tools.memory import memory_tools
-from agent.tools.note_files import Notes
+from agent.tools.notes import Notes
 from agent.tools.profile import steers
 from agent.tools.tool import Caller, Effect, Needs, SaysNeeds, Tool, Trust
 from agent.tools.workspace import Workspace
-from agent.transcript import ToolResult
+from memory.records.facts import FACT_CHARS_MAX, Exchange, FactSource, NewFact, Whose
+from memory.records.messages import PersonId
+from memory.records.transcript import ToolResult
 from tests.agent.tools.given import GROUP, MEMBER, OWNER, call, caller, run_tool
 from tests.agent.tools.keeping import KeptArchive, KeptFacts, KeptProfiles, household
 

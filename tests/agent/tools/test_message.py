@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from agent.messages import PersonId
-from agent.tools.message import SendMessage, SendMessageArguments
-from agent.tools.own_chats import OwnChat
+from agent.tools.messages import OwnChat, SendMessage, SendMessageArguments
 from agent.tools.tool import Caller, Needs
+from memory.records.messages import PersonId
 from tests.agent.tools.given import GROUP, OWNER, call, run_tool
 
 

@@ -7,8 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.note_files import FILE_CHARS_MAX, NOTE_CHARS_MAX, Notes, path_of
-from agent.tools.notes import AppendNotes, AppendNotesArguments, ReadNotes
+from agent.tools.notes import (
+    FILE_CHARS_MAX,
+    NOTE_CHARS_MAX,
+    AppendNotes,
+    AppendNotesArguments,
+    Notes,
+    ReadNotes,
+    path_of,
+)
 from agent.tools.tool import Caller, Needs
 from agent.tools.workspace import Workspace
 from tests.agent.tools.given import GUEST, MEMBER, OWNER, call, run_tool

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from agent.messages import PersonId
 from agent.tools.files import file_tools
-from agent.tools.own_chats import OwnChat
-from agent.tools.sending_files import FileToSend, Noted, SendableFiles, SendFile
+from agent.tools.messages import FileToSend, Noted, OwnChat, SendableFiles, SendFile
 from agent.tools.workspace import Workspace
+from memory.records.messages import PersonId
 from tests.agent.tools.given import GROUP, OWNER, call, run_tool
 from tests.agent.tools.path_mutations import path
 from tests.thorough import rounds

@@ -14,10 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, JsonValue
 
-from agent.messages import Address, ConversationId, PersonId, Role, RunId
-from agent.tools.arguments import Arguments
-from agent.tools.foreign import ServerArguments
-from agent.tools.policy import (
+from agent.mcp.tools import ServerArguments
+from agent.policy.approval import (
     Action,
     Allowed,
     AskFirst,
@@ -29,8 +27,10 @@ from agent.tools.policy import (
     digest_of,
     shown,
 )
-from agent.tools.showing import ROWS_MAX, is_whole
+from agent.policy.presentation import ROWS_MAX, is_whole
+from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, Needs, ToolCard, Trust
+from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from tests.checkout import ROOT
 
 # --- the table ---------------------------------------------------------------------------------

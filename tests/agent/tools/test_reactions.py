@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.errors import Permanent
-from agent.messages import Address
-from agent.tools.reactions import React
+from agent.tools.messages import React
+from memory.records.errors import Permanent
+from memory.records.messages import Address
 from tests.agent.tools.given import OWNER, call, run_tool
 
 

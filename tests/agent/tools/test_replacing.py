@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.replacing import ChangedMeanwhile, Turns, replace, replace_unchanged
+from agent.tools.edits import ChangedMeanwhile, Turns, replace, replace_unchanged
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from agent.library import TextFiles
+from agent.prompt.templates import TextFiles
 from agent.tools.routes import FILE_NAME, RouteFile, Routes, RoutesWrong
 from tests.bench.wishes import BUILT_IN
 

@@ -13,14 +13,12 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from agent.messages import PersonId, Role, RunId
-from agent.scheduled import Job, JobKind, Missed, WhenQuiet
+from agent.policy.approval import Action, Policy, PolicyRule
+from agent.policy.tool_access import MAKES_JOBS, Reach, ReachOptions
 from agent.tools.arguments import Arguments, schema_of
-from agent.tools.policy import Action, Policy, PolicyRule
-from agent.tools.reach import MAKES_JOBS, Reach, ReachOptions
+from agent.tools.events import ScheduleRefused
+from agent.tools.jobs import ScheduleArguments
 from agent.tools.schedule import UpdateArguments
-from agent.tools.scheduling import ScheduleArguments
-from agent.tools.times import ScheduleRefused
 from agent.tools.tool import (
     Caller,
     Effect,
@@ -33,8 +31,10 @@ from agent.tools.tool import (
     arguments_of,
 )
 from agent.tools.toolbox import Toolbox
-from agent.transcript import Note, ToolResult
-from memory.conversations import SqliteConversations
+from memory.records.jobs import Job, JobKind, Missed, WhenQuiet
+from memory.records.messages import PersonId, Role, RunId
+from memory.records.transcript import Note, ToolResult
+from memory.stores.conversations import SqliteConversations
 from tests.agent.house import House, model
 from tests.agent.schedule_kit import made_tools
 from tests.agent.test_job_runs import a_run

@@ -12,12 +12,12 @@ import pytest
 from pydantic import SecretStr
 
 from agent.sandbox.environment import Given
-from agent.skills.shelf import LOOK_EVERY_S
-from agent.skills.workshop import SkillRefused
-from agent.stored import SkillRecord
+from agent.skills.library import LOOK_EVERY_S
+from agent.skills.lifecycle import SkillRefused
 from agent.tools.exec import ExecOptions, ProgramNotRun, Runner
 from agent.tools.scripts import RunSkill, RunSkillArguments
 from agent.tools.tool import Caller
+from memory.records.rows import SkillRecord
 from tests.agent.sandbox.given import AGREED, KEYS, needs_sandbox
 from tests.agent.skills.given import put
 from tests.agent.skills.workbench import Workbench, workbench

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.ports import Ranked
 from agent.tools.ranking import Rank, ToolRanking, ToolText, tool_text
 from agent.tools.routes import Routes
 from agent.tools.selection import (
@@ -25,7 +24,8 @@ from agent.tools.selection import (
     temperature,
 )
 from agent.tools.tool import ToolCard
-from memory.search import FOR_TOOLS, Item, Search
+from memory.records.ports import Ranked
+from memory.search.hybrid import FOR_TOOLS, Item, Search
 from tests.bench.wishes import WISHES, built_in, card
 
 SHIPPED_ROUTES = Path(__file__).parents[3] / "prompts" / "tool_routes.toml"

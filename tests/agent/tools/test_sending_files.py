@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import PersonId
-from agent.tools.own_chats import OwnChat
-from agent.tools.sending_files import (
+from agent.tools.messages import (
     FileToSend,
     Noted,
+    OwnChat,
     SendableFiles,
     SendFile,
     SendFileArguments,
 )
 from agent.tools.tool import Caller, Needs
 from agent.tools.workspace import Workspace
-from agent.transcript import ToolResult
+from memory.records.messages import PersonId
+from memory.records.transcript import ToolResult
 from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, call, run_tool
 
 TOKEN = "sesame-opens-it"

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.assistant import Assistant
+from agent.policy.tool_access import Reach
+from agent.skills.library import LOOK_EVERY_S, SkillShelf
+from agent.skills.lifecycle import FORMER, Workshop
 from agent.skills.places import Places
-from agent.skills.shelf import LOOK_EVERY_S, SkillShelf
 from agent.skills.skill import SkillState
-from agent.skills.workshop import FORMER, Workshop
-from agent.tools.reach import Reach
 from agent.tools.skills import FILE_BYTES_READ, LISTED_MAX, ReadSkillArguments, skill_tools
 from agent.tools.tool import Caller, Effect
 from agent.tools.toolbox import Toolbox
-from agent.transcript import ToolResult
-from memory.playbooks import SqliteSkillRecords
+from agent.turn.assistant import Assistant
+from memory.records.transcript import ToolResult
+from memory.stores.switches import SqliteSkillRecords
 from tests.agent.house import MEMBER as MEMBER_PERSON
 from tests.agent.house import OWNER_IN_GROUP, House, model, sent_bytes
 from tests.agent.skills.given import put

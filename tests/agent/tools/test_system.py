@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.system import GetStatus, StatusTold
+from agent.tools.agents import GetStatus, StatusTold
 from agent.tools.tool import Effect
 from tests.agent.house import FakeTool, House, model
 from tests.agent.tools.given import GUEST, OWNER, call, run_tool

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from agent.errors import Permanent, StorageFull
-from agent.messages import Role
-from agent.text import clean
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, KeepWhole, Kept, ToolCard, Trust, may_call
-from agent.transcript import ToolResult
+from memory.records.errors import Permanent, StorageFull
+from memory.records.messages import Role
+from memory.records.text import clean
+from memory.records.transcript import ToolResult
 from tests.agent.tools.given import OWNER, call, caller, run_tool
 
 

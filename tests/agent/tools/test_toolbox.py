@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agent.messages import Role
+from agent.policy.tool_access import Reach, ReachOptions
 from agent.tools.files import file_tools
-from agent.tools.reach import Reach, ReachOptions
 from agent.tools.tool import Tool
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
+from memory.records.messages import Role
 from tests.agent.tools.given import call
 
 

@@ -11,9 +11,7 @@ from aiohttp import web
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.errors import Temporary
-from agent.messages import PersonId
-from agent.taint import fenced, has_seen
+from agent.policy.taint import fenced, has_seen
 from agent.tools.arguments import schema_of
 from agent.tools.tool import Effect, SaysNeeds, Trust
 from agent.tools.web import (
@@ -31,10 +29,12 @@ from agent.tools.web import (
     parts_of,
     web_tools,
 )
-from agent.transcript import Answered, Entry, ToolCall, ToolResult
 from agent.web.addresses import AddressRefused, UrlRefused, parse_url
 from agent.web.client import WebClient
 from agent.web.search import Found
+from memory.records.errors import Temporary
+from memory.records.messages import PersonId
+from memory.records.transcript import Answered, Entry, ToolCall, ToolResult
 from tests.agent.tools.given import GUEST, MEMBER, OWNER, StillClock, call, run_tool
 from tests.agent.web.sites import client, says, sends_to, site, wired, writes
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import Role
 from agent.tools.tool import Caller
 from agent.tools.workspace import PathMissing, PathRefused, Workspace
+from memory.records.messages import Role
 from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, caller
 
 OUTSIDE = "the secret outside"

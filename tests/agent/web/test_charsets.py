@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.web.charsets import text_of
+from agent.web.article import text_of
 
 PAGE = '<html><head><meta charset="{}"><title>{}</title>'
 

@@ -13,7 +13,6 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.errors import AssistantError
 from agent.web.addresses import AddressRefused, UrlRefused, allowed_hosts, parse_url
 from agent.web.client import (
     AnswerRefused,
@@ -25,6 +24,7 @@ from agent.web.client import (
     WebClient,
     WebRequest,
 )
+from memory.records.errors import AssistantError
 from tests.agent.web.sites import (
     Names,
     Wire,

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.web.article import Article
-from agent.web.reading import NoRoom, PageReader, TooTangled
+from agent.web.article import Article, NoRoom, PageReader, TooTangled
 
 URL = "https://paper.example/"
 SLOW = "<p " + " ".join(f"a{n}=1" for n in range(250_000)) + ">x"

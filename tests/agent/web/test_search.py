@@ -10,7 +10,6 @@ import pytest
 from aiohttp import web
 from pydantic import SecretStr
 
-from agent.errors import AssistantError, AuthRefused, RateLimited
 from agent.web.addresses import AddressRefused
 from agent.web.client import NotReached
 from agent.web.search import (
@@ -22,6 +21,7 @@ from agent.web.search import (
     ServiceName,
     search_service,
 )
+from memory.records.errors import AssistantError, AuthRefused, RateLimited
 from tests.agent.web.sites import Names, client, says, sends_to, site
 
 KEY = "key-0123456789"

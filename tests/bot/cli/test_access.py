@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from bot.access import Access
 from bot.cli.access import print_people
 from bot.cli.main import app
-from bot.clock import SystemClock
-from bot.control import ControlServer
-from bot.home import Home, prepare
-from bot.operations import access_operations
-from memory.database import Database
-from memory.people import SqlitePeople
+from bot.people.access import Access
+from bot.rpc import ControlServer
+from bot.settings.home import Home, prepare
+from bot.wiring.clock import SystemClock
+from bot.wiring.operations import access_operations
+from memory.database.connection import Database
+from memory.stores.people import SqlitePeople
 
 
 @pytest.fixture(autouse=True)

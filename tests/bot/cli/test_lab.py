@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bot.cli.lab import LAB_MODEL, LAB_TOKEN, rehearsed
-from bot.config_reading import load
+from bot.settings.load import load
 
 OWN = """
 [llm]

@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
+from bot.channels.console import HOW_TO_PRESS
 from bot.cli.lab_shown import LabChat
-from bot.console import HOW_TO_PRESS
+from bot.inbox.buttons import NO_LONGER
 from bot.lab.telegram import FakeTelegram
-from bot.presses import NO_LONGER
 from tests.bot.files_kit import png
 
 PERSON = 1001

@@ -15,9 +15,9 @@ from typer.testing import CliRunner, Result
 
 from agent.mcp.values import ServerOptions
 from bot.cli.mcp import app, listed_lines
-from bot.control import ControlServer
-from bot.home import Home, prepare
-from bot.mcp import McpDesk, mcp_operations
+from bot.commands.mcp import McpDesk, mcp_operations
+from bot.rpc import ControlServer
+from bot.settings.home import Home, prepare
 from tests.agent.mcp.kit import lists, odd, raw, running, tool
 
 

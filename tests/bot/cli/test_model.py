@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from bot.config import Settings
-from bot.config_reading import load
+from bot.commands.models import listing
 from bot.lab.model import ScriptedModel
-from bot.model_list import listing
+from bot.settings.load import load
+from bot.settings.schema.settings import Settings
 from tests.agent.models.hub import Hub, serving
 from tests.bot.kit import OWNER, Rig, eventually
 

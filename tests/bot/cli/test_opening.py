@@ -12,9 +12,9 @@ import pytest
 import structlog
 import typer
 
-from agent.errors import HomeBusy, SettingsWrong, StorageFull
 from bot.cli.opening import FAILED, Opened, exit_for, logged_apart, opened
-from bot.home import Home, prepare
+from bot.settings.home import Home, prepare
+from memory.records.errors import HomeBusy, SettingsWrong, StorageFull
 
 
 @pytest.fixture(autouse=True)

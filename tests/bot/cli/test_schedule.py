@@ -13,10 +13,10 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from agent.jobs import Cron, from_json
 from bot.cli.main import app
 from bot.cli.schedule import Asked, print_answer
-from scheduler.words.reading import read
+from memory.records.job_specs import Cron, from_json
+from scheduler.timetext.parse import read
 
 THEN = ("--now", "2026-11-28T10:17", "--tz", "Europe/Berlin")
 

@@ -16,15 +16,15 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from agent.messages import PersonId, Role
-from agent.stored import Person
 from bot.cli.main import app
 from bot.cli.schedule_shown import aligned, list_table, simulate_table
-from bot.clock import SystemClock
-from bot.control import ControlServer
-from bot.home import Home, prepare
-from memory.database import Database
-from memory.people import SqlitePeople
+from bot.rpc import ControlServer
+from bot.settings.home import Home, prepare
+from bot.wiring.clock import SystemClock
+from memory.database.connection import Database
+from memory.records.messages import PersonId, Role
+from memory.records.rows import Person
+from memory.stores.people import SqlitePeople
 from tests.bot.jobs_kit import Workshop
 
 DAILY = ("every day at 9", "water the plants")

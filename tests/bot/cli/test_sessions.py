@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from agent.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
 from bot.cli.main import app
 from bot.cli.sessions_shown import list_table
-from bot.clock import SystemClock
-from bot.control import ControlServer
-from bot.home import Home, prepare
-from bot.sessions import PAGE_ENTRIES_MAX, SessionDesk, session_operations
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.sessions import SqliteSessions
+from bot.commands.conversation import PAGE_ENTRIES_MAX, SessionDesk, session_operations
+from bot.rpc import ControlServer
+from bot.settings.home import Home, prepare
+from bot.wiring.clock import SystemClock
+from memory.database.connection import Database
+from memory.records.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
+from memory.stores.conversations import SqliteConversations
+from memory.stores.sessions import SqliteSessions
 from tests.memory.history_kit import add_turns, talk
 from tests.memory.kit import LANE, run
 
@@ -234,7 +234,7 @@ def test_nothing_is_erased_unasked() -> None:
 @both_ways
 def test_none_is_erased_while_something_is_being_done_there(home: Home, way: Beside) -> None:
     async def begin() -> None:
-        from memory.journal import SqliteJournal
+        from memory.stores.turns import SqliteJournal
 
         async with Database.open(home.database, clock=SystemClock()) as database:
             await SqliteJournal(database).submit(run("m1"))

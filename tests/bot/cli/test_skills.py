@@ -20,11 +20,11 @@ from typer.testing import CliRunner, Result
 
 from bot.cli.main import app
 from bot.cli.skills_shown import list_table, print_lines, shown_lines, why_lines
-from bot.clock import SystemClock
-from bot.control import ControlServer
-from bot.home import Home, prepare
-from bot.skills import SkillDesk, skill_operations
-from memory.database import Database
+from bot.commands.skills import SkillDesk, skill_operations
+from bot.rpc import ControlServer
+from bot.settings.home import Home, prepare
+from bot.wiring.clock import SystemClock
+from memory.database.connection import Database
 from tests.agent.skills.given import put
 from tests.agent.skills.workbench import Workbench
 from tests.fakes import FixedClock

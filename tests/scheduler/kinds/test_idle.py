@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agent.errors import BrokenAnswer, ModelRefused, RateLimited, StorageError, StorageFull
-from agent.messages import ConversationId
-from memory.conversations import SqliteConversations
-from memory.database import Database
-from memory.idle import OpenTimer, SqliteIdle
-from memory.journal import SqliteJournal
+from memory.database.connection import Database
+from memory.records.errors import BrokenAnswer, ModelRefused, RateLimited, StorageError, StorageFull
+from memory.records.messages import ConversationId
+from memory.stores.conversations import SqliteConversations
+from memory.stores.missed import OpenTimer, SqliteIdle
+from memory.stores.turns import SqliteJournal
 from scheduler.kinds.idle import IdleOptions, IdleReset, IdleTimers
 from tests.fakes import FixedClock
 from tests.memory.kit import run, turn_end

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from scheduler.words.answers import Answer, Question, Reading, Refusal
-from scheduler.words.reading import read
+from scheduler.timetext.numbers import Answer, Question, Reading, Refusal
+from scheduler.timetext.parse import read
 
 BERLIN = ZoneInfo("Europe/Berlin")
 SATURDAY = "2026-11-28T10:17"

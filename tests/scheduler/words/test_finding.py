@@ -6,8 +6,8 @@ from datetime import datetime
 
 import pytest
 
-from scheduler.words.answers import Question, Reading, Refusal
-from scheduler.words.finding import Phrase, find
+from scheduler.timetext.find import Phrase, find
+from scheduler.timetext.numbers import Question, Reading, Refusal
 from tests.scheduler.words.asked import BERLIN
 
 NOW = datetime(2026, 11, 28, 10, 17, tzinfo=BERLIN)

@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent.jobs import from_json, to_json
-from scheduler.words.answers import Question, Reading, Refusal
-from scheduler.words.finding import find
-from scheduler.words.reading import read
+from memory.records.job_specs import from_json, to_json
+from scheduler.timetext.find import find
+from scheduler.timetext.numbers import Question, Reading, Refusal
+from scheduler.timetext.parse import read
 
 SAID = (
     "in at on the every each second first last other next this monday fridays may 3 5 15th 30 2026 "

@@ -6,10 +6,10 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from agent.jobs import Cron, Every
-from scheduler.firing import next_slots
-from scheduler.words.answers import Question, Reading
-from scheduler.words.reading import due as due_times
+from memory.records.job_specs import Cron, Every
+from scheduler.clock.recurrence import next_slots
+from scheduler.timetext.numbers import Question, Reading
+from scheduler.timetext.parse import due as due_times
 from tests.scheduler.words.asked import BERLIN, answered, asked, due, refused
 
 

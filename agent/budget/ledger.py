@@ -1,0 +1,472 @@
+"""The books of `agent.budget.budget`: what each account has, and what waits to be written.
+
+In memory all is changed at once; the rows follow together, in order, as one transaction at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+from typing import Literal, NamedTuple, Protocol
+
+import structlog
+
+from agent.budget.spending import (
+    NOBODY,
+    Account,
+    CallState,
+    Changes,
+    Charge,
+    Limit,
+    ModelCall,
+    Notice,
+    Paused,
+    Reservation,
+    Scope,
+    Spent,
+    Unit,
+    UsageLedger,
+    subject_of,
+)
+from memory.records.errors import AssistantError, StorageError
+from memory.records.messages import PersonId
+from memory.records.ports import Clock
+from memory.records.transcript import Usage
+
+log = structlog.get_logger()
+
+Tell = Callable[[Notice], Awaitable[None]]
+"""Hands a notice to its person, durably. May raise AssistantError: it is called again later."""
+
+ACCOUNTS_KEPT_MAX = 2_000
+PAUSE_S_MAX = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """A call that somebody wants: what it usually takes, and the most: a prompt that was counted
+    too low, and an answer of `tokens_out`. `micros` None: the price is not known, and budgets of
+    money cannot count it."""
+
+    model: str
+    usual: Usage
+    micros: int | None
+    tokens_out: int
+    most_tokens: int
+    most_micros: int
+    prompt_micros: int
+    """Of the most, what is the prompt's."""
+
+    def cut_to(self, room: Spent) -> Wish:
+        """The same with an answer so long that the most fits into the room; twice the usual answer
+        it may always have, for one that is cut helps nobody."""
+        by_tokens = self.tokens_out - max(0, self.most_tokens - room.tokens)
+        answer_micros = self.most_micros - self.prompt_micros
+        by_money = self.tokens_out
+        if answer_micros > 0:
+            left = max(0, room.micros - self.prompt_micros)
+            by_money = self.tokens_out * left // answer_micros
+        least = min(self.tokens_out, 2 * self.usual.completion)
+        tokens_out = max(least, min(self.tokens_out, by_tokens, by_money))
+        share = tokens_out / self.tokens_out if self.tokens_out else 1.0
+        return replace(
+            self,
+            tokens_out=tokens_out,
+            most_tokens=self.most_tokens - self.tokens_out + tokens_out,
+            most_micros=self.prompt_micros + int(answer_micros * share),
+        )
+
+    def needed(self, unit: Unit, *, most: bool = False) -> int:
+        """In tokens or micro-dollars."""
+        if unit is Unit.TOKENS:
+            return self.most_tokens if most else self.usual.prompt + self.usual.completion
+        return self.most_micros if most else self.micros or 0
+
+
+class Total:
+    """What an account has: settled calls, and what open ones hold. `tight` counts those that hold
+    less than they may take."""
+
+    __slots__ = ("_held", "_spent", "tight")
+
+    def __init__(self, spent: Spent) -> None:
+        self._spent = spent
+        self._held = Spent(0, 0)
+        self.tight = 0
+
+    def spent(self, unit: Unit) -> int:
+        """By calls that are over."""
+        return self._spent.tokens if unit is Unit.TOKENS else self._spent.micros
+
+    def held(self, unit: Unit) -> int:
+        """By calls that are being made."""
+        return self._held.tokens if unit is Unit.TOKENS else self._held.micros
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a call that is being made counts here."""
+        return bool(self.tight or self._held.tokens or self._held.micros)
+
+    def spend(self, call: ModelCall) -> None:
+        """Adds a call that is over."""
+        spent = self._spent
+        self._spent = Spent(spent.tokens + call.tokens, spent.micros + (call.micros or 0))
+
+    def hold(self, reservation: Reservation, sign: int = 1) -> None:
+        """Sets aside, or with -1 gives back."""
+        held = self._held
+        self._held = Spent(
+            held.tokens + sign * reservation.held_tokens,
+            held.micros + sign * reservation.held_micros,
+        )
+        self.tight += sign * reservation.tight
+
+
+class Bound(NamedTuple):
+    """A limit that a call is on, where it counts, and by whose clock."""
+
+    limit: Limit
+    account: Account
+    total: Total
+    zone: tzinfo
+
+
+@dataclass(slots=True)
+class Opened:
+    """A call that is being made, with the totals that hold it."""
+
+    reservation: Reservation
+    bound: tuple[Bound, ...]
+    totals: list[Total]
+
+
+class _Accounts:
+    """Totals by account, found again by the calls that count there."""
+
+    def __init__(self) -> None:
+        self._by_whose: dict[tuple[Scope, str, str], dict[Account, Total]] = {}
+        self._count = 0
+
+    def get(self, account: Account) -> Total | None:
+        return self._by_whose.get(_whose(account), {}).get(account)
+
+    def put(self, account: Account, total: Total) -> None:
+        self._by_whose.setdefault(_whose(account), {})[account] = total
+        self._count += 1
+
+    def holding(self, charge: Charge, at_ms: int) -> Iterator[tuple[Account, Total]]:
+        """All in which a call counts: also those of the same person in another time zone."""
+        for scope in Scope:
+            subject = subject_of(scope, charge)
+            if subject is None:
+                continue
+            for run_id in ("", charge.run_id) if charge.run_id else ("",):
+                for pair in self._by_whose.get((scope, subject, run_id), {}).items():
+                    if pair[0].holds(charge, at_ms):
+                        yield pair
+
+    def make_room(self, now_ms: int) -> None:
+        """Drops what is past, and all that nobody uses once there are many: it is loaded again."""
+        is_full = self._count >= ACCOUNTS_KEPT_MAX
+        kept = [
+            (account, total)
+            for totals in self._by_whose.values()
+            for account, total in totals.items()
+            if total.is_held or not (is_full or (not account.run_id and account.end_ms <= now_ms))
+        ]
+        self._by_whose, self._count = {}, 0
+        for account, total in kept:
+            self.put(account, total)
+
+
+def _whose(account: Account) -> tuple[Scope, str, str]:
+    return account.scope, account.subject, account.run_id
+
+
+class Books:
+    """Accounts and open calls. Written by `flush`, or a moment later by `write_on`."""
+
+    def __init__(self, ledger: UsageLedger, clock: Clock, *, flush_s: float, tell: Tell) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._flush_s = flush_s
+        self._tell = tell
+        self._writing = asyncio.Lock()
+        self._wake = asyncio.Event()
+        self._next_id = 1
+        self._open: dict[int, Opened] = {}
+        self._accounts = _Accounts()
+        self._known: set[str] = set()
+        self._untold: list[Notice] = []
+        # What waits to be written.
+        self._calls: dict[int, ModelCall] = {}
+        self._dropped: set[int] = set()
+        self._notices: list[Notice] = []
+        self._told: list[str] = []
+        self._pauses: dict[tuple[str, str], Paused] = {}
+        self._settled_meanwhile: list[ModelCall] = []
+
+    def begin(self, next_id: int, known: Iterable[str], untold: Iterable[Notice]) -> None:
+        """Takes up what was stored; notices that nobody was told are told now."""
+        self._next_id = next_id
+        self._known = set(known)
+        self._untold = list(untold)
+        if self._untold:
+            self._wake.set()
+
+    # --- calls ---------------------------------------------------------------------------------
+
+    def reserve(self, charge: Charge, wish: Wish, *, tight: bool, bound: Sequence[Bound]) -> Opened:
+        """Opens a call and sets aside what it may take."""
+        call = ModelCall(
+            id=self._next_id,
+            at_ms=int(self._clock.now().timestamp() * 1000),
+            charge=charge,
+            model=wish.model,
+            usage=wish.usual,
+            micros=wish.micros,
+            guessed=wish.usual.prompt + wish.usual.completion,
+            state=CallState.OPEN,
+        )
+        self._next_id += 1
+        reservation = Reservation(
+            call=call,
+            held_tokens=wish.needed(Unit.TOKENS, most=not tight),
+            held_micros=wish.needed(Unit.MONEY, most=not tight),
+            tight=tight,
+        )
+        opened = Opened(
+            reservation=reservation,
+            bound=tuple(bound),
+            totals=[total for _, total in self._accounts.holding(charge, call.at_ms)],
+        )
+        for total in opened.totals:
+            total.hold(reservation)
+        self._open[call.id] = opened
+        self._write_later(call)
+        return opened
+
+    def settle(self, reservation: Reservation, call: ModelCall) -> Opened | None:
+        """Closes a call with its figures; None when it was closed before."""
+        opened = self._open.pop(call.id, None)
+        if opened is None:
+            return None
+        for total in opened.totals:
+            total.hold(reservation, -1)
+            total.spend(call)
+        self._settled_meanwhile.append(call)
+        self._write_later(call)
+        return opened
+
+    def release(self, reservation: Reservation) -> bool:
+        """Forgets a call that cost nothing; False when it was closed before."""
+        number = reservation.call.id
+        opened = self._open.pop(number, None)
+        if opened is None:
+            return False
+        for total in opened.totals:
+            total.hold(reservation, -1)
+        self._calls.pop(number, None)
+        self._dropped.add(number)
+        self._wake.set()
+        return True
+
+    # --- accounts ------------------------------------------------------------------------------
+
+    def totals(self, accounts: Sequence[Account]) -> list[Total] | None:
+        """Those of all accounts; None unless all are loaded."""
+        found = [self._accounts.get(account) for account in accounts]
+        loaded = [total for total in found if total is not None]
+        return loaded if len(loaded) == len(found) else None
+
+    async def load(self, accounts: Sequence[Account]) -> None:
+        """Adds up what is stored of those that are not known yet. Raises StorageError."""
+        async with self._writing:
+            missing = [one for one in dict.fromkeys(accounts) if self._accounts.get(one) is None]
+            if not missing:
+                return
+            self._accounts.make_room(int(self._clock.now().timestamp() * 1000))
+            for account, spent in zip(missing, await self._write(missing), strict=True):
+                total = Total(spent)
+                for call in self._settled_meanwhile:
+                    if account.holds(call.charge, call.at_ms):
+                        total.spend(call)
+                for opened in self._open.values():
+                    call = opened.reservation.call
+                    if account.holds(call.charge, call.at_ms):
+                        total.hold(opened.reservation)
+                        opened.totals.append(total)
+                self._accounts.put(account, total)
+
+    # --- notices and pauses --------------------------------------------------------------------
+
+    def knows(self, key: str) -> bool:
+        """Whether a notice of this key was made."""
+        return key in self._known
+
+    def announce(self, notice: Notice) -> None:
+        """Stores it and tells it, once for its key."""
+        if notice.key in self._known:
+            return
+        self._known.add(notice.key)
+        self._notices.append(notice)
+        self._wake.set()
+
+    def change(self, paused: Paused) -> None:
+        """Stores a pause, or its end, in a moment."""
+        self._pauses[paused.kind, paused.agent] = paused
+        self._wake.set()
+
+    async def store(self, paused: Paused) -> None:
+        """The same, and it is stored when this returns. Raises StorageError; then it is not."""
+        async with self._writing:
+            await self._ledger.put(Changes(pauses=(paused,)))
+            self._pauses.pop((paused.kind, paused.agent), None)
+
+    # --- writing -------------------------------------------------------------------------------
+
+    async def flush(self) -> None:
+        """All that waits is written when this returns. Raises StorageError; it waits on then."""
+        async with self._writing:
+            await self._write(())
+
+    async def write_on(self) -> None:
+        """Writes what waits, and tells the notices: until it is cancelled."""
+        pause_s = self._flush_s
+        while True:
+            await self._wake.wait()
+            await self._clock.sleep(pause_s)
+            self._wake.clear()
+            try:
+                await self.flush()
+                await self._tell_all()
+            except AssistantError as error:
+                if pause_s == self._flush_s:
+                    log.warning("usage.waits", why=str(error))
+                pause_s = min(PAUSE_S_MAX, max(pause_s, 0.5) * 2)
+                self._wake.set()
+            else:
+                pause_s = self._flush_s
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is left to be written or told."""
+        waits = (self._calls, self._dropped, self._notices, self._told, self._pauses, self._untold)
+        return not (any(waits) or self._writing.locked())
+
+    async def close(self) -> None:
+        """The last flush. Calls that are still open become estimates at the next start."""
+        try:
+            await self.flush()
+        except StorageError as error:
+            log.warning("usage.lost", why=str(error), calls=len(self._calls))
+
+    def _write_later(self, call: ModelCall) -> None:
+        self._calls[call.id] = call
+        self._wake.set()
+
+    async def _write(self, sums: Sequence[Account]) -> Sequence[Spent]:
+        """One transaction. Called with `_writing` held; what could not be written waits on."""
+        changes = Changes(
+            calls=tuple(self._calls.values()),
+            dropped=tuple(self._dropped),
+            notices=tuple(self._notices),
+            told=tuple(self._told),
+            pauses=tuple(self._pauses.values()),
+        )
+        self._settled_meanwhile = []
+        if not changes and not sums:
+            return ()
+        self._calls, self._dropped, self._notices = {}, set(), []
+        self._told, self._pauses = [], {}
+        try:
+            spent = await self._ledger.put(changes, sums)
+        except BaseException:
+            self._put_back(changes)
+            raise
+        self._untold += changes.notices
+        return spent
+
+    def _put_back(self, changes: Changes) -> None:
+        """What was changed since stands; what was written after all is written again."""
+        for call in changes.calls:
+            if call.id not in self._dropped:
+                self._calls.setdefault(call.id, call)
+        self._dropped |= set(changes.dropped)
+        self._notices = [*changes.notices, *self._notices]
+        self._told = [*changes.told, *self._told]
+        for paused in changes.pauses:
+            self._pauses.setdefault((paused.kind, paused.agent), paused)
+        self._wake.set()
+
+    async def _tell_all(self) -> None:
+        while self._untold:
+            notice = self._untold[0]
+            await self._tell(notice)
+            self._untold.pop(0)
+            self._told.append(notice.key)
+        if self._told:
+            await self.flush()
+
+
+# --- spent --------------------------------------------------------------------------------------
+#
+# What was spent, as people ask for it: by day, person, chat, job, model. Read by
+# `bot.commands.usage`.
+
+SLOT_MS = 900_000
+"""A quarter of an hour: every time zone's days are made of whole ones."""
+
+Dimension = Literal["slot", "person", "chat", "job", "agent", "model", "purpose"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Calls from `since_ms` on and before `until_ms`, added up by some of the dimensions; of one
+    person where `person_id` is set."""
+
+    since_ms: int
+    until_ms: int
+    by: tuple[Dimension, ...] = ()
+    person_id: PersonId = NOBODY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """One sum. What was not asked for is empty.
+
+    `slot` is in quarters of an hour since the epoch. `unpriced` calls have no known price and are
+    not in `micros`; `estimated` ones have figures of our own, or are still being made. Of those
+    that the provider counted, `off_tokens` of `counted_tokens` were estimated wrong before.
+    """
+
+    slot: int = 0
+    person_id: PersonId = NOBODY
+    lane: str = ""
+    job: str = ""
+    agent: str = ""
+    model: str = ""
+    purpose: str = ""
+    calls: int = 0
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+    micros: int = 0
+    unpriced: int = 0
+    estimated: int = 0
+    counted_tokens: int = 0
+    off_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Prompt and answer together."""
+        return self.prompt + self.completion
+
+
+class UsageSums(Protocol):
+    """Adds up recorded calls. Raises StorageError."""
+
+    async def groups(self, wanted: Wanted) -> Sequence[Group]:
+        """One for each combination that there is, in no order."""

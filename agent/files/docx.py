@@ -1,0 +1,183 @@
+"""The text of a Word file, by what Python brings: a zip archive with XML in it.
+
+Streamed, so that nothing is ever held but the text. Entities and document types, which no Word file
+has, are refused; nothing that a file names is ever fetched.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator
+from io import BytesIO
+from xml.parsers import expat
+from zipfile import BadZipFile, ZipFile
+
+from agent.files.extract import too_long
+from memory.records.errors import DocumentWrong
+
+UNPACKED_BYTES_MAX = 100_000_000
+_PART_BYTES = 1 << 16
+_MAIN = re.compile(r"word/document\d*\.xml")
+_NOTES = ("word/footnotes.xml", "word/endnotes.xml")
+_WORDS = frozenset(
+    {
+        "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
+        "http://purl.oclc.org/ooxml/wordprocessingml/main",
+    }
+)
+_COMPATIBILITY = "http://schemas.openxmlformats.org/markup-compatibility/2006"
+_HEADING = re.compile(r"heading\s?([1-6])", re.IGNORECASE)
+
+
+def docx_text(content: bytes, *, chars_max: int) -> str:
+    """Paragraphs, headings, lists, tables and notes, in reading order.
+
+    Raises DocumentWrong with what goes on after the file's name.
+    """
+    try:
+        with ZipFile(BytesIO(content)) as archive:
+            names = archive.namelist()
+            main = next((name for name in names if _MAIN.fullmatch(name)), None)
+            if main is None:
+                raise DocumentWrong(_no_word_file(names))
+            text = _Text(chars_max)
+            for name in (main, *(name for name in _NOTES if name in names)):
+                text.add(_unpacked(archive, name))
+            return text.whole()
+    except expat.ExpatError as error:
+        raise DocumentWrong("is damaged: what is in it is no valid XML") from error
+    except (
+        BadZipFile,
+        zlib.error,
+        EOFError,
+        LookupError,
+        ValueError,
+        NotImplementedError,
+    ) as error:
+        raise DocumentWrong("is damaged, and cannot be unpacked") from error
+    except RuntimeError as error:  # what zipfile says to a password
+        raise DocumentWrong("has a password: save a copy without one") from error
+
+
+def _no_word_file(names: list[str]) -> str:
+    if any(name.startswith("xl/") for name in names):
+        return "is an Excel file: save its table as CSV"
+    if any(name.startswith("ppt/") for name in names):
+        return "is a PowerPoint file: save it as PDF"
+    if "content.xml" in names:
+        return "is an OpenDocument file: save it as .docx or PDF"
+    return "is an archive, and no Word file: unpack it first"
+
+
+def _unpacked(archive: ZipFile, name: str) -> Iterator[bytes]:
+    left = UNPACKED_BYTES_MAX
+    with archive.open(name) as file:
+        while part := file.read(_PART_BYTES):
+            left -= len(part)
+            if left < 0:
+                raise DocumentWrong(f"unpacks to more than {UNPACKED_BYTES_MAX // 1_000_000} MB")
+            yield part
+
+
+class _Text:
+    """What the XML says so far. Of cells and text boxes, the inner ones are ended first."""
+
+    def __init__(self, chars_max: int) -> None:
+        self._chars_max = self._room = chars_max
+        self._blocks: list[list[str]] = [[]]
+        self._rows: list[list[str]] = []
+        self._paragraphs: list[_Paragraph] = []
+        self._in_text = False
+        self._left_out = 0
+
+    def add(self, parts: Iterator[bytes]) -> None:
+        parser = expat.ParserCreate(namespace_separator=" ")
+        parser.buffer_text = True
+        parser.StartDoctypeDeclHandler = _refuse_doctype
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+        for part in parts:
+            parser.Parse(part)
+        parser.Parse(b"", True)
+
+    def whole(self) -> str:
+        return "\n\n".join(self._blocks[0])
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        space, _, local = name.rpartition(" ")
+        if space == _COMPATIBILITY and local == "Fallback":
+            self._left_out += 1  # says once more what stands before it
+        if self._left_out or space not in _WORDS:
+            return
+        match local:
+            case "p":
+                self._paragraphs.append(_Paragraph())
+            case "tc":
+                self._blocks.append([])
+            case "tr":
+                self._rows.append([])
+            case "t":
+                self._in_text = True
+            case "tab" | "br" | "cr" | "pStyle" | "numPr" if self._paragraphs:
+                value = attributes.get(f"{space} val", "")
+                self._paragraphs[-1].mark(local, value)
+
+    def _end(self, name: str) -> None:
+        space, _, local = name.rpartition(" ")
+        if space == _COMPATIBILITY and local == "Fallback":
+            self._left_out -= 1
+        if self._left_out or space not in _WORDS:
+            return
+        match local:
+            case "t":
+                self._in_text = False
+            case "p" if self._paragraphs:
+                self._block(self._paragraphs.pop().text())
+            case "tc" if len(self._blocks) > 1:
+                cell = " ".join(" ".join(self._blocks.pop()).split())
+                if self._rows:
+                    self._rows[-1].append(cell)
+            case "tr" if self._rows:
+                cells = self._rows.pop()
+                self._block(f"| {' | '.join(cells)} |" if any(cells) else "")
+
+    def _characters(self, text: str) -> None:
+        if self._in_text and not self._left_out and self._paragraphs:
+            self._paragraphs[-1].pieces.append(text)
+            self._room -= len(text)
+            if self._room < 0:
+                raise too_long(self._chars_max)
+
+    def _block(self, text: str) -> None:
+        if text.strip():
+            self._blocks[-1].append(text)
+
+
+class _Paragraph:
+    """One paragraph while it is read."""
+
+    __slots__ = ("_before", "pieces")
+
+    def __init__(self) -> None:
+        self._before = ""
+        self.pieces: list[str] = []
+
+    def mark(self, what: str, value: str) -> None:
+        if what == "pStyle":
+            heading = _HEADING.fullmatch(value)
+            self._before = f"{'#' * int(heading[1])} " if heading else self._before
+        elif what == "numPr":
+            self._before = self._before or "- "
+        else:
+            # A stop of the tabulator also stands in the settings of a paragraph, before its text.
+            self.pieces.append("\t" if what == "tab" else "\n")
+
+    def text(self) -> str:
+        text = "".join(self.pieces).strip()
+        return self._before + text if text else ""
+
+
+def _refuse_doctype(*_: object) -> None:
+    raise DocumentWrong("brings definitions of its own, as no Word file does, and was not read")

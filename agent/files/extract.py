@@ -1,0 +1,292 @@
+"""Makes a file into text in a process of its own, within bounds on time, memory and output.
+
+Whatever a file does, it ends in a text or in one sentence. Called by `agent.tools.knowledge`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import json
+import re
+import sys
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+from agent.files.worker import Bounds, answer_of, bound_itself
+from memory.records.errors import DocumentWrong, Temporary
+from memory.records.text import clean
+
+# --- kinds --------------------------------------------------------------------------------------
+#
+# What kind of file something is: by its content first, then by the ending of its name. Pure.
+
+READABLE = "txt, md, csv, tsv, json, html, pdf and docx"
+"""For sentences: what can be read. Any other file is read too where it is plain text."""
+
+
+class Kind(StrEnum):
+    """How a file is read."""
+
+    TEXT = "txt"
+    MARKDOWN = "md"
+    TABLE = "csv"
+    JSON = "json"
+    HTML = "html"
+    PDF = "pdf"
+    WORD = "docx"
+
+
+_ENDINGS = {
+    "md": Kind.MARKDOWN,
+    "markdown": Kind.MARKDOWN,
+    "csv": Kind.TABLE,
+    "tsv": Kind.TABLE,
+    "json": Kind.JSON,
+    "htm": Kind.HTML,
+    "html": Kind.HTML,
+    "xhtml": Kind.HTML,
+    "pdf": Kind.PDF,
+    "docx": Kind.WORD,
+}
+_PDF = b"%PDF-"
+_ZIP = b"PK\x03\x04"
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_PDF_HEAD_BYTES = 1_024
+"""Readers look for the mark of a PDF this far into a file."""
+
+
+def ending_of(name: str) -> str:
+    """The ending without its dot, in small letters: `pdf`; empty where a name has none."""
+    stem, dot, ending = name.rpartition("/")[2].rpartition(".")
+    return ending.lower() if dot and stem else ""
+
+
+def kind_of_name(name: str) -> Kind:
+    """By the name alone; what has no ending of its own kind is plain text."""
+    return _ENDINGS.get(ending_of(name), Kind.TEXT)
+
+
+def kind_of(name: str, content: bytes) -> Kind:
+    """Raises DocumentWrong for what cannot be read, with what goes on after the file's name."""
+    named = kind_of_name(name)
+    if content.lstrip()[: len(_PDF)] == _PDF or (
+        named is Kind.PDF and _PDF in content[:_PDF_HEAD_BYTES]
+    ):
+        return Kind.PDF
+    if content.startswith(_ZIP):
+        return Kind.WORD
+    if content.startswith(_OLE):
+        raise DocumentWrong(
+            "is an old Office file, or one with a password: save it as .docx or PDF without one"
+        )
+    if named in {Kind.PDF, Kind.WORD}:
+        raise DocumentWrong(f"is no {named} file, whatever its name says")
+    return named
+
+
+# --- plain --------------------------------------------------------------------------------------
+#
+# Bytes of a text file as text, and JSON so that it can be read. Pure.
+
+_LOOKED_AT_BYTES = 8_192
+_CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_CONTROLS_SHARE_MAX = 0.01
+"""Of the bytes of a text in an old encoding: more of them, and it is no text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """A text; `note` says when its encoding was guessed."""
+
+    text: str
+    note: str = ""
+
+
+def decoded(content: bytes) -> Decoded:
+    """UTF-8, UTF-16 with its mark, else Windows' own superset of latin-1.
+
+    Raises DocumentWrong for what is no text.
+    """
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return Decoded(text=content.decode("utf-16", "replace"))
+    if b"\0" in content:
+        raise DocumentWrong("is no text file: there are bytes in it that no text has")
+    try:
+        return Decoded(text=content.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        controls = len(_CONTROLS.findall(content[:_LOOKED_AT_BYTES]))
+        if controls > _CONTROLS_SHARE_MAX * min(len(content), _LOOKED_AT_BYTES):
+            raise DocumentWrong("is no text file: there are bytes in it that no text has") from None
+    return Decoded(
+        text=content.decode("windows-1252", "replace"),
+        note="it is not UTF-8, and was read as windows-1252 (a guess)",
+    )
+
+
+def laid_out(text: str, *, chars_max: int) -> str:
+    """JSON with a line for each value; what is no JSON, or too deep, stays as it is.
+
+    Raises DocumentWrong past `chars_max` characters: a deep value grows with every line.
+    """
+    parts: list[str] = []
+    room = chars_max
+    try:
+        for part in json.JSONEncoder(ensure_ascii=False, indent=1).iterencode(json.loads(text)):
+            parts.append(part)
+            room -= len(part)
+            if room < 0:
+                raise too_long(chars_max)
+    except (ValueError, RecursionError):
+        return text
+    return "".join(parts)
+
+
+def too_long(chars_max: int) -> DocumentWrong:
+    """What is said of a file with more text than is read."""
+    return DocumentWrong(f"has more than {chars_max:,} characters of text: save a part of it")
+
+
+CHARS_MAX = 2_000_000
+BYTES_MAX = 20_000_000
+READ_S = 40.0
+CPU_S = 35
+MEMORY_BYTES = 1_000_000_000
+AT_ONCE = 2
+
+_GAP = re.compile(r"(?:\n[ \t]*){2,}\n")
+
+
+class NoRoom(Temporary):
+    """The process could not be started."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileText:
+    """A file as text. `kind` is how it was read, `note` what should be known about that."""
+
+    text: str
+    kind: str
+    note: str = ""
+
+
+class FileReader:
+    """Reads files, two at once. `read_s` is the limit of one, in seconds."""
+
+    def __init__(self, *, chars_max: int = CHARS_MAX, read_s: float = READ_S) -> None:
+        self._chars_max = chars_max
+        self._read_s = read_s
+        # Escaped as JSON, a character has twelve bytes at most.
+        self._bounds = Bounds(read_s=read_s, answer_bytes_max=12 * chars_max + 10_000)
+        self._places = asyncio.Semaphore(AT_ONCE)
+
+    async def read(self, name: str, content: bytes) -> FileText:
+        """The text of a file of this name. Raises DocumentWrong with a sentence, and NoRoom."""
+        shown = shown_name(name)
+        if len(content) > BYTES_MAX:
+            raise DocumentWrong(
+                f"{shown} has {len(content):,} bytes (at most {BYTES_MAX:,} are read)."
+            )
+        head = json.dumps({"name": name, "chars_max": self._chars_max}).encode()
+        try:
+            async with asyncio.timeout(2 * self._read_s), self._places:
+                answer = await answer_of(__name__, head + b"\n" + content, self._bounds)
+        except TimeoutError as error:
+            raise DocumentWrong(
+                f"{shown} takes too long to read: it is very large, or made to be slow. Save a "
+                "part of it."
+            ) from error
+        except OSError as error:
+            raise NoRoom(
+                f"{shown} could not be read, since this machine has no room for another process "
+                "now; try again later."
+            ) from error
+        return await asyncio.to_thread(_understood, answer, shown)
+
+
+def _understood(answer: bytes, shown: str) -> FileText:
+    try:
+        said = json.loads(answer)
+        why = said.get("why", "")
+        found = None if why else FileText(**said)
+    except (ValueError, TypeError) as error:  # it ended without a word
+        raise DocumentWrong(
+            f"{shown} could not be read: it is damaged, or needs too much time or memory."
+        ) from error
+    if found is None:
+        raise DocumentWrong(f"{shown} {why}.")
+    return found
+
+
+def shown_name(name: str) -> str:
+    """A file's name for a sentence."""
+    return repr(name if len(name) <= 120 else "…" + name[-119:])
+
+
+# --- in the process ------------------------------------------------------------------------------
+
+
+def main() -> None:
+    """The process: a line of JSON and a file on standard input, its text on standard output."""
+    bound_itself(cpu_s=CPU_S, memory_bytes=MEMORY_BYTES)
+    asked = json.loads(sys.stdin.buffer.readline())
+    answer = _answer(asked["name"], sys.stdin.buffer.read(), chars_max=asked["chars_max"])
+    sys.stdout.buffer.write(json.dumps(answer).encode())
+
+
+def _answer(name: str, content: bytes, *, chars_max: int) -> dict[str, str]:
+    try:
+        return asdict(file_text(name, content, chars_max=chars_max))
+    except DocumentWrong as error:
+        return {"why": str(error)}
+    except MemoryError:
+        return {"why": "needs too much memory to be read"}
+
+
+def file_text(name: str, content: bytes, *, chars_max: int = CHARS_MAX) -> FileText:
+    """The text, here and now. Raises DocumentWrong with what goes on after the file's name; and
+    whatever a library raises on what nobody foresaw."""
+    kind = kind_of(name, content)
+    read = _read(kind, content, chars_max)
+    text = _GAP.sub("\n\n", clean(read.text)).strip()
+    if not text:
+        raise DocumentWrong(
+            "has no text in it: it may hold pictures of pages alone"
+            if kind is Kind.PDF
+            else "has no text in it"
+        )
+    if len(text) > chars_max:
+        raise too_long(chars_max)
+    return FileText(text=text, kind=kind.value, note=read.note)
+
+
+def _read(kind: Kind, content: bytes, chars_max: int) -> Decoded:
+    match kind:
+        case Kind.PDF:
+            from agent.files.pdf import pdf_text
+
+            return pdf_text(content, chars_max=chars_max)
+        case Kind.WORD:
+            from agent.files.docx import docx_text
+
+            return Decoded(text=docx_text(content, chars_max=chars_max))
+        case Kind.HTML:
+            return _page_text(content)
+        case Kind.JSON:
+            read = decoded(content)
+            return Decoded(text=laid_out(read.text, chars_max=chars_max), note=read.note)
+        case Kind.TEXT | Kind.MARKDOWN | Kind.TABLE:
+            return decoded(content)
+
+
+def _page_text(content: bytes) -> Decoded:
+    from agent.web.article import NotReadable, article, text_of
+
+    decoded(content)  # a picture under this name is refused
+    try:
+        page = article(text_of(content), url="")
+    except NotReadable as error:
+        raise DocumentWrong("cannot be read as a web page") from error
+    note = "" if page.whole else "it is so long that its end was left out"
+    text = f"# {page.title}\n\n{page.markdown}" if page.title else page.markdown
+    return Decoded(text=text, note=note)

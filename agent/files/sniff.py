@@ -1,0 +1,291 @@
+"""What a file is by its own first bytes, whatever its name says, and how large a picture is.
+
+Pure; called by `agent.files.attachments` and `agent.files.sniff`. Nothing is unpacked or drawn
+here: a few bytes are looked at.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+HEAD_BYTES = 4_096
+"""So far text is looked for in what nobody knows."""
+
+
+class FileKind(StrEnum):
+    """What can be done with a file."""
+
+    PICTURE = "picture"
+    SOUND = "sound recording"
+    FILM = "video"
+    DOCUMENT = "document"
+    OTHER = "file"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """`media_type` is what it is, in the words of the web; the size of a picture is in pixels, 0
+    where its head is damaged."""
+
+    kind: FileKind
+    media_type: str
+    width: int = 0
+    height: int = 0
+
+    @property
+    def shown(self) -> str:
+        """For a sentence: `jpeg`."""
+        if self == _UNKNOWN:
+            return "of an unknown kind"
+        return self.media_type.rpartition("/")[2].removeprefix("x-")
+
+
+_SOUNDS = (
+    (b"OggS", "audio/ogg"),
+    (b"ID3", "audio/mpeg"),
+    (b"\xff\xfb", "audio/mpeg"),
+    (b"\xff\xf3", "audio/mpeg"),
+    (b"\xff\xf2", "audio/mpeg"),
+    (b"fLaC", "audio/flac"),
+    (b"#!AMR", "audio/amr"),
+)
+_OTHERS = (
+    (b"7z\xbc\xaf\x27\x1c", "application/x-7z"),
+    (b"Rar!", "application/x-rar"),
+    (b"\x1f\x8b", "application/gzip"),
+    (b"BZh", "application/x-bzip2"),
+    (b"\xfd7zXZ", "application/x-xz"),
+    (b"\x7fELF", "application/x-program"),
+    (b"MZ", "application/x-program"),
+)
+ENDINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "image/jpeg": ("jpg", "jpeg", "jpe", "jfif"),
+        "image/png": ("png", "apng"),
+        "image/gif": ("gif",),
+        "image/webp": ("webp",),
+        "application/pdf": ("pdf", "ai"),
+        "audio/ogg": ("ogg", "oga", "opus", "ogv"),
+        "audio/mpeg": ("mp3", "mpga"),
+        "audio/flac": ("flac",),
+        "audio/amr": ("amr",),
+        "audio/wav": ("wav", "wave"),
+        "audio/mp4": ("m4a", "mp4", "aac"),
+        "video/mp4": ("mp4", "m4v", "mov", "3gp", "m4a", "heic", "avif"),
+        "video/webm": ("webm", "mkv", "weba"),
+        "application/zip": ("zip", "docx", "xlsx", "pptx", "odt", "ods", "odp", "epub", "jar"),
+        "application/gzip": ("gz", "tgz", "tgs"),
+        "text/plain": ("txt",),
+    }
+)
+"""How names of such files end, the usual way first. Text, archives and containers have many more:
+their names are only wrong where they claim to be something else (`CLAIMS`)."""
+
+EXACT = frozenset(
+    {"image/jpeg", "image/png", "image/gif", "image/webp", "application/pdf"}
+    | {kind for kind in ENDINGS if kind.startswith("audio/")}
+)
+"""Kinds of which all endings are known."""
+
+CLAIMS = frozenset(ending for kind in EXACT for ending in ENDINGS[kind])
+"""Endings that say of a file that it is one of those."""
+
+_TEXT_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_PLAIN = Signature(kind=FileKind.DOCUMENT, media_type="text/plain")
+_UNKNOWN = Signature(kind=FileKind.OTHER, media_type="application/octet-stream")
+
+
+def signature_of(content: bytes) -> Signature:
+    """By the bytes alone. What may be text is a document, and read to find out."""
+    head = content[:HEAD_BYTES]
+    if b"%PDF-" in head[:1_024]:
+        return Signature(kind=FileKind.DOCUMENT, media_type="application/pdf")
+    if _is_plain(head):
+        return _PLAIN
+    return picture_of(content) or _recording(content) or _document(head)
+
+
+def _is_plain(head: bytes) -> bool:
+    """Whether these are words: the marks of some kinds of files are letters too."""
+    try:
+        text = head.decode()
+    except UnicodeDecodeError as error:
+        if len(head) < HEAD_BYTES or error.start < len(head) - 3:  # it may be cut in a character
+            return False
+        text = head[: error.start].decode()
+    return all(char.isprintable() or char.isspace() for char in text)
+
+
+def _document(head: bytes) -> Signature:
+    if head.startswith(b"PK\x03\x04"):  # Word's among them
+        return Signature(kind=FileKind.DOCUMENT, media_type="application/zip")
+    if head.startswith(b"\xd0\xcf\x11\xe0"):
+        return Signature(kind=FileKind.DOCUMENT, media_type="application/office")
+    for mark, media_type in _OTHERS:
+        if head.startswith(mark):
+            return Signature(kind=FileKind.OTHER, media_type=media_type)
+    is_text = head.startswith(_TEXT_MARKS) or b"\0" not in head
+    return _PLAIN if is_text else _UNKNOWN
+
+
+def _recording(content: bytes) -> Signature | None:
+    for mark, media_type in _SOUNDS:
+        if content.startswith(mark):
+            return Signature(kind=FileKind.SOUND, media_type=media_type)
+    if content[:4] == b"RIFF" and content[8:12] == b"WAVE":
+        return Signature(kind=FileKind.SOUND, media_type="audio/wav")
+    if content.startswith(b"\x1a\x45\xdf\xa3"):
+        return Signature(kind=FileKind.FILM, media_type="video/webm")
+    if content[4:8] == b"ftyp":
+        if content[8:11] == b"M4A":
+            return Signature(kind=FileKind.SOUND, media_type="audio/mp4")
+        return Signature(kind=FileKind.FILM, media_type="video/mp4")
+    return None
+
+
+# --- pictures ------------------------------------------------------------------------------------
+
+
+def picture_of(content: bytes) -> Signature | None:
+    """A picture of the kinds that chats show; None for all else."""
+    if content.startswith(b"\xff\xd8\xff"):
+        return _of_picture("image/jpeg", _jpeg_size(content))
+    if content.startswith(b"\x89PNG\r\n\x1a\n"):
+        size = _unpacked(">II", content, 16) if content[12:16] == b"IHDR" else (0, 0)
+        return _of_picture("image/png", size)
+    if content.startswith((b"GIF87a", b"GIF89a")):
+        return _of_picture("image/gif", _unpacked("<HH", content, 6))
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return _of_picture("image/webp", _webp_size(content))
+    return None
+
+
+def _of_picture(media_type: str, size: tuple[int, int]) -> Signature:
+    width, height = size if all(size) else (0, 0)
+    return Signature(kind=FileKind.PICTURE, media_type=media_type, width=width, height=height)
+
+
+def _unpacked(form: str, content: bytes, at: int) -> tuple[int, int]:
+    try:
+        first, second = struct.unpack_from(form, content, at)
+    except struct.error:
+        return (0, 0)
+    return (int(first), int(second))
+
+
+_NO_SIZE = frozenset({0xC4, 0xC8, 0xCC})
+"""Segments of a JPEG that are numbered like those with its size."""
+_ALONE = frozenset({0x01, *range(0xD0, 0xDA)})
+"""Marks in a JPEG without a length."""
+
+
+def _jpeg_size(content: bytes) -> tuple[int, int]:
+    """From segment to segment, each of which says how long it is."""
+    at = 2
+    while at + 9 <= len(content) and content[at] == 0xFF:
+        marker = content[at + 1]
+        if marker == 0xFF or marker in _ALONE:  # a filler, or a mark
+            at += 1 if marker == 0xFF else 2
+            continue
+        if 0xC0 <= marker <= 0xCF and marker not in _NO_SIZE:
+            height, width = _unpacked(">HH", content, at + 5)
+            return (width, height)
+        length = int.from_bytes(content[at + 2 : at + 4])
+        if length < 2:
+            break
+        at += 2 + length
+    return (0, 0)
+
+
+def _webp_size(content: bytes) -> tuple[int, int]:
+    match content[12:16]:
+        case b"VP8X" if len(content) >= 30:
+            width = int.from_bytes(content[24:27], "little") + 1
+            return (width, int.from_bytes(content[27:30], "little") + 1)
+        case b"VP8L" if len(content) >= 25:
+            bits = int.from_bytes(content[21:25], "little")
+            return ((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
+        case b"VP8 ":
+            width, height = _unpacked("<HH", content, 26)
+            return (width & 0x3FFF, height & 0x3FFF)
+        case _:
+            return (0, 0)
+
+
+# --- file names ---------------------------------------------------------------------------------
+#
+# Names that other people gave to files, made fit for a folder, a path and a sentence.
+#
+# Pure; called by whoever keeps a file that came from outside.
+
+NAME_BYTES_MAX = 120
+"""Of a name without its mark: file systems take 255."""
+
+_KEPT = frozenset("-_.")
+_RUNS = re.compile(r"_{2,}")
+
+
+def safe_name(given: str, *, mark: str = "") -> str:
+    """A name of letters, digits and `-_.` alone: no folders, nothing hidden, nothing unseen, and
+    nothing that could end a quote of ours. With a `mark`, that stands before the ending.
+
+    Never empty: a name of which nothing is left becomes `file`.
+    """
+    last = re.split(r"[/\\]", unicodedata.normalize("NFKC", given))[-1]
+    letters = (one if one.isalnum() or one in _KEPT else "_" for one in last if _is_seen(one))
+    name = _RUNS.sub("_", "".join(letters)).strip("_. -")
+    stem, dot, ending = name.rpartition(".")
+    if not dot or not stem or len(ending) > 10:
+        stem, ending = name, ""
+    stem = _shortened(stem.rstrip("_. -")) or "file"
+    marked = f"{stem}-{mark}" if mark else stem
+    return f"{marked}.{ending}" if ending else marked
+
+
+def fitting(path: str, found: Signature) -> str:
+    """The path with an ending that fits what the file is: programs go by it. What may well end so
+    keeps its ending, and text that has none needs none."""
+    endings = ENDINGS.get(found.media_type, ())
+    stem, ending = _parted(path)
+    claimed = ending.lower()
+    if not endings or claimed in endings:
+        return path
+    if claimed in _KNOWN:
+        is_wrong = found.media_type in EXACT or claimed in CLAIMS
+        return f"{stem}.{endings[0]}" if is_wrong else path
+    is_bare = not claimed and found.media_type != "text/plain"
+    return f"{path}.{endings[0]}" if is_bare or found.media_type in EXACT else path
+
+
+_KNOWN = frozenset(ending for endings in ENDINGS.values() for ending in endings)
+
+
+def as_fitted(path: str) -> Iterator[str]:
+    """Every path that `fitting` may make of this one, itself first."""
+    yield path
+    stem, ending = _parted(path)
+    before = stem if ending.lower() in _KNOWN else path
+    usual = dict.fromkeys(endings[0] for endings in ENDINGS.values())
+    yield from (f"{before}.{one}" for one in usual)
+
+
+def _parted(path: str) -> tuple[str, str]:
+    """Stem and ending of the last name."""
+    folder, slash, name = path.rpartition("/")
+    stem, _, ending = name.rpartition(".")
+    return (f"{folder}{slash}{stem}", ending) if stem else (path, "")
+
+
+def _is_seen(letter: str) -> bool:
+    """Not a control, a direction, a joiner or a half of a character."""
+    return unicodedata.category(letter) not in {"Cc", "Cf", "Cs", "Co", "Cn", "Mn", "Me"}
+
+
+def _shortened(stem: str) -> str:
+    return stem.encode()[:NAME_BYTES_MAX].decode("utf-8", "ignore")

@@ -1,0 +1,348 @@
+"""Whether a reply claims that something was done (guard (b), SPEC §8.6). Called by the loop.
+
+A claim is of a kind, and only an effect of that kind in the turn makes it true: a stored fact sends
+no mail. Only what the reply itself says outright counts: not code, not what it quotes or drafts,
+nothing supposed, denied or of an earlier time. In doubt there is no claim: to correct a true
+answer is worse.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+from agent.guards.unhelpful import asks_how, own_sentences
+from memory.records.words import Found, Phrases, fold, read_list, squeezed, words
+
+CLAIM_CHARS_MAX = 120
+
+SENTENCE_CHARS_MAX = 600
+"""Of a longer sentence the beginning is looked at."""
+
+GAP_WORDS_MAX = 10
+"""Words that may stand where a phrase of the list has `…`."""
+
+
+class ClaimKind(StrEnum):
+    """What is said to be done; the sections of the word list. DONE is anything at all."""
+
+    SENT = "sent"
+    SCHEDULED = "scheduled"
+    SAVED = "saved"
+    DELETED = "deleted"
+    DONE = "done"
+
+
+_SECTIONS = {kind.value: kind for kind in ClaimKind}
+ANYTHING = frozenset(ClaimKind)
+_GONE = frozenset({ClaimKind.DELETED, ClaimKind.DONE})
+_SENT = frozenset({ClaimKind.SENT, ClaimKind.DONE})
+_KEPT = frozenset({ClaimKind.SAVED, ClaimKind.DONE})
+_CHANGED = _KEPT | _GONE
+_PLANNED = _KEPT | {ClaimKind.SCHEDULED}
+
+BACKED_BY = {
+    **dict.fromkeys(("send_message", "send_file", "react"), _SENT),
+    **dict.fromkeys(("remind_me", "schedule_job", "record_event", "run_job"), _PLANNED),
+    "update_job": _PLANNED | _GONE,
+    **dict.fromkeys(("store_fact", "append_notes", "save_document", "create_skill"), _KEPT),
+    "append_file": _KEPT,
+    # An entry that is taken out of a list, or a fact that is replaced, is gone.
+    **dict.fromkeys(("write_file", "edit_file", "update_fact", "update_profile"), _CHANGED),
+    "update_skill": _CHANGED,
+    **dict.fromkeys(("forget_fact", "remove_document", "remove_job"), _GONE),
+}
+"""What an effect of each tool of ours makes true. Any other tool (a program, a subagent, a tool of
+an MCP server) may have done anything."""
+
+_WORDS_OF = {
+    ClaimKind.SENT: "sent",
+    ClaimKind.SCHEDULED: "scheduled",
+    ClaimKind.SAVED: "saved or changed",
+    ClaimKind.DELETED: "deleted",
+    ClaimKind.DONE: "sent, saved or changed",
+}
+
+_NOT_NOW = Phrases(
+    (
+        *("earlier", "yesterday", "before", "previously", "ago", "this morning", "last time"),
+        *("last week", "last night", "last month", "last year", "last monday", "last friday"),
+        *("if", "when", "once", "after", "until", "unless", "would", "could", "should", "might"),
+        *("not yet", "whether", "perhaps", "maybe", "i think", "i believe", "make sure"),
+        *(
+            "above",
+            "below",
+            "previous message",
+            "last message",
+            "in this chat",
+            "as if",
+            "at the start",
+        ),
+        *("gestern", "vorhin", "wenn", "sobald", "falls", "nachdem", "würde", "könnte", "ob"),
+        *("noch nicht", "vielleicht", "oben", "unten", "letzte woche", "vorige woche"),
+        *("hier", "si", "quand", "lorsque", "après que", "peut-être", "ci-dessus", "ce matin"),
+        *("ayer", "cuando", "después de", "todavía no", "quizás", "arriba", "esta mañana"),
+        *("he said", "she said", "they said", "you said", "wrote that", "says that", "told me"),
+        *("said that", "says", "according to", "laut", "at the beginning"),
+    ),
+    endings=False,
+)
+_NO = frozenset(
+    {
+        *("not", "never", "no", "nothing", "nobody", "without", "neither", "cannot"),
+        *("nicht", "nichts", "nie", "kein", "keine", "keinen", "keiner"),
+        *("pas", "rien", "jamais", "aucun", "aucune", "nada", "nunca", "ningún", "ninguna"),
+    }
+)
+_NO_SHORT = ("n't", "n’t")
+
+_FILLER = re.compile(
+    r"\b(?:already|just|now|also|successfully|finally|both|all|therefore|schon|bereits|gerade|"
+    r"soeben|eben|jetzt|auch|erfolgreich|déjà|bien|maintenant|aussi|ya|también|go(?:ne|) ahead and|"
+    r"went ahead and)\b,? ?"
+)
+"""What may stand between the words of a claim and changes nothing about it."""
+
+_OF_TEXT = frozenset(
+    {
+        *("text", "sentence", "sentences", "paragraph", "paragraphs", "comma", "commas", "word"),
+        *(
+            "words",
+            "wording",
+            "passive",
+            "duplicates",
+            "lines",
+            "bullet",
+            "bullets",
+            "typo",
+            "typos",
+        ),
+        *("spelling", "heading", "translation", "satz", "sätze", "absatz", "wort", "komma"),
+        *("phrase", "phrases", "paragraphe", "mot", "virgule", "frase", "frases", "párrafo"),
+    }
+)
+"""Of what a reply writes itself: who edits a text of the chat removes and adds, and changes no
+file."""
+
+_CLAUSE_BEGINS = re.compile(
+    r"(?:[^\w ] ?|\b(?:and|but|so|then|because|as|confirm that|und|aber|denn|dann|et|mais|donc|"
+    r"y|pero|e) )$"
+)
+"""What stands before a claim: "the list I sent you" is none."""
+
+_OPENING = re.compile(
+    r"^(?:\W|(?:done|ok|okay|sure|great|all set|got it|perfect|all right|alright|yes|of course|"
+    r"certainly|erledigt|fertig|gut|klar|ja|hecho|listo|sí|fait|c'est fait|voilà|oui)\b)+"
+)
+_SINGLE_QUOTED = re.compile(r"(?<!\w)['‘](?:[^'’\n]|(?<=\w)['’](?=\w)){1,300}['’](?!\w)")
+_HANDED_OVER = re.compile(
+    r"\b(?:draft\w*|translat\w*|example|means?|wording|suggest\w*|versions?|reads?|proofread\w*|"
+    r"corrected|rewritten|says|said|sagt|dit|dice|in (?:english|german|french|spanish)|"
+    r"auf (?:deutsch|englisch)|übersetz\w*|entwurf|beispiel|vorschlag|brouillon|traduction|exemple|"
+    r"borrador|traducción|ejemplo)\b"
+    r"[^\n:]{0,80}:[*_]*(?:[ \t]*\n.*|[^\n]*)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Words that the reply hands over as a text: the rest of its line, or of all where a line ends."""
+_LETTER = re.compile(
+    r"\n[ \t>*_]*(?:(?:subject|betreff|objet|asunto)[*_]*:|(?:dear|hi|hello|hey|hallo|liebe[r]?|"
+    r"sehr geehrte[r]?|bonjour|chère?|hola|querid[oa])\b[^.!?\n]{0,40},[ \t]*\n).*",
+    re.IGNORECASE | re.DOTALL,
+)
+_ENDS_LETTER = re.compile(r"\n[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t]*\n")
+_BY_OTHERS = re.compile(
+    r"\b(?:by (?!me\b|e-?mail\b|mail\b|post\b)|von (?!mir\b)|par (?!moi\b|mail\b|e-mail\b)|"
+    r"por (?!mí\b|correo\b))"
+)
+_TELL = Phrases(
+    (
+        *("what", "what's", "when", "when's", "who", "where", "which", "why", "is", "are", "was"),
+        *("were", "did", "does", "do", "has", "have", "am", "any", "tell me", "show me", "list"),
+        *("give me", "sum up", "summarize", "summarise", "translate", "explain", "describe"),
+        *("proofread", "check", "read", "look up", "find", "write me", "draft", "remind me what"),
+        *("was", "wann", "wer", "wo", "welche", "warum", "ist", "sind", "hat", "habe", "gibt"),
+        *("zeig", "sag mir", "erkläre", "übersetze", "fasse", "quand", "qui", "où", "que", "est"),
+        *("quel", "quelle", "est-ce que", "dis-moi", "montre", "traduis", "résume", "qué"),
+        *("cuándo", "quién", "dónde", "cuál", "está", "dime", "muestra", "traduce", "resume"),
+    ),
+    endings=False,
+)
+_WISH = Phrases(
+    (
+        *("can you", "could you", "would you", "will you", "can i", "could we", "please"),
+        *("kannst du", "könntest du", "können sie", "bitte", "peux-tu", "pouvez-vous"),
+        *("pourrais-tu", "s'il te plaît", "puedes", "podrías", "por favor"),
+    ),
+    endings=False,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What is said to be done, and the sentence that says it, shortened."""
+
+    kind: ClaimKind
+    text: str
+
+    @property
+    def correction(self) -> str:
+        """What a person reads below a reply that keeps saying it."""
+        return f"_(To be exact: nothing was {_WORDS_OF[self.kind]} just now.)_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """What a turn has done, and whether its reply may be telling of what is, not of what it did:
+    something was read, or the person asked to be told."""
+
+    done: frozenset[ClaimKind] = frozenset()
+    tells: bool = False
+
+
+def asks_to_be_told(message: str) -> bool:
+    """Whether it asks for words, not for something to be done: "when is …", "translate …"."""
+    folded = squeezed(fold(message))
+    if asks_how(folded):
+        return True
+    if _WISH.first(folded):
+        return False
+    opens = any(hit.start == 0 for hit in _TELL.first(_OPENING.sub("", folded)).values())
+    return opens or folded.endswith("?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Phrase:
+    """A line of the list. `head` and `tail` are numbers of pieces; without `tail` there is no gap.
+
+    `opens`: only at the beginning of a sentence (`^`). `alone`: it is the whole sentence (`$`).
+    `states`: how things are (`~`), which a reply may tell without having done it. `says_i`: it
+    begins with the one who did it, so a clause begins there.
+    """
+
+    kind: ClaimKind
+    head: int
+    tail: int | None
+    opens: bool
+    alone: bool
+    states: bool
+    says_i: bool
+
+
+_SAYS_I = ("i ", "ich ", "j'ai ", "je ", "he ", "lo ", "le envié")
+
+
+class ClaimWords:
+    """The list `prompts/words_claims.md`, made ready."""
+
+    def __init__(self, text: str) -> None:
+        """Lines before any `[section]` are of the kind DONE: so are all of a list without any."""
+        self._text = text
+
+    @cached_property
+    def _list(self) -> tuple[tuple[_Phrase, ...], Phrases]:
+        """Made when the first reply is looked at: some milliseconds that no start waits for."""
+        pieces: list[str] = []
+        phrases = tuple(_phrases(read_list(self._text), pieces))
+        return phrases, Phrases(pieces, endings=False)
+
+    def unbacked(self, reply: str, ledger: Ledger) -> Claim | None:
+        """The first sentence that claims what the turn has not done; None for none."""
+        for whole in own_sentences(_own(reply)):
+            if whole.endswith("?"):
+                continue
+            sentence = whole[:SENTENCE_CHARS_MAX]
+            for kind in self._kinds(sentence, tells=ledger.tells):
+                if kind not in ledger.done and not _is_other(sentence, kind):
+                    return Claim(kind=kind, text=_shown(sentence))
+        return None
+
+    def _kinds(self, sentence: str, *, tells: bool) -> list[ClaimKind]:
+        """The kinds of what it claims."""
+        plain = squeezed(_FILLER.sub("", sentence.replace("'ve ", " have ")))
+        plain = _OPENING.sub("", plain)
+        hits: dict[int, list[Found]] = {}
+        phrases, pieces = self._list
+        for hit in pieces.all(plain):
+            hits.setdefault(hit.phrase, []).append(hit)
+        if not hits:
+            return []
+        passes_over = tells or _BY_OTHERS.search(plain) is not None
+        return [
+            one.kind
+            for one in phrases
+            if not (one.states and passes_over) and _stands(one, plain, hits)
+        ]
+
+
+def _phrases(lines: Iterable[str], pieces: list[str]) -> Iterable[_Phrase]:
+    """The lines as phrases; what is looked up for them is added to `pieces`."""
+    kind = ClaimKind.DONE
+    for line in lines:
+        if line.startswith("[") and line.endswith("]"):
+            kind = _SECTIONS.get(line[1:-1].strip(), ClaimKind.DONE)
+            continue
+        bare = line.lstrip("~^ ").rstrip("$ ")
+        marks = line[: len(line) - len(line.lstrip("~^ "))]
+        head, gap, tail = (part.strip() for part in bare.partition("…"))
+        pieces.append(head)
+        if gap:
+            pieces.append(tail)
+        yield _Phrase(
+            kind=kind,
+            head=len(pieces) - (2 if gap else 1),
+            tail=len(pieces) - 1 if gap else None,
+            opens="^" in marks,
+            alone=line.endswith("$"),
+            states="~" in marks,
+            says_i=head.startswith(_SAYS_I),
+        )
+
+
+def _stands(phrase: _Phrase, plain: str, hits: dict[int, list[Found]]) -> bool:
+    heads = hits.get(phrase.head, [])
+    if phrase.says_i:
+        heads = [hit for hit in heads if not hit.start or _begins(plain[: hit.start])]
+    if phrase.opens:
+        heads = [hit for hit in heads if hit.start == 0]
+    if phrase.alone:
+        heads = [hit for hit in heads if not re.search(r"\w", plain[hit.end :])]
+    if phrase.tail is None:
+        return bool(heads)
+    tails = hits.get(phrase.tail, ())
+    return any(_reaches(plain[head.end : tail.start]) for head in heads for tail in tails)
+
+
+def _begins(before: str) -> bool:
+    """Whether a clause begins behind this."""
+    return _CLAUSE_BEGINS.search(before) is not None
+
+
+def _reaches(between: str) -> bool:
+    """Whether two pieces with this between them are one phrase: no other clause stands there."""
+    return between[:1] == " " and "," not in between and len(words(between)) <= GAP_WORDS_MAX
+
+
+def _own(reply: str) -> str:
+    """The reply without the texts that it hands over: drafts, letters, translations."""
+    parts = _ENDS_LETTER.split(reply)
+    return "\n".join(
+        _HANDED_OVER.sub(" ", _LETTER.sub(" ", _SINGLE_QUOTED.sub(' "" ', part))) for part in parts
+    )
+
+
+def _shown(sentence: str) -> str:
+    shown = sentence.strip().rstrip(".!:;")
+    return shown[: CLAIM_CHARS_MAX - 1] + "…" if len(shown) > CLAIM_CHARS_MAX else shown
+
+
+def _is_other(sentence: str, kind: ClaimKind) -> bool:
+    """Whether a sentence speaks of another time, supposes, denies, or edits a text of the chat."""
+    if _NOT_NOW.first(sentence) or any(short in sentence for short in _NO_SHORT):
+        return True
+    said = {word.text for word in words(sentence)}
+    return bool(said & _NO) or (
+        kind in {ClaimKind.SAVED, ClaimKind.DELETED} and bool(said & _OF_TEXT)
+    )

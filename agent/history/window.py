@@ -1,0 +1,513 @@
+"""What of a conversation is sent to a model: mended, cut on turn boundaries, and shortened.
+
+Pure; called by the steps that build a request. Every function returns its input unchanged (and
+says so by its value) when there is nothing to do, so that what was sent stays as it was sent.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from memory.records.ports import History, StoredEntry
+from memory.records.text import cut_more
+from memory.records.transcript import (
+    Answered,
+    Context,
+    Entry,
+    Note,
+    Said,
+    ToolCall,
+    ToolResult,
+    once,
+)
+
+_MESSAGES = (Said, Answered, ToolResult)
+"""Context and notes are parts of a message, not messages."""
+_ENDS_EXCHANGE = (Answered, ToolResult)
+_SHORTENED_ONES = (ToolResult, Note)
+
+MISSING = "No result was recorded for this call: it was interrupted, and may not have happened."
+
+# --- repair ------------------------------------------------------------------------------------
+
+
+def repair(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The entries with every call answered exactly once, right after its answer, under an id of
+    its own; without empty answers, and without a context block that follows nobody's words.
+
+    What a person said is never lost. Repairing twice changes nothing more, and entries appended
+    later do not change what became of those before, unless they hold a result for them.
+    """
+    kept = [entry for entry in entries if not _says_nothing(entry)]
+    results = _paired(kept)
+    repaired: list[Entry] = []
+    names = _Ids()
+    follows_words = False
+    for position, entry in enumerate(kept):
+        match entry:
+            case Said():
+                follows_words = True
+                repaired.append(entry)
+            case Context():
+                if follows_words:
+                    repaired.append(entry)
+            case Note():
+                repaired.append(entry)
+            case Answered(calls=()):
+                follows_words = False
+                repaired.append(entry)
+            case Answered():
+                follows_words = False
+                repaired.extend(_closed(entry, results[position], names))
+            case ToolResult():
+                pass  # stands after its answer, or nowhere
+    return tuple(repaired)
+
+
+def _says_nothing(entry: Entry) -> bool:
+    return isinstance(entry, Answered) and not entry.calls and not entry.text.strip()
+
+
+_Results = dict[int, ToolResult]
+"""Results of one answer, by the number of their call."""
+
+
+def _paired(entries: Sequence[Entry]) -> dict[int, _Results]:
+    """For the position of each answer, its results: the first that came for each call.
+
+    An id that several answers use belongs to the latest of them that still waits for it.
+    """
+    found: dict[int, _Results] = defaultdict(dict)
+    waiting: dict[str, list[list[tuple[int, int]]]] = defaultdict(list)
+    for position, entry in enumerate(entries):
+        if isinstance(entry, Answered) and entry.calls:
+            slots: dict[str, list[tuple[int, int]]] = defaultdict(list)
+            for number, call in enumerate(entry.calls):
+                slots[call.id].append((position, number))
+            for call_id, places in slots.items():
+                waiting[call_id].append(places)
+        elif isinstance(entry, ToolResult) and (answers := waiting[entry.call_id]):
+            place, number = answers[-1].pop(0)
+            found[place][number] = entry
+            if not answers[-1]:
+                answers.pop()
+    return found
+
+
+class _Ids:
+    """Gives each call an id that no call before it has."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def own(self, call: ToolCall) -> ToolCall:
+        name, number = call.id or "call", 1
+        while not name.strip() or name in self._taken:
+            number += 1
+            name = f"{call.id[:32] or 'call'}-{number}"
+        self._taken.add(name)
+        return call if name == call.id else replace(call, id=name)
+
+
+def _closed(answer: Answered, results: _Results, ids: _Ids) -> list[Entry]:
+    """An answer with its results behind it, in the order of its calls."""
+    calls = tuple(ids.own(call) for call in answer.calls)
+    closed: list[Entry] = [answer if calls == answer.calls else replace(answer, calls=calls)]
+    for number, call in enumerate(calls):
+        result = results.get(number) or ToolResult(call_id=call.id, content=MISSING, ok=False)
+        closed.append(result if result.call_id == call.id else replace(result, call_id=call.id))
+    return closed
+
+
+# --- window ------------------------------------------------------------------------------------
+
+
+def window(
+    stored: Sequence[StoredEntry],
+    *,
+    messages_max: int,
+    tokens_max: int,
+) -> int | None:
+    """None while the history fits; else the id from which on it is to be sent.
+
+    The cut is a step: about half of both limits stay free, so that the next many turns only
+    append. It falls between turns. The newest turn stays as long as its tokens fit, whatever
+    the number of its messages; if not even it fits, the id is one past the last.
+    """
+    messages, tokens = _size(stored)
+    if not stored or (messages <= messages_max and tokens <= tokens_max):
+        return None
+    turns = _turns(stored)
+    sizes = [_size(turn) for turn in turns]
+    if sizes[-1][1] > tokens_max:
+        return stored[-1].id + 1
+    first = len(turns) - 1
+    messages, tokens = sizes[-1]
+    while first > 0:
+        messages += sizes[first - 1][0]
+        tokens += sizes[first - 1][1]
+        if messages > messages_max // 2 or tokens > tokens_max // 2:
+            break
+        first -= 1
+    start = turns[first][0].id
+    return start if start != stored[0].id else None
+
+
+def since_compaction(history: History) -> tuple[History, int | None]:
+    """What is left of a history since it was summed up, and the id from which on it is sent where
+    that is later than before: what was summed up counts from the next turn on (SPEC §10)."""
+    compaction = history.compaction
+    if compaction is None or not history.entries:
+        return history, None
+    start = compaction.sent_from
+    if history.entries[0].id >= start:
+        return history, None
+    return replace(history, entries=tuple(sent_since(history.entries, start))), start
+
+
+def sent_since(stored: Sequence[StoredEntry], start: int) -> Sequence[StoredEntry]:
+    """Those from this id on."""
+    return stored[_place(stored, start) :]
+
+
+def _place(stored: Sequence[StoredEntry], entry_id: int) -> int:
+    """Where the entries with this id and later ones begin: ids only grow."""
+    return bisect_left(stored, entry_id, key=lambda one: one.id)
+
+
+def tail_start(
+    stored: Sequence[StoredEntry],
+    *,
+    messages_max: int,
+    tokens_max: int,
+    exchanges_min: int,
+) -> int | None:
+    """The id from which on the newest turns stay word for word where what is before them is summed
+    up; one past the last if none stays, None without any.
+
+    As many whole turns as both limits allow, and `exchanges_min` turns in which somebody spoke
+    whatever their size.
+    """
+    if not stored:
+        return None
+    start = stored[-1].id + 1
+    messages = tokens = exchanges = 0
+    for turn in reversed(_turns(stored)):
+        size = _size(turn)
+        messages += size[0]
+        tokens += size[1]
+        if (messages > messages_max or tokens > tokens_max) and exchanges >= exchanges_min:
+            break
+        start = turn[0].id
+        exchanges += any(isinstance(one.entry, Said) for one in turn)
+    return start
+
+
+def sent_size(stored: Sequence[StoredEntry], shortened_to: int) -> tuple[int, int]:
+    """Messages and tokens of what is sent, the tool results before this id shortened."""
+    return _size_of(shorten_before(stored, shortened_to))
+
+
+def last_request(stored: Sequence[StoredEntry]) -> int:
+    """Tokens of the newest request with its answer, as the provider counted them, prompt and tools
+    with it; 0 if it did not say."""
+    for one in reversed(stored):
+        if isinstance(one.entry, Answered):
+            return one.entry.usage.prompt + one.entry.usage.completion
+    return 0
+
+
+def _turns(stored: Sequence[StoredEntry]) -> list[list[StoredEntry]]:
+    turns: list[list[StoredEntry]] = []
+    for entry in stored:
+        if turns and turns[-1][-1].run_id == entry.run_id:
+            turns[-1].append(entry)
+        else:
+            turns.append([entry])
+    return turns
+
+
+def _size(stored: Sequence[StoredEntry]) -> tuple[int, int]:
+    return _size_of([one.entry for one in stored])
+
+
+def _size_of(entries: Sequence[Entry]) -> tuple[int, int]:
+    """Messages and tokens."""
+    messages = sum([isinstance(entry, _MESSAGES) for entry in entries])
+    return messages, sum(map(tokens_of, entries))
+
+
+@once
+def tokens_of(entry: Entry) -> int:
+    """What an entry adds to a request, estimated: its text and its pictures."""
+    return estimate_tokens(text_of(entry)) + picture_tokens(entry)
+
+
+@once
+def chars_of(entry: Entry) -> int:
+    """How long the text of an entry is."""
+    return len(text_of(entry))
+
+
+def text_of(entry: Entry) -> str:
+    """All that an entry adds to a request, for counting."""
+    match entry:
+        case Said():
+            if not (entry.sender or entry.quote):
+                return entry.text
+            return "\n".join(part for part in (entry.sender, entry.quote, entry.text) if part)
+        case Answered():
+            if not entry.calls:
+                return entry.text
+            calls = (f"{call.id} {call.name} {call.arguments}" for call in entry.calls)
+            return "\n".join((entry.text, *calls))
+        case ToolResult():
+            return f"{entry.call_id}\n{entry.content}"
+        case Context():
+            return entry.text
+        case Note():
+            paths = (picture.path for picture in entry.pictures)
+            return "\n".join(part for part in (entry.text, entry.content, *paths) if part)
+
+
+def brought_tokens(entry: Entry) -> int:
+    """What a note on files adds to the words after it, estimated."""
+    if not isinstance(entry, Note) or not entry.brings:
+        return 0
+    return estimate_tokens(f"{entry.text}\n{entry.content}") + picture_tokens(entry)
+
+
+def picture_tokens(entry: Entry) -> int:
+    """What the pictures of an entry add to its text."""
+    return sum(one.tokens for one in entry.pictures) if isinstance(entry, Note) else 0
+
+
+# --- shortening --------------------------------------------------------------------------------
+
+_SHORTENED = re.compile(r"\[.* was \d+ chars\]", re.DOTALL)
+
+
+def shorten(
+    entries: Sequence[Entry], keep_chars: int, *, exchanges_kept: int = 0
+) -> tuple[Entry, ...]:
+    """Tool results of over `keep_chars` characters become `[name: truncated, was N chars]`; of a
+    note on files the pictures go, and their text where it is as long.
+
+    Left alone are the last `exchanges_kept` exchanges (from a person's words on), and always the
+    results that the model has not answered yet. Shortening twice changes nothing more.
+    """
+    end = min(_exchange_start(entries, exchanges_kept), _last_answer(entries))
+    names = {
+        call.id: call.name
+        for entry in entries
+        if isinstance(entry, Answered)
+        for call in entry.calls
+    }
+    return tuple(
+        _shorter(entry, names, keep_chars) if position < end else entry
+        for position, entry in enumerate(entries)
+    )
+
+
+def _shorter(entry: Entry, names: dict[str, str], keep_chars: int) -> Entry:
+    match entry:
+        case ToolResult():
+            return _shortened(entry, names, keep_chars)
+        case Note() if entry.pictures or len(entry.content) > keep_chars:
+            return _put_away(entry, keep_chars)
+        case _:
+            return entry
+
+
+PUT_AWAY = "What was in the files is not shown any more; they are kept where they lie."
+
+
+def _put_away(note: Note, keep_chars: int) -> Note:
+    content = "" if len(note.content) > keep_chars else note.content
+    # The answers after it stand, and may repeat what was in the files.
+    return replace(
+        note, text=f"{note.text} {PUT_AWAY}", content=content, pictures=(), untrusted=True
+    )
+
+
+EXCHANGES_KEPT = 2
+SAVED_TOKENS_MIN = 4_000
+OLD_RESULT_CHARS_MAX = 200
+"""Old results up to this length stay: a marker in their place would save next to nothing."""
+
+
+def shortening_step(
+    stored: Sequence[StoredEntry], shortened_to: int, *, always: bool = False
+) -> int | None:
+    """The id before which old tool results are to be sent shortened from now on; None for no step.
+
+    The results of all but the last two exchanges may go, in one batch that saves 4,000 tokens
+    (SPEC §5, placement), or with `always` whatever it saves. It never moves back.
+    """
+    entries = [one.entry for one in stored]
+    end = _exchange_start(entries, EXCHANGES_KEPT)
+    if end >= len(stored) or stored[end].id <= shortened_to:
+        return None
+    candidates = entries[_place(stored, shortened_to) : end]
+    saved = sum([_saved(entry) for entry in candidates if isinstance(entry, _SHORTENED_ONES)])
+    return stored[end].id if saved >= (1 if always else SAVED_TOKENS_MIN) else None
+
+
+def _saved(entry: ToolResult | Note) -> int:
+    """What goes with its pictures, and with its text where that is too long to stay."""
+    is_long = len(entry.content) > OLD_RESULT_CHARS_MAX
+    return picture_tokens(entry) + (estimate_tokens(entry.content) if is_long else 0)
+
+
+def shorten_before(stored: Sequence[StoredEntry], shortened_to: int) -> tuple[Entry, ...]:
+    """The entries, with the tool results before this id shortened."""
+    entries = tuple([one.entry for one in stored])
+    old = _place(stored, shortened_to)
+    if not old:
+        return entries
+    return (*shorten(entries[:old], OLD_RESULT_CHARS_MAX), *entries[old:])
+
+
+def _shortened(result: ToolResult, names: dict[str, str], keep_chars: int) -> ToolResult:
+    size = len(result.content)
+    marker = f"[{names.get(result.call_id, 'tool')}: truncated, was {size} chars]"
+    if size <= max(keep_chars, len(marker)) or _SHORTENED.fullmatch(result.content):
+        return result
+    known = _shortened_by(result)
+    if marker not in known:
+        # Still untrusted: the answers after it stand, and may repeat what it said.
+        known[marker] = replace(result, content=marker)
+    return known[marker]
+
+
+@once
+def _shortened_by(result: ToolResult) -> dict[str, ToolResult]:
+    """What it was shortened to, by the marker in its place: one, unless an id was given twice."""
+    return {}
+
+
+ROUND_CHARS_MIN = 400
+"""What a result keeps at least when it is cut to make room for others."""
+
+NO_ROOM = "it did not fit beside the other results: call it again on its own for more"
+
+
+def unanswered(entries: Sequence[Entry]) -> Sequence[ToolResult]:
+    """Return the results that the model has not answered yet."""
+    new = entries[_last_answer(entries) :]
+    return [entry for entry in new if isinstance(entry, ToolResult)]
+
+
+def share_out(entries: Sequence[Entry], tokens_max: int) -> tuple[Entry, ...]:
+    """Return the entries, with the results that the model has not answered yet cut to
+    `tokens_max` in all. Each gets an equal share, and the newest first what short ones leave."""
+    wanted = {id(result): tokens_of(result) for result in unanswered(entries)}
+    if sum(wanted.values()) <= tokens_max:
+        return tuple(entries)
+    given = {key: min(tokens, tokens_max // len(wanted)) for key, tokens in wanted.items()}
+    left = tokens_max - sum(given.values())
+    for key in reversed(wanted):
+        more = max(min(wanted[key] - given[key], left), 0)
+        given[key] += more
+        left -= more
+    return tuple(
+        _cut_to(entry, given[id(entry)])
+        if isinstance(entry, ToolResult) and id(entry) in given
+        else entry
+        for entry in entries
+    )
+
+
+def _cut_to(result: ToolResult, tokens_max: int) -> ToolResult:
+    """Cut the result to about so many tokens, or to its shortest form if that is longer."""
+    text = result.content
+    chars = len(text)
+    while tokens_of(result) > tokens_max and chars > ROUND_CHARS_MIN:
+        share = min(tokens_max / tokens_of(result), 0.9)
+        chars = max(int(chars * share), ROUND_CHARS_MIN)
+        result = replace(result, content=cut_more(text, chars_max=chars, pointer=NO_ROOM))
+    return result
+
+
+def _exchange_start(entries: Sequence[Entry], count: int) -> int:
+    """Where the last `count` exchanges begin; words that follow words open no new one. A note on
+    files belongs to the words after it."""
+    start: int | None = None
+    found = 0
+    for place in range(len(entries) - 1, -1, -1):
+        if isinstance(entries[place], Said):
+            start = place
+        opens = place == 0 or isinstance(entries[place - 1], _ENDS_EXCHANGE)
+        if opens and start is not None:
+            found += 1
+            if found == count:
+                return _with_note(entries, start)
+            start = None
+    return 0 if found and count > 0 else len(entries)
+
+
+def _with_note(entries: Sequence[Entry], start: int) -> int:
+    is_noted = start > 0 and isinstance(entries[start - 1], Note)
+    return start - 1 if is_noted else start
+
+
+def _last_answer(entries: Sequence[Entry]) -> int:
+    """Where the newest answer of the model stands: it has read all before it."""
+    positions = (n for n in range(len(entries) - 1, -1, -1) if isinstance(entries[n], Answered))
+    return next(positions, 0)
+
+
+# --- counting ----------------------------------------------------------------------------------
+
+
+def estimate_tokens(text: str) -> int:
+    """Tokens of a text, without a tokenizer: rather too many than too few for running text.
+
+    Measured with cl100k and o200k, characters a token: English, German and code 4 (machine text
+    such as logs, numbers and ids 1.2 to 2.5), Polish, Russian and Arabic 1.5 to 2.3, Hebrew and
+    Greek 1 to 1.15, CJK, Thai and Hindi 0.8 to 1, emoji 0.4. The sum is by width in UTF-8;
+    the share of digits and signs tells running text from machine text.
+    """
+    return _estimated(text) if len(text) > KNOWN_CHARS_MAX else _known(text)
+
+
+KNOWN_TEXTS_MAX, KNOWN_CHARS_MAX = 4_096, 500
+"""Short texts whose tokens are kept: each of a conversation is weighed several times a turn, and in
+every turn. A long one is rare, and would take more room than it saves time."""
+
+
+@lru_cache(maxsize=KNOWN_TEXTS_MAX)
+def _known(text: str) -> int:
+    return _estimated(text)
+
+
+def drop_known() -> None:
+    """Keeps none of the texts that were weighed: somebody has one forgotten."""
+    _known.cache_clear()
+
+
+def _estimated(text: str) -> int:
+    if text.isascii():
+        return _ascii_tokens(text)
+    whole = text.encode("utf-8", "replace")
+    ascii_text = whole.decode("ascii", "ignore")
+    four = sum(whole.count(bytes([lead])) for lead in range(0xF0, 0xF5))
+    others = len(text) - len(ascii_text) - four
+    three = len(whole) - len(ascii_text) - 4 * four - 2 * others
+    two = others - three
+    return (
+        _ascii_tokens(ascii_text) + (two * 6 + 4) // 5 + (three * 5 + 3) // 4 + (four * 5 + 1) // 2
+    )
+
+
+_DENSE = str.maketrans(dict.fromkeys("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ \n_"))
+
+
+def _ascii_tokens(text: str) -> int:
+    dense = len(text.translate(_DENSE))
+    return (len(text) - dense + 3) // 4 + (dense * 3 + 3) // 4

@@ -1,0 +1,441 @@
+"""Finds what is worth knowing about people in what they said, once a conversation is silent.
+
+Called by the idle timer, and by compaction before it drops something. A cheap model proposes; code
+lets pass what rests on a person's own line (`agent.learning.proposals`). The conversation is never
+touched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from agent.budget.spending import Charge, CheapModel, Purpose, Scope, zone_for
+from agent.history.window import estimate_tokens
+from agent.learning.proposals import AnswerUnreadable, read_answer
+from agent.prompt.assemble import from_template
+from agent.prompt.scene import one_line
+from memory.records.errors import BrokenAnswer, ContextTooLong
+from memory.records.facts import Facts, NewFact, Stored, StoredFact, Storing, Whose
+from memory.records.messages import ConversationId, Role
+from memory.records.request import ModelTraits
+from memory.records.words import fold, read_list, squeezed
+from memory.stores.lines import SpokenLine, SqliteLines, Stretch
+
+if TYPE_CHECKING:
+    from agent.learning.proposals import FoundFacts, Refusal
+
+log = structlog.get_logger()
+
+KNOWN_MAX = 20
+"""Known facts of each speaker that are shown."""
+SPEAKERS_MAX = 8
+"""People whose known facts are looked up: those who spoke last."""
+QUERY_CHARS_MAX = 1_000
+LOOKS_MAX = 6
+"""Of one call that looks at everything."""
+OLDER_LOOKS_MAX = 2
+"""Beside the look at the newest exchanges, once a conversation is silent."""
+PASSES_MAX = 200
+"""Stretches of one call, with those of which no model is asked."""
+LINE_CHARS_MAX, ANSWER_LINE_CHARS_MAX, KNOWN_CHARS_MAX = 1_500, 500, 300
+"""Characters of one line that are shown: of a person, of the assistant, of a known fact."""
+WINDOW_SHARE = 0.8
+"""Of what a window leaves for a prompt; the rest is for tokens that were guessed too low."""
+
+Texts = Callable[[], Mapping[str, str]]
+"""The templates as they are now: `agent.prompt.templates.Library.texts`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionOptions:
+    """The settings `agent.learning.extraction`."""
+
+    exchanges_max: int = 10
+    messages_min: int = 4
+    confidence_min: float = 0.7
+    facts_max: int = 5
+
+
+class Skipped(StrEnum):
+    """Why no model was asked."""
+
+    PRIVATE = "memory is off"
+    NOTHING_NEW = "nothing new"
+    NOBODY = "nobody spoke whose words are remembered"
+    TOO_SHORT = "too few messages"
+    SMALL_TALK = "nothing but small talk"
+    DEMO = "the demo model cannot do it"
+
+
+_NO_USE_IN_GOING_ON = frozenset(
+    {Skipped.PRIVATE, Skipped.NOTHING_NEW, Skipped.TOO_SHORT, Skipped.DEMO}
+)
+"""Nothing is left, or what is left stays for later."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """`words` is the store's reason, fit for the person."""
+
+    why: Refusal
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extracted:
+    """What came of it. `superseded` are new facts that closed an old one; `asked` counts model
+    calls; `upto` is the last message that was there to look at."""
+
+    conversation: ConversationId
+    skipped: Skipped | None = None
+    stored: tuple[StoredFact, ...] = ()
+    superseded: tuple[StoredFact, ...] = ()
+    refreshed: tuple[StoredFact, ...] = ()
+    refused: tuple[Refused, ...] = ()
+    asked: int = 0
+    upto: int = 0
+
+
+class LearntFacts(Facts, Protocol):
+    """Facts that know of each wish to forget."""
+
+    async def generation(self) -> int:
+        """How often something was forgotten so far."""
+
+
+# --- the work ----------------------------------------------------------------------------------
+
+
+class Extractor:
+    """Looks at what was said since the last look, and stores what holds.
+
+    The cursor moves only when a look came to its end: what a broken answer or a model in trouble
+    leaves is looked at again, and the messages stay searchable whatever happens (case ME-01).
+    """
+
+    def __init__(
+        self,
+        lines: SqliteLines,
+        facts: LearntFacts,
+        model: CheapModel,
+        texts: Texts,
+        *,
+        options: ExtractionOptions,
+    ) -> None:
+        self._lines = lines
+        self._facts = facts
+        self._model = model
+        self._texts = texts
+        self._options = options
+
+    async def __call__(self, conversation: ConversationId) -> Extracted:
+        """Looks at what was said since the last look: at older exchanges, the oldest first, as far
+        as the bound allows, and at the newest ones always. What is between them stays for the next
+        call, and with it the newest ones, for the cursor passes nothing that was not looked at.
+
+        Raises AnswerUnreadable after two answers that cannot be read, ForgottenMeanwhile where
+        something was forgotten while the model was asked, what `CheapModel.ask` raises, and
+        StorageError. May be called again for the same messages: nothing is stored twice.
+        """
+        looks: list[Extracted] = []
+        trouble: AnswerUnreadable | None = None
+        try:
+            left = await self._look_at_older(conversation, looks)
+        except AnswerUnreadable as error:
+            # What no model can make sense of must not hide for ever what was said after it.
+            left, trouble = True, error
+        newest = self._lines.since_last_look(
+            conversation, exchanges_max=self._options.exchanges_max
+        )
+        looks.append(await self._look(newest, moves=not left))
+        if trouble is not None:
+            raise trouble
+        return _together(looks)
+
+    async def _look_at_older(self, conversation: ConversationId, looks: list[Extracted]) -> bool:
+        """At what is older than the newest exchanges; whether some of it is left."""
+        asked = 0
+        for _ in range(PASSES_MAX):
+            older = await self._lines.waiting(conversation) - self._options.exchanges_max
+            if older <= 0 or asked >= OLDER_LOOKS_MAX:
+                return older > 0
+            n = min(older, self._options.exchanges_max)
+            look = await self._look(self._lines.next_to_look_at(conversation, exchanges_max=n))
+            if look.skipped in _NO_USE_IN_GOING_ON:
+                return True
+            looks.append(look)
+            asked += look.skipped is None
+        return True
+
+    async def everything(self, conversation: ConversationId) -> Sequence[Extracted]:
+        """Looks at all that was not looked at, the oldest first, one look after the other: before
+        something is dropped from what is sent. Raises as above; what was looked at by then stays
+        so."""
+        looks: list[Extracted] = []
+        asked = 0
+        for _ in range(PASSES_MAX):
+            oldest = self._lines.next_to_look_at(
+                conversation, exchanges_max=self._options.exchanges_max
+            )
+            look = await self._look(oldest)
+            if look.skipped in _NO_USE_IN_GOING_ON:
+                break
+            looks.append(look)
+            asked += look.skipped is None
+            if asked >= LOOKS_MAX:
+                break
+        return looks
+
+    async def _look(self, reading: Awaitable[Stretch], *, moves: bool = True) -> Extracted:
+        """`moves` tells whether the cursor does: all before the stretch was looked at."""
+        generation = await self._facts.generation()  # before anything is read
+        stretch = await reading
+        conversation = stretch.conversation
+        skipped = self._reason_to_skip(stretch)
+        traits = ModelTraits() if skipped else await self._model.traits(stretch.lane)
+        if skipped is None and traits.demo:
+            skipped = Skipped.DEMO
+        if skipped is not None:
+            if moves and skipped in {Skipped.NOBODY, Skipped.SMALL_TALK}:
+                await self._lines.looked_at(conversation, upto=stretch.upto)
+            log.debug("extraction.skipped", conversation=conversation, why=skipped)
+            return Extracted(conversation=conversation, skipped=skipped, upto=stretch.upto)
+        known = await self._known(stretch)
+        looking = _Looking(
+            stretch=stretch, known=known, options=self._options, generation=generation
+        )
+        found = await self._ask(looking, traits)
+        await self._store(looking, found)
+        if moves:
+            await self._lines.looked_at(conversation, upto=stretch.upto)
+        return looking.told()
+
+    def _reason_to_skip(self, stretch: Stretch) -> Skipped | None:
+        own = stretch.own()
+        if stretch.is_private:
+            return Skipped.PRIVATE
+        if not stretch.has_news:
+            return Skipped.NOTHING_NEW
+        if not own:
+            return Skipped.NOBODY
+        if len(stretch.lines) < self._options.messages_min and not stretch.is_full:
+            return Skipped.TOO_SHORT  # of a full one there will never be more
+        # Here, not above: its tables of words take a start a while, and nothing was said then.
+        from agent.learning.evidence import keys
+
+        simple = {_plain(entry) for entry in read_list(self._texts().get("words_simple", ""))}
+        if not any(keys(line.text) and _plain(line.text) not in simple for line in own):
+            return Skipped.SMALL_TALK
+        return None
+
+    async def _known(self, stretch: Stretch) -> dict[int, StoredFact]:
+        """What is known of those who speak, the most relevant first, then the newest: what is
+        corrected need not share a word with its correction."""
+        known: dict[int, StoredFact] = {}
+        for label, person in list(stretch.speakers().items())[-SPEAKERS_MAX:]:
+            said = " ".join(line.text for line in stretch.own() if line.speaker == label)
+            of = Whose(person_id=person.id, scope=stretch.scope)
+            found = await self._facts.search(of, said[-QUERY_CHARS_MAX:], k=KNOWN_MAX)
+            newest = await self._facts.list(of)
+            theirs = {fact.id: fact for fact in (*found, *newest)}
+            known.update(islice(theirs.items(), KNOWN_MAX))
+        return known
+
+    async def _ask(self, looking: _Looking, traits: ModelTraits) -> FoundFacts:
+        from agent.learning.proposals import FoundFacts
+
+        tokens_max = traits.output_tokens(_ANSWER_TOKENS + _FACT_TOKENS * self._options.facts_max)
+        room = int((traits.window - tokens_max) * WINDOW_SHARE)
+        prompt = looking.prompt(self._texts(), room=room)
+        charge = looking.charge()
+        try:
+            looking.asked += 1
+            return read_answer(
+                await self._model.ask(prompt, charge, tokens_max=tokens_max), FoundFacts
+            )
+        except (AnswerUnreadable, BrokenAnswer) as error:
+            again = f"{prompt}\n\n{_AGAIN.format(why=error)}"
+        looking.asked += 1
+        return read_answer(await self._model.ask(again, charge, tokens_max=tokens_max), FoundFacts)
+
+    async def _store(self, looking: _Looking, found: FoundFacts) -> None:
+        from agent.learning.proposals import Judge, Refusal
+
+        looking.refused += [Refused(why=Refusal.UNREADABLE)] * found.unreadable
+        judge = Judge(looking.stretch, looking.known, confidence_min=self._options.confidence_min)
+        for verdict in await asyncio.to_thread(judge.verdicts, found.facts):
+            if isinstance(verdict, Refusal):
+                looking.refused.append(Refused(why=verdict))
+            elif len(looking.outcomes) >= self._options.facts_max:
+                looking.refused.append(Refused(why=Refusal.TOO_MANY))
+            else:
+                looking.count(await self._facts.store(looking.dated(verdict)))
+
+
+def _together(looks: Sequence[Extracted]) -> Extracted:
+    """Several looks as one; skipped where each of them was."""
+    last = looks[-1]
+    return Extracted(
+        conversation=last.conversation,
+        skipped=last.skipped if all(look.skipped is not None for look in looks) else None,
+        stored=tuple(fact for look in looks for fact in look.stored),
+        superseded=tuple(fact for look in looks for fact in look.superseded),
+        refreshed=tuple(fact for look in looks for fact in look.refreshed),
+        refused=tuple(one for look in looks for one in look.refused),
+        asked=sum(look.asked for look in looks),
+        upto=last.upto,
+    )
+
+
+_ANSWER_TOKENS, _FACT_TOKENS = 100, 160
+_AGAIN = "Your last answer could not be used: {why} Answer with one JSON object and nothing else."
+
+
+@dataclass(slots=True, kw_only=True)
+class _Looking:
+    """One look: what is looked at, what is known, and what came of it so far."""
+
+    stretch: Stretch
+    options: ExtractionOptions
+    known: Mapping[int, StoredFact]
+    generation: int
+    outcomes: list[Stored] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    asked: int = 0
+
+    def prompt(self, texts: Mapping[str, str], *, room: int) -> str:
+        """As large as fits into `room` tokens: without the oldest lines, then without known facts.
+
+        Raises ContextTooLong where not even one line of a person fits.
+        """
+        lines = list(self.stretch.lines)
+        known = [_known_line(fact) for fact in self.known.values()]
+        speakers = "; ".join(self.stretch.speakers())
+        while True:
+            made = from_template(
+                texts,
+                "extraction",
+                SPEAKERS=speakers,
+                KNOWN_FACTS="\n".join(known) or "(none)",
+                CONVERSATION=_conversation(lines),
+                FACTS_MAX=str(self.options.facts_max),
+            )
+            if (over := made.tokens - room) <= 0:
+                return made.user
+            lines, dropped = _without_oldest(lines, over)
+            if not dropped and not known:
+                raise ContextTooLong(
+                    f"Looking for facts takes about {made.tokens} tokens; the model has {room}."
+                )
+            if not dropped:
+                known.pop()
+
+    def charge(self) -> Charge:
+        """On the account of who spoke last."""
+        last = self.stretch.own()[-1].person
+        assert last is not None, "own lines have a person"
+        return Charge(
+            purpose=Purpose.EXTRACTION,
+            person_id=last.id,
+            is_owner=last.role is Role.OWNER,
+            lane=self.stretch.lane,
+            conversation=self.stretch.conversation,
+            agent="default",
+            time_zone=last.time_zone,
+        )
+
+    def dated(self, new: NewFact) -> NewFact:
+        """As of when its line was read."""
+        return replace(new, generation=self.generation)
+
+    def count(self, outcome: Stored) -> None:
+        """What the store said."""
+        from agent.learning.proposals import Refusal
+
+        if outcome.outcome is Storing.REFUSED:
+            self.refused.append(Refused(why=Refusal.BY_STORE, words=outcome.why))
+        else:
+            self.outcomes.append(outcome)
+
+    def told(self) -> Extracted:
+        """The outcome, after one line in the log: counts, and never a text."""
+        refused = Counter(one.why.name.lower() for one in self.refused)
+        made = {kind: self._facts(kind) for kind in Storing}
+        log.info(
+            "extraction.done",
+            conversation=self.stretch.conversation,
+            lines=len(self.stretch.lines),
+            asked=self.asked,
+            stored=len(made[Storing.STORED]),
+            superseded=len(made[Storing.SUPERSEDED]),
+            refreshed=len(made[Storing.REFRESHED]),
+            refused=dict(refused),
+        )
+        return Extracted(
+            conversation=self.stretch.conversation,
+            stored=made[Storing.STORED],
+            superseded=made[Storing.SUPERSEDED],
+            refreshed=made[Storing.REFRESHED],
+            refused=tuple(self.refused),
+            asked=self.asked,
+            upto=self.stretch.upto,
+        )
+
+    def _facts(self, kind: Storing) -> tuple[StoredFact, ...]:
+        return tuple(
+            one.fact for one in self.outcomes if one.outcome is kind and one.fact is not None
+        )
+
+
+def _plain(text: str) -> str:
+    return squeezed(fold(text)).strip(" .,:;!?=()")
+
+
+# --- what is shown -----------------------------------------------------------------------------
+
+
+def _known_line(fact: StoredFact) -> str:
+    said_by = f"{one_line(fact.speaker)}: " if fact.speaker else ""
+    return f"{fact.key} {said_by}{one_line(fact.text, chars_max=KNOWN_CHARS_MAX)}"
+
+
+def _conversation(lines: Sequence[SpokenLine]) -> str:
+    """Numbered, with the day where it changes, for "tomorrow" has to become a date."""
+    people = [line.person for line in lines if line.person is not None]
+    zone = zone_for(Scope.PERSON, people[-1].time_zone if people else "", UTC)
+    shown: list[str] = []
+    day = ""
+    for number, line in enumerate(lines, start=1):
+        today = f"{datetime.fromtimestamp(line.at_ms / 1000, zone):%A, %Y-%m-%d}"
+        if today != day:
+            shown.append(f"({today})")
+            day = today
+        shown.append(f"[{number}] {line.speaker}: {_shown(line)}")
+    return "\n".join(shown)
+
+
+def _shown(line: SpokenLine) -> str:
+    """Further lines are set in, so that none can pose as the line of somebody else."""
+    chars_max = LINE_CHARS_MAX if line.person is not None else ANSWER_LINE_CHARS_MAX
+    text = line.text if len(line.text) <= chars_max else f"{line.text[: chars_max - 1]}…"
+    return "\n    ".join(text.splitlines()) or "(no words of their own)"
+
+
+def _without_oldest(lines: list[SpokenLine], tokens: int) -> tuple[list[SpokenLine], bool]:
+    """Without as many of the oldest as make up for so many tokens; whether any could go. The last
+    line of a person and what follows it stay."""
+    last_own = max(at for at, line in enumerate(lines) if line.person is not None)
+    gone = 0
+    while gone < last_own and tokens > 0:
+        tokens -= estimate_tokens(_shown(lines[gone]))
+        gone += 1
+    return lines[gone:], gone > 0

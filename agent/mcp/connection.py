@@ -1,0 +1,480 @@
+"""One connection to an MCP server: opened, held and closed by one task. Beside `wire` the only file
+that knows the SDK, which is loaded when the first server is needed (a third of a second, 35 MB).
+
+`Connection.run` is that task; calls come from anywhere. Whatever a server does ends here: as a
+ServerDown or ServerRefused of the call, and as a restart after a growing pause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from shutil import which
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import structlog
+
+from agent.mcp.process import program, surroundings
+from agent.mcp.values import (
+    BlobPart,
+    Health,
+    LinkPart,
+    Pace,
+    Part,
+    ServerDown,
+    ServerHealth,
+    ServerOptions,
+    ServerRefused,
+    ServerResult,
+    ServerTool,
+    TextPart,
+    Timing,
+    Warnings,
+)
+from agent.mcp.wire import MESSAGE_BYTES_MAX, LastWords, spoken_to, watched
+from agent.version import VERSION
+from memory.records.errors import AssistantError
+
+if TYPE_CHECKING:
+    from mcp import Client, Tool
+    from mcp.client import Transport
+    from mcp_types import CallToolResult, ContentBlock
+
+PAGES_MAX = 50
+TOOLS_MAX = 500
+REASON_CHARS_MAX = 300
+SECRET_CHARS_MIN = 6
+CLOSED = -32000
+TIMED_OUT = -32001
+SDK = "mcp"
+
+HERE = frozenset({"localhost", "127.0.0.1", "::1"})
+
+_log = structlog.get_logger(__name__)
+
+Listed = Callable[[Sequence[ServerTool]], Awaitable[None]]
+
+
+class Connection:
+    """One server. Calls may come at any time and from any task of the loop."""
+
+    def __init__(
+        self,
+        options: ServerOptions,
+        *,
+        quarters: Callable[[], Path],
+        env: Mapping[str, str],
+        listed: Listed,
+        timing: Timing,
+    ) -> None:
+        """`quarters` makes the folder in which a command runs (it blocks, and may raise
+        ServerDown), `env` is the environment of which it gets a little. `listed` hears of the
+        tools each time they were read."""
+        self._options = options
+        self._quarters = quarters
+        self._env = env
+        self._listed = listed
+        self._timing = timing
+        self._pace = Pace(timing)
+        self._warnings = Warnings(options.name, timing)
+        self._client: Client | None = None
+        self._health = Health.IDLE
+        self._trouble = ""
+        self._excess = ""
+        self._retry_at = 0.0
+        self._server = ""
+        self._nudge = asyncio.Event()
+        self._wanted = self._lost = self._stale = self._closing = False
+        self.settled = asyncio.Event()
+        """Set once a start has come to an end, good or bad."""
+
+    @property
+    def health(self) -> ServerHealth:
+        """How it is at this moment."""
+        left = None
+        if self._health is Health.DOWN:
+            left = max(0.0, self._retry_at - asyncio.get_running_loop().time())
+        return ServerHealth(
+            health=self._health, trouble=self._trouble, retry_s=left, server=self._server
+        )
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether it was asked for."""
+        return self._wanted
+
+    def want(self) -> None:
+        """From now on it is to be there. Returns at once."""
+        self._wanted = True
+        self._nudge.set()
+
+    def close(self) -> None:
+        """Ends `run`, after the server was ended."""
+        self._closing = True
+        self._nudge.set()
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> ServerResult:
+        """One call, by the name that the server gave. Raises ServerDown, ServerRefused.
+
+        A call that is cancelled is cancelled at the server too.
+        """
+        client = self._client
+        if client is None or self._lost:
+            self.want()
+            raise ServerDown(f"{self._options.name} {self._down_words()}; nothing was done")
+        try:
+            async with asyncio.timeout(self._options.timeout_s):
+                return await self._asked(client, tool, arguments)
+        except TimeoutError:
+            self._nudged(stale=True)  # a server that hangs is found out by its list
+            raise ServerDown(
+                f"{self._options.name} did not answer within {self._options.timeout_s:g} s. "
+                "Whether it took effect is unknown: check before trying again"
+            ) from None
+
+    async def _asked(self, client: Client, tool: str, arguments: Mapping[str, Any]) -> ServerResult:
+        """Not by `Client.call_tool`, which refuses results that do not fit the tool's own word on
+        them; what there is of them is worth more to a model."""
+        from mcp import CallToolRequest, MCPError
+        from mcp_types import CallToolRequestParams, CallToolResult
+        from pydantic import ValidationError
+
+        request = CallToolRequest(
+            params=CallToolRequestParams(name=tool, arguments=dict(arguments))
+        )
+        try:
+            return _result(await client.session.send_request(request, CallToolResult))
+        except MCPError as error:
+            raise self._refusal(error) from error
+        except ValidationError as error:
+            raise ServerRefused("the server's answer does not follow the protocol") from error
+        except _trouble() as error:
+            self._nudged(lost=True)
+            raise self._gone() from error
+
+    def _refusal(self, error: Any) -> AssistantError:
+        said = _short(error.message)
+        if error.code == CLOSED or "session terminated" in said.lower():
+            self._nudged(lost=True)
+            return self._gone()
+        return ServerRefused(said or f"the server refused the call (code {error.code})")
+
+    def _gone(self) -> ServerDown:
+        why = f" ({self._excess})" if self._excess else ""
+        return ServerDown(
+            f"the connection to {self._options.name} broke during the call{why}, and is made anew. "
+            "Whether it took effect is unknown: check before trying again"
+        )
+
+    def _down_words(self) -> str:
+        if self._health is not Health.DOWN:
+            return "is being started: try again in a moment"
+        left = self.health.retry_s or 0.0
+        why = f" ({self._trouble})" if self._trouble else ""
+        return f"is not available{why}; it is tried again in {left:.0f} s"
+
+    # --- the task ------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Holds the connection until `close`. Raises nothing but CancelledError."""
+        failures = 0
+        loop = asyncio.get_running_loop()
+        while not self._closing:
+            if not self._wanted:
+                await self._nudged_within(None)
+                continue
+            began = loop.time()
+            trouble = self._redacted(await self._held())
+            self._client = None
+            if self._closing:
+                break
+            failures = 1 if loop.time() - began > self._timing.steady_s else failures + 1
+            pause_s = self._timing.pause_s(failures)
+            self._health, self._trouble = Health.DOWN, trouble
+            self._retry_at = loop.time() + pause_s
+            self.settled.set()
+            _log.warning(
+                "mcp.down",
+                server=self._options.name,
+                reason=trouble,
+                failures=failures,
+                retry_s=pause_s,
+            )
+            while not self._closing and (left := self._retry_at - loop.time()) > 0:
+                await self._nudged_within(left)
+        self._health = Health.IDLE
+        self.settled.set()
+
+    def _redacted(self, text: str) -> str:
+        """A server's last words can hold the keys that it was given."""
+        for secret in (*self._options.env.values(), *self._options.headers.values()):
+            if len(secret) >= SECRET_CHARS_MIN:
+                text = text.replace(secret, "***")
+        return text
+
+    async def _held(self) -> str:
+        """Opens the connection and keeps its list fresh until it breaks; says why it did."""
+        self._health = Health.STARTING
+        self._lost = self._stale = False
+        self._excess = ""
+        words = LastWords()
+        try:
+            # In a thread: the loop has other things to do meanwhile.
+            await asyncio.to_thread(_load)
+            await self._held_open(words)
+        except ServerDown as error:
+            return str(error)
+        except TimeoutError:
+            return _with_words(self._excess or "it did not answer in time", words)
+        except _trouble() as error:
+            return _with_words(self._excess or _reason(error), words)
+        return _with_words(self._excess or "it ended the connection", words)
+
+    async def _held_open(self, words: LastWords) -> None:
+        async with AsyncExitStack() as stack:
+            async with asyncio.timeout(self._timing.connect_s):
+                client = await stack.enter_async_context(await self._opened(stack, words))
+                tools = await self._tools(client)
+            await stack.enter_async_context(self._listening(client))
+            info = client.server_info
+            self._server = _short(f"{info.name} {info.version}") if info is not None else ""
+            await self._listed(tools)
+            self._client = client
+            self._health, self._trouble = Health.UP, ""
+            self.settled.set()
+            _log.info("mcp.up", server=self._options.name, tools=len(tools))
+            try:
+                await self._kept_fresh(client)
+            finally:
+                self._client = None
+
+    async def _kept_fresh(self, client: Client) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time() + self._options.refresh_s
+        while not (self._closing or self._lost):
+            now = loop.time()
+            change_s = self._pace.wait_s(now) if self._stale else due - now
+            await self._nudged_within(min(due - now, change_s))
+            now = loop.time()
+            is_changed = self._stale and self._pace.wait_s(now) <= 0
+            if self._closing or self._lost or not (is_changed or now >= due):
+                continue
+            if self._stale:
+                self._pace.read(now)
+            self._stale = False
+            async with asyncio.timeout(self._timing.list_s):
+                tools = await self._tools(client)
+            await self._listed(tools)
+            due = loop.time() + self._options.refresh_s
+
+    async def _nudged_within(self, seconds: float | None) -> None:
+        if seconds is not None and seconds <= 0:
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._nudge.wait()
+        except TimeoutError:
+            return
+        self._nudge.clear()
+
+    def _nudged(self, *, lost: bool = False, stale: bool = False) -> None:
+        self._lost = self._lost or lost
+        self._stale = self._stale or stale
+        self._nudge.set()
+
+    # --- with the SDK --------------------------------------------------------------------------
+
+    async def _opened(self, stack: AsyncExitStack, words: LastWords) -> Client:
+        """A client that is not entered yet. Raises ServerDown when the command is not there."""
+        from mcp import Client
+        from mcp_types import Implementation
+
+        async def heard(message: Any) -> None:
+            if getattr(message, "method", "") == "notifications/tools/list_changed":
+                self._nudged(stale=True)
+
+        transport = await self._transport(stack, words)
+        return Client(
+            watched(transport, lambda: self._nudged(lost=True)),
+            message_handler=heard,
+            client_info=Implementation(name="hearthbot", version=VERSION),
+            read_timeout_seconds=self._options.timeout_s + self._timing.list_s,
+            cache=None,
+        )
+
+    async def _transport(self, stack: AsyncExitStack, words: LastWords) -> Transport:
+        if self._options.command:
+            return await self._of_command(stack, words)
+        return await self._of_url(stack)
+
+    async def _of_command(self, stack: AsyncExitStack, words: LastWords) -> Transport:
+        env = surroundings(self._options, self._env)
+        found = which(self._options.command, path=env.get("PATH", os.defpath))
+        if found is None:
+            raise ServerDown(f"the command {_short(self._options.command)} was not found")
+        if not Path(found).is_absolute():
+            raise ServerDown(
+                f"the command {_short(self._options.command)} is a relative path: write the whole "
+                f"one in mcp.{self._options.name}.command"
+            )
+        folder = await asyncio.to_thread(self._quarters)
+        errors = await stack.enter_async_context(words.listening())
+        running = await stack.enter_async_context(
+            program((found, *self._options.args), env=env, folder=folder, errors=errors)
+        )
+        return spoken_to(running, self._exceeded)
+
+    def _exceeded(self, why: str) -> None:
+        self._excess = why
+        self._nudged(lost=True)
+
+    async def _of_url(self, stack: AsyncExitStack) -> Transport:
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
+
+        from agent.mcp.wire import BoundedBodies
+
+        http = httpx2.AsyncClient(
+            headers={"Accept-Encoding": "identity", **self._options.headers},
+            event_hooks={"response": [BoundedBodies(bytes_max=MESSAGE_BYTES_MAX)]},
+            timeout=httpx2.Timeout(30.0, read=300.0),
+            trust_env=urlsplit(self._options.url).hostname not in HERE,
+        )
+        await stack.enter_async_context(http)
+        return streamable_http_client(
+            self._options.url, http_client=http, max_sse_event_size=MESSAGE_BYTES_MAX
+        )
+
+    async def _tools(self, client: Client) -> list[ServerTool]:
+        """All pages of the list. Raises what the SDK raises."""
+        found: list[ServerTool] = []
+        cursor: str | None = None
+        for _ in range(PAGES_MAX):
+            page = await client.list_tools(cursor=cursor)
+            found += [_tool(one) for one in page.tools]
+            cursor = page.next_cursor
+            if cursor is None or len(found) >= TOOLS_MAX:
+                break
+        if len(found) > TOOLS_MAX:
+            now = asyncio.get_running_loop().time()
+            self._warnings.warn("mcp.too_many_tools", now=now, tools=len(found))
+        return found[:TOOLS_MAX]
+
+    @asynccontextmanager
+    async def _listening(self, client: Client) -> AsyncIterator[None]:
+        """Hears of changes by the protocol of 2026, where a client has to ask for them."""
+        import anyio
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._listen, client)
+            yield
+            group.cancel_scope.cancel()
+
+    async def _listen(self, client: Client) -> None:
+        from mcp import MCPError
+        from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+
+        if client.session.discover_result is None:
+            return
+        try:
+            async with client.listen(tools_list_changed=True) as changes:
+                async for _ in changes:
+                    self._nudged(stale=True)
+        except (MCPError, ListenNotSupportedError, SubscriptionLost, TimeoutError):
+            _log.debug("mcp.not_listening", server=self._options.name)
+
+
+def _load() -> None:
+    """Imports the SDK, without its own log: that would hold what servers and tools say."""
+    importlib.import_module(SDK)
+    for name in (SDK, "httpx2"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def _trouble() -> tuple[type[Exception], ...]:
+    """What a connection can raise: its own errors, those below it, and slips of the SDK on what a
+    server sent. A group holds what its tasks raised."""
+    import anyio
+    import httpx2
+    from mcp import MCPError
+
+    return (
+        MCPError,
+        httpx2.HTTPError,
+        httpx2.InvalidURL,
+        httpx2.StreamError,
+        OSError,
+        ValueError,
+        RuntimeError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        anyio.BrokenResourceError,
+        anyio.ClosedResourceError,
+        anyio.EndOfStream,
+        ExceptionGroup,
+    )
+
+
+def _reason(error: BaseException) -> str:
+    """One sentence about what is within: the first that is not a group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, OSError) and error.strerror:
+        return _short(error.strerror.lower())
+    if type(error).__module__.startswith(("mcp", "httpx2")) and str(error):
+        return _short(str(error))
+    return f"the connection failed ({type(error).__name__})"
+
+
+def _with_words(reason: str, words: LastWords) -> str:
+    return _short(f"{reason}; its last words: {words.last}") if words.last else reason
+
+
+def _short(text: str) -> str:
+    return " ".join(text.split())[:REASON_CHARS_MAX]
+
+
+# --- the SDK's values, as ours -------------------------------------------------------------------
+
+
+def _tool(tool: Tool) -> ServerTool:
+    hints = tool.annotations
+    return ServerTool(
+        name=tool.name,
+        description=tool.description or tool.title or "",
+        schema=tool.input_schema,
+        read_only=bool(hints and hints.read_only_hint),
+        idempotent=bool(hints and hints.idempotent_hint),
+    )
+
+
+def _result(result: CallToolResult) -> ServerResult:
+    return ServerResult(
+        parts=[_part(one) for one in result.content],
+        structured=result.structured_content,
+        is_error=result.is_error,
+    )
+
+
+def _part(block: ContentBlock) -> Part:
+    match block.type:
+        case "text":
+            return TextPart(text=block.text)
+        case "image" | "audio":
+            return BlobPart(data=block.data, mime=block.mime_type)
+        case "resource_link":
+            return LinkPart(uri=str(block.uri), name=block.name, mime=block.mime_type or "")
+        case "resource":
+            found = block.resource
+            uri, mime = str(found.uri), found.mime_type or ""
+            text = getattr(found, "text", None)
+            if isinstance(text, str):
+                return TextPart(text=text, uri=uri)
+            return BlobPart(data=str(getattr(found, "blob", "")), mime=mime, uri=uri)

@@ -1,0 +1,279 @@
+"""Who must agree to a call before it is run, and what they are shown of it (SPEC §4, §6, §15).
+
+Pure: called by `agent.policy.gate` for every call. A model's words decide nothing here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+
+from agent.policy.presentation import as_called, fenced, rows
+from agent.tools.tool import Caller, Effect, Needs, ToolCard, may_call
+from memory.records.messages import Role
+
+EXEC = "exec"
+OWNERS_GROUPS = frozenset({EXEC, "skills", "hardware"})
+"""What these change concerns everybody: only the owner may wish for it, and agree to it."""
+
+
+class Action(StrEnum):
+    """What a rule says of a call."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRule:
+    """One rule of the owner. `tools` and `agent` are globs, no tools meaning all; `effect` None
+    means any. It gives nobody more than their role does."""
+
+    action: Action
+    tools: tuple[str, ...] = ()
+    effect: Effect | None = None
+    agent: str = "*"
+
+    def fits(self, card: ToolCard, agent: str) -> bool:
+        """Whether it speaks of this tool, called by this agent."""
+        return (
+            (not self.tools or any(fnmatchcase(card.name, glob) for glob in self.tools))
+            and self.effect in {None, card.effect}
+            and fnmatchcase(agent, self.agent)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The owner's rules: the first that fits wins over the defaults.
+
+    `tainted_groups` and `tainted_tools` are asked about in a tainted turn although they act on the
+    person's own things: what they do lasts, and acts later (jobs, skills, facts that become part
+    of every prompt).
+    """
+
+    rules: tuple[PolicyRule, ...] = ()
+    members_approve_outside: bool = False
+    tainted_groups: frozenset[str] = frozenset({"schedule", "skills"})
+    tainted_tools: frozenset[str] = frozenset(
+        {"store_fact", "update_fact", "update_profile", "append_notes"}
+    )
+
+    def action(self, card: ToolCard, agent: str) -> Action | None:
+        """What the first rule that fits says."""
+        return next((rule.action for rule in self.rules if rule.fits(card, agent)), None)
+
+    def allows(self, card: ToolCard, caller: Caller) -> bool:
+        """Whether a rule spares this caller a question: others than the owner have their own tap
+        (SPEC §4)."""
+        return caller.role is Role.OWNER and self.action(card, caller.agent) is Action.ALLOW
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """It may run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskFirst:
+    """A person has to agree: whose turn it is, or with `owner_alone` the owner. `why` is a plain
+    sentence for them. `once_only`: "always" is no choice."""
+
+    why: str
+    owner_alone: bool = False
+    once_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotAllowed:
+    """It may not run, whoever agrees. `why` goes on after "was not run: ", for the model."""
+
+    why: str
+
+
+ACTS_LATER, FOR_GOOD = "it sets something up that acts later", "it is remembered for good"
+ENDING = frozenset({"remove_job", "run_job"})
+"""Of the tools about jobs those that leave nothing behind."""
+
+Verdict = Allowed | AskFirst | NotAllowed
+
+
+def decide(
+    policy: Policy,
+    card: ToolCard,
+    needs: Needs,
+    caller: Caller,
+    *,
+    seen: Callable[[str], bool],
+    always: bool,
+) -> Verdict:
+    """What becomes of one call. `seen` says whether a target stands in what was read or said;
+    `always` whether it was agreed to for good.
+
+    The order is the rule: what nobody may agree to, then what is asked about whatever the owner's
+    rules allow, then the rules, then the defaults. An unattended run is judged alike: it waits.
+    """
+    action = policy.action(card, caller.agent)
+    if why := _refusal(policy, card, caller, action) or needs.refused:
+        return NotAllowed(why=why)
+    if reasons := _pressing(policy, card, needs, caller, seen):
+        return _asked(card, needs, caller, reasons, once_only=True)
+    if reason := _usual(policy, card, needs, caller, action):
+        if always and not needs.once_only and caller.role is not Role.GUEST:
+            return Allowed()
+        return _asked(card, needs, caller, [reason], once_only=needs.once_only)
+    return Allowed()
+
+
+def digest_of(tool: str, arguments: str) -> str:
+    """What an answer is good for: this tool with these arguments, however their JSON is spaced and
+    ordered."""
+    try:
+        read = json.dumps(json.loads(arguments, strict=False), sort_keys=True)
+        kind = "json"
+    except (ValueError, RecursionError):
+        read, kind = arguments, "text"
+    whole = json.dumps([tool, kind, read])
+    return hashlib.sha256(whole.encode("ascii")).hexdigest()
+
+
+def shown(card: ToolCard, arguments: str, needs: Needs) -> str:
+    """What will run, exactly, as a Markdown code block for the person who is asked.
+
+    Nothing in it is invisible. No value ends the block or begins a row of it: a value stays behind
+    the words of ours, or the name, with which its row begins, and what it says there is its own. A
+    long one is cut in its middle, with its length said outside of it; where nothing may be left out
+    (programs, and what steers the assistant), the tool refuses a call that `is_whole` does not fit.
+    """
+    return fenced(rows(as_called(card, arguments), says=needs.shows))
+
+
+# --- the parts of a decision -------------------------------------------------------------------
+
+
+def _refusal(policy: Policy, card: ToolCard, caller: Caller, action: Action | None) -> str:
+    """Why not even a tap helps; empty when nothing is against it."""
+    if not _may_wish(policy, card, caller.role):
+        if card.group == EXEC:
+            return "only the owner may have programs run."
+        return f"a {caller.role} may not have this done here; only the owner may."
+    if action is Action.DENY:
+        return "the owner's rules forbid it."
+    return ""
+
+
+def _may_wish(policy: Policy, card: ToolCard, role: Role) -> bool:
+    if role is Role.OWNER:
+        return True
+    if _is_owners(card):
+        return False
+    if may_call(role, card.effect):
+        return True
+    return role is Role.MEMBER and card.effect is Effect.OUTSIDE and policy.members_approve_outside
+
+
+def _is_owners(card: ToolCard) -> bool:
+    """Whether the owner alone may wish for it and agree to it. Looking at things is nobody's."""
+    if card.group == EXEC:
+        return True
+    return card.group in OWNERS_GROUPS and card.effect is not Effect.NONE
+
+
+def _pressing(
+    policy: Policy, card: ToolCard, needs: Needs, caller: Caller, seen: Callable[[str], bool]
+) -> list[str]:
+    """Why it is asked about whatever the rules allow, and whatever was agreed to before."""
+    reasons = [needs.asks] if needs.asks else []
+    if not reasons and _writes_skills(card):
+        reasons.append("it changes what I know how to do")
+    if caller.tainted and (risk := _risk(policy, card, needs, seen)):
+        reasons.append(
+            f"{risk}, and text from others is in this conversation, so the wish may be theirs"
+        )
+    elif caller.described and card.effect is Effect.NONE and _is_new(needs, seen):
+        reasons.append(f"{NEW_TARGET}, and names or descriptions that others chose are part of it")
+    return reasons
+
+
+def _writes_skills(card: ToolCard) -> bool:
+    return card.group == "skills" and card.effect in {Effect.WORKSPACE, Effect.PERSON}
+
+
+def _risk(policy: Policy, card: ToolCard, needs: Needs, seen: Callable[[str], bool]) -> str:
+    """What could be somebody else's wish in a tainted turn; empty for what does no harm.
+
+    Handing work to a subagent is no such thing: it takes the taint along, so each of its own calls
+    is judged as here.
+    """
+    if card.group == EXEC:
+        return "it runs a program"
+    if card.effect is Effect.OUTSIDE:
+        return "it acts outside"
+    if card.group in policy.tainted_groups and card.effect is not Effect.NONE:
+        return ACTS_LATER
+    if card.name in policy.tainted_tools:
+        return FOR_GOOD
+    if needs.risk:
+        return needs.risk
+    return NEW_TARGET if _is_new(needs, seen) else ""
+
+
+NEW_TARGET = "where it goes stands in nothing that was said or read here"
+
+
+def _is_new(needs: Needs, seen: Callable[[str], bool]) -> bool:
+    return bool(needs.target) and not seen(needs.target)
+
+
+def _usual(
+    policy: Policy, card: ToolCard, needs: Needs, caller: Caller, action: Action | None
+) -> str:
+    """Why it is asked about by the rules, or by the defaults where none fits."""
+    if action is Action.ASK:
+        return "the rules here say that it is asked about"
+    if action is Action.ALLOW and caller.role is Role.OWNER:
+        return ""
+    if card.group == EXEC:
+        return "it runs a program"
+    if card.effect is Effect.OUTSIDE:
+        return "it acts outside, where it may not be possible to undo"
+    if caller.described and (risk := needs.risk or _lasting(policy, card)):
+        return f"{risk}, and names or descriptions that others chose are part of this conversation"
+    return ""
+
+
+def _lasting(policy: Policy, card: ToolCard) -> str:
+    """What stays of it; empty for what leaves nothing that acts later."""
+    if card.name in policy.tainted_tools:
+        return FOR_GOOD
+    is_made = card.group in policy.tainted_groups and card.effect is not Effect.NONE
+    return ACTS_LATER if is_made and card.name not in ENDING else ""
+
+
+def asked_about(reason: str, caller: Caller, *, once_only: bool) -> AskFirst | NotAllowed:
+    """Asked about, of whose turn it is, whatever the defaults allow."""
+    if caller.role is Role.GUEST:
+        return NotAllowed(why="somebody has to agree to it first, and a guest cannot.")
+    return AskFirst(why=_sentence(reason), once_only=once_only)
+
+
+def _asked(
+    card: ToolCard, needs: Needs, caller: Caller, reasons: list[str], *, once_only: bool
+) -> AskFirst | NotAllowed:
+    if caller.role is Role.GUEST:
+        return NotAllowed(why="somebody has to agree to it first, and a guest cannot.")
+    return AskFirst(
+        why=" ".join(_sentence(reason) for reason in reasons),
+        owner_alone=(bool(needs.asks) and not needs.is_own) or _is_owners(card),
+        once_only=once_only,
+    )
+
+
+def _sentence(reason: str) -> str:
+    text = " ".join(reason.split())
+    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", "!", "?")) else ".")

@@ -1,0 +1,263 @@
+"""What a person reads of a call before they agree to it: exact, and safe from what stands in it.
+
+A card is made of rows. Each begins with words of ours, or with a name that the tool gave; a value
+stays in its own row, or goes on behind a bar, so that it begins no row itself. What is not seen is
+spelled out, and what is left out is said at its place. Pure; used by `agent.policy.approval` and by
+the cards that ask.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from pydantic import BaseModel
+
+from agent.tools.arguments import ArgumentsWrong, parse_arguments
+from agent.tools.tool import ToolCard
+
+SHOWN_CHARS_MAX = 2_400
+"""Of all values together, about: a card is one message on every platform."""
+
+VALUE_CHARS_MIN = 60
+"""What each value gets at least, however many there are."""
+
+SAYS_CHARS_MAX = 1_200
+"""Of each row in which a tool says what will happen."""
+
+NAME_CHARS_MAX = 60
+ROWS_MAX = 24
+"""Arguments that are shown; of more, the middle ones are left out and counted."""
+
+BLANKS_MIN, BREAKS_MIN, SAME_MIN = 20, 8, 80
+"""So many of a sign in a row are shown as their number: padding pushes nothing out of sight."""
+
+NO_ARGUMENTS = "(nothing further)"
+COMMAND = "$ "
+"""Stands before a command line, which could begin with any words."""
+
+_BAR = "  | "
+_BREAK = "⏎"
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
+"""Printable by their class, and yet nothing is seen of them."""
+
+_OURS = frozenset("‹⏎␠")
+"""Signs of ours, which no value can use as such."""
+
+
+def visible(text: str) -> str:
+    """The text on one line, with everything that is not seen, or turns the direction of what
+    follows, named: `‹U+202E›`; line breaks as `⏎`, and long runs of one sign as `‹␠×3,000›`."""
+    return "".join(shown for _, shown in _pieces(text, breaks=_BREAK))
+
+
+def as_called(card: ToolCard, arguments: str) -> Mapping[str, Any] | str:
+    """The arguments as the tool will get them; the text itself where it cannot be read."""
+    try:
+        parsed = parse_arguments(card.arguments, arguments)
+    except ArgumentsWrong:
+        return arguments
+    if isinstance(parsed, BaseModel):
+        return values_of(parsed)
+    return parsed if isinstance(parsed, dict) else arguments
+
+
+def values_of(arguments: BaseModel) -> Mapping[str, Any]:
+    """What of the arguments was given, as a card shows it."""
+    return arguments.model_dump(mode="json", exclude_unset=True)
+
+
+def rows(called: Mapping[str, Any] | str, *, says: Sequence[str] = ()) -> list[str]:
+    """Lines that name each value; the rows in which a tool `says` what will happen come first.
+
+    The value that stands in the first of these is not shown a second time.
+    """
+    lines = [line for row in says for line in _says_lines(row)]
+    if isinstance(called, str):
+        return [*lines, *_text_rows("arguments", called, room=SHOWN_CHARS_MAX)]
+    values = _left(called, says)
+    rooms = _rooms(values)
+    lines += _all_rows(values[: ROWS_MAX // 2], rooms)
+    rest = values[ROWS_MAX // 2 :]
+    if len(values) > ROWS_MAX:
+        lines.append(f"[… {len(values) - ROWS_MAX} of {len(values)} arguments left out …]")
+        rest = values[-(ROWS_MAX // 2) :]
+    return [*lines, *_all_rows(rest, rooms)] or [NO_ARGUMENTS]
+
+
+def is_whole(called: Mapping[str, Any], *, says: Sequence[str] = ()) -> bool:
+    """Whether a card shows all of a call, with nothing left out."""
+    values = _left(called, says)
+    rooms = _rooms(values)
+    return (
+        all(_fits(row, SAYS_CHARS_MAX) for row in says)
+        and len(values) <= ROWS_MAX
+        and all(_fits(name, NAME_CHARS_MAX) for name, _ in values)
+        and all(_fits(_written(value), rooms[name], breaks="\n") for name, value in values)
+    )
+
+
+def fenced(lines: Sequence[str]) -> str:
+    """A code block that nothing in it can close."""
+    body = "\n".join(lines)
+    longest = max((len(run) for run in re.findall(r"`+", body)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{body}\n{fence}"
+
+
+# --- which values, and how much of each ---------------------------------------------------------
+
+Named = tuple[str, Any]
+
+
+def _left(called: Mapping[str, Any], says: Sequence[str]) -> list[Named]:
+    first = says[0] if says else ""
+    said = next((name for name, value in called.items() if _is_said(value, first)), None)
+    return [(name, value) for name, value in called.items() if name != said]
+
+
+def _is_said(value: Any, row: str) -> bool:
+    if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
+        return row == f"{COMMAND}{shlex.join(value)}"
+    return isinstance(value, str) and bool(value) and value in {row, row.partition(": ")[2]}
+
+
+def _rooms(values: Sequence[Named]) -> dict[str, int]:
+    """What each value may take: the short ones what they need, the others the rest in equal
+    parts."""
+    costs = {name: _cost(_written(value), SHOWN_CHARS_MAX) for name, value in values}
+    rooms: dict[str, int] = {}
+    left, count = SHOWN_CHARS_MAX, min(len(values), ROWS_MAX)
+    for name in sorted(costs, key=lambda one: costs[one]):
+        rooms[name] = max(left // max(count, 1), VALUE_CHARS_MIN)
+        left, count = max(left - min(costs[name], rooms[name]), 0), count - 1
+    return rooms
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+# --- rows --------------------------------------------------------------------------------------
+
+
+def _says_lines(row: str) -> list[str]:
+    if _fits(row, SAYS_CHARS_MAX):
+        return [visible(row)]
+    return _cut_rows("what will happen", row, room=SAYS_CHARS_MAX, kind="characters")
+
+
+def _all_rows(values: Sequence[Named], rooms: Mapping[str, int]) -> list[str]:
+    return [line for name, value in values for line in _value_rows(name, value, room=rooms[name])]
+
+
+def _value_rows(name: str, value: Any, *, room: int) -> list[str]:
+    if isinstance(value, str):
+        return _text_rows(_name(name), value, room=room)
+    written = _written(value)
+    if _fits(written, room):
+        return [f"{_name(name)}: {visible(written)}"]
+    return _cut_rows(_name(name), written, room=room, kind="characters of JSON")
+
+
+def _text_rows(name: str, text: str, *, room: int) -> list[str]:
+    if not _fits(text, room, breaks="\n"):
+        return _cut_rows(name, text, room=room, kind="characters")
+    if "\n" not in text:
+        return [f'{name}: "{visible(text)}"']
+    return [f"{name}, {len(text):,} characters:", *_behind_bars(text)]
+
+
+def _cut_rows(name: str, text: str, *, room: int, kind: str) -> list[str]:
+    """Head and tail, each line behind a bar, and between them what no value can write: a line
+    without one. Two thirds of the room are the beginning's; what has to be spelled out takes more
+    of it."""
+    head = _taken(text, room * 2 // 3)
+    tail = _taken(reversed(text[head:]), room // 3)
+    left_out = len(text) - head - tail
+    return [
+        f"{name}, {len(text):,} {kind}, the middle left out:",
+        *_behind_bars(text[:head]),
+        f"  [… {left_out:,} characters left out …]",
+        *_behind_bars(text[len(text) - tail :]),
+    ]
+
+
+def _behind_bars(text: str) -> list[str]:
+    shown = "".join(shown for _, shown in _pieces(text, breaks="\n"))
+    return [f"{_BAR}{line}" for line in shown.split("\n")]
+
+
+def _name(name: str) -> str:
+    if not _fits(name, NAME_CHARS_MAX):
+        head = visible(name[: _taken(name, NAME_CHARS_MAX)])
+        return f'"{head}…" (a name of {len(name):,} characters)'
+    return name if _PLAIN_NAME.fullmatch(name) else f'"{visible(name)}"'
+
+
+# --- signs -------------------------------------------------------------------------------------
+
+
+def _pieces(letters: Iterable[str], *, breaks: str) -> Iterator[tuple[int, str]]:
+    """How many signs each piece stands for, and how it is shown; from either end."""
+    for letter, same in groupby(letters):
+        count = sum(1 for _ in same)
+        if count >= _many(letter):
+            run = f"‹{_sign(letter)}×{count:,}›"
+            yield count, f"\n{run}\n" if letter == "\n" == breaks else run
+        else:
+            yield from [(1, breaks if letter == "\n" else _spelled(letter))] * count
+
+
+def _many(letter: str) -> int:
+    return {" ": BLANKS_MIN, "\n": BREAKS_MIN}.get(letter, SAME_MIN)
+
+
+def _sign(letter: str) -> str:
+    return {" ": "␠", "\n": _BREAK}.get(letter) or _spelled(letter).strip("‹›")
+
+
+def _spelled(letter: str) -> str:
+    return f"‹U+{ord(letter):04X}›" if _is_hidden(letter) else letter
+
+
+def _is_hidden(letter: str) -> bool:
+    if letter in _FILLERS or letter in _OURS or not letter.isprintable():
+        return True
+    return "\ufe00" <= letter <= "\ufe0f" or "\U000e0100" <= letter <= "\U000e01ef"
+
+
+def _fits(text: str, room: int, *, breaks: str = _BREAK) -> bool:
+    return _cost(text, room, breaks=breaks) <= room
+
+
+def _cost(text: str, room: int, *, breaks: str = "\n") -> int:
+    """The width of a text as shown; of a long one only that it is more than the room."""
+    width = 0
+    for _, shown in _pieces(text, breaks=breaks):
+        width += _width(shown)
+        if width > room:
+            break
+    return width
+
+
+def _taken(letters: Iterable[str], room: int) -> int:
+    """How many signs of the beginning fit."""
+    taken = width = 0
+    for count, shown in _pieces(letters, breaks="\n"):
+        width += _width(shown)
+        if width > room:
+            break
+        taken += count
+    return taken
+
+
+def _width(shown: str) -> int:
+    return len(shown) + shown.count("\n") * len(_BAR)

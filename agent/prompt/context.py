@@ -1,0 +1,292 @@
+"""Gathers everything that a prompt may show: files, skills, what is remembered, and the moment.
+
+All reading happens here, before the layers run. Called by the step `begin` and by whoever shows
+what would be sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Protocol
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from agent.prompt.effort import ReasoningControl, Thinking
+from agent.prompt.scene import Instruction, PromptKind, Scene
+from agent.prompt.templates import Library
+from agent.skills.matching import Matcher, PlaybookMatch, Relevance, SkillScore, required_tools
+from agent.skills.rules import Forced, Rule, RuleBook, RuleHit
+from agent.skills.skill import AutoInvoke, Shelf, Skill
+from agent.version import VERSION
+from memory.records.facts import Recalled, RecallWanted, place_of
+from memory.records.messages import TurnInput
+from memory.records.ports import Clock, History, Recall
+
+log = structlog.get_logger()
+
+
+class Skills(Protocol):
+    """Where the skills of this moment come from; `agent.skills.library` is one."""
+
+    async def current(self) -> Shelf:
+        """All skills there are now. Raises nothing: what is broken is among its problems."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occasion:
+    """What a prompt is made for. `task` is the list of a heartbeat or the instructions of a run."""
+
+    turn: TurnInput
+    kind: PromptKind = PromptKind.CHAT
+    task: str = ""
+    full_context: bool = False
+
+    @property
+    def text(self) -> str:
+        """What it is about, for matching and recall."""
+        if self.turn.report is not None:
+            return self.turn.report.task
+        return self.turn.message.text if self.kind is PromptKind.CHAT else self.task
+
+    @property
+    def matches(self) -> bool:
+        """Whether playbooks and force-include rules look at it (SPEC §5). Not at words of ours."""
+        if self.turn.report is not None:
+            return False
+        return self.kind is PromptKind.CHAT or self.full_context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatheringOptions:
+    """Settings of what is shown. `language` empty follows the person; `host_zone` is an IANA name;
+    `reminder_turns` 0 is never."""
+
+    language: str = ""
+    bootstrap_chars_max: int = 20_000
+    host_zone: str = "UTC"
+    skills_listed: int = 20
+    daily_notes: int = 3
+    reminder_turns: int = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """The scene, and what else follows from the message.
+
+    `required_tools` are those that matched playbooks need, `auto_invoke` what is called when the
+    reply is of no help, `picked` why each playbook, skill and rule is there.
+    """
+
+    scene: Scene
+    thinking: Thinking
+    required_tools: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    """MCP servers whose tools a force-include rule wants offered."""
+    auto_invoke: tuple[AutoInvoke, ...] = ()
+    picked: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Matched:
+    """What of a shelf fits a message."""
+
+    listed: tuple[Skill, ...]
+    playbooks: tuple[PlaybookMatch, ...] = ()
+    relevant: tuple[SkillScore, ...] = ()
+    forced: Forced = field(default_factory=Forced)
+
+    def skills(self) -> tuple[Skill, ...]:
+        """Those for this message, forced ones first, each once."""
+        found = [*self.forced.skills, *(score.skill for score in self.relevant)]
+        return tuple({skill.name: skill for skill in found}.values())
+
+    def instructions(self) -> tuple[Instruction, ...]:
+        """What the rules tell, each text once."""
+        told: dict[str, Instruction] = {}
+        for hit in self.forced.hits:
+            if text := hit.rule.instruction.strip():
+                told.setdefault(text, Instruction(text=text, source=_named(hit)))
+        return tuple(told.values())
+
+    def picked(self) -> tuple[tuple[str, str], ...]:
+        """Why each playbook, skill and rule is there, in words."""
+        return (
+            *((f"playbook:{match.skill.name}", _keywords(match)) for match in self.playbooks),
+            *(
+                (f"skill:{one.skill.name}", f"shares {', '.join(one.found)} with the message")
+                for one in self.relevant
+            ),
+            *((_named(hit), f"the pattern {hit.pattern} fits") for hit in self.forced.hits),
+        )
+
+
+def _named(hit: RuleHit) -> str:
+    return f"rule:{hit.rule.name or hit.rule.source}"
+
+
+def _keywords(match: PlaybookMatch) -> str:
+    return "keyword " + ", ".join(hit.keyword for hit in match.hits)
+
+
+class _OfShelf:
+    """The matchers of one shelf, built once."""
+
+    def __init__(self, shelf: Shelf, rules: Sequence[Rule]) -> None:
+        self.shelf = shelf
+        self._listed = tuple(skill for skill in shelf.used if skill.is_listed)
+        self._matcher = Matcher(shelf)
+        self._relevance = Relevance(shelf)
+        self._rules = RuleBook(shelf, rules)
+
+    def matched(self, occasion: Occasion) -> _Matched:
+        """What fits; outside a chat nothing is matched, unless it has the full context."""
+        if not occasion.matches:
+            return _Matched(self._listed)
+        forced = self._rules.forced(occasion.text)
+        for problem in forced.problems:
+            log.warning("rule.trouble", why=str(problem))
+        return _Matched(
+            self._listed,
+            self._matcher.playbooks(occasion.text),
+            self._relevance.relevant(occasion.text),
+            forced,
+        )
+
+
+class _Reasoning:
+    """The rules of reasoning control, made anew when a word list changes."""
+
+    def __init__(self) -> None:
+        self._lists = ("", "")
+        self._control = ReasoningControl(simple="", analysis="")
+
+    def judge(self, text: str, texts: Mapping[str, str]) -> Thinking:
+        lists = texts["words_simple"], texts["words_analysis"]
+        if lists != self._lists:
+            self._lists = lists
+            self._control = ReasoningControl(simple=lists[0], analysis=lists[1])
+        return self._control.judge(text)
+
+
+class Gathering:
+    """Builds scenes. Raises StorageError when what is remembered cannot be read."""
+
+    def __init__(
+        self,
+        library: Library,
+        skills: Skills,
+        recall: Recall,
+        *,
+        clock: Clock,
+        rules: Sequence[Rule] = (),
+        servers: Sequence[str] = (),
+        options: GatheringOptions,
+    ) -> None:
+        self._library = library
+        self._skills = skills
+        self._recall = recall
+        self._clock = clock
+        self._rules = tuple(rules)
+        self._servers = tuple(servers)
+        self._options = options
+        self._of_shelf: _OfShelf | None = None
+        self._reasoning = _Reasoning()
+
+    async def gather(self, occasion: Occasion, history: History) -> Gathered:
+        """Everything for one prompt. `history` is what is sent along."""
+        zone = occasion.turn.time_zone or self._options.host_zone
+        now = self._clock.now().astimezone(ZoneInfo(zone))
+        texts = self._library.texts()
+        try:
+            async with asyncio.TaskGroup() as group:
+                recalling = group.create_task(self._recalled(occasion, history, now))
+                # It asks its parts, and these ask the database, which looks for what is remembered
+                # while all else is put together.
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                matched = (await self._current()).matched(occasion)
+                thinking = self._reasoning.judge(occasion.text, texts)
+                scene = self._scene(occasion, now=now, zone=zone)
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+        scene = replace(
+            scene,
+            recalled=recalling.result(),
+            texts=texts,
+            listed=matched.listed[: self._options.skills_listed],
+            unlisted=max(0, len(matched.listed) - self._options.skills_listed),
+            playbooks=tuple(match.skill for match in matched.playbooks),
+            relevant=matched.skills(),
+            instructions=matched.instructions(),
+            direct=occasion.kind is PromptKind.CHAT and not thinking.needed,
+            reminder_due=self._reminds(occasion, history),
+        )
+        return Gathered(
+            scene=scene,
+            thinking=thinking,
+            required_tools=required_tools(matched.playbooks),
+            plugins=matched.forced.plugins,
+            auto_invoke=matched.forced.auto_invokes,
+            picked=matched.picked(),
+        )
+
+    def _scene(self, occasion: Occasion, *, now: datetime, zone: str) -> Scene:
+        """The person, the place and the moment."""
+        options, turn = self._options, occasion.turn
+        base, base_source = self._library.base(turn.agent)
+        notes, notes_source = self._library.notes(turn)
+        return Scene(
+            now=now,
+            zone=zone,
+            turn=turn,
+            base=base,
+            base_source=base_source,
+            texts={},
+            bootstrap=self._library.bootstrap(turn),
+            bootstrap_chars_max=options.bootstrap_chars_max,
+            fixed_language=options.language,
+            version=VERSION,
+            system=platform.system(),
+            kind=occasion.kind,
+            task=occasion.task,
+            full_context=occasion.full_context,
+            servers=self._servers,
+            notes=notes,
+            notes_source=notes_source,
+            daily_notes=self._library.daily_notes(turn, now.date(), days=options.daily_notes),
+        )
+
+    async def _recalled(self, occasion: Occasion, history: History, now: datetime) -> Recalled:
+        turn = occasion.turn
+        if occasion.kind is PromptKind.SUBAGENT:
+            return Recalled()  # its prompt shows nothing of it
+        return await self._recall.recall(
+            RecallWanted(
+                person_id=turn.person_id,
+                role=turn.role,
+                conversation=turn.conversation,
+                text=occasion.text,
+                now=now,
+                scope=place_of(turn.message.address) if turn.message.is_group else "",
+                place=place_of(turn.message.address),
+                history_from=history.entries[0].id if history.entries else 0,
+                memory_off=history.is_private,
+            )
+        )
+
+    async def _current(self) -> _OfShelf:
+        """The matchers are built again only when the shelf is another one."""
+        shelf = await self._skills.current()
+        if self._of_shelf is None or self._of_shelf.shelf is not shelf:
+            self._of_shelf = _OfShelf(shelf, self._rules)
+        return self._of_shelf
+
+    def _reminds(self, occasion: Occasion, history: History) -> bool:
+        every = self._options.reminder_turns
+        chat = occasion.kind is PromptKind.CHAT
+        return chat and every > 0 and history.turns > 0 and history.turns % every == 0

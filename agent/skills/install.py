@@ -1,0 +1,330 @@
+"""How a skill comes into the workspace: from a folder or archive, or written by the assistant.
+
+It is made ready beside its place, checked, and moved there as a whole; nothing of it is run. First
+`prepare_…`, then the caller records the quarantine with the digest, then `place`: so that a kill
+in between never leaves a skill that nobody knows to be new. All of this blocks: use a thread.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from agent.skills.archives import InstallRefused, NewFolder, unpack
+from agent.skills.parser import FILE_BYTES_MAX, Unreadable
+from agent.skills.places import SKILL_FILE, Stamp, digest, read_file, shown, stamps
+from agent.skills.playbooks import findings
+from agent.skills.reading import Where, is_name, read_skill
+from agent.skills.skill import Severity, Skill
+from memory.records.errors import StorageFull, StorageReadOnly
+
+_READY = ".ready-"
+_OLD = ".old-"
+FINDINGS_MAX = 50
+LOOKED_THROUGH_BYTES_MAX = 3_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """A skill that is in, or ready to be. `warnings` are for the owner to read before approving."""
+
+    name: str
+    digest: str
+    files: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A checked skill that waits beside its place. Ends with `place` or `discard`.
+
+    `ready` is a folder that becomes `final`, or a SKILL.md that takes the place of another.
+    """
+
+    installed: Installed
+    skill: Skill
+    ready: Path
+    final: Path
+    waiting_in: Path
+    may_replace: bool = False
+
+    def place(self) -> Installed:
+        """Moves it in as a whole. Raises InstallRefused, StorageFull, StorageReadOnly."""
+        with _storage_in_words(self.final):
+            if self.ready.is_file():
+                self.ready.replace(self.final)
+            else:
+                self._place_folder()
+        self.discard()
+        return self.installed
+
+    def discard(self) -> None:
+        """Leaves no trace of it. Without effect after `place`."""
+        _remove(self.waiting_in)
+
+    def _place_folder(self) -> None:
+        _check_free(self.final, may_replace=self.may_replace)
+        if not os.path.lexists(self.final):
+            self.ready.rename(self.final)
+            return
+        old = self.final.with_name(f"{_OLD}{self.final.name}.{secrets.token_hex(4)}")
+        self.final.rename(old)
+        try:
+            self.ready.rename(self.final)
+        except OSError:
+            old.rename(self.final)
+            raise
+        _remove(old)
+
+
+def prepare_install(source: Path, target: Path, *, replace: bool = False) -> Prepared:
+    """Makes a skill ready from a folder or an archive; `target` is the workspace's `skills`.
+
+    Raises InstallRefused for whatever is wrong with it, StorageFull and StorageReadOnly.
+    """
+    with _waiting_room(target) as room:
+        folder = room / "skill"
+        folder.mkdir(mode=0o700)
+        try:
+            unpack(source, NewFolder(folder))
+        except FileNotFoundError as error:
+            raise InstallRefused(f"there is nothing at {source}") from error
+        except PermissionError as error:
+            raise InstallRefused(f"{source} cannot be read: {error.strerror}") from error
+        root = _root(folder)
+        called = source.name.split(".")[0] if root == folder else root.name
+        skill, odd = _skill_in(_content(root), called)
+        final = target / skill.name
+        _check_free(final, may_replace=replace)
+        files = _files(root)
+        installed = Installed(
+            name=skill.name,
+            digest=digest(str(root), files),
+            files=tuple(stamp[0] for stamp in files),
+            warnings=(*odd, *_suspicious(root, files)),
+        )
+        return Prepared(
+            installed=installed,
+            skill=skill,
+            ready=root,
+            final=final,
+            waiting_in=room,
+            may_replace=replace,
+        )
+
+
+def prepare_new(target: Path, name: str, text: str) -> Prepared:
+    """Makes a new skill ready from the text of its SKILL.md. Raises as `prepare_install`."""
+    data = _checked_text(name, text)
+    skill, odd = _skill_in(data, name)
+    _check_called(skill, name)
+    with _waiting_room(target) as room:
+        _check_free(target / name, may_replace=False)
+        folder = room / "skill"
+        folder.mkdir(mode=0o700)
+        _write(folder / SKILL_FILE, data)
+        files = _files(folder)
+        installed = Installed(
+            name=name,
+            digest=digest(str(folder), files),
+            files=(SKILL_FILE,),
+            warnings=(*odd, *findings(SKILL_FILE, data)),
+        )
+        return Prepared(
+            installed=installed, skill=skill, ready=folder, final=target / name, waiting_in=room
+        )
+
+
+def prepare_change(target: Path, name: str, text: str) -> Prepared:
+    """The same for a skill that is there: SKILL.md is replaced as a whole, other files stay."""
+    data = _checked_text(name, text)
+    skill, odd = _skill_in(data, name)
+    _check_called(skill, name)
+    folder = target / name
+    if folder.is_symlink() or not (folder / SKILL_FILE).is_file():
+        raise InstallRefused(f"there is no skill {name} in the workspace: create it first")
+    with _waiting_room(target) as room:
+        _write(room / SKILL_FILE, data)
+        files = _files(folder)
+        installed = Installed(
+            name=name,
+            digest=digest(str(folder), files, instead={SKILL_FILE: data}),
+            files=tuple(stamp[0] for stamp in files),
+            warnings=(*odd, *findings(SKILL_FILE, data)),
+        )
+        return Prepared(
+            installed=installed,
+            skill=skill,
+            ready=room / SKILL_FILE,
+            final=folder / SKILL_FILE,
+            waiting_in=room,
+        )
+
+
+def install(source: Path, target: Path, *, replace: bool = False) -> Installed:
+    """Prepares and places in one go, for who needs no quarantine (the owner's own command)."""
+    return _placed(prepare_install(source, target, replace=replace))
+
+
+def create_skill(target: Path, name: str, text: str) -> Installed:
+    """A new skill; refused if its name is taken."""
+    return _placed(prepare_new(target, name, text))
+
+
+def update_skill(target: Path, name: str, text: str) -> Installed:
+    """New text for a skill; refused if there is none of this name."""
+    return _placed(prepare_change(target, name, text))
+
+
+def remove_skill(target: Path, name: str) -> bool:
+    """Takes a skill of the workspace away, with all its files; False if there is none."""
+    folder = target / name
+    if not is_name(name) or not os.path.lexists(folder):
+        return False
+    with _storage_in_words(folder):
+        gone = target / f"{_READY}{secrets.token_hex(8)}"
+        folder.rename(gone)
+        _remove(gone)
+    return True
+
+
+def sweep(target: Path) -> None:
+    """Clears away what a kill has left behind, and puts back a skill that was being replaced.
+
+    To be called at start, when nothing is being installed.
+    """
+    for left in sorted(target.glob(f"{_OLD}*")):
+        final = target / left.name.removeprefix(_OLD).rpartition(".")[0]
+        if os.path.lexists(final):
+            _remove(left)
+        else:
+            left.rename(final)
+    for left in target.glob(f"{_READY}*"):
+        _remove(left)
+
+
+# --- making ready ------------------------------------------------------------------------------
+
+
+@contextmanager
+def _waiting_room(target: Path) -> Iterator[Path]:
+    """A hidden folder beside the place; removed if what is done in it fails."""
+    with _storage_in_words(target), ExitStack() as undo:
+        target.mkdir(mode=0o700, parents=True, exist_ok=True)
+        room = Path(tempfile.mkdtemp(prefix=_READY, dir=target))
+        undo.callback(_remove, room)
+        yield room
+        undo.pop_all()
+
+
+def _root(folder: Path) -> Path:
+    """Where SKILL.md is: at the top, or in the only folder that has one."""
+    if (folder / SKILL_FILE).is_file():
+        return folder
+    found = sorted(path.parent for path in folder.glob(f"*/{SKILL_FILE}"))
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(path.name for path in found[:10])
+        raise InstallRefused(f"it holds {len(found)} skills ({names}): install one at a time")
+    raise InstallRefused(f"there is no {SKILL_FILE} at its top, or in a folder at its top")
+
+
+def _skill_in(data: bytes, called: str) -> tuple[Skill, tuple[str, ...]]:
+    """The skill and what is odd about it; refused with every error, each with its line."""
+    reading = read_skill(data, Where(folder_name=called))
+    if reading.skill is None:
+        wrong = [p for p in reading.problems if p.severity is Severity.ERROR]
+        raise InstallRefused("\n".join(map(str, wrong)))
+    # Read again as it will stand: in a folder of its own name.
+    again = read_skill(data, Where(folder_name=reading.skill.name))
+    return again.skill or reading.skill, tuple(map(str, again.problems))
+
+
+def _content(root: Path) -> bytes:
+    return read_file(str(root / SKILL_FILE), bytes_max=FILE_BYTES_MAX)
+
+
+def _files(folder: Path) -> tuple[Stamp, ...]:
+    try:
+        return stamps(str(folder))
+    except Unreadable as error:
+        raise InstallRefused(f"{folder.name}: {error}") from error
+
+
+def _suspicious(root: Path, files: tuple[Stamp, ...]) -> tuple[str, ...]:
+    found: list[str] = []
+    room = LOOKED_THROUGH_BYTES_MAX
+    for name, size, *_ in files:
+        room -= size
+        if room < 0:
+            found.append(f"{name} and what comes after it is too much to be looked through")
+            break
+        found += findings(name, (root / name).read_bytes())
+    if len(found) > FINDINGS_MAX:
+        found[FINDINGS_MAX:] = [f"and {len(found) - FINDINGS_MAX} more"]
+    return tuple(found)
+
+
+def _check_free(final: Path, *, may_replace: bool) -> None:
+    """Also where the file system does not know upper from lower case."""
+    for path in final.parent.iterdir():
+        if path.name.casefold() == final.name and not (may_replace and path.name == final.name):
+            raise InstallRefused(f"there is a skill {shown(path.name)} in the workspace already")
+
+
+def _check_called(skill: Skill, name: str) -> None:
+    if skill.name != name:
+        raise InstallRefused(f"the text says name: {skill.name}, and not {name}")
+
+
+def _checked_text(name: str, text: str) -> bytes:
+    if not is_name(name):
+        raise InstallRefused(f"{shown(name[:80])} is no name for a skill: use a-z, 0-9 and hyphens")
+    return text.encode("utf-8", "replace")
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("xb") as file:
+        path.chmod(0o600)
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _placed(prepared: Prepared) -> Installed:
+    try:
+        return prepared.place()
+    finally:
+        prepared.discard()
+
+
+def _remove(path: Path) -> None:
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    else:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def _storage_in_words(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        _refuse(error, path)
+
+
+def _refuse(error: OSError, path: Path) -> NoReturn:
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        raise StorageFull("the disk is full; the skill was not put in its place") from error
+    if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
+        raise StorageReadOnly(f"{path} cannot be written: {error.strerror}") from error
+    raise InstallRefused(f"{error.filename or path} cannot be used: {error.strerror}") from error

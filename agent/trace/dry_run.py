@@ -1,0 +1,232 @@
+"""A turn as it would go now, without any effect: what would be sent, what that costs, and, if one
+wants to know, what the model would say. Called by `bot.commands.job_service`.
+
+Nothing is stored and no tool runs; only a question to the model costs something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from agent.budget.charge import charge_of
+from agent.budget.spending import SpendingRefused, Verdict
+from agent.guards.text import visible
+from agent.history.window import estimate_tokens, text_of
+from agent.prompt.context import Occasion
+from agent.prompt.scene import PromptKind
+from agent.trace.inspect import PromptView, Where, view_of_plan
+from agent.trace.prefix_cache import schema_tokens, tools_part
+from agent.turn.steps.model import Payment
+from agent.turn.steps.plan import Plan
+from memory.records.messages import RunId, TurnInput
+from memory.records.ports import Model, Models
+from memory.records.request import ModelRequest
+from memory.records.schedule import FREE_RUN, RunCost
+from memory.records.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult, Usage
+
+CALLS_USUAL = 3
+"""Calls of a model in a run that has tools: one that asks for them, one more, and the answer."""
+
+OUTPUT_USUAL = 400
+"""Tokens of one answer, where nothing better is known. The next call reads it again."""
+
+OUTPUT_OF_NOTHING = 20
+"""Tokens of a heartbeat's answer. Most looks find nothing and say so in the one word that they are
+told; three calls for each of 48 looks a day would foretell a price that nobody pays."""
+
+ROUNDS_MAX = 3
+"""Questions to the model in one rehearsal."""
+
+BLOCKED = (
+    "Not run: this is a rehearsal, in which no tool has any effect. Go on as if nothing had been "
+    "found, and say what you would report."
+)
+
+Priced = Callable[[str, Usage], Awaitable[float | None]]
+"""US dollars of a call at an address; None where the price is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RehearsingOptions:
+    """`redact` takes the secrets of the settings out of whatever would be sent."""
+
+    output_tokens_max: int = 8_192
+    redact: Callable[[str], str] = str
+
+
+class Plans(Protocol):
+    """Says what would be sent; `agent.turn.steps.begin.Beginning` is one."""
+
+    async def plan(self, occasion: Occasion) -> Plan: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsal:
+    """What would be sent. `system` and `user` are the texts, `tools` what is offered; without
+    `asks` no model is asked, and all are empty."""
+
+    system: str = ""
+    user: str = ""
+    tools: tuple[str, ...] = ()
+    tokens: int = 0
+    model: str = ""
+    cost: RunCost = FREE_RUN
+    asks: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What the model said; `wishes` are the calls that it asked for, none of which was run."""
+
+    text: str
+    wishes: tuple[ToolCall, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    dollars: float | None = None
+
+
+NO_MODEL = Rehearsal(asks=False)
+
+
+class Rehearsing:
+    """Plans a turn, and may ask its model. Raises StorageError, and the errors of models."""
+
+    def __init__(
+        self,
+        plans: Plans,
+        models: Models,
+        priced: Priced,
+        *,
+        options: RehearsingOptions,
+        payment: Payment | None = None,
+    ) -> None:
+        """Without `payment` calls are neither counted nor bounded."""
+        self._plans = plans
+        self._models = models
+        self._priced = priced
+        self._options = options
+        self._payment = payment
+
+    async def rehearse(self, turn: TurnInput | None) -> Rehearsal:
+        """What would be sent for a turn; None, or one that is a single call, asks no model."""
+        if turn is None or (turn.job is not None and turn.job.call is not None):
+            return NO_MODEL
+        plan = await self._plan(turn)
+        view = view_of_plan(plan, former=None, answer_tokens_max=self._options.output_tokens_max)
+        tokens = view.tokens
+        if plan.tools:
+            tokens += schema_tokens(plan.tools) - tools_part(plan.tools).tokens
+        return Rehearsal(
+            system=self._options.redact(plan.prompt.system),
+            user=self._options.redact(_user_text(view)),
+            tools=view.tools,
+            tokens=tokens,
+            model=plan.model.name,
+            cost=await self._cost(turn, tokens, has_tools=bool(plan.tools)),
+        )
+
+    async def ask(self, turn: TurnInput) -> Heard:
+        """What the model says now, every call of a tool blocked."""
+        plan = await self._plan(turn)
+        model = await self._models.named(plan.model.name, agent=turn.agent)
+        entries: list[Entry] = [*plan.entries(), *_entries(plan, self._options.redact)]
+        wishes: list[ToolCall] = []
+        used = Usage()
+        answer = Answered(text="")
+        for number in range(ROUNDS_MAX):
+            request = ModelRequest(
+                system=self._options.redact(plan.prompt.system),
+                entries=tuple(entries),
+                tools=plan.tools if number < ROUNDS_MAX - 1 else (),
+                max_output_tokens=model.traits.output_tokens(self._options.output_tokens_max),
+            )
+            answer = await self._paid_for(turn, model, request)
+            used = _added(used, answer.usage)
+            if not answer.calls:
+                break
+            wishes += answer.calls
+            results = [ToolResult(call_id=c.id, content=BLOCKED, ok=False) for c in answer.calls]
+            entries += [answer, *results]
+        return Heard(
+            text=visible(answer.text).strip(),
+            wishes=tuple(wishes),
+            usage=used,
+            dollars=await self._priced(turn.message.address.key, used),
+        )
+
+    async def _paid_for(self, turn: TurnInput, model: Model, request: ModelRequest) -> Answered:
+        """The answer, if what it may cost is there (SPEC §13)."""
+        if self._payment is None:
+            return await model.answer(request, on_text=_unseen)
+        budget = self._payment.budget
+        tokens = estimate_tokens(request.system) + sum(
+            estimate_tokens(text_of(entry)) for entry in request.entries
+        )
+        allowed = await budget.before(
+            charge_of(RunId(""), turn),
+            model=model.name,
+            tokens_in=tokens + tools_part(request.tools).tokens,
+            tokens_out=request.max_output_tokens,
+        )
+        reservation = allowed.reservation
+        if allowed.verdict is Verdict.REFUSE or reservation is None:
+            raise SpendingRefused(allowed.words)
+        bounded = replace(
+            request, max_output_tokens=min(request.max_output_tokens, allowed.tokens_out)
+        )
+        try:
+            if self._payment.rates is not None:
+                await self._payment.rates.take(model.name, tokens)
+            answer = await model.answer(bounded, on_text=_unseen)
+        except BaseException as error:
+            budget.ended(reservation, error)
+            raise
+        await budget.after(reservation, answer.usage, model=answer.model)
+        return answer
+
+    async def _plan(self, turn: TurnInput) -> Plan:
+        job = turn.job
+        if job is None:
+            return await self._plans.plan(Occasion(turn=turn))
+        kind = PromptKind.HEARTBEAT if job.is_heartbeat else PromptKind.PROACTIVE
+        text, full = turn.message.text, job.full_context
+        return await self._plans.plan(Occasion(turn=turn, kind=kind, task=text, full_context=full))
+
+    async def _cost(self, turn: TurnInput, tokens: int, *, has_tools: bool) -> RunCost:
+        calls, output = CALLS_USUAL if has_tools else 1, OUTPUT_USUAL
+        if turn.job is not None and turn.job.is_heartbeat:
+            calls, output = 1, OUTPUT_OF_NOTHING
+        # Each call reads what those before it have said: on average, half of all answers but one.
+        each = Usage(prompt=tokens + output * (calls - 1) // 2, completion=output)
+        dollars = await self._priced(turn.message.address.key, each)
+        return RunCost(
+            calls=calls,
+            tokens=(each.prompt + each.completion) * calls,
+            dollars=None if dollars is None else dollars * calls,
+        )
+
+
+def _entries(plan: Plan, redact: Callable[[str], str]) -> list[Entry]:
+    """What this turn begins with: the words in place of a message, and what changes."""
+    text = redact(plan.prompt.user or plan.gathered.scene.turn.message.text)
+    context = redact(plan.prompt.context)
+    return [Said(text=text), *([Context(text=context)] if context else [])]
+
+
+def _user_text(view: PromptView) -> str:
+    """All that follows the system message, in its order."""
+    places = {Where.HISTORY, Where.WORDS, Where.BLOCK}
+    return "\n\n".join(row.text for row in view.rows if row.where in places and row.text)
+
+
+def _added(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        prompt=one.prompt + other.prompt,
+        completion=one.completion + other.completion,
+        cached=one.cached + other.cached,
+    )
+
+
+def _unseen(piece: str) -> None:
+    """Nobody reads it as it comes."""

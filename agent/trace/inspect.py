@@ -1,0 +1,355 @@
+"""What a request is made of, for a person: each part with its size, its cache state and its
+sources. Of what would be sent now, or of what was sent in a turn.
+
+Pure; called by `bot.commands.prompts`. Tokens are estimates; what a provider counted stands beside
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from agent.prompt.assemble import Cut
+from agent.prompt.scene import PromptKind
+from agent.trace.prefix_cache import TOOLS, Prefix, compare, tools_part
+from agent.trace.sent import (
+    HISTORY,
+    NOTES,
+    NOTHING_KNOWN,
+    TASK,
+    WORDS,
+    Known,
+    Sent,
+    SentLayer,
+    Stretch,
+    sent_by_plan,
+    sent_by_trace,
+    why,
+)
+from agent.turn.steps.plan import Plan
+from memory.records.messages import PersonId
+from memory.records.ports import Json
+from memory.records.rows import PromptTrace
+from memory.records.transcript import Usage
+
+Cost = Callable[[Usage], float | None]
+"""US dollars of one call; None when nothing is known about the model's price."""
+
+
+class Where(StrEnum):
+    """In which part of a request something stands, in the order in which they are sent."""
+
+    TOOLS = "tools"
+    SYSTEM = "system"
+    HISTORY = "history"
+    WORDS = "words"
+    BLOCK = "block"
+
+
+class CacheState(StrEnum):
+    """What a provider's cache can do for a part of a request."""
+
+    CACHED = "cached"
+    """It stands in the former request's prefix."""
+    PARTLY = "partly"
+    """Its older part does: a history that grew."""
+    BEHIND = "behind"
+    """The same text as before, but something before it changed: it is read anew."""
+    CHANGED = "changed"
+    """It stood there with another text."""
+    NEW = "new"
+    """It was not in the former request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One part of a request. `sources` say where its words are from; of the tools, their names.
+
+    `text` is as sent; None where it is not known any more.
+    """
+
+    name: str
+    where: Where
+    tokens: int
+    cache: CacheState
+    cached_tokens: int = 0
+    digest: str = ""
+    sources: tuple[str, ...] = ()
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One request of a turn: what we estimated, and what came of it.
+
+    `usage` is the provider's count, None when it did not say; `error` is the kind of a failure.
+    """
+
+    tokens: int
+    kept_tokens: int
+    changed: str = ""
+    model: str = ""
+    usage: Usage | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptView:
+    """A request in the order in which it is sent. `turn` is empty for one that would be sent now.
+
+    `broke` says in a sentence which part broke the prefix and why, and is empty when none did;
+    `spared` names layers that stand in the history already, `picked` why a playbook, skill or
+    rule is there. `requests` are those that were made, the first of which the rows show.
+    """
+
+    kind: str
+    lane: str
+    person_id: PersonId
+    rows: tuple[Row, ...]
+    window: int
+    answer_tokens_max: int
+    turn: str = ""
+    started_ms: int = 0
+    tools: tuple[str, ...] = ()
+    is_first: bool = False
+    broke: str = ""
+    spared: tuple[str, ...] = ()
+    cuts: tuple[Cut, ...] = ()
+    picked: tuple[tuple[str, str], ...] = ()
+    requests: tuple[Asked, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """Of the whole request."""
+        return sum(row.tokens for row in self.rows)
+
+    @property
+    def cached_tokens(self) -> int:
+        """What a cache can serve of it."""
+        return sum(row.cached_tokens for row in self.rows)
+
+    @property
+    def cacheable(self) -> float:
+        """That, as a share from 0 to 1."""
+        return self.cached_tokens / self.tokens if self.tokens else 0.0
+
+    @property
+    def fullness(self) -> float:
+        """The share of the window that the request takes."""
+        return self.tokens / self.window if self.window else 0.0
+
+    @property
+    def answer_tokens(self) -> int:
+        """Room for an answer: what the window leaves, and no more than an answer may have."""
+        return min(self.answer_tokens_max, max(0, self.window - self.tokens))
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the provider counted for the request that the rows show, if it said."""
+        return self.requests[0].usage if self.requests else None
+
+    def row(self, name: str) -> Row | None:
+        """The part of this name."""
+        return next((row for row in self.rows if row.name == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """Dollars at the model's prices: of each row without a cache, of the request without and with
+    one, and of all requests of the turn as the provider counted them (None: it did not say)."""
+
+    rows: tuple[float, ...]
+    whole: float
+    with_cache: float
+    counted: float | None = None
+
+
+def bill(view: PromptView, cost: Cost) -> Bill | None:
+    """What a request costs before its answer; None when the price is not known."""
+    whole = cost(Usage(prompt=view.tokens))
+    with_cache = cost(Usage(prompt=view.tokens, cached=view.cached_tokens))
+    if whole is None or with_cache is None:
+        return None
+    each = whole / view.tokens if view.tokens else 0.0
+    counted = [None if asked.usage is None else cost(asked.usage) for asked in view.requests]
+    known = [money for money in counted if money is not None]
+    return Bill(
+        rows=tuple(row.tokens * each for row in view.rows),
+        whole=whole,
+        with_cache=with_cache,
+        counted=sum(known) if known and len(known) == len(counted) else None,
+    )
+
+
+# --- made from a plan, and from a trace ----------------------------------------------------------
+
+
+def view_of_plan(plan: Plan, *, former: PromptTrace | None, answer_tokens_max: int) -> PromptView:
+    """What would be sent. `former` is the newest turn of the conversation that asked a model."""
+    sent, parts = sent_by_plan(plan)
+    turn = plan.gathered.scene.turn
+    before = None if former is None else sent_by_trace(former)
+    prefix = compare(before.last_digests if before else None, parts)
+    return PromptView(
+        kind=sent.kind,
+        lane=turn.message.address.key,
+        person_id=turn.person_id,
+        rows=_rows(sent, prefix, before),
+        window=plan.tokens.window,
+        answer_tokens_max=answer_tokens_max,
+        tools=sent.tool_names,
+        is_first=before is None,
+        broke=why(prefix.first_changed, sent, before),
+        spared=plan.prompt.spared,
+        cuts=plan.prompt.cuts,
+        picked=plan.gathered.picked,
+    )
+
+
+def view_of_trace(
+    trace: PromptTrace,
+    *,
+    former: PromptTrace | None,
+    answer_tokens_max: int,
+    known: Known = NOTHING_KNOWN,
+) -> PromptView:
+    """What was sent first in a turn. `former` is the turn before it in the same conversation.
+
+    Raises NotRecorded for a turn of a version that did not note its layers.
+    """
+    sent = sent_by_trace(trace, known)
+    before = None if former is None else sent_by_trace(former)
+    begin = trace.begin
+    prefix = _recorded_prefix(trace)
+    return PromptView(
+        kind=sent.kind,
+        turn=trace.run_id,
+        lane=trace.lane,
+        person_id=trace.person_id,
+        started_ms=trace.started_ms,
+        rows=_rows(sent, prefix, before),
+        window=begin["tokens"]["window"],
+        answer_tokens_max=answer_tokens_max,
+        tools=sent.tool_names,
+        is_first=not prefix.kept_tokens and not prefix.first_changed,
+        broke=why(prefix.first_changed, sent, before),
+        spared=tuple(begin.get("spared", ())),
+        cuts=tuple(Cut(**cut) for cut in begin.get("cuts", ())),
+        picked=tuple((name, why) for name, why in begin.get("picked", ())),
+        requests=tuple(_asked(step) for step in trace.asked),
+    )
+
+
+def conversation_of(trace: PromptTrace) -> str:
+    """The conversation in which a turn was."""
+    return str(trace.begin.get("conversation", ""))
+
+
+def former_of(trace: PromptTrace, newest_first: Sequence[PromptTrace]) -> PromptTrace | None:
+    """The turn before this one that asked a model in the same conversation."""
+    later = [one.run_id for one in newest_first]
+    start = later.index(trace.run_id) + 1 if trace.run_id in later else 0
+    return newest_of(conversation_of(trace), newest_first[start:])
+
+
+def newest_of(conversation: str, newest_first: Sequence[PromptTrace]) -> PromptTrace | None:
+    """The newest turn of a conversation that asked a model."""
+    return next(
+        (one for one in newest_first if one.asked and conversation_of(one) == conversation), None
+    )
+
+
+def _recorded_prefix(trace: PromptTrace) -> Prefix:
+    noted = trace.asked[0].get("prefix", {}) if trace.asked else {}
+    return Prefix(
+        first_changed=noted.get("first_changed", ""),
+        kept_tokens=noted.get("kept", 0),
+        tokens=noted.get("tokens", 0),
+        intact=noted.get("intact", True),
+    )
+
+
+def _asked(step: Json) -> Asked:
+    prefix, answer = step.get("prefix", {}), step.get("answer") or {}
+    counted = Usage(**answer["usage"]) if answer.get("usage") else Usage()
+    return Asked(
+        tokens=prefix.get("tokens", 0),
+        kept_tokens=prefix.get("kept", 0),
+        changed=prefix.get("first_changed", ""),
+        model=answer.get("model", ""),
+        usage=counted if counted.prompt else None,
+        error=(step.get("error") or {}).get("kind", ""),
+    )
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+def _rows(sent: Sent, prefix: Prefix, former: Sent | None) -> tuple[Row, ...]:
+    """Everything in the order in which it is sent; what has no tokens is left out.
+
+    What the cache serves is a prefix that ends between two parts, or within the history.
+    """
+    left = prefix.kept_tokens
+    if not sent.tool_names:
+        left -= tools_part(()).tokens  # the guard counts the empty list
+    found = []
+    for row in _parts(sent):
+        cached = row.tokens if left >= row.tokens else 0
+        if row.where is Where.HISTORY:
+            cached = min(row.tokens, max(0, left))
+        left -= cached
+        state = _state(row, cached, former)
+        found.append(replace(row, cache=state, cached_tokens=cached))
+    return tuple(found)
+
+
+def _parts(sent: Sent) -> list[Row]:
+    words = WORDS if sent.kind == PromptKind.CHAT else TASK
+    tools = _row(TOOLS, Where.TOOLS, sent.tools)
+    rows = [
+        replace(tools, sources=sent.tool_names, digest="".join(sent.digests[:1])),
+        *(_row_of(layer, Where.SYSTEM) for layer in sent.in_system),
+        _row(HISTORY, Where.HISTORY, sent.history),
+        _row(NOTES, Where.WORDS, sent.notes),
+        _row(words, Where.WORDS, sent.words),
+        *(_row_of(layer, Where.BLOCK) for layer in sent.in_block),
+    ]
+    return [row for row in rows if row.tokens]
+
+
+def _row(name: str, where: Where, of: Stretch) -> Row:
+    return Row(name=name, where=where, tokens=of.tokens, text=of.text, cache=CacheState.NEW)
+
+
+def _row_of(layer: SentLayer, where: Where) -> Row:
+    return Row(
+        name=layer.name,
+        where=where,
+        tokens=layer.tokens,
+        cache=CacheState.NEW,
+        digest=layer.digest,
+        sources=layer.sources,
+        text=layer.text,
+    )
+
+
+def _state(row: Row, cached: int, former: Sent | None) -> CacheState:
+    if cached:
+        return CacheState.CACHED if cached == row.tokens else CacheState.PARTLY
+    if former is None or row.where in {Where.WORDS, Where.BLOCK}:
+        return CacheState.NEW
+    if row.where is Where.HISTORY:
+        return CacheState.BEHIND
+    before = _former_digest(row, former)
+    if before is None:
+        return CacheState.NEW
+    return CacheState.BEHIND if before == row.digest else CacheState.CHANGED
+
+
+def _former_digest(row: Row, former: Sent) -> str | None:
+    if row.where is Where.TOOLS:
+        return former.last_digests[0] if former.last_digests else None
+    return next((one.digest for one in former.in_system if one.name == row.name), None)

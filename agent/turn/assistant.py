@@ -1,0 +1,256 @@
+"""The assistant: one message in, at most one reply out.
+
+It is the Program that a TurnEngine runs: `begin` fixes the prompt, the loop finds an answer, and
+what came of it is handed back as one TurnEnd. Built by `bot.app`, called by `bot.inbox.intake`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import structlog
+
+from agent.files.attachments import STEP as FILES
+from agent.files.attachments import brought, left_alone
+from agent.subagents.subagents import PeopleDrafts, is_subagents_end, unreadable
+from agent.tools.agents import SUBAGENT
+from agent.turn.active_runs import Suspended
+from agent.turn.doubt import Named, nameless
+from agent.turn.end import Closing, Typed
+from agent.turn.loop import Loop
+from agent.turn.round import Begun
+from agent.turn.steps.begin import Beginning
+from agent.turn.steps.model import Asking
+from agent.turn.steps.tools import Doing
+from memory.records.errors import TurnStopped
+from memory.records.messages import JOB_RUN, Address, ConversationId, RunId, TurnInput
+from memory.records.ports import (
+    Drafts,
+    InboxState,
+    JobEnd,
+    Json,
+    NewRun,
+    RunStatus,
+    StepFunction,
+    TurnContext,
+    TurnEnd,
+)
+from memory.records.transcript import Turn, Unpaired
+
+# --- watched ------------------------------------------------------------------------------------
+#
+# What people see of turns that run or wait: typing and a status line go on while a subagent works.
+#
+# A turn that waits frees its lane. While a subagent works for it, its draft stays open and says so;
+# while a person is asked, by it or by the subagent, there is nothing to wait for but their answer,
+# and it rests. Called by `agent.turn.assistant`.
+
+
+class WatchedTurns:
+    """The drafts of one process's turns. After a restart nothing is shown of a turn that waits
+    until it goes on."""
+
+    def __init__(self, drafts: Drafts) -> None:
+        self._drafts = drafts
+        self._waiting: dict[RunId, Address] = {}
+        """Turns that wait for a subagent's end."""
+        self._asking: dict[RunId, set[RunId]] = {}
+        """Of a turn, its subagents that wait for a person's answer."""
+
+    def begins(self, run_id: RunId, turn: TurnInput) -> None:
+        """It begins, or goes on."""
+        draft = self._drafts.open(run_id, turn.message.address)
+        if self._waiting.pop(run_id, None) is not None:
+            draft.status("")
+        self._hears(run_id, turn, asks=False)
+
+    def leaves(self, run_id: RunId, turn: TurnInput, *, waits_for: str = "") -> None:
+        """It has ended, or waits for this signal."""
+        if is_subagents_end(waits_for):
+            self._waiting[run_id] = turn.message.address
+            self._show(run_id)
+            return
+        self._drafts.close(run_id)
+        self._hears(run_id, turn, asks=bool(waits_for))
+
+    def broke(self, run_id: RunId) -> None:
+        """It has ended, and not by itself."""
+        self._waiting.pop(run_id, None)
+        self._drafts.close(run_id)
+
+    def _hears(self, child: RunId, turn: TurnInput, *, asks: bool) -> None:
+        """The turn that waits for this one, if there is such a turn."""
+        if turn.task is None or not turn.task.waits:
+            return
+        parent = turn.task.parent
+        asking = self._asking.get(parent, set())
+        if asks == (child in asking):
+            return
+        if now := asking | {child} if asks else asking - {child}:
+            self._asking[parent] = now
+        else:
+            self._asking.pop(parent)
+        self._show(parent)
+
+    def _show(self, run_id: RunId) -> None:
+        address = self._waiting.get(run_id)
+        if address is None:
+            return
+        if run_id in self._asking:
+            self._drafts.close(run_id)
+        else:
+            self._drafts.open(run_id, address).status(SUBAGENT.status)
+
+
+log = structlog.get_logger()
+
+
+def as_written(text: str, where: Address) -> str:
+    """Where commands are typed as they are written here."""
+    return text
+
+
+BROKEN_NOTICE = (
+    "Something went wrong inside me while I worked on your message; it is in the log. "
+    "Your message is kept. Please send it again."
+)
+GIVEN_UP_NOTICE = (
+    "I had to give up on your last message: I was stopped many times while working on it. "
+    "Please send it again, perhaps in smaller pieces."
+)
+
+BROKEN_TASK = "Something went wrong inside the program during this task; it is in the log."
+GIVEN_UP_TASK = "It was given up: the program was stopped many times while working on it."
+"""The same two, told to the turn that gave a task."""
+
+
+class Assistant:
+    """Implements `memory.records.ports.Program`."""
+
+    def __init__(
+        self,
+        *,
+        begin: Beginning,
+        model: Asking,
+        tool: Doing,
+        loop: Loop,
+        drafts: Drafts,
+        files: StepFunction = left_alone,
+        typed: Typed = as_written,
+        named: Named = nameless,
+    ) -> None:
+        """Without `files`, what comes with a message is named and not opened. `named` says in plain
+        words what a tool does."""
+        self._steps: Mapping[str, StepFunction] = {
+            FILES: files,
+            "begin": begin,
+            "model": model,
+            "gate": tool.ask,
+            "tool": tool,
+        }
+        self._loop = loop
+        self._watched = WatchedTurns(PeopleDrafts(drafts))
+        self._typed = typed
+        self._named = named
+        self._closings: dict[RunId, Closing] = {}
+
+    @property
+    def steps(self) -> Mapping[str, StepFunction]:
+        """The named functions that touch the world."""
+        return self._steps
+
+    async def run(self, ctx: TurnContext, payload: Json) -> TurnEnd:
+        """One turn, a person's or a subagent's. See `memory.records.ports.Program.run`."""
+        turn = TurnInput.from_json(payload)
+        closing = self._closings[ctx.run_id] = self._closing(ctx.run_id, turn)
+        self._watched.begins(ctx.run_id, turn)
+        waits_for = ""
+        try:
+            end = await self._through(ctx, turn, payload, closing)
+        except TurnStopped as stop:
+            end = closing.stopped(stop.reason)
+        except Suspended as suspended:
+            waits_for = suspended.key
+            raise
+        finally:
+            self._watched.leaves(ctx.run_id, turn, waits_for=waits_for)
+        del self._closings[ctx.run_id]
+        return closing.told_on(end)
+
+    async def _through(
+        self, ctx: TurnContext, turn: TurnInput, payload: Json, closing: Closing
+    ) -> TurnEnd:
+        if turn.job is not None and turn.job.call is not None:
+            closing.hear()
+            trouble = await self._loop.call(ctx, turn, turn.job.call, closing.log)
+            return closing.failed(trouble) if trouble else closing.answered()
+        closing.turns += [TurnInput.from_json(other) for other in await ctx.receive()]
+        came = await _opened(ctx, closing)
+        if closing.files:
+            turn = closing.turn
+            payload = {**turn.to_json(), "brought_tokens": came}
+        output = await ctx.step("begin", payload)
+        begun = Begun.from_json(output)
+        closing.begin(begun)
+        if turn.report is not None:
+            # Another conversation may have begun here since the task was given.
+            turn = replace(turn, conversation=ConversationId(output["conversation"]))
+            closing.turn = turn
+        trouble = await self._loop.run(ctx, turn, begun, closing.log)
+        return closing.failed(trouble) if trouble else closing.answered()
+
+    def failed(self, run: NewRun, error: Exception | None) -> TurnEnd:
+        """The end of a turn that broke. See `memory.records.ports.Program.failed`."""
+        self._watched.broke(run.run_id)
+        broken = (BROKEN_NOTICE, BROKEN_TASK)
+        notices = broken if error is not None else (GIVEN_UP_NOTICE, GIVEN_UP_TASK)
+        notice = notices[run.child_of is not None or run.run_id.startswith(JOB_RUN)]
+        closing = self._closings.pop(run.run_id, None)
+        try:
+            # What it did before it broke stays known: the person may well send it again.
+            turn = TurnInput.from_json(run.payload)
+            known = closing or self._closing(run.run_id, turn)
+            return known.told_on(known.told(notice))
+        except (KeyError, TypeError, ValueError, Unpaired):
+            log.exception("turn.unreadable", turn=run.run_id)
+            end = _bare_end(run, notice)
+            if run.run_id.startswith(JOB_RUN):
+                return replace(end, reply="", job=_unreadable_job(run, notice))
+            return end if run.child_of is None else unreadable(run, end, why=notice)
+
+    def _closing(self, run_id: RunId, turn: TurnInput) -> Closing:
+        return Closing(run_id, turn, typed=self._typed, named=self._named)
+
+
+async def _opened(ctx: TurnContext, closing: Closing) -> int:
+    """Opens the files of the messages that begin a turn; the tokens that these add to it, 0 where
+    none came. What a voice note says is among the words from then on."""
+    tokens = 0
+    for number, turn in enumerate(closing.turns):
+        came = await brought(ctx, turn)
+        closing.turns[number] = came.turn
+        if came.note is not None:
+            closing.files[number] = came.note
+            tokens += came.tokens
+    closing.turn = closing.turns[0]
+    return tokens
+
+
+def _unreadable_job(run: NewRun, notice: str) -> JobEnd | None:
+    job_id, _, slot = run.run_id.removeprefix(JOB_RUN).partition(":")
+    return (
+        JobEnd(job_id=int(job_id), slot=slot, ok=False, text=notice) if job_id.isdigit() else None
+    )
+
+
+def _bare_end(run: NewRun, notice: str) -> TurnEnd:
+    """For a payload that no version of ours wrote: the notice, and nothing for history."""
+    return TurnEnd(
+        status=RunStatus.FAILED,
+        inbox=InboxState.FAILED,
+        conversation=ConversationId(""),
+        turn=Turn(run_id=run.run_id, entries=()),
+        reply_to=Address.parse(run.lane),
+        reply=notice,
+    )

@@ -1,0 +1,275 @@
+"""How a turn ends: what history keeps of it, what the person is told, and what the owner is.
+
+Called by `agent.turn.assistant`, which makes one Closing a turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from agent.guards.text import declines, is_empty, visible
+from agent.policy.taint import marked, tainted_by
+from agent.prompt.layers import knowledge as notes
+from agent.subagents.subagents import ASKED_BY, reported
+from agent.turn.doubt import Named, doubts
+from agent.turn.engine import BY_PERSON, TIME_LIMIT
+from agent.turn.loop import CALL_FAILED
+from agent.turn.round import INTERRUPTED, Begun, Log, Trouble, said_nothing
+from memory.records.messages import Address, ConversationId, Origin, Role, RunId, TurnInput
+from memory.records.ports import InboxState, JobEnd, PutOff, RunStatus, TurnEnd
+from memory.records.transcript import Answered, Context, Note, Said, ToolResult, Turn
+
+Typed = Callable[[str, Address], str]
+"""Markdown of ours, with the commands in it as they are typed at an address: channels differ."""
+
+CUT_NOTICES = {
+    "length": "_(Cut at the output limit. Say “continue” for the rest.)_",
+    "filter": "_(The model service's content filter cut the answer off here.)_",
+}
+"""What is added to an answer that is not whole, by its `finish`."""
+
+SHRUNK_NOTICE = "_(The conversation no longer fits the model, so older messages were left out.)_"
+
+STAND_IN_NOTICE = "_(Answered by `{answered}`, as `{usual}` cannot answer now.)_"
+
+NOTICES = {
+    "RateLimited": "The model service asks for a pause. Please send that again in a minute.",
+    "Overloaded": "The model service cannot be reached or is overloaded. Please try again soon.",
+    "ModelTimeout": "The model took too long to answer. Please try again.",
+    "BrokenAnswer": "The model's answer broke off on its way, several times. Please try again.",
+    "AuthRefused": "The model service does not accept my key. The owner has to set a valid one.",
+    "BillingRefused": "The model service says that the account has no credit left. "
+    "The owner has to look at it.",
+    "ContextTooLong": "That is more text than the model can take at once. "
+    "Send it in smaller pieces, or start afresh with `/new`.",
+    "ContentFiltered": "The model service's content filter held the answer back.",
+    "MalformedCall": "The model wrote tool calls that its service could not read, again and again. "
+    "Please put it another way.",
+    "Empty": "I have no answer: the model returned nothing, twice. Please put it another way.",
+}
+"""What a person is told, by error class (SPEC §8.3)."""
+
+OTHER_NOTICE = "The model service refused the request. The owner finds the reason in the log."
+
+TIME_NOTICE = "This took longer than a turn may, so I stopped it."
+NOTHING_DONE = "Nothing was changed."
+STEPS_DONE = "Some steps were taken before that; ask me what was done before you repeat it."
+
+STOPPED_JOB = "It was stopped."
+"""What is written of a job that was ended from outside."""
+
+FOR_THE_OWNER = frozenset({"AuthRefused", "BillingRefused"})
+PUTS_OFF = FOR_THE_OWNER | {"SpendingRefused"}
+"""Troubles that a job cannot help; its run is put off until they are over."""
+NOTICES_ENOUGH = frozenset({"Empty", "ContentFiltered"})
+"""What the service says beyond the notice is nothing the owner could use."""
+
+
+class Closing:
+    """Makes the TurnEnd: the log is closed, and the reply is what its answers say."""
+
+    def __init__(self, run_id: RunId, turn: TurnInput, *, typed: Typed, named: Named) -> None:
+        self._typed = typed
+        self._named = named
+        self.run_id = run_id
+        self.turn = turn
+        self.turns = [turn]
+        self.files: dict[int, Note] = {}
+        """The notes on the files of these messages, once they are opened."""
+        self.log = Log()
+        self.begun: Begun | None = None
+        self._trouble: Trouble | None = None
+
+    def begin(self, begun: Begun) -> None:
+        """The prompt is fixed: the log begins."""
+        self.begun = begun
+        self.hear()
+
+    def hear(self) -> None:
+        """Notes first, then the words; the block of turn layers follows the last of them."""
+        for note in self.begun.notes if self.begun else ():
+            self.log.add(Note(text=note.text, untrusted=note.untrusted))
+        context = self.begun.context if self.begun else ""
+        if self.turn.job is not None:
+            words = self.begun.user if self.begun else ""
+            self.log.add(Said(text=words or self.turn.message.text))
+            return
+        if self.turn.origin is Origin.SUBAGENT:
+            self.log.add(Said(text=self.turn.message.text, by=_whose_words(self.turn)))
+            if context:
+                self.log.add(Context(text=context))
+            return
+        last = len(self.turns) - 1
+        for number, turn in enumerate(self.turns):
+            self.log.hear(
+                turn,
+                context=context if number == last else "",
+                note=self.files.get(number),
+            )
+
+    def answered(self) -> TurnEnd:
+        """The sunny end."""
+        reply = self.log.reply() if self._is_chat() else self._last_words()
+        last = self.log.entries[-1]
+        if isinstance(last, Answered) and last.finish in CUT_NOTICES:
+            reply = f"{reply}\n\n{CUT_NOTICES[last.finish]}"
+        if self.log.sent_from is not None and self._is_chat():
+            reply = f"{SHRUNK_NOTICE}\n\n{reply}"
+        for line in self._about_models():
+            reply = f"{reply}\n\n{line}"
+        notice = "" if self._is_owner_alone() else "\n\n".join(self.log.for_owner)
+        return self._end(RunStatus.DONE, InboxState.REPLIED, reply, owner_notice=notice)
+
+    def told_on(self, end: TurnEnd) -> TurnEnd:
+        """The end as it is stored: a subagent's goes to whoever gave the task, and to no chat; a
+        job's is delivered, or not, by whoever keeps the clock."""
+        if self.turn.job is not None:
+            return replace(end, reply="", inbox=InboxState.SILENT, job=self._job_end(end))
+        if self.turn.task is None:
+            return end
+        # What a subagent's parent makes of it is up to a model: the person is told all the same.
+        return replace(reported(self.run_id, self.turn, end), reply=self._told_anyway())
+
+    def _job_end(self, end: TurnEnd) -> JobEnd:
+        assert self.turn.job is not None
+        entries = end.turn.entries
+        # Who may have acted is told of, and not made up for: that would act a second time.
+        in_doubt = bool(self._doubts())
+        trouble, put_off = self._trouble, None
+        if trouble is not None and trouble.kind in PUTS_OFF and trouble.passes and not in_doubt:
+            acted = any(isinstance(entry, ToolResult) and entry.effect for entry in entries)
+            put_off = PutOff(anew=not acted, free_at_ms=trouble.free_at_ms)
+        return JobEnd(
+            job_id=self.turn.job.job_id,
+            slot=self.turn.job.slot,
+            ok=end.status is RunStatus.DONE or in_doubt,
+            text=end.reply or (STOPPED_JOB if end.status is RunStatus.CANCELLED else ""),
+            silent=said_nothing(entries) and not self._told_anyway(),
+            tainted=bool(tainted_by(entries, person_id=self.turn.person_id)),
+            put_off=put_off,
+        )
+
+    def _is_chat(self) -> bool:
+        """Whether a person reads along."""
+        return self.turn.task is None and self.turn.job is None
+
+    def failed(self, trouble: Trouble) -> TurnEnd:
+        """No answer: one honest message, after what was said before the trouble."""
+        self._trouble = trouble
+        if trouble.kind in {"SpendingRefused", CALL_FAILED}:
+            return self.told(trouble.text)
+        notice = NOTICES.get(trouble.kind, OTHER_NOTICE)
+        for_owner = list(self.log.for_owner)
+        if self._is_owner_alone():
+            why = [] if trouble.kind in NOTICES_ENOUGH else [trouble.text]
+            return self.told("\n\n".join([notice, *why, *for_owner]))
+        if trouble.kind in FOR_THE_OWNER and not trouble.is_known:
+            failed = f"A turn in {self.turn.message.address.key} failed. {trouble.text}"
+            for_owner.insert(0, failed)
+        return self.told(notice, owner_notice="\n\n".join(for_owner))
+
+    def told(self, notice: str, *, owner_notice: str = "") -> TurnEnd:
+        """Ends as failed with this notice, which history keeps as a note."""
+        notice = self._typed(notice, self.turn.message.address)
+        self._close_log()
+        said = self.log.reply()
+        self.log.add(Note(text=notes.was_told(notice)))
+        return self._end(
+            RunStatus.FAILED,
+            InboxState.FAILED,
+            f"{said}\n\n{notice}" if said else notice,
+            owner_notice=owner_notice,
+        )
+
+    def stopped(self, reason: str) -> TurnEnd:
+        """Ended from outside: by /stop, or by the turn's time limit."""
+        self._close_log()
+        if reason == TIME_LIMIT:
+            did_something = any(isinstance(entry, ToolResult) for entry in self.log.entries)
+            return self.told(f"{TIME_NOTICE} {STEPS_DONE if did_something else NOTHING_DONE}")
+        by_person = reason == BY_PERSON
+        self.log.add(Note(text=notes.STOPPED if by_person else f"This turn was ended: {reason}."))
+        return self._end(RunStatus.CANCELLED, InboxState.CANCELLED, "")
+
+    def _end(
+        self, status: RunStatus, inbox: InboxState, reply: str, *, owner_notice: str = ""
+    ) -> TurnEnd:
+        begun = self.begun
+        read = bool(begun and begun.tainted)
+        kept = marked(self.log.entries, was_tainted=read, person_id=self.turn.person_id)
+        return TurnEnd(
+            status=status,
+            inbox=inbox,
+            conversation=ConversationId(self.turn.conversation),
+            turn=Turn(run_id=self.run_id, entries=kept),
+            reply_to=self.turn.message.address,
+            reply="\n\n".join(filter(None, (reply, self._told_anyway()))),
+            notes_taken=tuple(note.id for note in begun.notes) if begun else (),
+            sent_from=self._sent_from(),
+            shortened_to=max(self.log.shortened_to, begun.shortened_to if begun else 0),
+            owner_notice=owner_notice,
+            used=begun.facts() if begun else (),
+        )
+
+    def _doubts(self) -> str:
+        """What is told of calls that a kill left in doubt, whatever the model says of them."""
+        is_shared = self.turn.message.is_group
+        return "\n\n".join(doubts(self.log.entries, self._named, is_shared=is_shared))
+
+    def _told_anyway(self) -> str:
+        """The same, and what protected files have lost by the end of the turn."""
+        results = (one for one in self.log.entries if isinstance(one, ToolResult) and one.file)
+        lost = {result.file: result.lost for result in results}
+        lines = [self._typed(line, self.turn.message.address) for line in lost.values() if line]
+        return "\n\n".join(filter(None, [self._doubts(), *lines]))
+
+    def _close_log(self) -> None:
+        """The words are in it, also when the prompt was never fixed; each call has a result."""
+        if not self.log.entries:
+            self.hear()
+        self.log.close(INTERRUPTED)
+
+    def _about_models(self) -> list[str]:
+        """Who answered in place of the usual model, unless it did last time too; and to the owner
+        alone, what they have to see to (SPEC §8.3)."""
+        lines: list[str] = []
+        if not self._is_chat():
+            return lines
+        answered_last = self.begun.answered_last if self.begun else ""
+        if self.log.stand_in is not None and self.log.stand_in[0] != answered_last:
+            answered, usual = self.log.stand_in
+            lines.append(STAND_IN_NOTICE.format(answered=answered, usual=usual))
+        if self._is_owner_alone():
+            lines += [f"_({text})_" for text in self.log.for_owner]
+        return [self._typed(line, self.turn.message.address) for line in lines]
+
+    def _is_owner_alone(self) -> bool:
+        here = self.turn.role is Role.OWNER and not self.turn.message.is_group
+        return here and self._is_chat()
+
+    def _last_words(self) -> str:
+        """The result of a run that nobody watches: its last answer, without what it said on the way
+        to it, also where that answer is that there is nothing to report."""
+        last = self.log.entries[-1]
+        if not isinstance(last, Answered):
+            return self.log.reply()
+        text = visible(last.text)
+        if is_empty(text):
+            is_silent = self.turn.job is not None and declines(last.text)
+            return "" if is_silent else self.log.reply()
+        return text
+
+    def _sent_from(self) -> int | None:
+        """Where the history that is sent begins from now on; what did not fit is told once."""
+        if self.log.sent_from is not None:
+            return self.log.sent_from
+        return self.begun.sent_from if self.begun else None
+
+
+def _whose_words(turn: TurnInput) -> str:
+    """Who made the words of a turn that no person began, where they may rest on text from outside;
+    empty where they do not (`agent.policy.taint`)."""
+    if turn.report is not None:
+        return turn.report.child
+    return ASKED_BY if turn.task is not None and turn.task.tainted else ""

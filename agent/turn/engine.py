@@ -1,0 +1,492 @@
+"""The local TurnEngine: one turn at a time in a lane, each step recorded before the next.
+
+A newer message may steer the running turn, /stop ends it, and a crash resumes it from its last
+recorded step. Called by `agent.turn.assistant`; the port is in `memory.records.ports`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from types import TracebackType
+from typing import Literal, Protocol, Self
+
+import structlog
+
+from agent.turn.active_runs import RunningTurn, Suspended, Waiting
+from memory.records.errors import StorageError
+from memory.records.messages import OutboxId, PersonId, RunId
+from memory.records.ports import (
+    Clock,
+    Finished,
+    Journal,
+    Json,
+    NewRun,
+    Program,
+    RunStatus,
+    StoredRun,
+    TurnEnd,
+)
+
+log = structlog.get_logger()
+
+QueuePolicy = Literal["steer", "followup", "collect"]
+
+RESUMES_MAX = 10
+"""Resumptions without one new step, after which a turn is given up: it kills the process."""
+
+STORAGE_PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""Pauses between tries while the disk is full or the database is locked; the last one repeats."""
+
+CANCEL_WAIT_S = 2.0
+"""How long `cancel` waits for a turn to close (case AG-07: stopped within 2 s)."""
+
+TIME_LIMIT = "time limit"
+BY_PERSON = "stopped by the person"
+PARENT_ENDED = "nobody waits for it any more"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineLimits:
+    """Seconds and counts of SPEC §2.5 and §8.7."""
+
+    parallel: int = 64
+    queue: QueuePolicy = "steer"
+    collect_s: float = 1.5
+    turn_s: float = 300.0
+
+
+class Held(Protocol):
+    """The owner's pause; `agent.budget.circuit_breaker.HandPause` is one."""
+
+    @property
+    def paused(self) -> object | None:
+        """None: there is none."""
+
+    async def over(self) -> None:
+        """Returns once there is none."""
+
+
+@dataclass(slots=True)
+class _Lane:
+    """Implements `agent.turn.active_runs.Steering` for the turn that runs in it."""
+
+    key: str
+    queue: QueuePolicy
+    parent: str = ""
+    """The lane of the turn whose subagent runs in here."""
+    waiting: list[Waiting] = field(default_factory=list)
+    active: RunningTurn | None = None
+    worker: asyncio.Task[None] | None = None
+    is_held: bool = False
+    """Its next turn waits for the end of the owner's pause."""
+
+    def add(self, stored: StoredRun) -> None:
+        """In order of submission. A run that was begun before is never steering another."""
+        bisect.insort(self.waiting, Waiting(stored, fresh=False))
+
+    def add_new(self, stored: StoredRun) -> None:
+        """A new message. When it steers, whatever the same person sent before and still waits
+        goes with it: no text overtakes another (case CH-15)."""
+        bisect.insort(self.waiting, Waiting(stored, fresh=True))
+        active = self.active
+        if self.queue != "steer" or active is None or not active.hears(stored.run):
+            return
+        if not stored.run.steers:
+            return
+        for waiting in self._joinable(stored.run):
+            waiting.steers = active.run_id
+
+    def take(self, run: NewRun, *, first: bool) -> list[Waiting]:
+        """See `agent.turn.active_runs.Steering`."""
+        collecting = first and self.queue == "collect" and run.steers
+        taken = [w for w in self._joinable(run) if collecting or w.steers == run.run_id]
+        self.waiting = [waiting for waiting in self.waiting if waiting not in taken]
+        return taken
+
+    def give_back(self, taken: Sequence[Waiting]) -> None:
+        """See `agent.turn.active_runs.Steering`."""
+        for waiting in taken:
+            bisect.insort(self.waiting, waiting)
+
+    def stop(self, reason: str, *, by: PersonId | None) -> list[RunId]:
+        """Ends all that runs or waits, or what is this person's; returns what was not ending
+        already."""
+        ended = []
+        for waiting in self.waiting:
+            if not waiting.stored.stopping and by in {None, waiting.stored.run.by}:
+                waiting.stored = replace(waiting.stored, stopping=reason)
+                ended.append(waiting.stored.run.run_id)
+        active = self.active
+        if active is not None and not active.stop_reason and by in {None, active.stored.run.by}:
+            active.stop(reason)
+            ended.append(active.run_id)
+        return ended
+
+    def edit(self, run_id: RunId, payload: Json) -> bool:
+        """Replaces the payload of a run that is still here."""
+        found: list[Waiting | RunningTurn] = [
+            waiting for waiting in self.waiting if waiting.stored.run.run_id == run_id
+        ]
+        if self.active is not None and self.active.run_id == run_id:
+            found.append(self.active)
+        for holder in found:
+            run = replace(holder.stored.run, payload=payload)
+            holder.stored = replace(holder.stored, run=run)
+        return bool(found)
+
+    def _joinable(self, run: NewRun) -> list[Waiting]:
+        return [
+            waiting
+            for waiting in self.waiting
+            if waiting.fresh and not waiting.stored.stopping and waiting.stored.run.by == run.by
+            if waiting.stored.run.steers
+        ]
+
+
+class LocalEngine:
+    """Implements `memory.records.ports.TurnEngine` over a Journal, in this process.
+
+    An async context manager: leaving it parks what still runs.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        program: Program,
+        *,
+        clock: Clock,
+        deliver: Callable[[Sequence[tuple[str, OutboxId]]], None],
+        limits: EngineLimits | None = None,
+        held: Held | None = None,
+        ended: Callable[[NewRun, TurnEnd], None] | None = None,
+        troubled: Callable[[NewRun, StorageError], None] | None = None,
+    ) -> None:
+        """While it is `held`, no turn begins; what runs goes on. `ended` is called for each
+        turn whose end is stored, `troubled` for each that waits for storage; both return at once
+        and raise nothing."""
+        self._journal = journal
+        self._program = program
+        self._clock = clock
+        self._deliver = deliver
+        self._limits = limits or EngineLimits()
+        self._held = held
+        self._ended = ended
+        self._troubled = troubled
+        self._stopping = asyncio.Event()
+        self._went_held = asyncio.Event()
+        self._lanes: dict[str, _Lane] = {}
+        self._suspended: dict[RunId, StoredRun] = {}
+        self._woken: set[RunId] = set()
+        self._children: dict[RunId, NewRun] = {}
+        self._beginning: set[str] = set()
+        self._slots = asyncio.Semaphore(self._limits.parallel)
+        self._group = asyncio.TaskGroup()
+        self._accepting = False
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop(0)
+        await self._group.__aexit__(kind, error, traceback)
+
+    # --- the port -----------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Takes up what is unfinished; then submissions run."""
+        unfinished = await self._journal.unfinished()
+        self._accepting = True
+        here = {w.stored.run.run_id for lane in self._lanes.values() for w in lane.waiting}
+        for stored in unfinished:
+            self._know(stored.run)
+            if stored.status is RunStatus.SUSPENDED and not stored.stopping:
+                self._suspended[stored.run.run_id] = stored
+            elif stored.run.run_id not in here:
+                self._lane(stored.run).add(stored)
+        for lane in self._lanes.values():
+            self._see_to(lane)
+
+    async def submit(self, run: NewRun) -> bool:
+        """Stores a run and queues it. False if its id is known. Raises StorageError."""
+        begins = self._begins_at_once(run.lane)
+        if begins:
+            self._beginning.add(run.lane)
+        try:
+            stored = await self._journal.submit(run, begins=begins)
+        finally:
+            if begins:
+                self._beginning.discard(run.lane)
+        if stored is None:
+            return False
+        self._add_new(stored)
+        return True
+
+    def adopt(self, stored: StoredRun) -> None:
+        """Queues a run that was stored in a transaction of somebody else's, such as the clock's.
+
+        Where the engine has not started yet, `start` finds it.
+        """
+        if self._accepting:
+            self._add_new(stored)
+
+    async def edit(self, lane: str, message_id: str, payload: Json) -> bool:
+        """Replaces the payload of a run that has not begun, nor joined another."""
+        run_id = await self._journal.replace(lane, message_id, payload)
+        found = self._lanes.get(lane)
+        return run_id is not None and found is not None and found.edit(run_id, payload)
+
+    async def signal(self, key: str, value: Json) -> bool:
+        """Wakes the run that waits for `key`."""
+        run_id = await self._journal.signal(key, value)
+        if run_id is None:
+            return False
+        self._wake(run_id)
+        return True
+
+    async def cancel(self, lane: str, *, by: PersonId | None = None) -> int:
+        """Ends the running turn of the lane, all that wait in it and their subagents, of one
+        person alone where `by` names one; returns how many."""
+        children = [run.lane for run in self._children.values() if _parent_lane(run) == lane]
+        keys = [lane, *children]
+        active = [found.active for key in keys if (found := self._lanes.get(key)) is not None]
+        ended = [run_id for key in keys for run_id in self._end_lane(key, BY_PERSON, by=by)]
+        await self._write_stopping(ended, BY_PERSON)
+        closing = [turn for turn in active if turn is not None and turn.run_id in ended]
+        await asyncio.gather(*(turn.closed_within(CANCEL_WAIT_S) for turn in closing))
+        return len(ended)
+
+    async def stop(self, drain_s: float) -> None:
+        """No new turns; waits `drain_s` seconds for running ones, parks the rest."""
+        self._accepting = False
+        self._stopping.set()
+        workers = self._workers()
+        if not workers:
+            return
+        _, late = await asyncio.wait(workers, timeout=drain_s)
+        for worker in late:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+
+    # --- what others may look at --------------------------------------------------------------
+
+    def waiting(self) -> int:
+        """Turns that run or wait."""
+        return sum(len(lane.waiting) + (lane.active is not None) for lane in self._lanes.values())
+
+    def lanes(self) -> frozenset[str]:
+        """Where a turn runs, waits or is suspended; of a subagent's, where its result goes."""
+        suspended = (stored.run.lane for stored in self._suspended.values())
+        parents = (_parent_lane(run) for run in self._children.values())
+        return frozenset([*self._lanes, *suspended, *parents])
+
+    def busy(self, lane: str | None = None) -> bool:
+        """Whether a turn runs or waits (in this lane, or for a turn of it); what the owner's pause
+        holds back does not count."""
+        return bool(self._workers(lane, held=False))
+
+    async def idle(self, lane: str | None = None) -> None:
+        """Returns once nothing (in this lane, or for a turn of it) runs or waits; what the owner's
+        pause holds back does not count."""
+        while workers := self._workers(lane, held=False):
+            self._went_held.clear()
+            held = asyncio.ensure_future(self._went_held.wait())
+            try:
+                await asyncio.wait([*workers, held], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                held.cancel()
+
+    # --- lanes --------------------------------------------------------------------------------
+
+    def _begins_at_once(self, key: str) -> bool:
+        """Whether a run in this lane waits for nothing, so that its begin can be stored with it."""
+        return (
+            self._accepting
+            and (self._held is None or self._held.paused is None)
+            and self._limits.queue != "collect"
+            and key not in self._lanes
+            and key not in self._beginning
+            and not self._slots.locked()
+        )
+
+    def _lane(self, run: NewRun) -> _Lane:
+        made = _Lane(key=run.lane, queue=self._limits.queue, parent=_parent_lane(run))
+        return self._lanes.setdefault(run.lane, made)
+
+    def _know(self, run: NewRun) -> None:
+        if run.child_of is not None:
+            self._children[run.run_id] = run
+
+    def _add_new(self, stored: StoredRun) -> None:
+        self._know(stored.run)
+        lane = self._lane(stored.run)
+        lane.add_new(stored)
+        self._see_to(lane)
+
+    def _take_up(self, stored: StoredRun) -> None:
+        lane = self._lane(stored.run)
+        lane.add(stored)
+        self._see_to(lane)
+
+    def _wake(self, run_id: RunId) -> None:
+        """A run that the journal has queued again, as its signal came."""
+        stored = self._suspended.pop(run_id, None)
+        if stored is None:  # it is still unwinding, and finds itself here
+            self._woken.add(run_id)
+        else:
+            self._take_up(stored)
+
+    def _end_lane(self, key: str, reason: str, *, by: PersonId | None) -> list[RunId]:
+        """Tells all that runs, waits or is suspended in a lane to end; returns what it was."""
+        for stored in list(self._suspended.values()):
+            if stored.run.lane == key and by in {None, stored.run.by}:
+                del self._suspended[stored.run.run_id]
+                self._take_up(stored)
+        found = self._lanes.get(key)
+        return [] if found is None else found.stop(reason, by=by)
+
+    async def _write_stopping(self, ended: Sequence[RunId], reason: str) -> None:
+        try:
+            for run_id in ended:
+                await self._journal.stopping(run_id, reason)
+        except StorageError as trouble:
+            # They end all the same; only a kill before their end could revive them.
+            log.error("turn.stop_not_written", why=str(trouble))
+
+    def _see_to(self, lane: _Lane) -> None:
+        if lane.waiting and lane.worker is None and self._accepting:
+            lane.worker = self._group.create_task(self._work(lane), name=f"lane {lane.key}")
+
+    def _workers(self, key: str | None = None, *, held: bool = True) -> list[asyncio.Task[None]]:
+        return [
+            lane.worker
+            for lane in self._lanes.values()
+            if lane.worker is not None
+            and not lane.worker.done()
+            and (held or not lane.is_held)
+            and key in {None, lane.key, lane.parent}
+        ]
+
+    async def _work(self, lane: _Lane) -> None:
+        try:
+            while lane.waiting and self._accepting:
+                await self._may_begin(lane, lane.waiting[0])
+                await self._collect(lane.waiting[0])
+                async with self._slots:
+                    if lane.waiting and self._accepting:
+                        await self._run(lane, lane.waiting.pop(0))
+        finally:
+            lane.worker = None
+            if not lane.waiting:
+                self._lanes.pop(lane.key, None)
+
+    async def _may_begin(self, lane: _Lane, next_one: Waiting) -> None:
+        """Waits while the owner has paused everything, unless the run is only to be ended."""
+        held = self._held
+        if held is None or held.paused is None or next_one.stored.stopping:
+            return
+        lane.is_held = True
+        self._went_held.set()
+        over = asyncio.ensure_future(held.over())
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait([over, stopping], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            lane.is_held = False
+            over.cancel()
+            stopping.cancel()
+
+    async def _collect(self, next_one: Waiting) -> None:
+        stored = next_one.stored
+        collects = next_one.fresh and stored.run.steers and not stored.stopping
+        if self._limits.queue == "collect" and collects:
+            await self._clock.sleep(self._limits.collect_s)
+
+    async def _run(self, lane: _Lane, taken: Waiting) -> None:
+        """One run to its end; while storage is in trouble, again from its last step."""
+        begun = taken.fresh and taken.stored.status is RunStatus.RUNNING
+        turn = RunningTurn(self._journal, taken.stored, self._program.steps, lane, begun=begun)
+        self._woken.discard(turn.run_id)
+        lane.active = turn
+        try:
+            for tries in count():
+                try:
+                    return await self._attempt(lane, turn)
+                except StorageError as trouble:
+                    pause_s = STORAGE_PAUSES_S[min(tries, len(STORAGE_PAUSES_S) - 1)]
+                    log.error("turn.storage", run=turn.run_id, why=str(trouble), again_s=pause_s)
+                    if self._troubled is not None:
+                        self._troubled(turn.stored.run, trouble)
+                await self._clock.sleep(pause_s)
+        finally:
+            lane.active = None
+            turn.close()
+
+    async def _attempt(self, lane: _Lane, turn: RunningTurn) -> None:
+        await turn.begin()
+        with structlog.contextvars.bound_contextvars(turn=turn.run_id):
+            try:
+                end = await self._end_of(turn)
+            except Suspended:
+                self._suspend(lane, turn)
+                return
+            finished = await self._journal.finish(turn.run_id, end, steps=turn.unwritten)
+            self._deliver(finished.ready)
+            if self._ended is not None:
+                self._ended(turn.stored.run, end)
+            await self._go_on_from(turn.run_id, finished)
+
+    async def _go_on_from(self, run_id: RunId, finished: Finished) -> None:
+        """What an end that is stored sets going; and subagents end whose result nobody awaits."""
+        self._children.pop(run_id, None)
+        for woken in finished.woken:
+            self._wake(woken)
+        if finished.followed is not None:
+            self._add_new(finished.followed)
+        awaited = [
+            run.lane
+            for run in self._children.values()
+            if run.child_of is not None and run.child_of.waits and run.child_of.run_id == run_id
+        ]
+        ended = [one for key in awaited for one in self._end_lane(key, PARENT_ENDED, by=None)]
+        await self._write_stopping(ended, PARENT_ENDED)
+
+    def _suspend(self, lane: _Lane, turn: RunningTurn) -> None:
+        """Frees the lane, unless the turn was woken or stopped while it unwound."""
+        stored = replace(turn.stored, stopping=turn.stop_reason)
+        if turn.stop_reason or turn.run_id in self._woken:
+            lane.add(stored)
+        else:
+            self._suspended[turn.run_id] = stored
+
+    async def _end_of(self, turn: RunningTurn) -> TurnEnd:
+        """The turn's door: whatever goes wrong inside becomes an honest end."""
+        run = turn.stored.run
+        if turn.stored.resumes > RESUMES_MAX:
+            log.error("turn.given_up", resumes=turn.stored.resumes)
+            return self._program.failed(run, None)
+        loop = asyncio.get_running_loop()
+        limit_s = self._limits.turn_s if run.limit_s is None else run.limit_s
+        limit = loop.call_later(limit_s, turn.stop, TIME_LIMIT)
+        try:
+            return await self._program.run(turn, run.payload)
+        except StorageError:
+            raise
+        except Exception as error:  # the turn's door (STYLE §6)
+            log.exception("turn.failed")
+            return self._program.failed(run, error)
+        finally:
+            limit.cancel()
+
+
+def _parent_lane(run: NewRun) -> str:
+    return "" if run.child_of is None else run.child_of.lane

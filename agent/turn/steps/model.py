@@ -1,0 +1,441 @@
+"""The step `model` of a turn: one request to the model, streamed to the person as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import structlog
+
+from agent.budget.budget import Budget
+from agent.budget.charge import charge_of
+from agent.budget.rate_limit import RateBuckets
+from agent.budget.spending import SpendingRefused, Verdict
+from agent.files.images import KeptPictures, caller_of
+from agent.guards.text import VisibleText, visible
+from agent.guards.unhelpful import looks_unhelpful
+from agent.history.window import (
+    chars_of,
+    picture_tokens,
+    repair,
+    sent_since,
+    shorten_before,
+    text_of,
+)
+from agent.models.tokens import Encodings, TokenCounter
+from agent.prompt.layers import knowledge as notes
+from agent.prompt.templates import Library
+from agent.tools.toolbox import Toolbox
+from agent.trace.prefix_cache import Part, Prefix, compare, entry_parts, schema_texts, tools_part
+from agent.turn.steps.plan import as_sent
+from memory.records.errors import AccountRefused, AssistantError, ContextTooLong, StorageError
+from memory.records.messages import ConversationId, TurnInput
+from memory.records.ports import (
+    Conversations,
+    Draft,
+    Drafts,
+    Json,
+    Model,
+    Models,
+    Traces,
+    TurnContext,
+)
+from memory.records.request import ModelRequest
+from memory.records.transcript import (
+    Answered,
+    Context,
+    Entry,
+    Note,
+    Said,
+    ToolCall,
+    ToolResult,
+    changed_once,
+    entry_from_json,
+    to_json,
+)
+
+log = structlog.get_logger()
+
+TOKENS_PER_CHAR_MAX = 2.5
+"""Of emoji, the costliest: a request that is short by this measure is not counted."""
+
+SYSTEMS_KEPT_MAX = 100
+
+
+CONVERSATIONS_KEPT_MAX = 1_000
+"""Whose last request is remembered without asking the database."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskingOptions:
+    """`redact` takes the secrets of the settings out of whatever would be sent (SPEC §15).
+    `pictures` are where those of a conversation lie; without, none is shown."""
+
+    temperature: float = 0.4
+    temperatures: Mapping[str, float] = field(default_factory=dict)
+    """Of further agents, by their names."""
+    max_output_tokens: int = 8_192
+    redact: Callable[[str], str] = str
+    pictures: KeptPictures | None = None
+    cheap_model: str = ""
+    """Asked in place of the usual one where a budget has room for no more; empty: there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payment:
+    """What a call has to pass: the budget, and what its provider allows (None: as much as one
+    likes)."""
+
+    budget: Budget
+    rates: RateBuckets | None = None
+
+
+class Asking:
+    """Builds the request from what `begin` fixed and the turn's own entries; asks; streams."""
+
+    def __init__(
+        self,
+        models: Models,
+        conversations: Conversations,
+        drafts: Drafts,
+        traces: Traces,
+        *,
+        toolbox: Toolbox,
+        library: Library,
+        options: AskingOptions,
+        payment: Payment | None = None,
+    ) -> None:
+        """Without `payment` calls are neither counted nor bounded."""
+        self._models = models
+        self._conversations = conversations
+        self._drafts = drafts
+        self._former = _Former(traces)
+        self._toolbox = toolbox
+        self._library = library
+        self._temperature = options.temperature
+        self._temperatures = options.temperatures
+        self._max_output_tokens = options.max_output_tokens
+        self._redact = options.redact
+        self._cheap_model = options.cheap_model
+        self._budget = payment.budget if payment else None
+        self._rates = payment.rates if payment else None
+        self._pictures = options.pictures
+        self._systems: dict[str, str] = {}
+        self._fit_to_send = changed_once(self._made_fit_to_send)
+        self._encodings = Encodings()
+
+    async def __call__(self, ctx: TurnContext, question: Json) -> Json:
+        """Answers with `{"answer": ...}` or `{"error": {"kind", "text"}}`, beside what of the
+        history was sent (`turns_sent`, and `sent_from` where that is less than there is), what a
+        cache can serve of it (`prefix`), and the hint that was sent as the last entry (`hint`).
+        `stand_in` names the model that answered and the one that should have, where they differ;
+        `owner` holds sentences for the owner."""
+        turn = TurnInput.from_json(question["turn"])
+        model = await self._models.named(question["model"], agent=turn.agent)
+        sent, facts = await self._history(turn, question)
+        if question["hint"]:
+            texts = self._library.texts()
+            facts["hint"] = notes.hint(texts, question["hint"], question["detail"])
+        sent += [entry_from_json(data) for data in question["entries"]]
+        if "hint" in facts:
+            sent.append(Note(text=facts["hint"]))
+        request = await self._request(model, sent, question, self._warmth(question, turn.agent))
+        request = await self._with_pictures(ctx, turn, model, request)
+        facts |= await self._compared(turn, question, request)
+        draft = self._drafts.open(ctx.run_id, turn.message.address)
+        try:
+            await self._require_fit(model, request)
+            stream = _Stream(draft, question["shown"])
+            answer = await self._paid_for(ctx, turn, model, request, facts, stream)
+            if answer.calls:
+                stream.ended()
+        except StorageError:
+            raise
+        except AssistantError as error:
+            kind = type(error).__name__
+            log.warning("model.error", model=model.name, kind=kind, why=str(error))
+            return facts | self._failed(error)
+        log.info(
+            "model.answer",
+            model=answer.model,
+            finish=answer.finish,
+            calls=[call.name for call in answer.calls],
+            prompt_tokens=answer.usage.prompt,
+            completion_tokens=answer.usage.completion,
+            cached_tokens=answer.usage.cached,
+        )
+        facts["owner"] = list(self._models.untold())
+        if answer.model and answer.model not in {model.name, facts.get("cheaper")}:
+            facts["stand_in"] = [answer.model, model.name]
+        if question["auto_invoke"] and not answer.calls:
+            facts["unhelpful"] = self._is_unhelpful(answer.text, turn.message.text)
+        return facts | {"answer": to_json(answer)}
+
+    def _failed(self, error: AssistantError) -> Json:
+        """Return the trouble; the turn tells it. `is_known`: the owner has heard of it."""
+        untold = self._models.untold()
+        owner = [text for text in untold if str(error) not in text]
+        is_told = len(owner) == len(untold)
+        is_known = isinstance(error, AccountRefused) and error.is_known and is_told
+        told: Json = {"kind": type(error).__name__, "text": str(error), "is_known": is_known}
+        if isinstance(error, SpendingRefused):
+            told |= {"passes": error.passes, "free_at_ms": error.free_at_ms}
+        size = {}
+        if isinstance(error, ContextTooLong):
+            size = {"over": error.over, "room": error.room}
+        return {"owner": owner, "error": told, **size}
+
+    async def _paid_for(
+        self,
+        ctx: TurnContext,
+        turn: TurnInput,
+        model: Model,
+        request: ModelRequest,
+        facts: Json,
+        stream: _Stream,
+    ) -> Answered:
+        """The answer, if what it may cost is there: asked before the call, settled after it
+        (SPEC §13). Raises SpendingRefused with a sentence for the person."""
+        if self._budget is None:
+            return await self._at_its_pace(model, request, facts["prefix"]["tokens"], stream)
+        allowed = await self._budget.before(
+            charge_of(ctx.run_id, turn),
+            model=model.name,
+            cheap_model=self._cheap_model,
+            tokens_in=facts["prefix"]["tokens"],
+            tokens_out=request.max_output_tokens,
+        )
+        reservation = allowed.reservation
+        if allowed.verdict is Verdict.REFUSE or reservation is None:
+            raise SpendingRefused(
+                allowed.words, passes=allowed.passes, free_at_ms=allowed.free_at_ms
+            )
+        if allowed.model != model.name:
+            facts["cheaper"] = allowed.model
+            model = await self._models.named(allowed.model, agent=turn.agent)
+        bounded = replace(
+            request, max_output_tokens=min(request.max_output_tokens, allowed.tokens_out)
+        )
+        try:
+            answer = await self._at_its_pace(model, bounded, facts["prefix"]["tokens"], stream)
+        except BaseException as error:
+            self._budget.ended(reservation, error)
+            raise
+        await self._budget.after(reservation, answer.usage, model=answer.model)
+        return answer
+
+    async def _at_its_pace(
+        self, model: Model, request: ModelRequest, tokens: int, stream: _Stream
+    ) -> Answered:
+        """Not more often than its provider allows, where the settings say so."""
+        if self._rates is None:
+            return await model.answer(request, on_text=stream)
+        await self._rates.take(model.name, tokens)
+        answer = await model.answer(request, on_text=stream)
+        if used := answer.usage.prompt + answer.usage.completion:
+            self._rates.correct(model.name, estimated=tokens, actual=used)
+        return answer
+
+    async def _compared(self, turn: TurnInput, question: Json, request: ModelRequest) -> Json:
+        """The guard of the prefix, and the one log line of this prompt."""
+        parts = [
+            tools_part(request.tools),
+            *(Part(name, digest, tokens) for name, digest, tokens in question["static"]),
+            *entry_parts(request.entries),
+        ]
+        former = await self._former.of(turn)
+        prefix = compare(former, parts)
+        digests = [part.digest for part in parts]
+        self._former.remember(turn, digests)
+        log.info(
+            "prompt",
+            kind=question["kind"],
+            layers=question["layers"],
+            tokens=prefix.tokens,
+            chars=len(request.system) + sum(map(chars_of, request.entries)),
+            entries=len(request.entries),
+            cacheable=round(prefix.share, 3),
+            changed=prefix.first_changed,
+        )
+        return {"prefix": _prefix_as_json(prefix), "digests": " ".join(digests)}
+
+    def _is_unhelpful(self, reply: str, message: str) -> bool:
+        texts = self._library.texts()
+        lists = texts["unhelpful_short"], texts["unhelpful_any"]
+        return looks_unhelpful(visible(reply), *lists, message=message)
+
+    async def _history(self, turn: TurnInput, question: Json) -> tuple[list[Entry], Json]:
+        """The newest whole turns of the history, in the share that is asked for.
+
+        It begins where the turn's `begin` said, also when a compaction moved its start meanwhile.
+        """
+        upto, since = question["upto"], question["since"]
+        entries = await self._conversations.entries(turn.conversation, upto=upto)
+        stored = sent_since(entries, since)
+        short = question["shortened_to"]
+        runs = list(dict.fromkeys(one.run_id for one in stored))
+        kept = set(runs[len(runs) - int(len(runs) * question["history_share"]) :])
+        if len(kept) == len(runs):
+            return [*shorten_before(stored, short)], {"turns_sent": len(runs), "sent_from": None}
+        sent = [one for one in stored if one.run_id in kept]
+        sent_from = sent[0].id if sent else upto + 1
+        return [*shorten_before(sent, short)], {"turns_sent": len(kept), "sent_from": sent_from}
+
+    async def _request(
+        self, model: Model, sent: list[Entry], question: Json, temperature: float
+    ) -> ModelRequest:
+        entries = repair(_told(model, sent))
+        return ModelRequest(
+            system=self._redact(await self._system(question["system"])),
+            entries=tuple(map(self._fit_to_send, entries)),
+            tools=self._toolbox.named(question["tools"]),
+            temperature=temperature,
+            max_output_tokens=model.traits.output_tokens(self._max_output_tokens),
+            extra=_effort(model, question),
+        )
+
+    def _made_fit_to_send(self, entry: Entry) -> Entry:
+        """Fenced, and without secrets: looked for once in each entry, as long as it is held."""
+        return _redacted(as_sent(entry), self._redact)
+
+    async def _with_pictures(
+        self, ctx: TurnContext, turn: TurnInput, model: Model, request: ModelRequest
+    ) -> ModelRequest:
+        if self._pictures is None or not model.traits.vision:
+            return request
+        urls = await self._pictures.urls(request.entries, caller_of(ctx.run_id, turn))
+        return replace(request, pictures=urls) if urls else request
+
+    def _warmth(self, question: Json, agent: str) -> float:
+        """Cooler where a tool fits the message well, a little warmer after a malformed call."""
+        cooler: float | None = question["cooler"]
+        usual = self._temperatures.get(agent, self._temperature)
+        warmth = usual if cooler is None else min(usual, cooler)
+        return min(warmth + float(question["warmer"]), 2.0)
+
+    async def _require_fit(self, model: Model, request: ModelRequest) -> None:
+        """A request that is larger than the window is never sent (SPEC §5): counted exactly where
+        the estimate leaves that open."""
+        room = model.traits.window - request.max_output_tokens
+        schemas = schema_texts(request.tools)
+        seen = sum(map(picture_tokens, request.entries))
+        chars = len(request.system) + sum(map(len, schemas)) + sum(map(chars_of, request.entries))
+        if seen + chars * TOKENS_PER_CHAR_MAX <= room:
+            return
+        texts = [request.system, *map(text_of, request.entries), *schemas]
+        counter = TokenCounter(model.name, encodings=self._encodings)
+        tokens = seen + await counter.total(texts, limit=room)
+        if tokens > room:
+            raise ContextTooLong(
+                f"The request has about {tokens} tokens; {model.name} takes {room}.",
+                over=tokens - room,
+                room=room,
+            )
+
+    async def _system(self, digest: str) -> str:
+        if digest not in self._systems:
+            if len(self._systems) >= SYSTEMS_KEPT_MAX:
+                self._systems.clear()
+            self._systems[digest] = await self._conversations.text(digest) or ""
+        return self._systems[digest]
+
+
+def _redacted(entry: Entry, redact: Callable[[str], str]) -> Entry:
+    """Without the secrets of the settings, whoever wrote them there."""
+    match entry:
+        case Answered():
+            calls = tuple(_with(call, arguments=redact(call.arguments)) for call in entry.calls)
+            return _with(entry, text=redact(entry.text), calls=calls)
+        case ToolResult():
+            return _with(entry, content=redact(entry.content))
+        case Said():
+            return _with(entry, text=redact(entry.text), quote=redact(entry.quote))
+        case Note():
+            return _with(entry, text=redact(entry.text), content=redact(entry.content))
+        case Context():
+            return _with(entry, text=redact(entry.text))
+
+
+P = TypeVar("P", ToolCall, Answered, ToolResult, Said, Note, Context)
+
+
+def _with(part: P, **texts: Any) -> P:
+    """The part itself where its texts are these already: a long history holds hundreds of them,
+    and hardly ever a secret."""
+    if all(getattr(part, name) == text for name, text in texts.items()):
+        return part
+    return replace(part, **texts)
+
+
+def _effort(model: Model, question: Json) -> dict[str, str]:
+    """A message that wants no thinking is not thought about for long (SPEC §5)."""
+    lowered = question["direct"] and model.traits.effort
+    return {"reasoning_effort": "low"} if lowered else {}
+
+
+def _told(model: Model, entries: list[Entry]) -> list[Entry]:
+    """A demo model would take notes about a conversation for the words to repeat."""
+    if not model.traits.demo:
+        return entries
+    return [entry for entry in entries if not isinstance(entry, Note)]
+
+
+class _Former:
+    """The digests of each conversation's last request; after a restart from the recorded steps."""
+
+    def __init__(self, traces: Traces) -> None:
+        self._traces = traces
+        self._known: dict[ConversationId, list[str] | None] = {}
+
+    async def of(self, turn: TurnInput) -> list[str] | None:
+        """None when nothing was sent in this conversation, as far as is known."""
+        if turn.conversation not in self._known:
+            self._known[turn.conversation] = await self._recorded(turn)
+        return self._known[turn.conversation]
+
+    def remember(self, turn: TurnInput, digests: list[str]) -> None:
+        """What was just sent."""
+        if len(self._known) >= CONVERSATIONS_KEPT_MAX:
+            self._known.clear()
+        self._known[turn.conversation] = digests
+
+    async def _recorded(self, turn: TurnInput) -> list[str] | None:
+        for trace in await self._traces.prompts(turn.message.address.key, limit=2):
+            if trace.begin.get("conversation") == turn.conversation and trace.asked:
+                return str(trace.asked[-1].get("digests", "")).split()
+        return None
+
+
+def _prefix_as_json(prefix: Prefix) -> Json:
+    return {
+        "first_changed": prefix.first_changed,
+        "kept": prefix.kept_tokens,
+        "tokens": prefix.tokens,
+        "intact": prefix.intact,
+    }
+
+
+class _Stream:
+    """What `on_text` feeds: hidden text is taken out before a person sees any of it."""
+
+    def __init__(self, draft: Draft, shown: str) -> None:
+        self._draft = draft
+        self._shown = shown
+        self._visible = VisibleText()
+
+    def __call__(self, piece: str) -> None:
+        self._visible.feed(piece)
+        so_far = self._visible.so_far()
+        if so_far:
+            self._draft.text(f"{self._shown}\n\n{so_far}" if self._shown else so_far)
+
+    def ended(self) -> None:
+        """Shows what was held back, while tools run."""
+        self._visible.end()
+        self("")
+
+    def restart(self) -> None:
+        """The call is made again: what came of the failed one is taken back."""
+        self._visible = VisibleText()
+        self._draft.text(self._shown)

@@ -1,0 +1,451 @@
+"""The steps `gate` and `tool` of a turn: may this call run, and one call to its one result.
+
+A running tool is shown to the person in plain words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agent.files.attachments import Brought, brought
+from agent.policy.gate import Gate, Passed, Stopped, Waits, Wish
+from agent.policy.taint import TOOL_CALL, rests_on_memory, tainted_by
+from agent.policy.tool_access import Reach
+from agent.prompt.scene import PromptKind
+from agent.subagents.subagents import Order, waits_for
+from agent.tools.agents import SUBAGENT, Delegate, Delegated
+from agent.tools.ranking import UNATTENDED
+from agent.tools.tool import Caller, Effect, KeepWhole, Tool, ToolLimits, arguments_of, run_parsed
+from agent.tools.toolbox import Toolbox
+from agent.turn.round import CALLS_MAX, Changes, Now, Rounds, without_surplus
+from memory.records.errors import StepUnknown
+from memory.records.messages import RunId, TurnInput
+from memory.records.ports import Clock, Drafts, Json, TurnContext, waits_on
+from memory.records.rows import Outcome
+from memory.records.transcript import Answered, Entry, ToolCall, ToolResult, known_json
+
+OTHER_WORDS = "working …"
+"""A status line in plain words: a tool's name means nothing to a person (case PR-05)."""
+
+
+class Doing:
+    """Runs one tool call to its one result; a failing tool never ends the turn."""
+
+    def __init__(
+        self,
+        toolbox: Toolbox,
+        reach: Reach,
+        drafts: Drafts,
+        gate: Gate,
+        *,
+        clock: Clock,
+        keep: KeepWhole | None,
+        limits: ToolLimits,
+        redact: Callable[[str], str] | None = None,
+    ) -> None:
+        self._toolbox = toolbox
+        self._reach = reach
+        self._drafts = drafts
+        self._gate = gate
+        self._clock = clock
+        self._keep = keep
+        self._limits = limits
+        self._redact = redact
+
+    async def ask(self, ctx: TurnContext, arguments: Json) -> Json:
+        """The step `gate`: empty when the call may run, `{"ask": id}` when a person was asked, and
+        else its result."""
+        judged = await self._judged(ctx, arguments)
+        return judged if isinstance(judged, dict) else {}
+
+    async def __call__(self, ctx: TurnContext, arguments: Json) -> Json:
+        """The step `tool`: the result as `{"content", "ok", "untrusted", "effect", …}`, or
+        `{"ask": id}`."""
+        judged = await self._judged(ctx, arguments)
+        if isinstance(judged, dict):
+            return judged
+        tool = judged.tool
+        if isinstance(tool, Delegate):
+            tool = tool.bound(_order(ctx, arguments, judged))
+        draft = self._drafts.open(ctx.run_id, judged.caller.address)
+        draft.status(tool.card.status or OTHER_WORDS)
+        try:
+            result = await run_parsed(
+                tool,
+                judged.arguments,
+                judged.call,
+                judged.caller,
+                clock=self._clock,
+                limits=self._limits_of(arguments),
+                keep=self._keep,
+                redact=self._redact,
+            )
+        finally:
+            draft.status("")
+        if isinstance(tool, Delegated) and result.ok and tool.awaited is not None:
+            return {"child": tool.awaited}
+        return _as_json(result)
+
+    async def _judged(self, ctx: TurnContext, arguments: Json) -> Wish | Json:
+        """The wish that may run, or what the step answers in its place."""
+        turn = TurnInput.from_json(arguments["turn"])
+        call = self._toolbox.resolved(ToolCall(**arguments["call"]))
+        if isinstance(call, ToolResult):
+            return _as_json(call)
+        caller = _caller(ctx, turn, arguments, described=self._toolbox.is_described_by_others)
+        tool = self._reached(call, caller, arguments, is_ordered=_is_ordered(turn, call))
+        if tool is None:
+            return _as_json(self._toolbox.unknown(call, arguments["offered"]))
+        parsed: Any = arguments_of(tool.card, call, limits=self._limits)
+        if isinstance(parsed, ToolResult):
+            return _as_json(parsed)
+        wish = Wish(tool=tool, call=call, arguments=parsed, caller=caller, place=arguments["place"])
+        if _is_ordered(turn, call):
+            return replace(wish, caller=replace(caller, agreed=True))
+        match await self._gate.judge(wish, arguments, self._toolbox):
+            case Passed(caller=passed):
+                return Wish(tool=tool, call=call, arguments=parsed, caller=passed, place=wish.place)
+            case Stopped(why=why):
+                return _as_json(ToolResult(call_id=call.id, content=why, ok=False))
+            case Waits(approval_id=approval_id):
+                return {"ask": approval_id}
+
+    def _limits_of(self, arguments: Json) -> ToolLimits:
+        """Those of the settings; of a small window a result may take no more than its share."""
+        fits = arguments["result_chars"]
+        if not fits or fits >= self._limits.result_chars_max:
+            return self._limits
+        return replace(self._limits, result_chars_max=fits)
+
+    def _reached(
+        self, call: ToolCall, caller: Caller, arguments: Json, *, is_ordered: bool
+    ) -> Tool | None:
+        """The tool, if it was offered; where tool_call was, also any other that this run may have,
+        by whichever way: a model that names it outright means the same. So for what a job was made
+        for: its person may have fewer rights by now."""
+        offered = arguments["offered"]
+        if call.name in offered and not is_ordered:
+            return self._toolbox.get(call.name)
+        if is_ordered or TOOL_CALL in offered:
+            return self._reach.tool(call.name, caller)
+        return None
+
+
+def _caller(ctx: TurnContext, turn: TurnInput, arguments: Json, *, described: bool) -> Caller:
+    return Caller(
+        person_id=turn.person_id,
+        role=turn.role,
+        address=turn.message.address,
+        conversation=turn.conversation,
+        run_id=ctx.run_id,
+        is_group=turn.message.is_group,
+        tainted=bool(arguments["tainted"]),
+        described=described or bool(turn.message.chat_title),
+        unattended=PromptKind(arguments["kind"]) in UNATTENDED or _is_unattended(turn),
+        makes_jobs=turn.job is not None and turn.job.makes_jobs,
+        parent=None if turn.task is None else turn.task.conversation,
+        message_id=turn.message.message_id,
+        agent=turn.agent,
+    )
+
+
+def _is_ordered(turn: TurnInput, call: ToolCall) -> bool:
+    """Whether this is the very call that a job was made for: a person agreed to it then, with
+    exactly these arguments (SPEC §11)."""
+    return turn.job is not None and turn.job.call == (call.name, call.arguments)
+
+
+def _is_unattended(turn: TurnInput) -> bool:
+    """Whether nobody watches the run that gave a subagent its task."""
+    return any(part is not None and part.unattended for part in (turn.task, turn.report))
+
+
+def _order(ctx: TurnContext, arguments: Json, judged: Wish) -> Order:
+    return Order(
+        turn=TurnInput.from_json(arguments["turn"]),
+        run_id=ctx.run_id,
+        call_id=judged.call.id,
+        place=judged.place,
+        offered=tuple(arguments["offered"]),
+        tainted=judged.caller.tainted,
+        unattended=judged.caller.unattended,
+    )
+
+
+def _as_json(result: ToolResult) -> Json:
+    return {
+        "content": result.content,
+        "ok": result.ok,
+        "untrusted": result.untrusted,
+        "effect": result.effect,
+        "file": result.file,
+        "lost": result.lost,
+    }
+
+
+# --- calling ------------------------------------------------------------------------------------
+#
+# Runs the calls of one answer to their results: at once or in order, agreed to where needed.
+#
+# Plain code over `ctx.step` and `ctx.wait`, so that a turn resumes behind its last recorded step.
+# Called by `agent.turn.loop`.
+
+SKIPPED = "Not run: the person sent a newer message, which follows."
+
+TOO_MANY = (
+    f"Not run: one answer may call {CALLS_MAX} tools at most. Call it again if you still need it."
+)
+"""The result of each call past the limit; short, as there may be thousands."""
+
+NOT_SO_MANY = (
+    "Not run: nobody agreed to more changes by this answer. Tell the person what is done and what "
+    "is not."
+)
+"""The result of a change past `agent.policy.gate.UNASKED_MAX` once somebody has refused one."""
+
+AGREED_NOT = {
+    Outcome.DENIED: "Not run: the person said no to exactly this call. Do not try it another way; "
+    "tell them what is not done, or ask what they want instead.",
+    Outcome.EXPIRED: "Not run: nobody agreed to it in time. Say so; it can be asked for again.",
+}
+
+UNKNOWN_FATE = (
+    "Unknown: the program stopped while this call ran, so it may or may not have happened. "
+    "It was not run again. The person is told so below your answer; check before doing it again."
+)
+
+
+class Calling:
+    """Runs calls."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+
+    async def run(self, now: Now, calls: Sequence[ToolCall]) -> None:
+        """Run all calls of one answer: each gets one result in the log, in the order of the calls.
+
+        If the person has written something newer by the end of a call, the rest is not run and
+        marked skipped. Nor are calls past the limit of one answer.
+        """
+        now.rounds.changes = Changes()
+        newer = await self._run(now, calls[:CALLS_MAX])
+        for call in calls[CALLS_MAX:]:
+            now.log.add(ToolResult(call_id=call.id, content=TOO_MANY, ok=False))
+        for later in newer:
+            now.log.hear(later.turn, note=later.note)
+
+    async def _run(self, now: Now, calls: Sequence[ToolCall]) -> list[Brought]:
+        """Run the calls that may run; return what the person wrote meanwhile."""
+        if len(calls) > 1 and all(self._toolbox.is_pure(call) for call in calls):
+            await self._in_parallel(now, calls)
+            return await self._newer(now.ctx)
+        if len(calls) > 1 and all(call.name == SUBAGENT.name for call in calls):
+            await self._together(now, calls)
+            return []
+        for number, call in enumerate(calls):
+            result = self._refused(now.rounds, call) or await self.one(now, call)
+            now.rounds.repeats.saw(call, result)
+            now.log.add(result)
+            if newer := await self._newer(now.ctx):
+                for skipped in calls[number + 1 :]:
+                    now.log.add(ToolResult(call_id=skipped.id, content=SKIPPED, ok=False))
+                return newer
+        return []
+
+    async def _together(self, now: Now, calls: Sequence[ToolCall]) -> None:
+        """Subagents of one answer work at once: all are begun before the first is waited for."""
+        begun = [
+            self._refused(now.rounds, call) or await self._begin_call(now, call) for call in calls
+        ]
+        for call, pending in zip(calls, begun, strict=True):
+            result = await self._settled(now, call, pending)
+            now.rounds.repeats.saw(call, result)
+            now.log.add(result)
+
+    async def _in_parallel(self, now: Now, calls: Sequence[ToolCall]) -> None:
+        """All at once. Results are logged in the order of the calls, whichever is done first."""
+        refused = {call.id: self._refused(now.rounds, call) for call in calls}
+        running = [call for call in calls if refused[call.id] is None]
+        outcomes = dict(
+            zip(
+                [call.id for call in running],
+                await asyncio.gather(
+                    *(self._try_call(now, call) for call in running),
+                    return_exceptions=True,
+                ),
+                strict=True,
+            )
+        )
+        for call in calls:
+            outcome = refused[call.id] or outcomes[call.id]
+            if isinstance(outcome, _Asked | _Child):
+                outcome = await self._settled(now, call, outcome)
+            if isinstance(outcome, ToolResult):
+                now.rounds.repeats.saw(call, outcome)
+                now.log.add(outcome)
+        for outcome in outcomes.values():
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    def _refused(self, rounds: Rounds, call: ToolCall) -> ToolResult | None:
+        refusal = rounds.repeats.refusal(call)
+        if refusal is None:
+            return None
+        rounds.sum_up = rounds.sum_up or rounds.repeats.should_sum_up
+        return ToolResult(call_id=call.id, content=refusal, ok=False)
+
+    async def one(self, now: Now, call: ToolCall) -> ToolResult:
+        """One call to its one result, after a person has agreed to it where that is needed.
+
+        Of a call that may not be repeated the gate is a step of its own: a kill while it is only
+        being asked for leaves its fate known.
+        """
+        pending = await self._begin_call(now, call)
+        return await self._settled(now, call, pending)
+
+    async def _begin_call(self, now: Now, call: ToolCall) -> ToolResult | _Asked | _Child:
+        changes = now.rounds.changes
+        if changes.is_refused and not self._toolbox.is_pure(call):
+            return ToolResult(call_id=call.id, content=NOT_SO_MANY, ok=False)
+        pending = None
+        if self._toolbox.redo(call) == "once":
+            question = self._wish(now, call)
+            pending = _outcome(call, await now.ctx.step("gate", question))
+        pending = pending or await self._try_call(now, call)
+        if not isinstance(pending, _Asked) and not self._toolbox.is_pure(call):
+            changes.unasked += 1
+        return pending
+
+    async def _settled(
+        self,
+        now: Now,
+        call: ToolCall,
+        pending: ToolResult | _Asked | _Child,
+    ) -> ToolResult:
+        """The result, after whatever has to be waited for: a person's answer, a subagent's end."""
+        match pending:
+            case _Asked(approval_id=asked):
+                agreed = await self._once_agreed(now, call, asked=asked)
+                return await self._settled(now, call, agreed)
+            case _Child(run_id=child):
+                return _reported(call, await now.ctx.wait(waits_for(child)))
+            case result:
+                return result
+
+    async def _once_agreed(
+        self,
+        now: Now,
+        call: ToolCall,
+        *,
+        asked: str,
+    ) -> ToolResult | _Child:
+        """Waits for a person's answer, for hours if need be, and runs the call if it is a yes."""
+        answer = await now.ctx.wait(waits_on(asked))
+        outcome = Outcome(answer["outcome"])
+        if outcome in AGREED_NOT:
+            now.rounds.changes.refuse()
+            return ToolResult(call_id=call.id, content=AGREED_NOT[outcome], ok=False)
+        result = await self._try_call(now, call, agreed=asked)
+        if isinstance(result, _Asked):
+            return ToolResult(call_id=call.id, content=AGREED_NOT[Outcome.EXPIRED], ok=False)
+        return result
+
+    async def _try_call(
+        self,
+        now: Now,
+        call: ToolCall,
+        *,
+        agreed: str = "",
+    ) -> ToolResult | _Asked | _Child:
+        """A call's result, or what it waits for."""
+        try:
+            output = await now.ctx.step(
+                "tool",
+                self._wish(now, call, agreed=agreed),
+                redo=self._toolbox.redo(call),
+                listens=True,
+            )
+        except StepUnknown:
+            return ToolResult(call_id=call.id, content=UNKNOWN_FATE, ok=False)
+        outcome = _outcome(call, output)
+        assert outcome is not None
+        return outcome
+
+    def _wish(self, now: Now, call: ToolCall, *, agreed: str = "") -> Json:
+        begun = now.rounds.begun
+        entries = without_surplus(now.log.entries)
+        tainted = begun.tainted or tainted_by(_read(entries), person_id=now.turn.person_id)
+        remembered = begun.remembered or rests_on_memory(_read(entries))
+        return {
+            "turn": now.turn.to_json(),
+            "call": {"id": call.id, "name": call.name, "arguments": call.arguments},
+            "offered": list(begun.tools),
+            "agreed": agreed,
+            "tainted": tainted,
+            "was_tainted": bool(begun.tainted),
+            "remembered": remembered,
+            "kind": begun.kind,
+            "entries": list(map(known_json, entries)),
+            "upto": begun.upto,
+            "sent_from": begun.sent_from,
+            "result_chars": begun.result_chars,
+            "unasked": now.rounds.changes.unasked,
+            "place": sum(isinstance(entry, Answered) for entry in entries),
+        }
+
+    async def _newer(self, ctx: TurnContext) -> list[Brought]:
+        payloads = await ctx.receive()
+        return [await brought(ctx, TurnInput.from_json(payload)) for payload in payloads]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A call that waits for a person's answer."""
+
+    approval_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """A call that waits for its subagent."""
+
+    run_id: RunId
+
+
+def _read(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """What the model had read when it wished for its calls: results of the same answer came later,
+    and moved it to none of them."""
+    answers = (
+        place for place in reversed(range(len(entries))) if isinstance(entries[place], Answered)
+    )
+    return entries[: next(answers, len(entries))]
+
+
+def _outcome(call: ToolCall, output: Json) -> ToolResult | _Asked | _Child | None:
+    """What a step about a call came to: its result, what it waits for, or None: go on."""
+    if "ask" in output:
+        return _Asked(output["ask"])
+    if "child" in output:
+        return _Child(RunId(output["child"]))
+    if "content" not in output:
+        return None
+    return ToolResult(
+        call_id=call.id,
+        content=output["content"],
+        ok=output["ok"],
+        untrusted=output.get("untrusted", False),
+        effect=output.get("effect", ""),
+        file=output.get("file", ""),
+        lost=output.get("lost", ""),
+    )
+
+
+def _reported(call: ToolCall, value: Json) -> ToolResult:
+    """What a subagent came to. Its words are a model's, about what it has read."""
+    effect = Effect.PERSON.value if value["ok"] else ""
+    return ToolResult(
+        call_id=call.id, content=value["text"], ok=value["ok"], untrusted=True, effect=effect
+    )

@@ -1,0 +1,404 @@
+"""Slack as a channel, by slack-bolt: what goes out, and the ways in put together.
+
+Only this file and its neighbours `slack_*` know the libraries. An event is stored before it is
+acknowledged (`bot.channels.slack.intake`); whether a reply arrived is looked up by the mark that it
+carries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+import structlog
+
+from bot.channels.base import (
+    Delivery,
+    EditOutcome,
+    FileOut,
+    InDoubt,
+    LookedUp,
+    MessageGone,
+    MessagePart,
+    NotSent,
+    Pressed,
+    Reaction,
+    Refused,
+    Sent,
+    TellsHome,
+    Understood,
+    Upload,
+    Uploaded,
+    chat_of,
+    reader_of,
+)
+from bot.channels.health import Outage, Trouble
+from bot.channels.slack.api import (
+    CALL_LIMITS,
+    Limited,
+    NoAnswer,
+    SaidNo,
+    SlackTokens,
+    SlackTrouble,
+    SlackWeb,
+    Us,
+)
+from bot.channels.slack.app_home import Homes
+from bot.channels.slack.assistant_pane import Offer, Panes
+from bot.channels.slack.files import SlackFiles, has_link, show, upload, without_caption
+from bot.channels.slack.http_events import Events, serve_events
+from bot.channels.slack.intake import Intake
+from bot.channels.slack.lookup import Parents, find_file, find_marked
+from bot.channels.slack.modals import Forms
+from bot.channels.slack.parse import ON_HOME, GroupPolicy, Reading
+from bot.channels.slack.people import Learn, SlackPeople
+from bot.channels.slack.raw import Stored
+from bot.channels.slack.send import (
+    Asides,
+    channel_of,
+    file_refused,
+    looked_up,
+    posted_text,
+    put_reaction,
+    refused,
+    whispered,
+)
+from bot.channels.slack.socket_mode import OpenAddress, Sockets, read_once
+from bot.channels.slack.throttle import EditPace
+from bot.channels.throttle import Pace, Rates
+from bot.channels.tokens import TokenNotices
+from bot.commands.table import as_typed
+from bot.inbox.intake import Door
+from bot.markup.render import slack_parts
+from memory.records.messages import Address, Attachment
+from memory.records.ports import Clock
+
+log = structlog.get_logger()
+
+TEXT_CHARS_MAX = 4_000 - 40
+"""Slack's limit of an edit, less room for the mark of a second copy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlackOptions:
+    """What the channel needs of the settings. Times in seconds."""
+
+    bot_token: str
+    app_token: str = ""
+    signing_secret: str = ""
+    over_http: bool = False
+    listen: str = "127.0.0.1:3000"
+    base_url: str = "https://slack.com/api/"
+    group_policy: GroupPolicy = "mention"
+    streaming: bool = True
+    stream_every_s: float = 1.5
+    send_timeout_s: float = 20.0
+    edits_per_minute: float = 50.0
+    rates: Rates = field(default_factory=lambda: Rates(per_group_minute=0, total=5.0))
+
+
+class SlackChannel:
+    """Implements `bot.channels.base.Channel` and `SettlesDoubt`, and takes events in. An async
+    context manager."""
+
+    name = "slack"
+
+    tells_home: TellsHome | None = None
+    """What people read on their home; set once, before the first event. None: none is shown."""
+
+    def __init__(
+        self,
+        options: SlackOptions,
+        *,
+        clock: Clock,
+        learn: Learn | None = None,
+        offer: Offer | None = None,
+        dated: Callable[[str | None], None] | None = None,
+        notices: TokenNotices | None = None,
+    ) -> None:
+        """`dated` gets Slack's time with each of its answers. `learn` gets the profiles of those
+        who are let in; `offer` returns the texts that somebody is offered in the assistant's pane
+        (only those who are let in); `notices` tell of a refused token."""
+        self._options = options
+        self._clock = clock
+        self._pace = Pace(options.rates, clock=clock)
+        self._edits = EditPace(options.edits_per_minute, clock=clock)
+        self._web = SlackWeb(
+            options.bot_token,
+            base_url=options.base_url,
+            timeout_s=options.send_timeout_s,
+            dated=dated,
+        )
+        self._files = SlackFiles(
+            self._web,
+            token=options.bot_token,
+            base_url=options.base_url,
+            silence_s=options.send_timeout_s,
+        )
+        self._people = SlackPeople(self._web, clock, learn=learn)
+        self._parents = Parents(self._web)
+        self._asides = Asides(self._web, base_url=options.base_url, clock=clock)
+        self._us = Us()
+        self._tokens = SlackTokens(self._web, options.app_token, clock=clock, notices=notices)
+        self._panes = Panes(self._web, clock=clock, offer=offer)
+        self._homes: Homes | None = None
+        self._disconnected = Outage("slack.disconnected", clock)
+
+    async def __aenter__(self) -> Self:
+        await self._web.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._web.__aexit__(kind, error, traceback)
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """What keeps messages from coming in just now (`bot.channels.base.TellsTrouble`)."""
+        return self._tokens.trouble or self._disconnected.trouble
+
+    # --- coming in -------------------------------------------------------------------------------
+
+    async def serve(self, door: Door) -> None:
+        """Takes events in until cancelled. Raises SettingsWrong (also within an ExceptionGroup)
+        for a token that Slack does not accept, or an address that cannot be listened on.
+
+        Events are taken in from the first moment: who we are is asked meanwhile, and where that
+        fails for a while nothing is lost.
+        """
+        intake = self._intake(door)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(intake.work(), name="slack intake")
+            group.create_task(self.connect(), name="slack connect")
+            if self._options.over_http:
+                events = Events(
+                    intake.receive,
+                    secret=self._options.signing_secret,
+                    now_s=lambda: self._clock.now().timestamp(),
+                )
+                await serve_events(events, self._options.listen)
+            else:
+                await self._sockets(intake, self._tokens.socket_address).run()
+
+    async def fetch_waiting(self, door: Door) -> None:
+        """Takes in what Slack brings within a moment; for `run --once`. By HTTP nothing is asked
+        for: Slack brings it again when somebody listens.
+
+        Raises SlackRefused; Temporary when Slack cannot be asked now.
+        """
+        self._us = await self._tokens.who_we_are_now()
+        if self._options.over_http:
+            return
+        intake = self._intake(door)
+        sockets = self._sockets(intake, self._tokens.socket_address_now)
+        limit_s = self._options.send_timeout_s
+        await read_once(intake, sockets, clock=self._clock, greeted_s=limit_s)
+
+    async def connect(self) -> None:
+        """Ask Slack who we are and what we may do, for as long as it takes, and again whenever a
+        call was refused because of the token; until cancelled. Raises SlackRefused."""
+        while True:
+            self._us = await self._tokens.who_we_are()
+            await self._web.doubted.wait()
+
+    def _intake(self, door: Door) -> Intake:
+        if self._homes is None and self.tells_home is not None:
+            self._homes = Homes(self._web, self.tells_home, clock=self._clock)
+        intake = Intake(
+            self,
+            door,
+            self._people,
+            self._web.client,
+            clock=self._clock,
+            panes=self._panes,
+            homes=self._homes,
+            forms=Forms(self._web),
+        )
+        intake.parents = self._parents
+        intake.asides = self._asides
+        return intake
+
+    def _sockets(self, intake: Intake, address: OpenAddress) -> Sockets:
+        return Sockets(
+            address, self._web.session, intake.receive, outage=self._disconnected, clock=self._clock
+        )
+
+    def understand(self, payload: str) -> Understood:
+        """A stored event as a message. Raises ValueError when it cannot be read."""
+        reading = Reading(
+            policy=self._options.group_policy,
+            us=self._us.user_id,
+            our_name=self._us.name,
+            name_of=lambda team, user: self._people.profile(team, user).name,
+            parent_of=self._parents.text,
+            title_of=lambda team, user: self._people.profile(team, user).title,
+        )
+        return reading.understand(Stored.of(payload))
+
+    # --- going out -------------------------------------------------------------------------------
+
+    def stream_every(self, address: Address) -> float | None:
+        """Seconds between edits; more while several replies grow."""
+        return self._edits.every(self._options.stream_every_s) if self._options.streaming else None
+
+    def parts(self, text: str) -> Sequence[MessagePart]:
+        """Markdown as messages of mrkdwn."""
+        return [
+            MessagePart(markup=part.markup, source=part.source)
+            for part in slack_parts(text, limit=TEXT_CHARS_MAX)
+        ]
+
+    async def ready(self, address: Address) -> None:
+        """Waits for the limits of this conversation and of the workspace."""
+        await self._pace.wait(address.chat_id, is_group=False)
+
+    async def send(self, address: Address, part: MessagePart) -> Delivery:
+        """One new message, in the thread of the address, or to its one reader; plain where Slack
+        wants it so. What has buttons is for the chat: what comes of it is written into it."""
+        if reader_of(address) and not any(part.buttons):
+            return await self._asides.say(address, part)
+        chat = chat_of(address)
+        where = {"channel": channel_of(chat)}
+        if chat.thread_id is not None:
+            where["thread_ts"] = chat.thread_id
+        try:
+            heard = await posted_text(self._web, "chat.postMessage", part, where)
+        except Limited as error:
+            self._pace.pause(address.chat_id, error.seconds)
+            return NotSent(reason=str(error), retry_after_s=error.seconds)
+        except SaidNo as error:
+            return refused(error)
+        except NoAnswer as error:
+            why = str(error)
+            return NotSent(reason=why) if error.surely_not else InDoubt(reason=why)
+        self._panes.posted(address)
+        ts = heard.data.get("ts")
+        if not isinstance(ts, str) or not ts:
+            return InDoubt(reason="Slack's answer could not be read")
+        return Sent(message_id=ts)
+
+    async def edit(self, address: Address, message_id: str, part: MessagePart) -> EditOutcome:
+        """Makes a message read so, as soon as the bucket of all edits allows it."""
+        later_s = await self._edits.turn(f"{address.chat_id}:{message_id}")
+        if later_s is not None:
+            return NotSent(reason="the workspace's limit of edits", retry_after_s=later_s)
+        where = {"channel": channel_of(address), "ts": message_id}
+        try:
+            await posted_text(self._web, "chat.update", part, where)
+        except Limited as error:
+            self._edits.pause(error.seconds)
+            return NotSent(reason=str(error), retry_after_s=error.seconds)
+        except SaidNo as error:
+            # Whatever is wrong with editing this message, a new one may work; if that is refused
+            # too, the row ends there.
+            done = refused(error)
+            return MessageGone() if isinstance(done, Refused) else done
+        except NoAnswer as error:
+            return InDoubt(reason=str(error))
+        return Sent(message_id=message_id)
+
+    async def remove(self, address: Address, message_id: str) -> EditOutcome:
+        """Takes a message of ours away (`bot.channels.base.Removes`)."""
+        try:
+            await self._web.call("chat.delete", channel=channel_of(address), ts=message_id)
+        except Limited as error:
+            return NotSent(reason=str(error), retry_after_s=error.seconds)
+        except SaidNo as error:
+            gone = error.error in {"message_not_found", "channel_not_found"}
+            return MessageGone() if gone else refused(error)
+        except NoAnswer as error:
+            return InDoubt(reason=str(error))
+        return Sent(message_id=message_id)
+
+    async def look_up(self, address: Address, mark: str, *, since_ms: int) -> LookedUp:
+        """Whether a message with this mark stands in the conversation. What one person alone saw
+        cannot be looked for."""
+        channel, thread = channel_of(address), chat_of(address).thread_id
+        found = await looked_up(
+            find_marked(self._web, channel=channel, thread=thread, mark=mark, since_ms=since_ms)
+        )
+        if isinstance(found, NotSent) and reader_of(address):
+            return Refused(reason="nobody can tell what one person alone saw")
+        return found
+
+    # --- files and reactions (bot.channel.SendsFiles, UploadsAhead, Reacts) -----------------------
+
+    def captioned(self, text: str) -> Sequence[MessagePart]:
+        """A caption, and what is left as messages; all of it where Slack would look into it."""
+        parts = tuple(self.parts(text))
+        return without_caption(parts) if not parts or has_link(parts[0].source) else parts
+
+    async def upload(self, address: Address, file: FileOut) -> Upload:
+        """The bytes, which nobody sees yet."""
+        limit_s = CALL_LIMITS * self._options.send_timeout_s
+        try:
+            return Uploaded(ref=await upload(self._web, file, usual_s=limit_s))
+        except Limited as error:
+            return NotSent(reason=str(error), retry_after_s=error.seconds)
+        except SaidNo as error:
+            return file_refused(error)
+        except SlackTrouble as error:
+            return NotSent(reason=str(error))
+
+    async def send_file(self, address: Address, file: FileOut, part: MessagePart) -> Delivery:
+        """Shows the uploaded file, in the thread of the address."""
+        try:
+            await show(
+                self._web, file, part.markup.strip(), channel=channel_of(address), to=address
+            )
+        except Limited as error:
+            self._pace.pause(address.chat_id, error.seconds)
+            return NotSent(reason=str(error), retry_after_s=error.seconds)
+        except SaidNo as error:
+            return file_refused(error)
+        except NoAnswer as error:
+            why = str(error)
+            return NotSent(reason=why) if error.surely_not else InDoubt(reason=why)
+        self._panes.posted(address)
+        return Sent(message_id=file.ref)  # Slack posts the message a moment later
+
+    async def look_up_file(self, address: Address, ref: str, *, since_ms: int) -> LookedUp:
+        """Whether a message shows this file."""
+        channel, thread = channel_of(address), address.thread_id
+        return await looked_up(
+            find_file(self._web, channel=channel, thread=thread, file_id=ref, since_ms=since_ms)
+        )
+
+    async def react(self, address: Address, message_id: str, emoji: str) -> Reaction:
+        """An emoji by Slack's name of it."""
+        return await put_reaction(self._web, address, message_id, emoji)
+
+    async def fetch(self, attachment: Attachment, *, bytes_max: int) -> bytes:
+        """The whole file that came with a message (`bot.channels.base.FetchesFiles`)."""
+        return await self._files.fetch(attachment, bytes_max=bytes_max)
+
+    async def typing(self, address: Address) -> None:
+        """A status in an assistant's thread. Elsewhere Slack lets nobody be seen typing."""
+        await self._panes.typing(address)
+
+    def doing(self, address: Address, line: str) -> None:
+        """What that status says (`bot.channels.base.ShowsWork`)."""
+        self._panes.doing(address, line)
+
+    async def answered(self, pressed: Pressed, text: str) -> None:
+        """Where the button is, to the person who pressed it (`bot.channels.base.AnswersPresses`).
+        Slack shows by itself that a press arrived; a home is shown anew in any case."""
+        text = as_typed(text, self.name)
+        if pressed.message_id.startswith(ON_HOME):
+            if self._homes is not None:
+                self._homes.pressed(pressed.sender, pressed.address.chat_id, text)
+            return
+        if not text.strip():
+            return
+        user = pressed.sender.rpartition(":")[2]
+        try:
+            await whispered(self._web, pressed.address, user, text)
+        except SlackTrouble as error:
+            log.debug("slack.press_unanswered", why=str(error))

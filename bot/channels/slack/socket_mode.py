@@ -1,0 +1,216 @@
+"""Socket Mode: Slack's events over a web socket that we open. Called by
+`bot.channels.slack.channel`.
+
+The library's client closes its socket before it opens the next one, and what came in on it dies
+with it. Here the next one is open first, and the old one is read to its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from asyncio import FIRST_COMPLETED
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import structlog
+
+from bot.channels.health import Outage
+from bot.channels.odd_json import read_json
+from bot.channels.slack.intake import Acknowledgement, Intake
+from memory.records.errors import Temporary
+from memory.records.ports import Clock
+
+log = structlog.get_logger()
+
+HEARTBEAT_S = 15.0
+"""A socket that does not answer a ping within half of this is dead."""
+
+LINGER_S = 30.0
+"""How long a socket that was told to go is still read."""
+
+FRAME_BYTES_MAX = 16 * 1024 * 1024
+
+SHORT_S = 10.0
+SHORT_MAX = 3
+"""So many sockets in a row may end this soon before we wait with the next one."""
+
+LINK_OFF = (
+    "Socket Mode is switched off in the settings of the Slack app; switch it on there (Socket "
+    'Mode, Enable), or set slack.mode = "http"'
+)
+
+Receive = Callable[[dict[str, Any], Mapping[str, str]], Awaitable[Acknowledgement]]
+OpenAddress = Callable[[], Awaitable[str]]
+"""A fresh address for one socket. Waits out what is temporary, raises what is not."""
+
+
+@dataclass(slots=True)
+class _Socket:
+    ws: aiohttp.ClientWebSocketResponse
+    since: float
+    told_to_go: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Sockets:
+    """Keeps a socket open, and each one read until it is closed."""
+
+    def __init__(
+        self,
+        open_address: OpenAddress,
+        session: aiohttp.ClientSession,
+        receive: Receive,
+        *,
+        outage: Outage,
+        clock: Clock,
+    ) -> None:
+        """`outage` is told of sockets that do not open, or end at once."""
+        self._open_address = open_address
+        self._session = session
+        self._receive = receive
+        self._clock = clock
+        self._outage = outage
+        self._short = 0
+        self.greeted = asyncio.Event()
+        self.heard_at = clock.monotonic()
+
+    async def run(self) -> None:
+        """Until cancelled. Raises what `open_address` raises."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                socket = await self._opened()
+                group.create_task(self._keep(socket), name="slack socket")
+                await socket.told_to_go.wait()
+                await self._not_too_often(socket)
+
+    async def _opened(self) -> _Socket:
+        while True:
+            address = await self._open_address()
+            try:
+                ws = await self._session.ws_connect(
+                    address, heartbeat=HEARTBEAT_S, max_msg_size=FRAME_BYTES_MAX
+                )
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                await self._outage.wait(type(error).__name__)
+                continue
+            return _Socket(ws=ws, since=self._clock.monotonic())
+
+    async def _not_too_often(self, socket: _Socket) -> None:
+        """A refresh is followed at once; sockets that end again and again are not."""
+        lived_s = self._clock.monotonic() - socket.since
+        self._short = self._short + 1 if lived_s < SHORT_S else 0
+        if self._short > SHORT_MAX:
+            await self._outage.wait("sockets end as soon as they are open")
+
+    async def _keep(self, socket: _Socket) -> None:
+        """Reads a socket to its end. It may be told to go before: then another one is opened,
+        while this one still brings events."""
+        try:
+            async with asyncio.timeout(None) as limit:
+                async for frame in socket.ws:
+                    if frame.type is aiohttp.WSMsgType.TEXT:
+                        await self._hear(socket, frame.data)
+                    if socket.told_to_go.is_set() and limit.when() is None:
+                        limit.reschedule(asyncio.get_running_loop().time() + LINGER_S)
+        except TimeoutError:
+            log.debug("slack.socket_kept_open", after_s=LINGER_S)
+        except ConnectionError as error:
+            log.debug("slack.socket_broken", why=type(error).__name__)
+        finally:
+            socket.told_to_go.set()
+            await socket.ws.close()
+
+    async def _hear(self, socket: _Socket, text: str) -> None:
+        self.heard_at = self._clock.monotonic()
+        try:
+            frame = read_json(text)
+        except ValueError:
+            log.warning("slack.unreadable", why="a frame is not JSON")
+            return
+        if not isinstance(frame, dict):
+            return
+        match frame.get("type"):
+            case "hello":
+                self._outage.over()
+                self.greeted.set()
+                log.info("slack.connected")
+            case "disconnect":
+                self._told_to_go(socket, str(frame.get("reason"))[:60])
+            case _:
+                await self._envelope(socket, frame)
+
+    def _told_to_go(self, socket: _Socket, reason: str) -> None:
+        if reason == "link_disabled":
+            self._short = SHORT_MAX
+            log.error("slack.socket_mode_off", why=LINK_OFF)
+        elif reason == "too_many_websockets":
+            self._short = SHORT_MAX
+            log.warning("slack.too_many_sockets", why="other copies of this bot hold all sockets")
+        else:
+            log.debug("slack.refresh", reason=reason)
+        socket.told_to_go.set()
+
+    async def _envelope(self, socket: _Socket, frame: dict[str, Any]) -> None:
+        """Acknowledged on the socket that brought it, once it is stored; where that is gone by
+        then, Slack brings it again, and it is known."""
+        envelope, payload = frame.get("envelope_id"), frame.get("payload")
+        if not isinstance(envelope, str) or not isinstance(payload, dict):
+            return
+        headers = {
+            f"x-slack-retry-{name}": str(value)[:60]
+            for name, key in (("num", "retry_attempt"), ("reason", "retry_reason"))
+            if (value := frame.get(key)) not in (None, "", 0)
+        }
+        acknowledged = await self._receive(payload, headers)
+        if acknowledged.taken and not socket.ws.closed:
+            await socket.ws.send_str(json.dumps({"envelope_id": envelope}))
+
+
+# --- slack once ---------------------------------------------------------------------------------
+#
+# What Slack brings within a moment, read once: for `run --once`. Called by
+# `bot.channels.slack.channel`.
+
+QUIET_S = 2.0
+"""Slack says nothing of how much waits, so this long without news means none."""
+
+
+async def read_once(intake: Intake, sockets: Sockets, *, clock: Clock, greeted_s: float) -> None:
+    """Takes in what comes until there is nothing new for a moment, and acts on it.
+
+    Raises Temporary when no socket opens within `greeted_s`, and what `sockets` raises.
+    """
+    working = asyncio.create_task(intake.work())
+    reading = asyncio.create_task(sockets.run())
+    try:
+        await _until_quiet(sockets, reading, clock=clock, greeted_s=greeted_s)
+        await intake.idle()
+    finally:
+        for task in (reading, working):
+            task.cancel()
+        await asyncio.gather(reading, working, return_exceptions=True)
+
+
+async def _until_quiet(
+    sockets: Sockets, reading: asyncio.Task[None], *, clock: Clock, greeted_s: float
+) -> None:
+    greeted = asyncio.create_task(sockets.greeted.wait())
+    await asyncio.wait({greeted, reading}, timeout=greeted_s, return_when=FIRST_COMPLETED)
+    greeted.cancel()
+    if not sockets.greeted.is_set() and not reading.done():
+        raise Temporary("Slack opened no socket within the time that a send may take.")
+    while not reading.done():
+        if clock.monotonic() - sockets.heard_at >= QUIET_S:
+            return
+        await clock.sleep(QUIET_S / 8)
+    await _alone(reading)
+
+
+async def _alone(task: asyncio.Task[None]) -> None:
+    """The one error of a task group, as itself."""
+    try:
+        await task
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from errors

@@ -1,0 +1,360 @@
+"""Telegram as a channel, by python-telegram-bot: what goes out, and the ways in put together.
+
+Only this file and its neighbours `telegram_*` know the library. An update is in the inbox before
+Telegram is told that it arrived (`bot.channels.telegram.updates`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+import structlog
+from telegram.constants import ChatAction
+from telegram.error import (
+    BadRequest,
+    ChatMigrated,
+    Forbidden,
+    InvalidToken,
+    RetryAfter,
+    TelegramError,
+)
+
+from agent.files.ports import FileUnavailable
+from bot.channels.base import (
+    Delivery,
+    EditOutcome,
+    FileOut,
+    InDoubt,
+    MessageGone,
+    MessagePart,
+    NotSent,
+    Pressed,
+    Reacted,
+    Reaction,
+    Refused,
+    Sent,
+    Understood,
+)
+from bot.channels.health import Trouble
+from bot.channels.telegram.answers import meaning, seconds, why
+from bot.channels.telegram.api import TelegramFiles, TelegramWeb, why_not
+from bot.channels.telegram.menu import CommandMenus, Menus
+from bot.channels.telegram.parse import NAME, GroupPolicy, Reading
+from bot.channels.telegram.raw import (
+    Sketch,
+    callback_answer,
+    inline_keyboard,
+    to_payload,
+    update_id,
+)
+from bot.channels.telegram.send import (
+    FILE_BYTES_MAX,
+    captioned,
+    keyboard,
+    posted_file,
+    posted_text,
+    put_reaction,
+    where_to,
+    why_refused,
+)
+from bot.channels.telegram.updates import Updates
+from bot.channels.throttle import Pace, Rates
+from bot.channels.tokens import PlatformToken, TokenNotices
+from bot.inbox.intake import Door, Knock
+from bot.markup.render import telegram_parts
+from memory.records.errors import Temporary
+from memory.records.messages import Address, Attachment, IncomingMessage
+from memory.records.ports import Clock
+
+log = structlog.get_logger()
+
+TEXT_UNITS_MAX = 4_096 - 24
+"""Telegram's limit in UTF-16 units, less room for the mark of a second copy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelegramOptions:
+    """What the channel needs of the settings. Times in seconds."""
+
+    token: str
+    base_url: str = "https://api.telegram.org"
+    group_policy: GroupPolicy = "mention"
+    streaming: bool = True
+    stream_every_s: float = 1.0
+    stream_every_group_s: float = 3.0
+    poll_timeout_s: int = 30
+    stall_s: float = 120.0
+    send_timeout_s: float = 20.0
+    rates: Rates = field(default_factory=Rates)
+    ack_reaction: str = ""
+
+
+class TelegramChannel:
+    """Implements `bot.channels.base.Channel`, and takes updates in. An async context manager."""
+
+    name = NAME
+
+    def __init__(
+        self,
+        options: TelegramOptions,
+        *,
+        clock: Clock,
+        dated: Callable[[str | None], None] | None = None,
+        notices: TokenNotices | None = None,
+    ) -> None:
+        """`dated` gets Telegram's time with each of its answers; `notices` tell of a refused
+        token."""
+        self._options = options
+        self._pace = Pace(options.rates, clock=clock)
+        self._username = ""
+        self._bot_id = int(options.token.partition(":")[0])
+        self.web = TelegramWeb(
+            options.token,
+            base_url=options.base_url,
+            timeout_s=options.send_timeout_s,
+            poll_s=options.poll_timeout_s,
+            dated=dated,
+        )
+        self._menus = CommandMenus(self.web)
+        token = PlatformToken(self.name, clock=clock, notices=notices)
+        self.updates = Updates(self.web, token, clock=clock, stall_s=options.stall_s)
+        self._files = TelegramFiles(
+            f"{options.base_url}/file/bot{options.token}", silence_s=options.send_timeout_s
+        )
+
+    async def __aenter__(self) -> Self:
+        await self.web.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.web.close()
+
+    @property
+    def source(self) -> str:
+        """The inbox's name for this bot's updates."""
+        return f"telegram:{self._bot_id}"
+
+    @property
+    def username(self) -> str:
+        """The bot's @name without the @; empty until `connect`."""
+        return self._username
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """What keeps messages from coming in just now (`bot.channels.base.TellsTrouble`)."""
+        return self.updates.trouble
+
+    # --- coming in -------------------------------------------------------------------------------
+
+    async def connect(self) -> None:
+        """Asks who we are, as long as it takes. Raises TelegramRefused for a bad token."""
+        self._username = await self.updates.who_we_are()
+        log.info("telegram.connected", bot=self._username)
+
+    async def announce(self, wanted: Callable[[], Menus]) -> None:
+        """Keeps the menus of commands as they are wanted, until cancelled."""
+        await self._menus.keep(wanted)
+
+    async def poll(self, door: Door) -> None:
+        """Long polling until cancelled; a token that is refused meanwhile is waited out."""
+        await self.updates.poll(partial(self.take, door))
+
+    async def fetch_waiting(self, door: Door) -> None:
+        """Takes in what waits at Telegram now, and confirms it; for `run --once`.
+
+        Raises Temporary when Telegram does not give it now.
+        """
+        await self.updates.fetch_waiting(partial(self.take, door))
+
+    async def take(self, door: Door, updates: Sequence[Any]) -> None:
+        """Stores updates, then acts on them. Raises StorageError before anything is confirmed."""
+        whole = [update for update in updates if update_id(update) is not None]
+        if len(whole) < len(updates):
+            log.error("telegram.without_id", updates=len(updates) - len(whole))
+        stored = await door.store([self._knock(update) for update in whole])
+        await door.handle(self, stored)
+        self._menus.look()
+
+    def _knock(self, update: dict[str, Any]) -> Knock:
+        """Who and where, read with care: a stranger's update is not looked at any further."""
+        sketch = Sketch.of(update)
+        return Knock(
+            source=self.source,
+            event_id=str(update_id(update)),
+            address=Address(channel=self.name, chat_id=sketch.chat, thread_id=sketch.thread),
+            sender=f"{self.name}:{sketch.sender}" if sketch.sender else None,
+            is_group=sketch.is_group,
+            link=sketch.link,
+            is_press=sketch.is_press,
+            sender_name=sketch.name,
+            payload=to_payload(update, username=self._username),
+        )
+
+    def understand(self, payload: str) -> Understood:
+        """A stored update as a message. Raises ValueError when it cannot be read."""
+        reading = Reading(
+            bot=self.web.bot,
+            policy=self._options.group_policy,
+            bot_id=self._bot_id,
+            username=self._username,
+        )
+        return reading.understand(payload)
+
+    # --- going out -------------------------------------------------------------------------------
+
+    def stream_every(self, address: Address) -> float | None:
+        """Seconds between edits; groups more slowly, for all of them share one limit."""
+        if not self._options.streaming:
+            return None
+        if _is_group(address):
+            return self._options.stream_every_group_s
+        return self._options.stream_every_s
+
+    def parts(self, text: str) -> Sequence[MessagePart]:
+        """Markdown as Telegram messages."""
+        return [
+            MessagePart(markup=part.markup, source=part.source)
+            for part in telegram_parts(text, limit=TEXT_UNITS_MAX)
+        ]
+
+    async def ready(self, address: Address) -> None:
+        """Waits for the limits of this chat, of groups, and of the bot."""
+        await self._pace.wait(address.chat_id, is_group=_is_group(address))
+
+    async def send(self, address: Address, part: MessagePart) -> Delivery:
+        """One new message; plain where the markup is refused."""
+
+        def post(to: Address) -> Awaitable[Any]:
+            return posted_text(self.web, "sendMessage", part, **where_to(to), **keyboard(part))
+
+        return await self._delivered(address, post)
+
+    async def _delivered(
+        self,
+        address: Address,
+        post: Callable[[Address], Awaitable[Any]],
+        *,
+        may_move: bool = True,
+    ) -> Delivery:
+        """Send a post, once more if the group has a new id, and return what became of it."""
+        try:
+            sent = await post(address)
+        except ChatMigrated as error:
+            if not may_move:
+                return Refused(reason="Telegram says that this group's new id is outdated too")
+            moved = replace(address, chat_id=str(error.new_chat_id))
+            return await self._delivered(moved, post, may_move=False)
+        except TelegramError as error:
+            return self._failed(address, error)
+        if not isinstance(sent, dict) or "message_id" not in sent:
+            return InDoubt(reason="Telegram's answer could not be read")
+        return Sent(message_id=str(sent["message_id"]))
+
+    # --- files and reactions (bot.channel.SendsFiles, Reacts, Acknowledges) -----------------------
+
+    def captioned(self, text: str) -> Sequence[MessagePart]:
+        """A caption, and what is left as messages."""
+        return captioned(text, limit=TEXT_UNITS_MAX)
+
+    async def send_file(self, address: Address, file: FileOut, part: MessagePart) -> Delivery:
+        """As a picture where Telegram shows it as one, else as a document."""
+        if len(file.content) > FILE_BYTES_MAX:
+            return Refused(reason=why_refused("too large"))
+
+        def post(to: Address) -> Awaitable[Any]:
+            return posted_file(self.web, to, file, part)
+
+        done = await self._delivered(address, post)
+        return Refused(reason=why_refused(done.reason)) if isinstance(done, Refused) else done
+
+    async def react(self, address: Address, message_id: str, emoji: str) -> Reaction:
+        """Telegram has a list of reactions; the nearest is taken."""
+        return await put_reaction(self.web, address, message_id, emoji)
+
+    async def acknowledge(self, message: IncomingMessage) -> None:
+        """The reaction of `telegram.ack_reaction`, if there is one."""
+        if not self._options.ack_reaction:
+            return
+        done = await self.react(message.address, message.message_id, self._options.ack_reaction)
+        if not isinstance(done, Reacted):
+            log.debug("telegram.not_acknowledged", why=done.reason)
+
+    async def edit(self, address: Address, message_id: str, part: MessagePart) -> EditOutcome:
+        """Makes a message read so; the buttons that it has go unless they are named again."""
+        where: dict[str, Any] = {"chat_id": address.chat_id, "message_id": int(message_id)}
+        if any(part.buttons):
+            where["reply_markup"] = inline_keyboard(part.buttons)
+        try:
+            await posted_text(self.web, "editMessageText", part, **where)
+        except ChatMigrated:
+            return MessageGone()
+        except TelegramError as error:
+            done = self._failed(address, error)
+            if not isinstance(done, Refused) or not isinstance(error, BadRequest):
+                return done
+            # Whatever else is wrong with this message, a new one may do; if that is refused too,
+            # the row ends there.
+            not_modified = "not modified" in str(error).lower()
+            return Sent(message_id=message_id) if not_modified else MessageGone()
+        return Sent(message_id=message_id)
+
+    async def remove(self, address: Address, message_id: str) -> EditOutcome:
+        """Takes a message away (`bot.channels.base.Removes`); one of ours, for two days."""
+        try:
+            await self.web.call(
+                "deleteMessage", chat_id=address.chat_id, message_id=int(message_id)
+            )
+        except ChatMigrated:
+            return MessageGone()
+        except TelegramError as error:
+            done = self._failed(address, error)
+            is_gone = isinstance(done, Refused) and "not found" in str(error).lower()
+            return MessageGone() if is_gone else done
+        return Sent(message_id=message_id)
+
+    def _failed(self, address: Address, error: TelegramError) -> NotSent | InDoubt | Refused:
+        """Return what a failure means; a pause that Telegram asks for holds for the whole chat."""
+        if isinstance(error, RetryAfter):
+            self._pace.pause(address.chat_id, seconds(error.retry_after))
+        return meaning(error)
+
+    async def fetch(self, attachment: Attachment, *, bytes_max: int) -> bytes:
+        """The whole file that came with a message (`bot.channels.base.FetchesFiles`)."""
+        try:
+            about = await self.web.call("getFile", file_id=attachment.ref)
+        except RetryAfter as error:
+            wait_s = seconds(error.retry_after)
+            raise Temporary("Telegram asks for a pause", retry_after_s=wait_s) from error
+        except (BadRequest, Forbidden, InvalidToken) as error:
+            raise FileUnavailable(why_not(str(error))) from error
+        except TelegramError as error:
+            raise Temporary(why(error)) from error
+        return await self._files.fetch(about, bytes_max=bytes_max)
+
+    async def typing(self, address: Address) -> None:
+        """Shows "typing" for about five seconds."""
+        try:
+            await self.web.call("sendChatAction", action=ChatAction.TYPING, **where_to(address))
+        except TelegramError as error:
+            log.debug("telegram.typing", why=why(error))
+
+    async def answered(self, pressed: Pressed, text: str) -> None:
+        """Ends the turning wheel on the button (`bot.channels.base.AnswersPresses`)."""
+        shown = callback_answer(text)
+        try:
+            await self.web.call("answerCallbackQuery", callback_query_id=pressed.press_id, **shown)
+        except TelegramError as error:
+            log.debug("telegram.press_unanswered", why=why(error))
+
+
+def _is_group(address: Address) -> bool:
+    return address.chat_id.startswith("-")

@@ -1,0 +1,267 @@
+"""How updates come from Telegram: asked for by polls, or posted to a webhook.
+
+The library's own Updater confirms an update about 10 ms after it arrives, while handlers still
+run (DESIGN §2); here an update is in the inbox before the next offset confirms it. Every trouble
+is waited out. Called by `bot.channels.telegram.channel`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import structlog
+from telegram.error import (
+    BadRequest,
+    Conflict,
+    Forbidden,
+    InvalidToken,
+    NetworkError,
+    TelegramError,
+    TimedOut,
+)
+
+from bot.channels.health import Outage, Trouble
+from bot.channels.telegram.answers import why
+from bot.channels.telegram.api import TelegramRefused, TelegramWeb, is_unconnected, wait
+from bot.channels.telegram.raw import ALLOWED_UPDATES, last_id
+from bot.channels.tokens import PlatformToken
+from memory.records.errors import SettingsWrong, StorageError, Temporary
+from memory.records.ports import Clock
+
+log = structlog.get_logger()
+
+CONFLICT_PAUSES_S = (5.0, 15.0, 30.0, 60.0)
+
+STORAGE_PAUSES_S = (1.0, 2.0, 5.0)
+"""Pause while nothing can be stored: whoever gives a command is told so at the next poll."""
+
+NOT_ACCEPTED = (
+    "Telegram does not accept the token (telegram.token). Ask @BotFather for the right one with "
+    "/token, and put it into config.toml or `HEARTHBOT_TELEGRAM__TOKEN`. Nothing stored is lost."
+)
+
+Take = Callable[[Sequence[Any]], Awaitable[None]]
+"""Stores updates, then acts on them. Raises StorageError before anything is confirmed."""
+
+
+class Updates:
+    """The ways by which updates come, and what keeps them from coming just now."""
+
+    def __init__(
+        self, web: TelegramWeb, token: PlatformToken, *, clock: Clock, stall_s: float
+    ) -> None:
+        """So long without an answer to a poll, and its connections are made anew."""
+        self._web = web
+        self._token = token
+        self._clock = clock
+        self._stall_s = stall_s
+        self._network = Outage("telegram.trouble", clock)
+        self._conflict = Outage("telegram.conflict", clock, pauses_s=CONFLICT_PAUSES_S)
+        self._unreachable = Outage("telegram.unreachable", clock)
+        self._webhook_not_set = Outage("telegram.webhook_not_set", clock)
+        self._had_webhook = False
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """None: all is well, or nothing was tried yet."""
+        outages = (
+            self._token,
+            self._unreachable,
+            self._webhook_not_set,
+            self._conflict,
+            self._network,
+        )
+        return next((one.trouble for one in outages if one.trouble is not None), None)
+
+    async def who_we_are(self) -> str:
+        """The bot's @name without the @, asked for as long as it takes. Raises TelegramRefused."""
+        outage = self._unreachable
+        while True:
+            try:
+                me = await self._web.call("getMe")
+            except (InvalidToken, Forbidden) as error:
+                await refused(self._token, error)
+                continue
+            except TelegramError as error:
+                await wait(outage, error)
+                continue
+            if isinstance(me, dict):
+                outage.forget()
+                await self._token.taken()
+                return str(me.get("username") or "")
+            await wait(outage, NetworkError("getMe answered with something else"))
+
+    async def poll(self, take: Take) -> None:
+        """Poll until cancelled; a token that is refused meanwhile is waited out."""
+        poll = _Poll(
+            self._web,
+            take,
+            self._token,
+            clock=self._clock,
+            stall_s=self._stall_s,
+            network=self._network,
+            conflict=self._conflict,
+        )
+        await poll.run()
+
+    async def fetch_waiting(self, take: Take) -> None:
+        """Takes in what waits at Telegram now, and confirms it; for `run --once`.
+
+        Raises Temporary when Telegram does not give it now.
+        """
+        offset: int | None = None
+        while True:
+            try:
+                updates = await self._web.get_updates(offset, timeout_s=0)
+            except Conflict as error:
+                raise Temporary(
+                    "Telegram gives its messages to another copy of this bot, or to the webhook "
+                    "that is set. Stop that copy, or let `hearthbot run` remove the webhook."
+                ) from error
+            except (TelegramError, TimeoutError) as error:
+                raise Temporary(f"Telegram cannot be asked now: {why(error)}") from error
+            if not updates:
+                return
+            await take(updates)
+            last = last_id(updates)
+            if last is None:
+                return
+            offset = last + 1
+
+    async def keep_webhook(self, url: str, *, secret: str) -> None:
+        """Set the webhook again, until cancelled, whenever a call was refused because of the token:
+        nothing else would show that updates have stopped coming in."""
+        while True:
+            await self._web.doubted.wait()
+            await self.set_webhook(url, secret=secret)
+
+    async def set_webhook(self, url: str, *, secret: str) -> None:
+        """Have Telegram post updates to `url`, trying as long as it takes. Raises SettingsWrong
+        at the start."""
+        outage = self._webhook_not_set
+        wanted = {"url": url, "secret_token": secret, "allowed_updates": list(ALLOWED_UPDATES)}
+        while True:
+            try:
+                await self._web.call("setWebhook", **wanted)
+                outage.over()
+                await self._token.taken()
+                self._web.doubted.clear()
+                self._had_webhook = True
+                return
+            except BadRequest as error:
+                if self._had_webhook:
+                    await wait(outage, error)
+                    continue
+                raise SettingsWrong(
+                    f"Telegram refuses the address in telegram.webhook_url: {error}"
+                ) from error
+            except (InvalidToken, Forbidden) as error:
+                await refused(self._token, error)
+            except TelegramError as error:
+                await wait(outage, error)
+
+
+async def refused(token: PlatformToken, error: TelegramError) -> None:
+    """Wait until the token may be tried again. Raises TelegramRefused at the start."""
+    log.debug("telegram.refused", why=why(error))
+    await token.refused("Telegram does not accept my token", TelegramRefused(NOT_ACCEPTED))
+
+
+class _Poll:
+    """The poll loop: store, then confirm by the next offset; every trouble is waited out."""
+
+    def __init__(
+        self,
+        web: TelegramWeb,
+        take: Take,
+        token: PlatformToken,
+        *,
+        clock: Clock,
+        stall_s: float,
+        network: Outage,
+        conflict: Outage,
+    ) -> None:
+        self._web = web
+        self._take_in = take
+        self._token = token
+        self._clock = clock
+        self._stall_s = stall_s
+        self._offset: int | None = None
+        self._timeouts = 0
+        self._heard_at = self._renewed_at = clock.monotonic()
+        self._network = network
+        self._conflict = conflict
+        self._storage = Outage("telegram.not_stored", clock, pauses_s=STORAGE_PAUSES_S)
+        self._webhook = Outage("telegram.webhook_removed", clock, pauses_s=CONFLICT_PAUSES_S)
+
+    async def run(self) -> None:
+        while True:
+            try:
+                updates = await self._web.get_updates(self._offset)
+            except (InvalidToken, Forbidden) as error:
+                await refused(self._token, error)
+            except Conflict as error:
+                await self._in_conflict(error)
+            except (TimedOut, TimeoutError) as error:
+                await self._in_silence(error)
+            except TelegramError as error:
+                await wait(self._network, error)
+            else:
+                self._timeouts = 0
+                self._heard_at = self._renewed_at = self._clock.monotonic()
+                for outage in (self._network, self._conflict, self._webhook):
+                    outage.over()
+                await self._token.taken()
+                if updates:
+                    await self._take(updates)
+
+    async def _in_silence(self, error: Exception) -> None:
+        """One alone is no outage: a connection that was idle for long may just be dead. After many
+        of them it may be our own connections that no longer work, so they are made anew."""
+        self._timeouts += 1
+        now = self._clock.monotonic()
+        since = max(self._heard_at, self._renewed_at)
+        if now - since >= self._stall_s and not is_unconnected(error):
+            tell = log.warning if since == self._heard_at else log.debug
+            tell("telegram.polling_restarted", silent_s=round(now - self._heard_at))
+            await self._web.renew_polling()
+            self._renewed_at = now
+        if self._timeouts > 1:
+            await wait(self._network, error)
+
+    async def _take(self, updates: list[Any]) -> None:
+        """Confirmed only once stored; while storage is in trouble, Telegram keeps them for us."""
+        try:
+            await self._take_in(updates)
+        except StorageError as error:
+            await wait(self._storage, error)
+            return
+        self._storage.over()
+        last = last_id(updates)
+        if last is None:
+            await wait(self._network, NetworkError("no update has an id"))
+        else:
+            self._offset = last + 1
+
+    async def _in_conflict(self, error: Conflict) -> None:
+        if "webhook" not in str(error).lower():
+            await wait(
+                self._conflict,
+                error,
+                meaning="another copy of this bot is running with the same token",
+                fix="stop the other copy, or give this one a token of its own",
+            )
+            return
+        again = self._webhook.tries > 0
+        try:
+            # Polling needs that none is set; waiting updates are kept.
+            await self._web.call("deleteWebhook", drop_pending_updates=False)
+        except TelegramError as trouble:
+            await wait(self._network, trouble)
+            return
+        if again:  # somebody sets it as often as we remove it
+            await wait(self._webhook, error)
+        else:
+            self._webhook.tries = 1
+            log.warning("telegram.webhook_removed", why="polling is set, so the webhook goes")

@@ -1,0 +1,169 @@
+"""What `/context` says: the last prompt of a conversation in a few lines, for a phone.
+
+Guests may ask too: it is their own conversation, nothing is done and no model called. But only
+sizes and names are told to them, as in a group. Built by `bot.app`, called by `bot.commands.table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent.trace.inspect import Bill, PromptView, Where
+from bot.commands.prompts import Prompts
+from memory.records.messages import IncomingMessage, Role
+from memory.records.rows import Person
+
+# --- prompt words -------------------------------------------------------------------------------
+#
+# How sizes, money and shares of a prompt are said to a person: one wording for chat and terminal.
+#
+# Called by `bot.commands.prompts` and `bot.cli.prompt`; loads nothing.
+
+CACHE_WORDS = {
+    "cached": "stands in the request before, so that a provider's cache can serve it",
+    "partly": "its older part can be served by the cache",
+    "behind": "unchanged, but behind a part that changed: read anew",
+    "changed": "stood in the request before with another text",
+    "new": "was not in the request before",
+}
+"""What each cache state means."""
+
+PRICE_UNKNOWN = "price unknown"
+
+
+def money(dollars: float) -> str:
+    """Dollars with two figures that count, or cents once there are some: $0.00043, $1.20."""
+    if dollars <= 0:
+        return "$0"
+    if dollars >= 0.995:
+        return f"${dollars:,.2f}"
+    decimals = 2
+    while decimals < 12 and dollars * 10 ** (decimals - 1) < 0.995:
+        decimals += 1
+    return f"${dollars:.{decimals}f}"
+
+
+def percent(share: float) -> str:
+    """A share from 0 to 1: 42 %, 1.7 %, below that 0.03 %."""
+    value = share * 100
+    if value == 0 or value >= 9.95:
+        return f"{value:.0f} %"
+    return f"{value:.1f} %" if value >= 0.095 else f"{value:.2f} %"
+
+
+def cut_words(layer: str, before: int, after: int) -> str:
+    """What had no room."""
+    what = f"{before:,} → {after:,} tokens" if after else f"{before:,} tokens, left out"
+    return f"{layer} {what}: no room"
+
+
+def broke_words(broke: str, *, is_first: bool, follows: Sequence[str] = ()) -> str:
+    """What became of the prefix, as a sentence. `follows` names what stands behind it."""
+    if is_first:
+        return "No request before it is recorded in this conversation, so nothing is cached yet."
+    if broke:
+        return f"What broke the prefix: {broke}."
+    behind = ""
+    if follows:
+        verb = (
+            "is not in the prefix: it follows"
+            if len(follows) == 1
+            else ("are not in the prefix: they follow")
+        )
+        behind = f" ({', '.join(follows)} {verb})"
+    return f"Nothing broke the prefix{behind}."
+
+
+def counted_words(estimate: int, prompt: int, cached: int) -> str:
+    """The provider's own count beside ours."""
+    served = f", {cached:,} of them from its cache" if cached else ", none from its cache"
+    return f"The provider counted {prompt:,} tokens{served} (estimated here: {estimate:,})."
+
+
+BIGGEST = 5
+"""Parts that are named one by one."""
+
+
+NOTHING_RECORDED = (
+    "Nothing is recorded of what went to the model in this conversation. It is noted with each "
+    "answer, and kept for some time (trace.keep_days)."
+)
+
+
+class ContextTeller:
+    """What `/context` says (`bot.commands.services.TellsContext`)."""
+
+    def __init__(self, prompts: Prompts) -> None:
+        self._prompts = prompts
+
+    async def tell(self, message: IncomingMessage, person: Person) -> str:
+        """The last prompt of this conversation, in a few lines."""
+        view = await self._prompts.last(message.address.key)
+        if view is None:
+            return NOTHING_RECORDED
+        _, costs = await self._prompts.billed(view)
+        own = not message.is_group and view.person_id == person.id
+        return context_text(view, costs, detailed=own and person.role is not Role.GUEST)
+
+
+def context_text(view: PromptView, costs: Bill | None, *, detailed: bool) -> str:
+    """Short lines for a phone. Without `detailed` names and sizes alone: in a group, and for
+    guests, nobody is told what things are from, why they were picked, or what they cost."""
+    paragraphs = [
+        f"**{view.tokens:,} tokens went to the model** (estimated), "
+        f"{percent(view.fullness)} of what it can take ({view.window:,}).",
+        "\n".join(_biggest(view)),
+        _cache(view, detailed=detailed),
+        _left_out(view),
+    ]
+    if detailed:
+        paragraphs += [_picked(view), _paid(view, costs)]
+    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
+
+
+def _biggest(view: PromptView) -> list[str]:
+    rows = sorted(view.rows, key=lambda row: -row.tokens)
+    lines = [_part(row.name, row.tokens, view) for row in rows[:BIGGEST]]
+    if rest := rows[BIGGEST:]:
+        parts = "1 smaller part" if len(rest) == 1 else f"{len(rest)} smaller parts"
+        lines.append(_part(parts, sum(row.tokens for row in rest), view))
+    return lines
+
+
+def _part(name: str, tokens: int, view: PromptView) -> str:
+    return f"- {name}: {tokens:,} ({percent(tokens / view.tokens)})"
+
+
+def _cache(view: PromptView, *, detailed: bool) -> str:
+    broke = view.broke if detailed else view.broke.partition(":")[0]
+    follows = [row.name for row in view.rows if row.where is Where.BLOCK]
+    words = broke_words(broke, is_first=view.is_first, follows=follows)
+    if view.is_first:
+        return words
+    return f"A cache can serve {percent(view.cacheable)} of it. {words}"
+
+
+def _left_out(view: PromptView) -> str:
+    lines = [f"- {cut_words(cut.layer, cut.tokens_before, cut.tokens_after)}" for cut in view.cuts]
+    return "\n".join(["Cut:", *lines]) if lines else ""
+
+
+def _picked(view: PromptView) -> str:
+    lines = [f"- {name}: {why}" for name, why in view.picked]
+    return "\n".join(["Picked for this message:", *lines]) if lines else ""
+
+
+def _paid(view: PromptView, costs: Bill | None) -> str:
+    lines = []
+    if usage := view.usage:
+        lines.append(counted_words(view.tokens, usage.prompt, usage.cached))
+    if costs is None:
+        lines.append("What it cost is not known: the model is in no price table.")
+    elif costs.counted is not None:
+        answers = "its answer" if len(view.requests) == 1 else f"{len(view.requests)} requests"
+        lines.append(f"It cost {money(costs.counted)} with {answers}.")
+    else:
+        lines.append(
+            f"It costs about {money(costs.whole)}, with a cache {money(costs.with_cache)}."
+        )
+    return "\n".join(lines)

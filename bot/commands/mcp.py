@@ -1,0 +1,219 @@
+"""The MCP servers of a home as its owner sees them: `hearthbot mcp` and the lines of `/status`.
+
+Built by `bot.app`; its operations are served on the private socket, which is the owner's alone.
+Answers are JSON objects; what each holds stands at the method that makes it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from agent.mcp.values import Decision, Health, ServerHealth
+from agent.tools.tool import Effect
+from bot.rpc import Emit, Operation
+from memory.records.errors import Permanent
+
+if TYPE_CHECKING:
+    from agent.mcp.servers import McpServers, ServerState, ToolState
+
+
+# --- mcp words ----------------------------------------------------------------------------------
+#
+# What is said about MCP servers in plain words: by `/status`, `hearthbot mcp` and the doctor.
+
+DECISIONS = {
+    Decision.APPROVED: "offered",
+    Decision.NEW: "off: new since the server was first seen",
+    Decision.CHANGED: "off: changed since it was approved",
+    Decision.NOT_WANTED: "left out by mcp.NAME.tools",
+}
+
+
+def health_words(health: ServerHealth) -> str:
+    """`up`, or what is wrong and when it is tried again."""
+    match health.health:
+        case Health.UP:
+            return "up"
+        case Health.STARTING:
+            return "starting"
+        case Health.IDLE:
+            return "not started yet: it is when a message comes"
+        case Health.DOWN:
+            again = f", tried again in {health.retry_s:.0f} s" if health.retry_s else ""
+            return f"down: {health.trouble}{again}"
+
+
+def server_line(state: ServerState) -> str:
+    """One server for /status."""
+    offered = sum(tool.is_offered for tool in state.tools)
+    waiting = len(state.waiting)
+    words = [health_words(state.health)]
+    if state.health.health is not Health.IDLE or offered:
+        words.append(tools_words(offered))
+    if waiting:
+        verb = "waits" if waiting == 1 else "wait"
+        words.append(f"{waiting} {verb} for approval (hearthbot mcp approve {state.options.name})")
+    return f"MCP {state.options.name}: {', '.join(words)}"
+
+
+def tools_words(count: int) -> str:
+    return f"{count} tool" if count == 1 else f"{count} tools"
+
+
+def tool_words(tool: ToolState, server: str) -> str:
+    """Whether it is offered, and what a call may do."""
+    decision = DECISIONS[tool.decision].replace("NAME", server)
+    effect = "only reads" if tool.effect is Effect.NONE else "acts outside"
+    return f"{decision}, {effect}"
+
+
+APPROVING = (
+    "Approving means: the assistant is offered these tools, exactly as they are described here. "
+    "The model reads the descriptions, those of parameters too, so look for orders in them. After "
+    "any change a tool waits again."
+)
+
+
+Json = dict[str, Any]
+
+PARAMETERS_BYTES_MAX = 2_000_000
+"""What one answer holds of parameters at most: it is one line on the socket, which is bounded."""
+
+SETTLED_S = 30.0
+"""How long somebody who asks waits for servers that are just starting."""
+
+
+class NoServers(Permanent):
+    """No server is set up."""
+
+
+class McpDesk:
+    """Answers what the owner asks about MCP servers, and does what the owner decides."""
+
+    def __init__(self, servers: McpServers | None) -> None:
+        """None: there are none, and nothing of them is loaded."""
+        self._servers = servers
+
+    def _states(self) -> Sequence[ServerState]:
+        return () if self._servers is None else self._servers.states()
+
+    async def listed(self) -> Json:
+        """`servers` by name, each with its `tools`, and `waiting`: how many need approval. Starts
+        what was not started yet."""
+        await self._ready()
+        states = self._states()
+        return {
+            "servers": [_server_row(one) for one in states],
+            "waiting": sum(len(one.waiting) for one in states),
+        }
+
+    async def waiting(self, server: str, tool: str) -> Json:
+        """`tools` that an approval would let in, and what it means (`approving`).
+
+        Each has the `parameters` that the model reads and the `former_parameters`, None where they
+        were not kept; `is_whole` is false where both would be too much for one answer: ask for
+        that tool alone.
+        """
+        await self._ready()
+        found = [
+            (one, _tool_row(one, state.options.name))
+            for state in self._states()
+            for one in state.waiting
+            if state.options.name == server and (not tool or tool in {one.tool, one.name})
+        ]
+        left = PARAMETERS_BYTES_MAX
+        for state, row in found:
+            whole = {"parameters": state.parameters, "former_parameters": state.former_parameters}
+            left -= len(json.dumps(whole))
+            row["is_whole"] = left >= 0
+            row.update(whole if row["is_whole"] else {})
+        return {"server": server, "tools": [row for _, row in found], "approving": APPROVING}
+
+    async def approve(self, server: str, tool: str, digests: Mapping[str, str] | None) -> Json:
+        """`tools` that were approved, and `text`. Raises McpRefused, StorageError."""
+        await self._ready()
+        if self._servers is None:
+            raise NoServers(f"There is no MCP server {server[:64]!r}: none is set up.")
+        names = await self._servers.approve(server, tool, digests=digests)
+        if names:
+            text = f"{tools_words(len(names))} of {server} approved: {', '.join(names)}"
+        elif tool:
+            text = f"{tool} needs no approval."
+        else:
+            text = f"Nothing of {server} waits for approval."
+        return {"server": server, "tools": list(names), "text": text}
+
+    def lines(self) -> list[str]:
+        """One line for each server, for the owner's `/status`."""
+        return [server_line(one) for one in self._states()]
+
+    def are_quoted(self) -> bool:
+        """Whether such a line tells what a server said last."""
+        return any(one.health.health is Health.DOWN for one in self._states())
+
+    async def _ready(self) -> None:
+        if self._servers is None:
+            return
+        self._servers.wake()
+        await self._servers.settled(limit_s=SETTLED_S)
+
+
+def mcp_operations(desk: McpDesk) -> Mapping[str, Operation]:
+    """What is offered on the private socket, and to a command where no bot runs."""
+
+    async def listed(request: Json, emit: Emit) -> Json:
+        return await desk.listed()
+
+    async def waiting(request: Json, emit: Emit) -> Json:
+        return await desk.waiting(str(request["server"]), str(request["tool"]))
+
+    async def approve(request: Json, emit: Emit) -> Json:
+        return await desk.approve(
+            str(request["server"]), str(request["tool"]), request.get("digests")
+        )
+
+    return {"mcp.list": listed, "mcp.waiting": waiting, "mcp.approve": approve}
+
+
+def _server_row(state: ServerState) -> Json:
+    options, health = state.options, state.health
+    return {
+        "name": options.name,
+        "by": "command" if options.command else "url",
+        "where": options.command or _host(options.url),
+        "about": options.about,
+        "health": health.health.value,
+        "state": health_words(health),
+        "trouble": health.trouble,
+        "retry_s": health.retry_s,
+        "server": health.server,
+        "trust": options.trust.value,
+        "tools": _tool_rows(state.tools, options.name),
+        "waiting": len(state.waiting),
+    }
+
+
+def _tool_rows(tools: Sequence[ToolState], server: str) -> list[Json]:
+    return [_tool_row(one, server) for one in tools]
+
+
+def _tool_row(tool: ToolState, server: str) -> Json:
+    return {
+        "name": tool.name,
+        "tool": tool.tool,
+        "decision": tool.decision.value,
+        "state": tool_words(tool, server),
+        "effect": tool.effect.value,
+        "digest": tool.digest,
+        "description": tool.description,
+        "former": tool.former,
+    }
+
+
+def _host(url: str) -> str:
+    """An address without what may be secret in it."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

@@ -1,0 +1,316 @@
+"""What is said about what is remembered: `/memory`, `/remember`, and forgetting with proof.
+
+Markdown, for a phone. What people said stands between quotation marks, with its markup taken away:
+in a group it may be anybody's. Used by `bot.commands.memory` and its command.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+
+from memory.records.erasure import Found, Kind, Proof, Stage
+from memory.records.facts import (
+    Category,
+    Corrected,
+    FactSource,
+    Stored,
+    StoredFact,
+    Storing,
+    fact_key,
+)
+from memory.records.messages import PersonId, Role
+from memory.records.rows import Button, ButtonRows
+
+FORGET, KEEP = "forget", "keep"
+PREFIX = "mem"
+
+USE = """\
+`/memory list` shows all I know, `/memory list past` what no longer holds
+`/memory f12` shows one thing, and where it is from
+`/memory search TEXT` looks for something
+`/memory edit f12 TEXT` corrects it
+`/memory forget f12` (or TEXT, or everything) erases it wherever it stands
+`/memory export` gives you all of it
+`/remember TEXT` keeps something"""
+USE_IN_GROUP = """\
+Here I show and change what was said in this group alone; you can change what you said.
+`/memory list`, `/memory f12`, `/memory search TEXT`
+`/memory edit f12 TEXT`, `/memory forget f12`"""
+GUESTS_USE = """\
+`/memory list` shows all I know, `/memory list past` what no longer holds
+`/memory f12` shows one thing, and where it is from
+`/memory search TEXT` looks for something
+`/memory forget f12` (or TEXT, or everything) erases it wherever it stands
+`/memory export` gives you all of it"""
+GUESTS_USE_IN_GROUP = """\
+Here I show what was said in this group alone; what you said you can have erased.
+`/memory list`, `/memory f12`, `/memory search TEXT`, `/memory forget f12`"""
+USE_REMEMBER = "Write what I am to remember behind it: `/remember I take my tea without milk`"
+IN_PRIVATE = "That is done in a private chat: write it to me there."
+MEMORY_IS_OFF = "Memory is off in this conversation (`/private`), so I keep nothing of it."
+NO_GUESTS = "As a guest you can look at what I know of you and have it erased, but not add to it."
+NOTHING_KNOWN = "I know nothing yet."
+NO_SUCH_FACT = "There is no {key} here. `/memory list` shows what there is."
+NOT_YOURS = "{key} is what somebody else said, so only they can change it."
+NOTHING_HOLDS_IT = "Nothing of yours that I keep has these words."
+ASKED_ABOVE = "Nothing is erased before you press the button above."
+FORGETTING = "I am forgetting it; the message above tells how it went."
+KEPT = "Kept as it was."
+TOO_OLD = "That question is too old, or was answered. Ask for it again."
+NOT_YOUR_QUESTION = "That was not asked of you."
+NOWHERE = "nothing of yours in them has it any more"
+CANNOT_REACH = (
+    "What I cannot reach: what this app keeps of the chat, what the model's provider keeps, and "
+    "copies that were made outside of my folder."
+)
+IMPORT_ELSEWHERE = "A file is brought in on my machine: `hearthbot memory import FILE`"
+
+FACTS_SHOWN_MAX = 60
+TEXT_CHARS = 300
+QUOTE_CHARS = 120
+
+_PLURALS: Mapping[Kind, tuple[str, str]] = {
+    Kind.FACT: ("fact", "facts"),
+    Kind.PROFILE: ("entry of the profile", "entries of the profile"),
+    Kind.DOCUMENT: ("passage of a document", "passages of documents"),
+    Kind.HISTORY: ("entry of the history", "entries of the history"),
+    Kind.SUMMARY: ("summary", "summaries"),
+    Kind.INSIGHT: ("set of insights", "sets of insights"),
+    Kind.REPLY: ("message that was sent", "messages that were sent"),
+    Kind.NOTE: ("hint for the next answer", "hints for the next answer"),
+    Kind.TRACE: ("trace of an answer", "traces of answers"),
+    Kind.PROMPT: ("kept prompt", "kept prompts"),
+    Kind.QUESTION: ("question that was asked", "questions that were asked"),
+    Kind.TASK: ("background task", "background tasks"),
+    Kind.JOB: ("job or date", "jobs and dates"),
+    Kind.INCOMING: ("message that just came", "messages that just came"),
+    Kind.FILE: ("file of notes", "files of notes"),
+    Kind.FORMER: ("earlier text of a file", "earlier texts of files"),
+}
+_SEARCHED = {Kind.FACT, Kind.HISTORY, Kind.DOCUMENT}
+STAGES: Mapping[Stage, str] = {
+    Stage.FACTS: "erasing facts",
+    Stage.ROWS: "erasing history, traces and whatever else is in the database",
+    Stage.FILES: "erasing notes",
+    Stage.INDEX: "building the search anew",
+    Stage.ANEW: "writing the database anew",
+    Stage.BACKUPS: "making a new backup, removing older ones",
+    Stage.SCAN: "looking through every file",
+}
+_SOURCES = {
+    FactSource.MESSAGE: "from what was said",
+    FactSource.TOOL: "stored while I answered",
+    FactSource.PERSON: "told me by `/remember`",
+    FactSource.IMPORT: "from a file",
+}
+
+
+# --- facts -------------------------------------------------------------------------------------
+
+
+def use(role: Role, *, is_group: bool) -> str:
+    """What can be typed about what is remembered, by somebody of this role."""
+    if role is Role.GUEST:
+        return GUESTS_USE_IN_GROUP if is_group else GUESTS_USE
+    return USE_IN_GROUP if is_group else USE
+
+
+def bare(text: str, *, chars_max: int = TEXT_CHARS) -> str:
+    """Somebody's words on one line, without a meaning as markup. A bracket that closes needs no
+    escape where none opens, and a pair of escaped ones could be read as the marks of a formula."""
+    flat = " ".join(text.split())
+    if len(flat) > chars_max:
+        flat = flat[:chars_max].rstrip() + " …"
+    return _MARKUP.sub(r"\\\1", flat.replace("`", "'"))
+
+
+_MARKUP = re.compile(r"([\\*_<>~|\[])")
+
+
+def fact_line(fact: StoredFact, zone: tzinfo | None) -> str:
+    """`- f12 “…” (background, 1 Aug 2026)`; in a group with who said it."""
+    by = f", said by {bare(fact.speaker)}" if fact.whose.scope and fact.speaker else ""
+    until = "" if fact.valid_to_ms is None else f" to {day(fact.valid_to_ms, zone)}"
+    when = f"{day(fact.valid_from_ms, zone)}{until}"
+    return f"- {fact.key} “{bare(fact.text)}” ({fact.category}, {when}{by})"
+
+
+def fact_from(fact: StoredFact, zone: tzinfo | None) -> str:
+    """Where it is from: `from what was said, 1 Aug 2026: “…”`."""
+    quoted = f": “{bare(fact.quote, chars_max=QUOTE_CHARS)}”" if fact.quote else ""
+    return f"{_SOURCES[fact.source]}, {day(fact.created_ms, zone)}{quoted}"
+
+
+def fact_shown(fact: StoredFact, replaced: Sequence[StoredFact], zone: tzinfo | None) -> str:
+    """One fact, where it is from, and what it replaced."""
+    lines = [f"**{fact.key}** “{bare(fact.text)}”", ""]
+    lines.append(f"- {fact.category}; {_SOURCES[fact.source]}, {day(fact.created_ms, zone)}")
+    if fact.whose.scope:
+        lines.append(f"- belongs to the group {bare(fact.whose.scope)}")
+    if fact.speaker:
+        lines.append(f"- said by {bare(fact.speaker)}")
+    if fact.quote:
+        lines.append(f"- in these words: “{bare(fact.quote, chars_max=500)}”")
+    if fact.source in {FactSource.MESSAGE, FactSource.TOOL} and fact.confidence < 1:
+        lines.append(f"- I am sure of it by {fact.confidence:.0%}")
+    if fact.valid_to_ms is not None:
+        after = f", replaced by {fact_key(fact.superseded_by)}" if fact.superseded_by else ""
+        lines.append(f"- held until {day(fact.valid_to_ms, zone)}{after}")
+    times = "once" if fact.uses == 1 else f"{fact.uses} times"
+    lines.append("- not used so far" if fact.uses == 0 else f"- used {times}")
+    if replaced:
+        lines += ["", "In place of:", *(fact_line(one, zone) for one in replaced)]
+    return "\n".join(lines)
+
+
+def facts_listed(facts: Sequence[StoredFact], zone: tzinfo | None) -> list[str]:
+    """A line each, as many as a chat bears."""
+    lines = [fact_line(fact, zone) for fact in facts[:FACTS_SHOWN_MAX]]
+    more = len(facts) - FACTS_SHOWN_MAX
+    return [*lines, f"and {more} more: `/memory search TEXT`"] if more > 0 else lines
+
+
+def stored_text(stored: Stored) -> str:
+    """What became of something that was to be remembered."""
+    if stored.outcome is Storing.REFUSED or stored.fact is None:
+        return f"I did not keep that. {stored.why}".strip()
+    said = f"{stored.fact.key} “{bare(stored.fact.text)}”"
+    match stored.outcome:
+        case Storing.REFRESHED:
+            return f"I knew that already: {said}."
+        case Storing.SUPERSEDED if stored.replaced is not None:
+            old = f"{stored.replaced.key} “{bare(stored.replaced.text)}”"
+            return f"Remembered: {said}. It takes the place of {old}, which I keep as past."
+        case _:
+            return f"Remembered: {said} ({stored.fact.category})."
+
+
+def corrected_lines(corrected: Sequence[Corrected]) -> list[str]:
+    """What was replaced lately."""
+    return [
+        f"- {one.old.key} “{bare(one.old.text)}” → {one.new.key} “{bare(one.new.text)}”"
+        for one in corrected
+    ]
+
+
+# --- forgetting --------------------------------------------------------------------------------
+
+
+def counted(kind: Kind, count: int) -> str:
+    """`3 traces of answers`."""
+    one, many = _PLURALS[kind]
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def found_text(what: str, found: Found, root: Path) -> str:
+    """Every place that holds it, before anything is erased."""
+    lines = [f"**Forget {what}?** It stands in:", ""]
+    lines += [f"- {counted(kind, count)}" for kind, count in found.counts.items()]
+    if found.counts.keys() & _SEARCHED:
+        lines.append("- the searches over it, and what texts mean to them: they are made anew")
+    if found.backups:
+        copies = "1 older copy" if found.backups == 1 else f"{found.backups} older copies"
+        lines.append(f"- {copies} of the database, which will be replaced by a new one")
+    if found.notes:
+        lines += ["", f"Lines go from: {_paths(found.notes, root)}"]
+    if found.files:
+        lines += ["", f"Other files have it, and are left as they are: {_paths(found.files, root)}"]
+    if Kind.TRACE in found.counts:
+        lines += ["", "Answers whose traces go cannot be replayed any more."]
+    return "\n".join(lines)
+
+
+def asked_buttons(token: str) -> ButtonRows:
+    """Forget all of it, or keep it."""
+    return (
+        (
+            Button(label="Forget all of it", data=f"{PREFIX}:{token}:{FORGET}", style="bad"),
+            Button(label="Keep", data=f"{PREFIX}:{token}:{KEEP}"),
+        ),
+    )
+
+
+def proof_text(proof: Proof, root: Path, *, for_owner: bool) -> str:
+    """How it went, in words; what others said the same is the owner's to know alone."""
+    lines = ["**Forgotten**, and looked for:" if proof.ok else "⚠️ **Not forgotten everywhere:**"]
+    lines += [""] + [f"- {one}" for one in failures(proof, root)]
+    if proof.erased:
+        erased = ", ".join(counted(kind, count) for kind, count in proof.erased.items())
+        lines.append(f"- erased: {erased}")
+    if proof.blanked:
+        lines.append(f"- the words were blanked in other files: {_paths(proof.blanked, root)}")
+    copies = len(proof.dropped)
+    lines.append(
+        "- the database is written anew, a new backup made"
+        + (f", {copies} older {'copy' if copies == 1 else 'copies'} removed" if copies else "")
+    )
+    size = f"{proof.files:,} files ({proof.bytes / 1_000_000:,.1f} MB) were looked through"
+    lines.append(f"- {size}{f': {NOWHERE}' if proof.ok and not proof.left else ''}")
+    if proof.left:
+        lines.append(f"- left as they are, for they are files: {_paths(proof.left, root)}")
+    if for_owner and (proof.theirs or proof.their_files):
+        where = [*proof.theirs, *(_relative(path, root) for path in proof.their_files)]
+        lines.append(f"- others said the same, which is theirs, and was left ({', '.join(where)})")
+    return "\n".join([*lines, "", CANNOT_REACH])
+
+
+def failures(proof: Proof, root: Path) -> list[str]:
+    """Where it still stands, or where nobody could look."""
+    found = [f"it still stands in {_relative(path, root)}" for path in proof.hits]
+    found += [f"it still stands in the table {table}" for table in proof.tables]
+    return found + [f"{_relative(path, root)} could not be read" for path in proof.unread]
+
+
+def _paths(paths: Sequence[Path], root: Path) -> str:
+    shown = [f"`{_relative(path, root).replace('`', '')}`" for path in paths[:10]]
+    more = len(paths) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+
+
+def _relative(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+# --- small things ------------------------------------------------------------------------------
+
+
+def day(at_ms: int, zone: tzinfo | None) -> str:
+    """`1 Aug 2026`, on the person's calendar."""
+    at = datetime.fromtimestamp(at_ms / 1000, zone or UTC)
+    return f"{at.day} {at:%b %Y}"
+
+
+def others_fact(fact: StoredFact, person_id: PersonId) -> bool:
+    """Whether somebody else said it."""
+    return fact.whose.person_id != person_id
+
+
+_CATEGORIES: tuple[tuple[Category, re.Pattern[str]], ...] = (
+    ("decision", re.compile(r"\b(decided?|decision|agreed|chose|settled on)\b", re.I)),
+    (
+        "preference",
+        re.compile(
+            r"\b(like|love|prefer|enjoy|hate|dislike|favou?rite|rather|without|always want|"
+            r"never want|allergic)\w*\b",
+            re.I,
+        ),
+    ),
+    (
+        "contact",
+        re.compile(
+            r"@|\b(phone|number|e-?mail|address|contact|wife|husband|partner|mother|father|sister|"
+            r"brother|son|daughter|boss|colleague|doctor|dentist|friend)\b",
+            re.I,
+        ),
+    ),
+    ("project", re.compile(r"\b(project|working on|building|deadline|launch|release)\b", re.I)),
+    ("pattern", re.compile(r"\b(every|each|usually|always|weekly|daily|mostly|often)\b", re.I)),
+)
+
+
+def guessed_category(text: str) -> Category:
+    """By simple words: what a person writes behind /remember has none."""
+    return next((name for name, words in _CATEGORIES if words.search(text)), "background")

@@ -1,0 +1,172 @@
+"""What the slash commands act on: a port each, and how a command comes. Filled by `bot.app`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+from agent.prompt.snippets import Snippets
+from bot.commands.people import Reception
+from bot.inbox.ports import Person
+from memory.records.messages import IncomingMessage
+from memory.records.ports import Conversations, TurnEngine
+from memory.records.rows import ButtonRows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a command says, and the buttons under it."""
+
+    text: str
+    buttons: ButtonRows = ()
+
+
+class Status(Protocol):
+    """Says how the bot is doing; offered by `bot.app`."""
+
+    async def lines(self, *, for_owner: bool, lane: str = "", person_id: str = "") -> list[str]: ...
+
+
+class TellsContext(Protocol):
+    """Says what the last prompt of a conversation was made of; `bot.commands.context` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person) -> str: ...
+
+
+class TellsWhy(Protocol):
+    """Says what made an answer, or why something was sent; `bot.commands.why` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> Answer: ...
+
+
+class TellsLogs(Protocol):
+    """Shows the last lines of the bot's own log; `bot.commands.logs` is one."""
+
+    async def tell(self, person: Person, rest: str) -> str: ...
+
+
+class TellsSkills(Protocol):
+    """Says which skills there are and which wait for the owner; `bot.commands.skills` is one."""
+
+    async def tell(
+        self, message: IncomingMessage, person: Person, *, in_full: bool = False
+    ) -> str: ...
+
+
+class TellsModels(Protocol):
+    """Says which model answers, and sets it; `bot.commands.models` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person, wish: str) -> str: ...
+
+
+class TellsUsage(Protocol):
+    """Says what was used and what is left, pauses and resumes; `bot.commands.usage` is one."""
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the owner has paused everything."""
+
+    async def tell(self, message: IncomingMessage, person: Person) -> str: ...
+
+    async def pause(self, person: Person) -> str: ...
+
+    async def resume(self, person: Person) -> str: ...
+
+
+class TellsAgents(Protocol):
+    """Says who works for a chat, and stops one; `bot.commands.conversation` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
+
+
+class TellsApprovals(Protocol):
+    """Says what waits for an answer, and takes one; `bot.people.approvals` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
+
+
+class TellsCompacting(Protocol):
+    """Sums up what is sent along, and takes that back; `bot.commands.conversation` is one."""
+
+    async def compact(self, message: IncomingMessage, person: Person) -> str: ...
+
+    async def restore(self, message: IncomingMessage, person: Person) -> str: ...
+
+
+class TellsMemory(Protocol):
+    """Shows, corrects and erases what is remembered; `bot.commands.memory` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
+
+    async def remember(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
+
+
+class TellsUndo(Protocol):
+    """Takes back what the last answer stored; `bot.commands.undo` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person) -> str: ...
+
+
+class TellsSchedule(Protocol):
+    """Reminders, jobs, events, and hours of quiet; `bot.commands.jobs` is one."""
+
+    async def remind(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
+
+    async def jobs(self, message: IncomingMessage, person: Person) -> str: ...
+
+    async def job(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
+
+    async def quiet(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
+
+
+class TellsHeartbeat(Protocol):
+    """Whether and why there is a heartbeat; `bot.commands.heartbeat` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
+
+
+class TellsPrivate(Protocol):
+    """Begins and ends conversations with memory off; `bot.commands.memory` is one."""
+
+    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
+
+    async def is_private(self, lane: str) -> bool: ...
+
+    async def ended(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A command as it came: who, where, and what stands behind the word."""
+
+    message: IncomingMessage
+    person: Person
+    rest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What commands act on."""
+
+    engine: TurnEngine
+    lanes: Callable[[], Collection[str]]
+    """The addresses where a turn runs, or waits."""
+    conversations: Conversations
+    status: Status
+    context: TellsContext
+    why: TellsWhy
+    logs: TellsLogs
+    models: TellsModels
+    skills: TellsSkills
+    usage: TellsUsage
+    agents: TellsAgents
+    approvals: TellsApprovals
+    compacting: TellsCompacting
+    memory: TellsMemory
+    undo: TellsUndo
+    private: TellsPrivate
+    schedule: TellsSchedule
+    heartbeat: TellsHeartbeat
+    people: Reception
+    snippets: Snippets

@@ -1,0 +1,261 @@
+"""How the bot is doing, in lines for /status and `hearthbot status`. Built by `bot.app`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+from typing import Protocol
+
+from agent.budget.budget import Budget
+from agent.budget.ledger import UsageSums, Wanted
+from agent.budget.spending import NOBODY, Period, Scope, bounds, zone_for
+from agent.models.choose import Choice
+from agent.prompt.languages import AUTO, language_of
+from agent.tools.agents import StatusTold
+from agent.tools.exec import Runner
+from agent.turn.agents import Bindings
+from agent.turn.engine import LocalEngine
+from agent.version import VERSION
+from bot.channels.base import Channel, TellsTrouble
+from bot.commands.heartbeat import SWITCH
+from bot.commands.mcp import McpDesk
+from bot.commands.models import ModelDesk
+from bot.commands.usage import cost_words
+from bot.inbox.ports import Person
+from bot.outbox.outbox import Outbox
+from bot.people.access import Access
+from memory.records.errors import StorageError
+from memory.records.messages import DEFAULT_AGENT, PersonId, Role
+from memory.records.ports import Clock
+from memory.records.rows import Grant
+from memory.records.schedule import JobBook, Switches
+
+FREE_LOW_BYTES = 4 * 1024 * 1024
+"""What the database's `-wal` grows to between two checkpoints (SQLite: 1000 pages)."""
+
+DISK_FULL = (
+    "The disk is full or nearly full: {free} KB are left. Free some space, and I go on by myself. "
+    "A message that I cannot store is not lost: its platform will send it again."
+)
+
+TROUBLES = "Last warnings and errors of the last 24 hours (`/logs errors`):"
+
+
+class TellsNext(Protocol):
+    """Says what happens next by the clock; `bot.wiring.schedules` is one."""
+
+    async def next_lines(self, person_id: PersonId | None) -> list[str]: ...
+
+
+class TellsTroubles(Protocol):
+    """Knows the newest warnings and errors; `bot.commands.logs` is one."""
+
+    async def lately(self, now: datetime, zone: tzinfo) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Reads what is stored: what people have set, what was used, the log, and the disk space left.
+    `host_zone` is the zone of people who have none. All may raise StorageError."""
+
+    book: JobBook
+    switches: Switches
+    grants: Callable[[PersonId], Awaitable[Sequence[Grant]]]
+    sums: UsageSums
+    troubles: TellsTroubles
+    free_bytes: Callable[[], int]
+    host_zone: tzinfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """The parts whose state is told."""
+
+    choice: Choice
+    models: ModelDesk
+    access: Access
+    channels: Mapping[str, Channel]
+    engine: LocalEngine
+    outbox: Outbox
+    budget: Budget
+    runner: Runner
+    servers: McpDesk
+    clock: TellsNext
+    bindings: Bindings
+    kept: Kept
+    troubles: Callable[[], Sequence[str]]
+    """What housekeeping could not do, and why nothing is done by the clock."""
+
+
+class BotStatus:
+    """Implements `bot.commands.services.Status`. `changed` says whether the settings want a
+    restart."""
+
+    def __init__(self, watched: Watched, *, clock: Clock, changed: Callable[[], bool]) -> None:
+        self._watched = watched
+        self._clock = clock
+        self._changed = changed
+        self._since_s = clock.monotonic()
+
+    async def lines(self, *, for_owner: bool, lane: str = "", person_id: str = "") -> list[str]:
+        """A line each; the owner sees the machine's side too. `lane` is the chat that asks, and
+        `person_id` who reads it there alone: what is theirs is told to nobody else. The owner
+        need not be named. Raises StorageError."""
+        bot = self._watched
+        up = timedelta(seconds=self._clock.monotonic() - self._since_s)
+        lines = [f"Hearthbot {VERSION}, up {_duration(up)}", f"Model: {bot.choice.model}"]
+        if lane and (agent := bot.bindings.agent_of(lane)) != DEFAULT_AGENT:
+            lines.append(f"Agent in this chat: {agent}")
+        lines += await bot.models.here(lane)
+        person = self._person(person_id or (self._owner_in(lane) if for_owner else None))
+        if not for_owner:
+            return lines if person is None else [*lines, *await self._own(person)]
+        people, chats = bot.access.directory.people, bot.access.directory.chats
+        lines += [
+            f"Why this model: {bot.choice.why}",
+            *bot.models.resting(),
+            f"Channels: {', '.join(sorted(bot.channels))}",
+            *self._unheard(),
+            *bot.troubles(),
+            *self._full(),
+            f"People: {len(people)}, group chats: {list(chats.values()).count('admitted')}",
+            f"Turns running or waiting: {bot.engine.waiting()}",
+            f"Replies on their way: {bot.outbox.waiting()}",
+        ]
+        lines += await bot.clock.next_lines(person.id if person is not None else None)
+        lines += bot.servers.lines()
+        if bot.runner.why_open:
+            lines.append(f"Programs run without a sandbox: {bot.runner.why_open}")
+        if bot.budget.hand.paused is not None:
+            lines.append("Paused: nothing new is begun until `/resume`.")
+        if bot.budget.brakes.paused:
+            lines.append(
+                "Stopped asking models, as far more was used than usual: `/usage`, `/resume`."
+            )
+        lines += await self._undelivered()
+        if self._changed():
+            lines.append("The settings were changed since the start: a restart is due.")
+        lines.append(f"Used today by everybody: {await self._used(NOBODY, bot.kept.host_zone)}")
+        if person is not None:
+            lines += await self._own(person)
+        return lines + await self._by_hand_and_lately(person)
+
+    async def told(self, *, for_owner: bool, lane: str = "") -> StatusTold:
+        """Implements `agent.tools.agents.TellsStatus`. Raises StorageError. Whose chat it is reads
+        what is theirs, as by `/status`. The reason of an error may repeat what a platform or a
+        model's provider said, so it is a quote as well."""
+        servers = self._watched.servers
+        before = servers.are_quoted()
+        reader = await self._watched.access.alone_in(lane)
+        lines = await self.lines(for_owner=for_owner, lane=lane, person_id=reader or "")
+        quotes = for_owner and (before or servers.are_quoted() or TROUBLES in lines)
+        return StatusTold(lines=tuple(lines), quotes=quotes)
+
+    async def _undelivered(self) -> list[str]:
+        """What does not go out just now, and what was given up."""
+        outbox = self._watched.outbox
+        lines = [
+            f"Nothing has gone out to {name.capitalize()} for "
+            f"{_duration(self._clock.now() - trouble.since)}: {trouble.why}. What waits is kept."
+            for name, trouble in sorted(outbox.troubles().items())
+        ]
+        counts = await outbox.counts()
+        if failed := counts.get("failed", 0):
+            lines.append(f"Messages given up and not delivered: {failed}")
+        if unknown := counts.get("unknown", 0):
+            lines.append(f"Messages given up that may have arrived: {unknown}")
+        return lines
+
+    def _person(self, person_id: str | None) -> Person | None:
+        """Whose own lines are told."""
+        people = self._watched.access.directory.people
+        return next((one for one in people if one.id == person_id), None)
+
+    async def _own(self, person: Person) -> list[str]:
+        """What is a person's own: what they used, and what they have set by a command."""
+        kept = self._watched.kept
+        zone = zone_for(Scope.PERSON, person.time_zone, kept.host_zone)
+        shows_money = person.role is not Role.GUEST  # as in /usage
+        used = await self._used(person.id, zone, shows_money=shows_money)
+        lines = [f"Used today by you: {used}"]
+        if person.time_zone:
+            lines.append(f"Your time zone: {person.time_zone}")
+        if language := language_of(person.language):
+            lines.append(f"Your language: {language.shown}")
+        elif person.language == AUTO:
+            lines.append("Your language: that of each message")
+        if hours := await kept.book.quiet_hours(person.id):
+            lines.append(f"Your quiet hours: {hours} ({zone})")
+        if tools := sorted({grant.tool for grant in await kept.grants(person.id)}):
+            named = ", ".join(f"`{tool}`" for tool in tools)
+            lines.append(f"Allowed for good: {named}; `/approve revoke TOOL` takes it back")
+        return lines
+
+    async def _used(self, person_id: PersonId, zone: tzinfo, *, shows_money: bool = True) -> str:
+        """The tokens and the money of today, by this zone; NOBODY: of everybody."""
+        with suppress(StorageError):  # on a full disk, say: then the last seconds are missing
+            await self._watched.budget.flush()
+        since_ms, until_ms = bounds(Period.DAY, self._clock.now(), zone)
+        wanted = Wanted(since_ms=since_ms, until_ms=until_ms, person_id=person_id)
+        groups = await self._watched.kept.sums.groups(wanted)
+        calls = sum(one.calls for one in groups)
+        if not calls:
+            return "nothing"
+        tokens = f"{sum(one.tokens for one in groups):,} tokens"
+        if not shows_money:
+            return tokens
+        micros, unpriced = sum(one.micros for one in groups), sum(one.unpriced for one in groups)
+        return f"{tokens}, {cost_words(micros, calls, unpriced)}"
+
+    async def _by_hand_and_lately(self, owner: Person | None) -> list[str]:
+        """Whether somebody set the heartbeat, and what went wrong in the last day."""
+        kept = self._watched.kept
+        lines = []
+        is_on = await kept.switches.is_on(SWITCH)
+        if is_on is not None:
+            lines.append(f"Heartbeat: {'on' if is_on else 'off'}, set by hand (`/heartbeat`)")
+        zone = zone_for(Scope.PERSON, owner.time_zone if owner else "", kept.host_zone)
+        troubles = await kept.troubles.lately(self._clock.now(), zone)
+        if troubles:
+            lines.append(TROUBLES)
+        return lines + troubles
+
+    def _owner_in(self, lane: str) -> PersonId | None:
+        """The owner who asks in a private chat, or at the machine; None where it may be another
+        one."""
+        people = self._watched.access.directory.people
+        owners = [person for person in people if person.role is Role.OWNER]
+        here = [person for person in owners if lane in person.addresses] or owners
+        return here[0].id if len(here) == 1 else None
+
+    def _full(self) -> list[str]:
+        """Return a warning if there is hardly any disk space left."""
+        try:
+            free = self._watched.kept.free_bytes()
+        except OSError:
+            return []
+        return [DISK_FULL.format(free=free // 1024)] if free < FREE_LOW_BYTES else []
+
+    def _unheard(self) -> list[str]:
+        """The platforms from which nothing comes in just now."""
+        found = []
+        for name, channel in sorted(self._watched.channels.items()):
+            trouble = channel.trouble if isinstance(channel, TellsTrouble) else None
+            if trouble is not None:
+                since = _duration(self._clock.now() - trouble.since)
+                found.append(
+                    f"No messages from {name.capitalize()} for {since}: {trouble.why}. "
+                    "I keep trying; what is written meanwhile comes later."
+                )
+        return found
+
+
+def _duration(span: timedelta) -> str:
+    minutes, seconds = divmod(int(span.total_seconds()), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours} h"
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"

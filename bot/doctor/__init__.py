@@ -1,0 +1,4 @@
+"""Checks of an installation, each with its fix.
+
+Without `--fix` nothing is changed.
+"""

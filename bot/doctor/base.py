@@ -1,0 +1,174 @@
+"""Checks of everything that can be wrong, each bounded, side by side: for `hearthbot doctor`.
+
+What is checked stands in `doctor_machine`, `doctor_home`, `doctor_texts`, `doctor_reach` and
+`doctor_stored`. A check changes nothing; a finding may bring along how to mend it safely.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TypeVar
+
+from memory.records.errors import AssistantError, Temporary
+
+T = TypeVar("T")
+
+LIMIT_S = 8.0
+"""How long one check may take, unless it says otherwise."""
+
+
+class Level(StrEnum):
+    """How bad it is. A failure is what keeps the bot, or a part of it, from working."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One line. `fix` is a command or a sentence; `mend` does it and says what it did.
+
+    `mend` may raise OSError. It is there only where nothing can be lost by it.
+    """
+
+    level: Level
+    text: str
+    fix: str = ""
+    mend: Callable[[], str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One question. `look` may raise AssistantError, whose sentence is then a failure."""
+
+    name: str
+    look: Callable[[], Awaitable[Sequence[Finding]]]
+    limit_s: float = LIMIT_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A finding of a check, and what was mended."""
+
+    check: str
+    finding: Finding
+    mended: str = ""
+
+
+def ok(text: str) -> Finding:
+    return Finding(level=Level.OK, text=text)
+
+
+def warn(text: str, fix: str, mend: Callable[[], str] | None = None) -> Finding:
+    return Finding(level=Level.WARN, text=text, fix=fix, mend=mend)
+
+
+def fail(text: str, fix: str, mend: Callable[[], str] | None = None) -> Finding:
+    return Finding(level=Level.FAIL, text=text, fix=fix, mend=mend)
+
+
+def blocking(
+    name: str, look: Callable[[], Iterable[Finding]], *, limit_s: float = LIMIT_S
+) -> Check:
+    """A check that reads files or the like: it gets a thread of its own."""
+    return Check(name=name, look=lambda: in_thread(look), limit_s=limit_s)
+
+
+async def run_checks(
+    checks: Sequence[Check], *, done: Callable[[str], None] = lambda name: None
+) -> list[Result]:
+    """All at the same time; the results in the order of the checks. `done` hears of each end."""
+
+    async def run(check: Check) -> list[Result]:
+        found = await _bounded(check)
+        done(check.name)
+        return [Result(check=check.name, finding=finding) for finding in found]
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(run(check)) for check in checks]
+    return [result for task in tasks for result in task.result()]
+
+
+def mend_all(results: Sequence[Result]) -> list[Result]:
+    """Mends what can be mended; what was mended is well, what could not be stays as it is."""
+    return [_mended(result) for result in results]
+
+
+def is_well(results: Sequence[Result]) -> bool:
+    """Whether nothing failed."""
+    return all(result.finding.level is not Level.FAIL for result in results)
+
+
+def _mended(result: Result) -> Result:
+    finding = result.finding
+    if finding.mend is None:
+        return result
+    try:
+        did = finding.mend()
+    except OSError as error:
+        text = f"{finding.text}; mending it failed ({error.strerror})"
+        return replace(result, finding=replace(finding, text=text))
+    return replace(result, finding=ok(finding.text), mended=did)
+
+
+async def _bounded(check: Check) -> Sequence[Finding]:
+    try:
+        async with asyncio.timeout(check.limit_s):
+            return await check.look()
+    except TimeoutError:
+        return [
+            warn(
+                f"not known: the check did not finish within {check.limit_s:g} s",
+                "Try again; if it stays so, the disk or the network is slow.",
+            )
+        ]
+    except AssistantError as error:
+        return [_of_error(error)]
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or type(error).__name__
+        return [fail(f"cannot be checked: {why}", "Look at the file or the disk in question.")]
+
+
+def _of_error(error: AssistantError) -> Finding:
+    """Our sentences say what happened, and then what to do."""
+    text = str(error)
+    for mark in (". ", ": check ", ": set ", ": run "):
+        head, found, tail = text.partition(mark)
+        if found and tail:
+            return fail(head, tail if mark == ". " else f"{found[2:].capitalize()}{tail}")
+    if isinstance(error, Temporary):
+        return fail(text, "Try again in a few minutes.")
+    return fail(text, "docs/troubleshooting.md has more on this.")
+
+
+async def in_thread(look: Callable[[], Iterable[T]]) -> Sequence[T]:
+    """What it finds, from a thread that may be left behind: a disk that hangs must not hold up
+    the end."""
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[Sequence[T]] = loop.create_future()
+
+    def settle(found: Sequence[T], error: Exception | None) -> None:
+        if outcome.done():
+            return
+        if error is None:
+            outcome.set_result(found)
+        else:
+            outcome.set_exception(error)
+
+    def work() -> None:
+        found: Sequence[T] = ()
+        trouble: Exception | None = None
+        try:
+            found = list(look())
+        except (AssistantError, OSError, ValueError) as error:
+            trouble = error
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, found, trouble)
+
+    threading.Thread(target=work, name="doctor", daemon=True).start()
+    return await outcome

@@ -1,0 +1,260 @@
+"""One question over HTTP to a platform, with a limit and a sentence for whatever goes wrong.
+
+Used by `hearthbot init` and `hearthbot doctor`, which ask platforms directly: a channel of the bot
+would go on trying, and these want to hear what is wrong. Addresses hold tokens, so no sentence ever
+shows more of one than its host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from agent.models.catalog import FOREIGN, LOCAL, PROVIDERS
+from agent.models.choose import Choice, Probe, Wanted, choose, models_at
+from bot.commands.model_trial import client_of
+from memory.records.errors import AssistantError, ModelTimeout, Temporary
+from memory.records.request import ModelRequest
+from memory.records.text import clean
+from memory.records.transcript import Said
+
+ASK_S = 6.0
+"""Limit of one question, seconds."""
+
+NAME_CHARS_MAX = 60
+
+_HERE = ("127.0.0.1", "::1", "localhost")
+
+
+class Unreachable(Temporary):
+    """Nobody answers there, or what answers is in trouble."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came back. `body` is the JSON object, empty where there is none."""
+
+    status: int
+    body: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def date(self) -> datetime | None:
+        """The server's clock; None where it does not tell."""
+        try:
+            found = parsedate_to_datetime(self.headers.get("date", ""))
+        except ValueError:
+            return None
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+async def ask(
+    url: str,
+    *,
+    who: str,
+    form: Mapping[str, str | int] | None = None,
+    token: str = "",
+    limit_s: float = ASK_S,
+) -> Answer:
+    """One request: a POST with this form, or a GET. `token` goes into the header, if any.
+
+    Raises Unreachable, also for a server that has trouble of its own (5xx).
+    """
+    import httpx
+
+    host = host_of(url)
+    try:
+        async with _client(url, limit_s) as client:
+            found = await client.request(
+                "GET" if form is None else "POST",
+                url,
+                data=None if form is None else dict(form),
+                headers={"Authorization": f"Bearer {token}"} if token else None,
+            )
+    except httpx.TimeoutException:
+        raise Unreachable(
+            f"{who} did not answer within {limit_s:g} s ({host}). Check the network, then try "
+            "again."
+        ) from None
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+        # The library's own words may quote the address, and with it the token.
+        raise Unreachable(
+            f"{who} cannot be reached at {host} ({_kind(error)}). Check the network, and a proxy "
+            "or firewall in between."
+        ) from None
+    if found.status_code >= 500:
+        raise Unreachable(
+            f"{who} has trouble of its own just now (HTTP status {found.status_code} from {host}). "
+            "Try again in a few minutes."
+        )
+    return Answer(status=found.status_code, body=_object(found.text), headers=found.headers)
+
+
+def host_of(url: str) -> str:
+    """The host of an address, and nothing else of it."""
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "that address"
+    return f"{parts.hostname or 'that address'}{port}"
+
+
+def shown_name(*parts: object) -> str:
+    """A name that somebody else chose, fit for the terminal: one line, short, no control codes."""
+    words = " ".join(clean(str(part)) for part in parts if isinstance(part, str) and part)
+    name = " ".join(words.split())
+    return name if len(name) <= NAME_CHARS_MAX else f"{name[: NAME_CHARS_MAX - 1]}…"
+
+
+def _client(url: str, limit_s: float) -> Any:
+    import httpx
+
+    plain = url.startswith("http:")
+    return httpx.AsyncClient(
+        timeout=limit_s,
+        trust_env=urlsplit(url).hostname not in _HERE,
+        verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True,
+    )
+
+
+def _kind(error: Exception) -> str:
+    import httpx
+
+    if isinstance(error, httpx.ConnectError):
+        return "no connection"
+    return type(error).__name__
+
+
+def _object(text: str) -> Mapping[str, Any]:
+    import json
+
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+# --- live model ---------------------------------------------------------------------------------
+#
+# One tiny question to a model, and which models there are to ask.
+#
+# Called by `hearthbot init` and `hearthbot doctor`: each model is asked once, without the patience
+# that the bot has with one in trouble.
+
+QUESTION = "Say hello in one short sentence."
+SYSTEM = "You are a friendly assistant. Answer in one short sentence."
+OUTPUT_TOKENS_MAX = 512
+"""Room for models that think before they answer; the answer itself has a few."""
+
+SHOWN_CHARS_MAX = 200
+CONNECT_S_MAX = 5.0
+LOCAL_SHOWN_MAX = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What a model said, and after how many seconds."""
+
+    text: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A model that could be taken, and how one knows of it."""
+
+    model: str
+    title: str
+
+
+async def try_model(choice: Choice, *, limit_s: float) -> Trial:
+    """Asks once. Raises what the client raises: an AssistantError with a sentence."""
+    started = time.monotonic()
+    try:
+        client = client_of(choice, timeout_s=limit_s, connect_timeout_s=min(CONNECT_S_MAX, limit_s))
+        async with asyncio.timeout(limit_s), client as model:
+            answered = await model.answer(
+                ModelRequest(
+                    system=SYSTEM,
+                    entries=(Said(text=QUESTION),),
+                    max_output_tokens=OUTPUT_TOKENS_MAX,
+                ),
+                on_text=lambda text: None,
+            )
+    except TimeoutError:
+        raise ModelTimeout(f"The model did not answer within {limit_s:g} s.") from None
+    text = " ".join(clean(answered.text).split())
+    shown = text if len(text) <= SHOWN_CHARS_MAX else f"{text[: SHOWN_CHARS_MAX - 1]}…"
+    return Trial(text=shown, seconds=time.monotonic() - started)
+
+
+async def with_version(wanted: Wanted, *, env: Mapping[str, str], limit_s: float) -> str:
+    """The address with `/v1` behind it, where the model answers there: many leave that out. Empty
+    where the address has a version, or it does not answer there either."""
+    base = versioned(wanted.api_base)
+    if not base:
+        return ""
+    try:
+        await try_model(await choose(replace(wanted, api_base=base), env=env), limit_s=limit_s)
+    except AssistantError:
+        return ""
+    return base
+
+
+def versioned(api_base: str) -> str:
+    """The address with `/v1` behind it; empty where there is none, or it ends in a version."""
+    base = api_base.rstrip("/")
+    return f"{base}/v1" if base and not _VERSION.search(base) else ""
+
+
+_VERSION = re.compile(r"/v\d+\w*$", re.ASCII)
+
+
+async def offers(env: Mapping[str, str], *, probe: Probe = models_at) -> list[Offer]:
+    """What this machine has: providers whose key is in the environment, local servers that answer.
+
+    In the order in which the bot itself would take them. Takes some tenths of a second.
+    """
+    found = [
+        Offer(
+            model=f"{key}/{provider.model}",
+            title=f"{provider.model} of {provider.title} ({provider.key} is set)",
+        )
+        for key, provider in PROVIDERS.items()
+        if provider.model and provider.key and env.get(provider.key)
+    ]
+    found += [
+        Offer(
+            model=f"{key}/{foreign.model}",
+            title=f"{foreign.model} of {foreign.title} ({name} is set)",
+        )
+        for key, foreign in FOREIGN.items()
+        for name in [next((name for name in foreign.keys if env.get(name)), "")]
+        if foreign.model and name
+    ]
+    listed = await asyncio.gather(*(_listed(probe, PROVIDERS[key].api_base) for key in LOCAL))
+    for key, names in zip(LOCAL, listed, strict=True):
+        title = PROVIDERS[key].title
+        found += [
+            Offer(model=f"{key}/{name}", title=f"{clean(name)} of {title} on this machine")
+            for name in names[:LOCAL_SHOWN_MAX]
+        ]
+    return found
+
+
+async def _listed(probe: Probe, api_base: str) -> list[str]:
+    try:
+        async with asyncio.timeout(2.0):
+            return [name for name in await probe(api_base) if "embed" not in name.lower()]
+    except TimeoutError:
+        return []

@@ -1,0 +1,167 @@
+"""Commands are answered as they come, ahead of the queue, each exactly once. Used by the door."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+
+import structlog
+
+from bot.channels.base import OF_ONE_CONVERSATION, hint, is_root, said_to_all, threads_of
+from bot.commands import messages as words
+from bot.commands.conversation import bound_here, bound_in_threads
+from bot.commands.services import Answer, Asked, Tools
+from bot.commands.table import NAMES, OWNER_ALONE, Command, as_typed
+from bot.commands.typed import all_as_typed, slash
+from bot.inbox.admission import BROKEN, Endings
+from bot.inbox.background import Errands, patiently
+from bot.inbox.ports import NewMessage, StoredEvent
+from bot.inbox.rate_limit import Backlog
+from memory.records.errors import AssistantError, StorageError, StorageFull
+from memory.records.messages import Role
+from memory.records.ports import Clock, InboxState
+
+log = structlog.get_logger()
+
+
+class CommandDesk:
+    """Answers commands by what they act on."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        backlog: Backlog,
+        *,
+        endings: Endings,
+        errands: Errands,
+        troubled: Callable[[StoredEvent, StorageError], None],
+        clock: Clock,
+    ) -> None:
+        """`troubled` is called with the event that waits for storage."""
+        self._tools = tools
+        self._backlog = backlog
+        self._endings = endings
+        self._errands = errands
+        self._troubled = troubled
+        self._clock = clock
+
+    async def take(self, event: StoredEvent, command: Command, asked: Asked) -> None:
+        """Run a command ahead of the queue. One that waits for something (`/stop`) runs in a task
+        of its own, and reaches its first pause before anything that came later is looked at.
+        Raises StorageFull if nothing was done yet."""
+        answer = partial(self._answer, event, command, asked)
+        if not command.waits:
+            await answer()
+            return
+        self._errands.begin(self._patiently(event, answer), name=f"command {command.name}")
+        await asyncio.sleep(0)
+
+    async def _patiently(self, event: StoredEvent, act: Callable[[], Awaitable[None]]) -> None:
+        await patiently(act, self._clock, troubled=partial(self._troubled, event))
+
+    async def _answer(self, event: StoredEvent, command: Command, asked: Asked) -> None:
+        lane = asked.message.address.key
+        said = await self._said(command, asked)
+        reply = NewMessage(
+            lane=lane,
+            text=said.text,
+            buttons=said.buttons,
+            keyboard=offered(command, self._tools, asked),
+        )
+        end = partial(
+            self._endings.end, event, InboxState.COMMAND, reason=command.name, reply=reply
+        )
+        try:
+            await end()
+        except StorageError as trouble:
+            # What it did stands: only its answer waits, and holds up nothing else that comes in.
+            self._troubled(event, trouble)
+            self._errands.begin(self._patiently(event, end), name=f"answer {command.name}")
+        await self._endings.answered(lane)
+
+    async def _said(self, command: Command, asked: Asked) -> Answer:
+        lane = asked.message.address.key
+        try:
+            ended = await self._before(command, asked)
+            said = await answer(command, self._tools, asked)
+            return replace(said, text=f"{said.text} {ended}") if ended else said
+        except StorageFull:
+            raise  # it is done once there is space
+        except AssistantError as error:
+            log.error("door.command", command=command.name, why=str(error))
+            why = as_typed(str(error), lane)
+            return Answer(text=f"{slash(lane)}{command.name} did not work: {why}")
+        except Exception:  # else the event stays open, and ends the bot at each start anew
+            log.exception("door.command", command=command.name)
+            return Answer(text=BROKEN.format(name=f"{slash(lane)}{command.name}"))
+
+    async def _before(self, command: Command, asked: Asked) -> str:
+        """What waits because it was written too fast ends with the rest at `/stop`, which says so,
+        and stays in the private conversation in which it was said. Raises StorageError."""
+        message = asked.message
+        lane = message.address.key
+        flood = self._backlog.flood
+        if command.name == "stop":
+            away = [*flood.taken_away(lane, by=bound_here(asked))]
+            if is_root(message):
+                by = bound_in_threads(asked)
+                for thread in threads_of(message.address, flood.lanes()):
+                    away += flood.taken_away(thread, by=by)
+            for event in (event for held in away for event in held.events):
+                await self._endings.end(event, InboxState.CANCELLED, reason="stopped")
+            return f"Stopped {len(away)} that waited." if away else ""
+        leaves = command.name in {"new", "private"}
+        if leaves and await self._tools.private.is_private(lane):
+            for held in flood.taken_away(lane):
+                await held.act()
+        return ""
+
+
+async def answer(command: Command, tools: Tools, asked: Asked) -> Answer:
+    """What a command says, to those who may use it here: the one way in, for every command. It is
+    about the chat, also where one person alone is answered."""
+    asked = replace(asked, message=said_to_all(asked.message))
+    where = asked.message.address.key
+    refused = refusal(command, role=asked.person.role, is_group=asked.message.is_group)
+    if refused:
+        # What belongs into a private chat is named as it is typed there.
+        there = asked.message.address.channel if command.private else where
+        return Answer(text=all_as_typed(refused, there, NAMES))
+    if command.instead and asked.rest:
+        return Answer(text=as_typed(command.instead, where))
+    said = await command.run(tools, asked)
+    told = Answer(text=said) if isinstance(said, str) else said
+    text = as_typed(told.text, where) if command.is_ours else told.text
+    if command.is_bare and asked.rest:
+        text = f"{words.left_out(command.name, asked.rest, where)}\n\n{text}"
+    if command.name in OF_ONE_CONVERSATION and is_root(asked.message):
+        text = f"{text}\n\n{hint(command.name)}"
+    return replace(told, text=text)
+
+
+def refusal(command: Command, *, role: Role, is_group: bool) -> str:
+    """Why this person may not use the command here; empty when they may."""
+    if role not in command.roles:
+        return f"/{command.name} is for {_those(command.roles)}."
+    if is_group and command.private:
+        return f"/{command.name} is done in a private chat: write it to me there."
+    if is_group and role not in command.group_roles:
+        return (
+            f"In a group /{command.name} is for {_those(command.group_roles)}, because it "
+            "concerns everybody here."
+        )
+    return ""
+
+
+def offered(command: Command, tools: Tools, asked: Asked) -> tuple[str, ...]:
+    """The texts that a command's answer offers with it: for one person alone, not for a group."""
+    if not command.offers or asked.message.is_group:
+        return ()
+    found = tools.snippets.read().snippets
+    return tuple(f"{snippet.icon} {snippet.message}".strip() for snippet in found)
+
+
+def _those(roles: frozenset[Role]) -> str:
+    return "the owner" if roles == OWNER_ALONE else "the owner and members"

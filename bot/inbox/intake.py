@@ -1,0 +1,406 @@
+"""A message comes in: stored, let in or refused, answered or handed on. Called by the channels.
+
+`store` returns when all is durable, so that the channel may confirm to its platform; `handle`
+then acts, and may be repeated after a crash for whatever has no terminal state yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType, TracebackType
+from typing import Self, assert_never
+
+import structlog
+
+from agent.prompt.scene import one_line
+from agent.turn.agents import Bindings
+from bot.channels.base import AlbumPart, Channel, Ignored, Pressed
+from bot.commands.given import given
+from bot.commands.services import Asked, Tools
+from bot.commands.table import as_typed
+from bot.inbox.admission import Admission, Endings
+from bot.inbox.albums import Albums
+from bot.inbox.background import Errands, Patience, patiently
+from bot.inbox.buttons import Press, Presses
+from bot.inbox.commands import CommandDesk
+from bot.inbox.full_disk import FullDisk
+from bot.inbox.ports import Inbox, NewEvent, NewMessage, Person, StoredEvent
+from bot.inbox.rate_limit import Backlog, Held
+from bot.outbox.outbox import Outbox
+from bot.people.access import Access
+from memory.records.errors import StorageError, StorageFull
+from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId, TurnInput
+from memory.records.ports import Clock, Conversations, InboxState, NewRun, TurnEngine
+
+# --- edits --------------------------------------------------------------------------------------
+#
+# A message that was edited: what becomes of its new words. Used by the door.
+
+
+class Edits:
+    """An edit replaces the text of a turn that has not begun; later, it is a note for the next
+    turn. It is never a turn of its own (SPEC §3, case CH-11)."""
+
+    def __init__(self, engine: TurnEngine, conversations: Conversations, endings: Endings) -> None:
+        self._engine = engine
+        self._conversations = conversations
+        self._endings = endings
+
+    async def take(self, event: StoredEvent, turn: TurnInput, *, alone: bool) -> None:
+        """`turn` is what the message would be now. One that is not `alone` came in an album, where
+        it would replace the other photos too: it is always a note. Raises StorageError."""
+        message = turn.message
+        lane = message.address.key
+        if alone and await self._engine.edit(lane, message.message_id, turn.to_json()):
+            await self._endings.end(event, InboxState.SILENT, reason="edit: text replaced")
+            return
+        text, untrusted = _noted(message)
+        await self._conversations.note(turn.conversation, text, untrusted=untrusted)
+        await self._endings.end(event, InboxState.SILENT, reason="edit: noted")
+
+
+def _noted(message: IncomingMessage) -> tuple[str, bool]:
+    """The note of an edit, and whether it is outside text for whoever writes next: in a group that
+    may be anybody else, and what is forwarded or quoted is nobody's own."""
+    who = one_line(message.sender_name) if message.is_group else ""
+    who = f"«{who}»" if who else "The person"
+    untrusted = message.is_group or bool(message.forwarded) or bool(message.quote)
+    if message.forwarded:
+        return f"{who} edited an earlier message, which they had forwarded.", untrusted
+    return f"{who} edited an earlier message. It now reads: {message.text}", untrusted
+
+
+log = structlog.get_logger()
+
+PAUSED = "I am paused: your message is kept, and answered once the owner lets me go on."
+PAUSED_OWNER = "Paused: your message is kept, and answered after `/resume`."
+
+CONSOLE = "console"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knock:
+    """What a channel sees of an event before it is read: who, where, and the raw text.
+
+    `sender` is None when nobody in particular sent it (a service event). `link` is the code when
+    the whole message is `/link CODE` (`bot.people.linking.link_code`): the only words of a stranger
+    that are looked at, and they are not stored. `is_press`: a button was pressed, nothing was said.
+    `sender_name` is what whoever sent it calls themselves, where the channel is told.
+    """
+
+    source: str
+    event_id: str
+    address: Address
+    sender: str | None
+    is_group: bool
+    payload: str
+    link: str = ""
+    is_press: bool = False
+    sender_name: str = ""
+
+
+class Door:
+    """Takes events in and hands messages on, in order. An async context manager."""
+
+    freshen: Callable[[str], Awaitable[object]] | None = None
+    """May begin a new conversation at an address before a message joins the one there; set once,
+    before the first message."""
+
+    acknowledge: Callable[[IncomingMessage], Coroutine[None, None, None]] | None = None
+    """Shows that a message was taken in; set once, before the first message. Never fails."""
+
+    stranger: Callable[[str, str, str], Awaitable[None]] | None = None
+    """Hears of the address, the name and the chat of a stranger who got a code; set once, before
+    the first message."""
+
+    heard: Callable[[PersonId, str], None] | None = None
+    """Hears of a person's command in a chat; set once, before the first message."""
+
+    full_disk: FullDisk | None = None
+    """Called with each event that waits for disk space; set once, before the first message."""
+
+    bindings: Bindings = Bindings()
+    """Which agent answers where; set once, before the first message."""
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        access: Access,
+        engine: TurnEngine,
+        conversations: Conversations,
+        outbox: Outbox,
+        *,
+        command_tools: Tools,
+        clock: Clock,
+        presses: Mapping[str, Press] = MappingProxyType({}),
+    ) -> None:
+        """`presses` are by the prefix of a button's data, which stands before the colon."""
+        self.endings = Endings(inbox, outbox)
+        self._errands = Errands()
+        self.backlog = Backlog(clock, outbox=outbox, errands=self._errands)
+        self.presses = Presses(presses, access, endings=self.endings, errands=self._errands)
+        self._inbox = inbox
+        self._access = access
+        self._admission = Admission(access, self.endings)
+        self._engine = engine
+        self._conversations = conversations
+        self._outbox = outbox
+        self._command_tools = command_tools
+        self._clock = clock
+        self._patience = Patience(clock, self._errands)
+        self._commands = CommandDesk(
+            command_tools,
+            self.backlog,
+            endings=self.endings,
+            errands=self._errands,
+            troubled=self._troubled,
+            clock=clock,
+        )
+        self._edits = Edits(engine, conversations, self.endings)
+        self._albums = Albums(
+            self._album,
+            endings=self.endings,
+            errands=self._errands,
+            troubled=self._troubled,
+            clock=clock,
+        )
+        self._is_resuming = False
+        self._told_of_pause: set[str] = set()
+
+    async def __aenter__(self) -> Self:
+        await self._errands.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._errands.__aexit__(kind, error, traceback)
+
+    # --- before the confirmation --------------------------------------------------------------
+
+    async def store(self, knocks: Sequence[Knock]) -> Sequence[StoredEvent]:
+        """Stores events in one transaction; returns those that are new, in order.
+
+        Of strangers, and of chats that were not admitted, only id and time are kept.
+        Raises StorageError: then nothing may be confirmed.
+        """
+        events = [await self._event(knock) for knock in knocks]
+        try:
+            stored = await self._inbox.store(events)
+        except StorageFull:
+            for new in events:
+                self._held_up(new)
+            raise
+        strangers = {
+            (knock.source, knock.event_id): knock
+            for knock in knocks
+            if not knock.is_group and not knock.is_press
+        }
+        for event in stored:
+            knock = strangers.get((event.event.source, event.event.event_id))
+            if event.event.payload is None and knock is not None and knock.sender is not None:
+                await self._answer_stranger(knock, knock.sender)
+        return [event for event in stored if event.event.payload is not None]
+
+    async def _event(self, knock: Knock) -> NewEvent:
+        event = NewEvent(source=knock.source, event_id=knock.event_id)
+        if knock.sender is None:
+            return event
+        person = await self._access.recognise(
+            knock.sender, is_group=knock.is_group, link=knock.link
+        )
+        admitted = (
+            not knock.is_group
+            or self._access.is_admitted(knock.address)
+            or (person is not None and person.role is Role.OWNER)
+        )
+        if person is None or not admitted:
+            return event
+        return replace(event, lane=knock.address.key, payload=knock.payload)
+
+    async def _answer_stranger(self, knock: Knock, sender: str) -> None:
+        """A courtesy: it must not undo that the events it came with are stored."""
+        try:
+            text = await self._access.answer_stranger(sender)
+            if text is not None:
+                await self._outbox.say(NewMessage(lane=knock.address.key, text=text))
+                if self.stranger is not None:
+                    await self.stranger(sender, knock.sender_name, knock.address.key)
+        except StorageError as error:
+            log.warning("door.stranger_unanswered", why=str(error))
+
+    # --- after it -----------------------------------------------------------------------------
+
+    async def resume(self, channels: Mapping[str, Channel]) -> None:
+        """Handles what a former process stored and did not finish. Raises StorageError."""
+        self._is_resuming = True
+        for event in await self._inbox.unfinished():
+            channel = channels.get(event.event.source.partition(":")[0])
+            if channel is None:
+                log.warning("door.no_channel", inbox=event.id, source=event.event.source)
+                continue
+            await self._act(channel, event)
+        self._is_resuming = False
+
+    async def handle(self, channel: Channel, events: Sequence[StoredEvent]) -> None:
+        """Act on stored events, in order. While storage is in trouble they wait: being confirmed,
+        they would not be delivered again. One that cannot be read is set aside."""
+        for event in events:
+            act = partial(self._act, channel, event)
+            await self._patience.do(act, troubled=partial(self._troubled, event))
+
+    def _troubled(self, event: StoredEvent, trouble: StorageError) -> None:
+        if isinstance(trouble, StorageFull):
+            self._held_up(event.event)
+
+    def _held_up(self, event: NewEvent) -> None:
+        if self.full_disk is not None:
+            self.full_disk.holds_up(event)
+
+    async def _act(self, channel: Channel, event: StoredEvent) -> None:
+        try:
+            understood = channel.understand(event.event.payload or "")
+        except ValueError as error:
+            log.error("door.unreadable", inbox=event.id, why=str(error))
+            await self.endings.end(event, InboxState.SILENT, reason=f"unreadable: {error}")
+            return
+        match understood:
+            case Ignored(reason=reason, sender=sender, reply=reply):
+                told = reply if self._access.who(sender) is not None else None
+                await self.endings.end(event, InboxState.SILENT, reason=reason, reply=told)
+            case AlbumPart(message=message) if message.edited:
+                await self._message(event, message, alone=False)
+            case AlbumPart():
+                await self._albums.gather(event, understood)
+            case IncomingMessage():
+                await self._albums.hand_on(understood.address.key)
+                await self._message(event, understood)
+            case Pressed():
+                await self.presses.take(channel, event, understood)
+            case other:
+                assert_never(other)
+
+    async def _album(self, events: Sequence[StoredEvent], whole: IncomingMessage) -> None:
+        person = await self._admission.let_in(events, whole)
+        if person is not None:
+            await self._take(events, whole, person)
+
+    # --- one message --------------------------------------------------------------------------
+
+    async def _message(
+        self, event: StoredEvent, message: IncomingMessage, *, alone: bool = True
+    ) -> None:
+        person = await self._admission.let_in([event], message)
+        if person is None:
+            return
+        # Who forwards a command does not give it, and an edit becomes none.
+        is_given = not message.forwarded and not message.edited
+        asked = given(message) if is_given else None
+        if asked is not None:
+            command, rest = asked
+            if self.heard is not None:
+                self.heard(person.id, message.address.key)
+            how = Asked(message=message, person=person, rest=rest)
+            await self._commands.take(event, command, how)
+            return
+        await self._take([event], message, person, alone=alone)
+
+    async def _take(
+        self,
+        events: Sequence[StoredEvent],
+        message: IncomingMessage,
+        person: Person,
+        *,
+        alone: bool = True,
+    ) -> None:
+        """Hands it on, or leaves it in the inbox until the sender's minute has room for it. Who
+        sits at this machine may type and pipe as fast as they like."""
+        if message.address.channel == CONSOLE or self.backlog.flood.admits(person.id):
+            await self._hand_on(events, message, person, alone=alone)
+            return
+
+        async def later() -> None:
+            still = await self._admission.let_in(events, message)
+            if still is not None:
+                await self._hand_on(events, message, still, alone=alone)
+
+        troubled = partial(self._troubled, events[0])
+        act = partial(patiently, later, self._clock, troubled=troubled)
+        held = Held(sender=person.id, lane=message.address.key, events=events, act=act)
+        # What a former process left was told of by that one.
+        self.backlog.add(held, is_told=not self._is_resuming)
+
+    async def _hand_on(
+        self,
+        events: Sequence[StoredEvent],
+        message: IncomingMessage,
+        person: Person,
+        *,
+        alone: bool,
+    ) -> None:
+        if message.edited:
+            turn = await self._turn(replace(message, edited=False), person)
+            await self._edits.take(events[0], turn, alone=alone)
+        else:
+            await self._submit(events, message, person)
+
+    async def _tell_of_pause(self, lane: str, person: Person) -> None:
+        """Once a pause and chat: what was written is kept, and when it is answered."""
+        if not self._command_tools.usage.is_paused:
+            self._told_of_pause.clear()
+        elif lane not in self._told_of_pause:
+            self._told_of_pause.add(lane)
+            text = PAUSED_OWNER if person.role is Role.OWNER else PAUSED
+            await self._outbox.say(NewMessage(lane=lane, text=as_typed(text, lane)))
+
+    async def _submit(
+        self, events: Sequence[StoredEvent], message: IncomingMessage, person: Person
+    ) -> None:
+        lane = message.address.key
+        if self.freshen is not None:
+            await self.freshen(lane)
+        turn = await self._turn(message, person)
+        run = NewRun(
+            run_id=RunId(f"in-{events[0].id}"),
+            lane=lane,
+            by=person.id,
+            payload=turn.to_json(),
+            message_id=message.message_id,
+            inbox_id=events[0].id,
+            inbox_joined=tuple(event.id for event in events[1:]),
+        )
+        await self._engine.submit(run)
+        if self.acknowledge is not None:
+            self._errands.begin(self.acknowledge(message), name="acknowledged")
+        await self._tell_of_pause(lane, person)
+        log.info("door.message", inbox=events[0].id, lane=lane, chars=len(message.text))
+
+    async def _turn(self, message: IncomingMessage, person: Person) -> TurnInput:
+        return TurnInput(
+            message=message,
+            conversation=await self._conversations.current(message.address.key),
+            person_id=person.id,
+            role=person.role,
+            person_name=person.name,
+            time_zone=person.time_zone,
+            language=person.language,
+            language_hint=person.language_hint,
+            agent=self.bindings.agent_at(message.address),
+        )
+
+    async def state_of(self, knock: Knock) -> InboxState | None:
+        """What became of an event."""
+        return await self._inbox.state(knock.source, knock.event_id)
+
+    async def idle(self) -> None:
+        """Returns once no command is being answered, and no album is waited for."""
+        await self._errands.idle()
+
+    async def worked_off(self) -> None:
+        """Returns once nothing waits because it was written too fast: minutes, perhaps."""
+        await self._errands.worked_off()

@@ -1,0 +1,84 @@
+"""The flow of a reply as Telegram HTML (https://core.telegram.org/bots/api#html-style)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from bot.markup.cut import Run, shared
+from bot.markup.layout import Styles
+from bot.markup.tree import Mark, Style
+
+_TAGS = {
+    Mark.BOLD: "b",
+    Mark.ITALIC: "i",
+    Mark.STRIKE: "s",
+    Mark.SPOILER: "tg-spoiler",
+    Mark.CODE: "code",
+    Mark.QUOTE: "blockquote",
+}
+# Telegram silently drops a link whose host has no dot ("localhost"), and makes a web address of
+# mailto: (TDLib 1.8); those addresses are written out.
+_LINK = re.compile(r"https?://[^/?#]*[^/?#.]\.[^/?#.]|tg://", re.I)
+_DROPPED = str.maketrans("", "", "\x01")
+
+
+def can_link(url: str) -> bool:
+    return _LINK.match(url) is not None
+
+
+def allowed(styles: Styles) -> Styles:
+    """Code holds no other entity, so inside it only a quotation stays; in a link, code gives way;
+    WHOLE shows nothing."""
+    marks = {style.mark for style in styles}
+    if Mark.PRE in marks:
+        kept = {Mark.QUOTE, Mark.PRE}
+    elif Mark.CODE in marks and Mark.LINK not in marks:
+        kept = {Mark.QUOTE, Mark.CODE}
+    else:
+        kept = marks - {Mark.CODE, Mark.WHOLE}
+    return tuple(style for style in styles if style.mark in kept)
+
+
+def weigh(style: Style) -> int:
+    """Characters that a style's two tags take."""
+    return len(_opening(style)) + len(_closing(style))
+
+
+def html(runs: Sequence[Run]) -> str:
+    """Balanced HTML: styles that neighbours share stay open from the one to the other."""
+    out: list[str] = []
+    open_now: list[Style] = []
+    for text, styles in runs:
+        wanted = allowed(styles)
+        kept = shared(open_now, wanted)
+        while len(open_now) > kept:
+            out.append(_closing(open_now.pop()))
+        for style in wanted[kept:]:
+            out.append(_opening(style))
+            open_now.append(style)
+        out.append(_escaped(text))
+    out.extend(_closing(style) for style in reversed(open_now))
+    return "".join(out)
+
+
+def _escaped(text: str) -> str:
+    text = text.translate(_DROPPED) if "\x01" in text else text
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _opening(style: Style) -> str:
+    if style.mark is Mark.LINK:
+        address = _escaped(style.value).replace('"', "&quot;")
+        return f'<a href="{address}">'
+    if style.mark is Mark.PRE:
+        return f'<pre><code class="language-{style.value}">' if style.value else "<pre>"
+    return f"<{_TAGS[style.mark]}>"
+
+
+def _closing(style: Style) -> str:
+    if style.mark is Mark.LINK:
+        return "</a>"
+    if style.mark is Mark.PRE:
+        return "</code></pre>" if style.value else "</pre>"
+    return f"</{_TAGS[style.mark]}>"

@@ -1,0 +1,424 @@
+"""One row on its way out: its messages, in order, each through its states. Called by
+`bot.outbox.outbox`.
+
+A part that was sent is never sent again; one whose fate is unknown is looked up where the platform
+lets us, and else sent again, marked. A file is the first part of its row.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+import structlog
+
+from bot.channels.base import (
+    Channel,
+    Delivery,
+    EditOutcome,
+    FileOut,
+    InDoubt,
+    LookedUp,
+    MessageGone,
+    MessagePart,
+    NotSent,
+    Refused,
+    Removes,
+    SendsFiles,
+    Sent,
+    SettlesDoubt,
+    Uploaded,
+    UploadsAhead,
+)
+from bot.inbox.ports import NewMessage, OutboxState, OutboxStore, OutPart, OutRow, PartState
+from bot.outbox.drafts import as_tried, ending, is_to_go, planned
+from bot.outbox.files import CopyGone, Outgoing
+from memory.records.errors import StorageError
+from memory.records.messages import Address, OutboxId
+
+log = structlog.get_logger()
+
+TRIED_MAX_S = 86_400.0
+"""How long a row is tried, as the sum of the pauses between its tries (SPEC §2.7)."""
+
+FILE_LOOKS = 2
+"""Tries of a row before a file that is not found counts as not sent: a platform shows it a moment
+after it said so."""
+
+DONE = frozenset({PartState.SENT, PartState.UNKNOWN, PartState.FAILED})
+
+
+class Superseded(Exception):
+    """What was about to be sent is to read otherwise, and nothing of it went out yet."""
+
+
+Undelivered = Callable[[OutRow, str], Awaitable[NewMessage | None]]
+"""Return the notice that a row was given up, and why; None: nobody can be told. Raise
+StorageError."""
+
+
+async def untold(_row: OutRow, _why: str) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """Where a row goes, and through what. Without `copies` no file can go."""
+
+    address: Address
+    channel: Channel
+    copies: Outgoing | None = None
+    undelivered: Undelivered = untold
+
+
+class Sending:
+    """One row on its way: its parts, in order, each through its states."""
+
+    def __init__(
+        self,
+        row: OutRow,
+        way: Way,
+        store: OutboxStore,
+        *,
+        rest: Callable[[int, StorageError], Awaitable[None]],
+        is_revised: Callable[[], bool],
+    ) -> None:
+        self._row = row
+        self._rest = rest
+        self._is_revised = is_revised
+        self._address = way.address
+        self._channel = way.channel
+        self._copies = way.copies
+        self._undelivered = way.undelivered
+        self._store = store
+        self.parts: list[OutPart] = list(row.parts)
+        self.attempts = row.attempts
+        self.tried_ms = row.tried_ms
+        self.reason = ""
+        self.is_ours = False
+        """Whether the last try failed because of the bot itself (`bot.channels.base.NotSent`)."""
+        self.notices: list[tuple[str, OutboxId]] = []
+        """Further rows: notices of what could not be sent."""
+
+    @property
+    def row_id(self) -> OutboxId:
+        return self._row.id
+
+    async def plan(self) -> float | None:
+        """Splits the text once; a former process may have done so, or left streamed parts.
+
+        The first part that needs a send is stored as SENDING in the same transaction, and sent;
+        the answer is as that of `advance`.
+        """
+        if self._row.file is not None:
+            await self._plan_file()
+            return None
+        if self.parts and all(part.source for part in self.parts):
+            return None
+        self.parts = planned(self._channel.parts(self._row.text), self.parts)
+        if self.parts and self.parts[0].state is PartState.READY and not self.parts[0].message_id:
+            await self._ready()
+            self.parts[0] = replace(self.parts[0], state=PartState.SENDING)
+            await self._store.plan(self._row.id, self.parts)
+            return await self._settle(self.parts[0], await self._send(self.parts[0]))
+        if self.parts:
+            await self._store.plan(self._row.id, self.parts)
+        else:
+            await self._store.mark(self._row.id, end=OutboxState.SENT)
+        return None
+
+    async def _plan_file(self) -> None:
+        """The file with its caption, and then what finds no place in that."""
+        if self.parts:
+            return
+        channel, text = self._channel, self._row.text
+        wanted = channel.captioned(text) if isinstance(channel, SendsFiles) else ()
+        wanted = wanted or (MessagePart(markup=text, source=text),)
+        self.parts = [
+            OutPart(n=n, markup=part.markup, source=part.source) for n, part in enumerate(wanted)
+        ]
+        await self._store.plan(self._row.id, self.parts)
+
+    def next_open(self) -> OutPart | None:
+        """The first part that is not done."""
+        return next((part for part in self.parts if part.state not in DONE), None)
+
+    async def advance(self, part: OutPart) -> float | None:
+        """One try of one part. Seconds to wait before the next (0: back off), None: go on."""
+        if is_to_go(part) and not self._is_file(part):
+            return await self._remove(part)
+        if part.message_id:
+            return await self._edit(part)
+        match part.state:
+            case PartState.READY:
+                await self._ready()
+                if self._is_file(part):
+                    return await self._send_file(part, PartState.SENDING)
+                part = await self._mark(part, PartState.SENDING)
+            case PartState.SENDING | PartState.DOUBTFUL | PartState.RESENDING:
+                found = await self._looked_up(part)
+                if not isinstance(found, Refused):
+                    return await self._settle_by(part, found)
+                await self._channel.ready(self._address)
+                if self._is_file(part):
+                    return await self._send_file(part, PartState.RESENDING)
+                part = await self._mark(part, PartState.RESENDING)
+            case PartState.SENT | PartState.UNKNOWN | PartState.FAILED:
+                return None
+            case other:
+                assert_never(other)
+        return await self._settle(part, await self._send(part))
+
+    async def _ready(self) -> None:
+        """Waits for the platform's limits. Raises Superseded."""
+        await self._channel.ready(self._address)
+        is_unseen = all(p.state is PartState.READY and not p.message_id for p in self.parts)
+        if is_unseen and self._is_revised():
+            raise Superseded
+
+    async def _looked_up(self, part: OutPart) -> LookedUp:
+        """What the platform says of a send in doubt; Refused where it cannot be asked."""
+        channel = self._channel
+        if self._is_file(part):
+            return await self._file_looked_up(part)
+        if not isinstance(channel, SettlesDoubt):
+            return Refused(reason="nobody can tell")
+        mark = self._row.mark(part.n)
+        return await channel.look_up(self._address, mark, since_ms=self._row.created_ms)
+
+    async def _file_looked_up(self, part: OutPart) -> LookedUp:
+        channel = self._channel
+        if not isinstance(channel, UploadsAhead) or not part.ref:
+            return Refused(reason="nobody can tell")
+        found = await channel.look_up_file(self._address, part.ref, since_ms=self._row.created_ms)
+        if isinstance(found, NotSent) and self.attempts < FILE_LOOKS:
+            return InDoubt(reason=found.reason)
+        return found
+
+    async def _settle_by(self, part: OutPart, found: LookedUp) -> float | None:
+        """Ends a doubt by what was found; seconds to wait where that is not known yet."""
+        match found:
+            case Sent(message_id=message_id):
+                # The messages of a turn may stand there as a draft: an edit completes each.
+                is_draft = self._row.run_id is not None
+                state = PartState.READY if is_draft else PartState.SENT
+                await self._mark(replace(part, message_id=message_id), state)
+            case NotSent():
+                await self._mark(part, PartState.READY)
+            case InDoubt():
+                return self._later(found)
+            case Refused():
+                raise AssertionError("was handled before")
+            case other:
+                assert_never(other)
+        return None
+
+    async def postpone(self, now_s: float, pause_s: float) -> None:
+        """Store when the next try may be. Waiting for the owner is not counted."""
+        self.attempts += 1
+        tried_ms = 0 if self.is_ours else int(pause_s * 1000)
+        self.tried_ms += tried_ms
+        await self._store.postpone(
+            self._row.id,
+            not_before_ms=int((now_s + pause_s) * 1000),
+            attempts=self.attempts,
+            tried_ms=tried_ms,
+        )
+
+    def is_over(self) -> bool:
+        """Whether it was tried for so long that it should be given up."""
+        return not self.is_ours and self.tried_ms >= TRIED_MAX_S * 1000
+
+    async def give_up(self) -> None:
+        """End the row: parts that certainly did not arrive have failed, the rest is unknown. Raise
+        StorageError."""
+        log.error("outbox.given_up", row=self._row.id, why=self.reason, tries=self.attempts)
+        await self._end_open_parts(f"gave up after a day of trying: {self.reason}")
+
+    def end_state(self) -> OutboxState:
+        """What the row is once all parts are done."""
+        return ending(self.parts)
+
+    async def _send(self, part: OutPart) -> Delivery:
+        message = replace(
+            self._message(part),
+            mark=self._row.mark(part.n),
+            keyboard=self._row.keyboard if self._is_last(part) else (),
+        )
+        return await self._channel.send(self._address, as_tried(message, part))
+
+    # --- files -----------------------------------------------------------------------------------
+
+    def _is_file(self, part: OutPart) -> bool:
+        return self._row.file is not None and part.n == 0
+
+    async def _send_file(self, part: OutPart, state: PartState) -> float | None:
+        """One try of the file itself, which is `state` while it is on its way."""
+        channel = self._channel
+        if not isinstance(channel, SendsFiles):
+            await self._fail("no files can be sent there")
+            return None
+        try:
+            file = await self._file()
+        except CopyGone as error:
+            await self._fail(str(error))
+            return None
+        if isinstance(channel, UploadsAhead):
+            match await channel.upload(self._address, file):
+                case Uploaded(ref=ref):
+                    part, file = replace(part, ref=ref), replace(file, ref=ref)
+                case NotSent() as refusal:
+                    return self._later(refusal)
+                case Refused(reason=reason):
+                    await self._fail(reason)
+                    return None
+                case other:
+                    assert_never(other)
+        part = await self._mark(part, state)
+        message = as_tried(self._message(part), part)
+        return await self._settle(part, await channel.send_file(self._address, file, message))
+
+    async def _file(self) -> FileOut:
+        """The file from its copy. Raises CopyGone."""
+        file, copies = self._row.file, self._copies
+        assert file is not None
+        if copies is None:
+            raise CopyGone("there is no place for its copy")
+        content = await asyncio.to_thread(copies.read, file.digest)
+        return FileOut(name=file.name, path=file.path, content=content)
+
+    def _told(self, reason: str) -> NewMessage | None:
+        """What the person reads where a file did not arrive, with the words that it came with."""
+        file = self._row.file
+        if file is None or self.parts[0].state in {PartState.SENT, PartState.UNKNOWN}:
+            return None
+        why = reason.strip().rstrip(".")
+        text = f"I could not send the file `{file.name.replace('`', chr(39))}` here: {why}."
+        caption = self._row.text.strip()
+        return NewMessage(lane=self._row.lane, text=f"{text}\n\n{caption}" if caption else text)
+
+    # --- what became of it -----------------------------------------------------------------------
+
+    def _message(self, part: OutPart) -> MessagePart:
+        buttons = self._row.buttons if self._is_last(part) else ()
+        return MessagePart(markup=part.markup, source=part.source, buttons=buttons)
+
+    def _is_last(self, part: OutPart) -> bool:
+        return all(not other.source for other in self.parts[part.n + 1 :])
+
+    async def _edit(self, part: OutPart) -> float | None:
+        outcome: EditOutcome = await self._channel.edit(
+            self._address, part.message_id, self._message(part)
+        )
+        match outcome:
+            case Sent():
+                await self._mark(part, PartState.SENT)
+            case MessageGone():
+                await self._anew(part)
+            case NotSent() | InDoubt():
+                return self._later(outcome)
+            case Refused(reason=reason):
+                await self._fail(reason)
+            case other:
+                assert_never(other)
+        return None
+
+    async def _anew(self, part: OutPart) -> None:
+        """Somebody deleted this message. It comes anew, and below it what stood below it."""
+        below = [one for one in self.parts[part.n + 1 :] if one.message_id and one.source]
+        for one in below:
+            if isinstance(await self._taken_away(one), Sent | MessageGone):
+                await self._mark(replace(one, message_id=""), PartState.READY)
+        await self._mark(replace(part, message_id=""), PartState.READY)
+
+    async def _remove(self, part: OutPart) -> float | None:
+        """Takes a message away that was begun for words that the reply does not have in the end."""
+        match await self._taken_away(part):
+            case (NotSent() | InDoubt()) as outcome:
+                return self._later(outcome)
+            case Refused(reason=reason):
+                log.warning("outbox.left_behind", row=self._row.id, part=part.n, why=reason)
+            case Sent() | MessageGone():
+                pass
+            case other:
+                assert_never(other)
+        await self._mark(replace(part, message_id=""), PartState.SENT)
+        return None
+
+    async def _taken_away(self, part: OutPart) -> EditOutcome:
+        if not isinstance(self._channel, Removes):
+            return Refused(reason="it cannot be taken away there")
+        return await self._channel.remove(self._address, part.message_id)
+
+    async def _settle(self, part: OutPart, outcome: Delivery) -> float | None:
+        match outcome:
+            case Sent(message_id=message_id):
+                await self._mark(replace(part, message_id=message_id), PartState.SENT)
+            case NotSent():
+                again_s = self._later(outcome)
+                is_doubtful = part.state is PartState.RESENDING
+                await self._mark(part, PartState.DOUBTFUL if is_doubtful else PartState.READY)
+                return again_s
+            case InDoubt(reason=reason):
+                log.warning("outbox.doubt", row=self._row.id, part=part.n, why=reason)
+                again_s = self._later(outcome)
+                await self._mark(part, PartState.DOUBTFUL)
+                return again_s
+            case Refused(reason=reason):
+                await self._fail(reason)
+            case other:
+                assert_never(other)
+        return None
+
+    def _later(self, outcome: NotSent | InDoubt) -> float:
+        """Return the seconds that the platform asks us to wait before the next try; 0: back off."""
+        self.reason = outcome.reason
+        self.is_ours = isinstance(outcome, NotSent) and outcome.is_ours
+        return (isinstance(outcome, NotSent) and outcome.retry_after_s) or 0.0
+
+    async def _mark(self, part: OutPart, state: PartState) -> OutPart:
+        marked = replace(part, state=state)
+        self.parts[part.n] = marked
+        await self._keep(marked, end=self.end_state() if self.next_open() is None else None)
+        return marked
+
+    async def _keep(
+        self, *parts: OutPart, end: OutboxState | None, notices: Sequence[NewMessage] = ()
+    ) -> None:
+        """Stores what became of parts, while storage is in trouble again and again: what is known
+        now would be in doubt if the row were read anew."""
+        tries = 0
+        while True:
+            try:
+                self.notices += await self._store.mark(
+                    self._row.id, *parts, end=end, reason=self.reason, notices=notices
+                )
+                return
+            except StorageError as trouble:
+                await self._rest(tries, trouble)
+                tries += 1
+
+    async def _fail(self, reason: str) -> None:
+        """End the row for good: the platform says that this can never be sent."""
+        log.error("outbox.refused", row=self._row.id, why=reason)
+        in_place = self._told(reason)
+        await self._end_open_parts(reason, in_place=in_place, is_final=True)
+
+    async def _end_open_parts(
+        self, reason: str, *, in_place: NewMessage | None = None, is_final: bool = False
+    ) -> None:
+        """End the row and its open parts; tell the person where it was due, or else the owner."""
+        self.reason = reason
+        surely_not = {PartState.READY, PartState.SENDING} if is_final else {PartState.READY}
+        for part in self.parts:
+            if part.state not in DONE:
+                state = PartState.FAILED if part.state in surely_not else PartState.UNKNOWN
+                self.parts[part.n] = replace(part, state=state)
+        notice = in_place
+        if notice is None and not self._row.about:
+            notice = await self._undelivered(self._row, reason)
+        await self._keep(
+            *self.parts, end=self.end_state(), notices=[] if notice is None else [notice]
+        )

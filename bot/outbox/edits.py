@@ -1,0 +1,260 @@
+"""Messages that were sent and are to read otherwise: a card becomes its outcome. For the outbox.
+
+What is wanted is stored before anything is asked of a platform, and tried until it is done; an edit
+may be repeated without harm. Each message has a task of its own: one that waits holds nothing up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, assert_never
+
+import structlog
+
+from bot.channels.base import (
+    Channel,
+    InDoubt,
+    MessageGone,
+    MessagePart,
+    NotSent,
+    Pressed,
+    Refused,
+    Sent,
+)
+from bot.inbox.ports import OutboxState, OutboxStore, OutPart, OutRow
+from memory.records.errors import StorageError
+from memory.records.messages import Address, OutboxId
+from memory.records.ports import Clock
+from memory.records.rows import NewMessage
+
+log = structlog.get_logger()
+
+OPEN = frozenset({OutboxState.DRAFT, OutboxState.READY})
+
+
+class RevisionStore(OutboxStore, Protocol):
+    """An outbox whose rows can be revised. Implemented by `memory`; raises StorageError alone."""
+
+    async def revise(self, outbox_id: OutboxId, text: str) -> str | None:
+        """Keeps what a row is to read instead, in place of an earlier wish; its lane.
+
+        None where nothing is to be done: there is no such row, or it reads so, without buttons.
+        """
+
+    async def adopt(self, outbox_id: OutboxId) -> OutRow | None:
+        """Makes the revision of a row of which nothing went out its text; the row as it is then."""
+
+    async def revised(
+        self, outbox_id: OutboxId, text: str, *, rest: NewMessage | None = None
+    ) -> OutboxId | None:
+        """A row reads so now. `rest` is what found no place in its messages: a row of its own,
+        whose id is returned.
+
+        Does nothing when another revision is wanted by now.
+        """
+
+    async def with_buttons(
+        self, channel: str, *, since_ms: int, limit: int = 20
+    ) -> Sequence[OutRow]:
+        """The newest rows of a channel that were sent with buttons and have them, in order."""
+
+    async def to_revise(self) -> Sequence[tuple[str, OutboxId]]:
+        """Lanes and ids of rows that were sent and are to read otherwise, oldest first."""
+
+
+Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+
+
+class Revisions:
+    """Edits messages until they read as they should."""
+
+    def __init__(
+        self,
+        store: RevisionStore,
+        channels: Mapping[str, Channel],
+        *,
+        clock: Clock,
+        clean: Callable[[str], str],
+        pause_s: Callable[[int], float],
+        spawn: Spawn,
+        deliver: Callable[[str, OutboxId], None],
+    ) -> None:
+        """`pause_s` is the back-off after so many tries; `deliver` sends a further row."""
+        self._store = store
+        self._channels = channels
+        self._clock = clock
+        self._clean = clean
+        self._pause_s = pause_s
+        self._spawn = spawn
+        self._deliver = deliver
+        self._asked: set[OutboxId] = set()
+        self._tasks: dict[OutboxId, tuple[str, asyncio.Task[None]]] = {}
+
+    def take_up(self, lane: str, outbox_id: OutboxId) -> None:
+        """A row is to read otherwise. Returns at once; does nothing while it is not sent."""
+        self._asked.add(outbox_id)
+        if outbox_id not in self._tasks:
+            self._tasks[outbox_id] = (lane, self._spawn(self._work(outbox_id)))
+
+    def tasks(self, lane: str | None = None) -> list[asyncio.Task[None]]:
+        """Those that work (in this lane)."""
+        return [task for key, task in self._tasks.values() if lane in {None, key}]
+
+    def lanes(self) -> list[str]:
+        """Where something is being revised."""
+        return [lane for lane, _ in self._tasks.values()]
+
+    async def _work(self, outbox_id: OutboxId) -> None:
+        tries = 0
+        try:
+            while outbox_id in self._asked:
+                self._asked.discard(outbox_id)
+                while (pause_s := await self._try(outbox_id, tries)) is not None:
+                    tries += 1
+                    await self._clock.sleep(pause_s)
+        finally:
+            del self._tasks[outbox_id]
+
+    async def _try(self, outbox_id: OutboxId, tries: int) -> float | None:
+        """One try. Seconds to wait before the next; None: there is nothing (more) to do."""
+        try:
+            return await self._revise(outbox_id, is_first=tries == 0)
+        except StorageError as trouble:
+            if tries == 0:
+                log.error("outbox.storage", why=str(trouble))
+            return self._pause_s(tries)
+
+    async def _revise(self, outbox_id: OutboxId, *, is_first: bool) -> float | None:
+        while True:
+            row = await self._store.row(outbox_id)
+            if row is None or row.revision is None or row.state in OPEN:
+                return None
+            address = Address.parse(row.lane)
+            channel = self._channels.get(address.channel)
+            if channel is None:
+                log.error("outbox.no_channel", row=outbox_id, channel=address.channel)
+                return None
+            wait_s = row.not_before_ms / 1000 - self._clock.now().timestamp()
+            if wait_s > 0 and is_first:  # a former process was told to wait so long
+                return min(wait_s, 3600)
+            edits, rest = _planned(row, channel.parts(self._clean(row.revision)))
+            for message_id, part in edits:
+                again_s = await self._edit(channel, address, message_id, part)
+                if again_s is not None:
+                    return await self._postponed(row, again_s)
+            await self._end(row, row.revision, rest)
+
+    async def _edit(
+        self, channel: Channel, address: Address, message_id: str, part: MessagePart
+    ) -> float | None:
+        """Seconds to wait before it is tried again (0: back off). A message that is gone, or that
+        the platform lets nobody change, is left as it is."""
+        match await channel.edit(address, message_id, part):
+            case Sent():
+                return None
+            case MessageGone():
+                log.info("outbox.revision_without_message", lane=address.key)
+                return None
+            case Refused(reason=reason):
+                log.warning("outbox.revision_refused", lane=address.key, why=reason)
+                return None
+            case NotSent(reason=reason, retry_after_s=after_s):
+                log.debug("outbox.revise_again", lane=address.key, why=reason)
+                return after_s or 0.0
+            case InDoubt(reason=reason):
+                log.debug("outbox.revise_again", lane=address.key, why=reason)
+                return 0.0
+            case other:
+                assert_never(other)
+
+    async def _postponed(self, row: OutRow, again_s: float) -> float:
+        """Keeps when the next try may be: a restart does not hurry it."""
+        pause_s = max(again_s, 0.0) or self._pause_s(row.attempts)
+        now_s = self._clock.now().timestamp()
+        await self._store.postpone(
+            row.id, not_before_ms=int((now_s + pause_s) * 1000), attempts=row.attempts + 1
+        )
+        return pause_s
+
+    async def _end(self, row: OutRow, text: str, rest: str) -> None:
+        message = NewMessage(lane=row.lane, text=rest) if rest.strip() else None
+        further = await self._store.revised(row.id, text, rest=message)
+        if further is not None:
+            self._deliver(row.lane, further)
+        log.info("outbox.revised", row=row.id)
+
+
+def _planned(
+    row: OutRow, wanted: Sequence[MessagePart]
+) -> tuple[list[tuple[str, MessagePart]], str]:
+    """Which message is to read how, and what of the text is left when all are used.
+
+    Of several messages the last ones are taken, for they bore the buttons; what stands above
+    stays: it is what the person decided on. Without a text, the buttons alone go.
+    """
+    there = [part for part in row.parts if part.message_id]
+    if not there:
+        return [], ""
+    last = there[-1]
+    texts = list(wanted) or [MessagePart(markup=last.markup, source=last.source)]
+    used, left = texts[: len(there)], texts[len(there) :]
+    edits = [
+        (part.message_id, replace(text, loses_buttons=_is_last(row, part)))
+        for part, text in zip(there[-len(used) :], used, strict=True)
+    ]
+    return edits, "".join(part.source for part in left)
+
+
+def _is_last(row: OutRow, part: OutPart) -> bool:
+    return part.n == row.parts[-1].n
+
+
+# --- cards --------------------------------------------------------------------------------------
+#
+# Messages of ours with buttons: sent, and edited to what came of them once somebody has pressed.
+#
+# Used by the desks whose buttons stand under messages that others sent, such as reminders.
+
+
+class Outgoing(Protocol):
+    """Sends and edits; `bot.outbox.outbox` is one. Raises StorageError."""
+
+    async def post(self, message: NewMessage) -> OutboxId:
+        """Sends one; the id is what `revise` wants."""
+
+    async def revise(self, outbox_id: OutboxId, text: str) -> None:
+        """Makes it read so, without buttons; may be repeated."""
+
+
+class FindsCards(Protocol):
+    """Knows our messages by the platform's ids; `memory.stores.approvals` does. Raises
+    StorageError."""
+
+    async def standing(self, lane: str, message_id: str) -> tuple[OutboxId, str] | None:
+        """A message that still has its buttons, and its text."""
+
+
+class Cards:
+    """Everything may raise StorageError."""
+
+    def __init__(self, outgoing: Outgoing, found: FindsCards) -> None:
+        self._outgoing = outgoing
+        self._found = found
+
+    async def post(self, message: NewMessage) -> OutboxId:
+        """Sends one; the id is what `revise` wants."""
+        return await self._outgoing.post(message)
+
+    async def revise(self, card: OutboxId, text: str) -> None:
+        """Makes it read so, without buttons."""
+        await self._outgoing.revise(card, text)
+
+    async def close(self, pressed: Pressed, said: str) -> None:
+        """Adds what came of a press to its message, in place of the buttons, if they still stand
+        there."""
+        card = await self._found.standing(pressed.address.key, pressed.message_id)
+        if card is not None:
+            outbox_id, text = card
+            await self._outgoing.revise(outbox_id, f"{text}\n\n{said}")

@@ -1,0 +1,292 @@
+"""Checks what the settings were given, and says what is wrong with it, each with its place.
+
+Called by `bot.settings.load`, which lays the environment over the file. A secret is never shown.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from bot.settings.messages import allowed, dotted, key_part, known_hint, variable
+from bot.settings.schema.settings import SECTIONS, Settings
+from bot.settings.tree import KeyPath, Loc, Node, below, is_secret, item_of, node_at, tables_of
+from memory.records.messages import DEFAULT_AGENT
+
+# --- config naming ------------------------------------------------------------------------------
+#
+# Whether the agents that settings name are there, looked up in what was set: so it is told
+# together with whatever else is wrong. Called by `bot.settings.checks`.
+
+BINDINGS = "bindings"
+
+
+def nobodys(merged: Mapping[str, Any], *, shown: Callable[[str], str]) -> Iterator[str]:
+    """Where an agent is named that does not exist: a limit or a rule that would bind nobody. What
+    is odd in another way is complained of elsewhere. `shown` quotes a value, if it may be."""
+    agents = _agents(merged)
+    there = f"there {'are' if len(agents) > 1 else 'is'} {', '.join(agents)}"
+    for n, limit in _tables(merged, "budget", "limits"):
+        of = limit.get("of")
+        if limit.get("scope") == "agent" and isinstance(of, str) and of and of not in agents:
+            yield f"budget.limits[{n}].of: there is no agent {shown(of)}; {there}"
+    for n, rule in _tables(merged, "tools", "rules"):
+        agent = rule.get("agent")
+        if isinstance(agent, str) and not any(fnmatchcase(name, agent) for name in agents):
+            yield f"tools.rules[{n}].agent: no agent is called {shown(agent)}; {there}"
+
+
+def behind_agents(
+    merged: Mapping[str, Any], details: Sequence[ErrorDetails]
+) -> Sequence[ErrorDetails]:
+    """What is wrong with the bindings together, which the library looks at only where each agent
+    is right; `details` is what it found."""
+    wrong = [detail["loc"] for detail in details if detail["loc"][:1] == ("agents",)]
+    if not wrong or any(loc[1:2] in {(), (BINDINGS,)} for loc in wrong):
+        return ()
+    blank: dict[str, object] = {name: {} for name in _agents(merged)}
+    try:
+        agents = {**blank, BINDINGS: _held(_held(merged, "agents"), BINDINGS) or ()}
+        Settings.model_validate({"agents": agents})
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        return [detail for detail in found if detail["loc"] == ("agents",)]
+    return ()
+
+
+def _agents(merged: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of all agents, `default` first."""
+    found = _held(merged, "agents")
+    named = found if isinstance(found, dict) else {}
+    return tuple(dict.fromkeys([DEFAULT_AGENT, *(name for name in named if name != BINDINGS)]))
+
+
+def _tables(
+    merged: Mapping[str, Any], section: str, key: str
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The tables of a list, each with its place."""
+    found = _held(_held(merged, section), key)
+    for place, one in enumerate(found if isinstance(found, list) else ()):
+        if isinstance(one, dict):
+            yield place, one
+
+
+def _held(table: object, key: str) -> object:
+    """None where there is no such table or key."""
+    return table.get(key) if isinstance(table, dict) else None
+
+
+SHOWN_CHARS_MAX = 60
+"""Characters of a wrong value that a complaint quotes."""
+_SECRET_LOOK = re.compile(
+    r"[0-9]{3,}:[\w-]{8,}|\b(?:sk|pk|gsk|xox[a-z]|xapp|AIza)[-_]?\w{8,}|://[^/\s]*@"
+)
+"""A token in the wrong place: of Telegram, Slack, a provider, or a password in an address."""
+_REFERENCE = re.compile(r"\s*\$\{[^{}]*\}\s*")
+"""`${NAME}`, as other programs would fill in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What was set, before it is checked, and where."""
+
+    file: Path
+    in_file: dict[str, Any]
+    in_env: dict[KeyPath, object]
+
+    def merged(self) -> dict[str, Any]:
+        """The environment laid over the file."""
+        merged = copy.deepcopy(self.in_file)
+        # A whole table comes before one of its entries, which then wins.
+        for path, value in sorted(self.in_env.items(), key=lambda item: len(item[0])):
+            table = merged
+            for name in path[:-1]:
+                table = table.setdefault(name, {})
+                if not isinstance(table, dict):
+                    break  # the file has a value where a section belongs: that is the complaint
+            else:
+                table[path[-1]] = value
+        return merged
+
+    def place(self, loc: Loc) -> str:
+        """Where the value of a key came from, and which one it is."""
+        path = key_part(loc)
+        within = [key for key in self.in_env if path[: len(key)] == key]
+        # A table of the owner's naming may stand in the environment alone.
+        if not within and _found(self.in_file, path) == "":
+            within = [key for key in self.in_env if key[: len(path)] == path]
+        source = f"environment variable {variable(max(within, key=len))}" if within else self.file
+        return f"{source}: {dotted(loc)}"
+
+
+def checked(given: Given) -> tuple[Settings, list[str]]:
+    """The settings, and what is wrong with them (then they mean nothing)."""
+    merged = given.merged()
+    unknown = list(_unknown(merged, Settings))
+    references = [loc for loc, text in _texts(merged, Settings) if _REFERENCE.fullmatch(text)]
+    details: list[ErrorDetails] = []
+    settings = Settings()
+    try:
+        # Known sections alone: the library takes arguments such as _cli_parse_args here too.
+        settings = Settings(
+            **{name: merged[name] for name in Settings.model_fields if name in merged}
+        )
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+    details += behind_agents(merged, details)
+    # Outside of the `except`, so that the error raised at the end does not drag along one that
+    # holds the input, secrets included.
+    said = {*unknown, *references}
+    return settings, [
+        *_unknown_refused(given, unknown),
+        *(_reference_refused(given, loc) for loc in references),
+        *(
+            _complaint(given, merged, detail)
+            for detail in _worth_saying(details)
+            if _as_written(merged, detail["loc"]) not in said
+        ),
+        *nobodys(merged, shown=lambda value: _shown(merged, (), value)),
+    ]
+
+
+def _unknown_refused(given: Given, unknown: Sequence[Loc]) -> Iterator[str]:
+    for loc in unknown:
+        yield f"{given.place(loc)}: unknown key; {known_hint(loc)}"
+
+
+def _unknown(value: object, node: Node, loc: Loc = ()) -> Iterator[Loc]:
+    """Where a name stands that means nothing.
+
+    In the sections it is told to the last part of its path, since somebody may have written
+    `channels.telegram.token`; a section under a wrong name is one, and so is an empty one.
+    """
+    model = tables_of(node) if isinstance(node, FieldInfo) else node
+    if model is None:
+        return
+    if isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _unknown(item, model, (*loc, at))
+    elif isinstance(value, dict):
+        is_section = any(known[: len(loc)] == loc for known in SECTIONS)
+        for name, inner in value.items():
+            known = below(model, name)
+            by_choice = name not in model.model_fields
+            if known is not None and not (by_choice and not isinstance(inner, dict)):
+                yield from _unknown(inner, known, (*loc, name))
+            else:
+                yield from _leaves(inner, (*loc, name)) if is_section else ((*loc, name),)
+
+
+def _leaves(value: object, loc: Loc) -> Iterator[Loc]:
+    if isinstance(value, dict) and value:
+        for name, inner in value.items():
+            yield from _leaves(inner, (*loc, name))
+    else:
+        yield loc
+
+
+def _texts(value: object, node: Node, loc: Loc = ()) -> Iterator[tuple[Loc, str]]:
+    """Every text that stands where a key takes something, whatever it takes."""
+    if isinstance(value, str) and isinstance(node, FieldInfo):
+        yield loc, value
+    # Within what a key takes, all that is not known better belongs to the key.
+    free = node if isinstance(node, FieldInfo) and tables_of(node) is None else None
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if (known := below(node, name) or free) is not None:
+                yield from _texts(inner, known, (*loc, name))
+    elif isinstance(value, list) and isinstance(node, FieldInfo):
+        for at, inner in enumerate(value):
+            yield from _texts(inner, item_of(node) or node, (*loc, at))
+
+
+def secrets_in(values: Mapping[str, Any]) -> Iterator[str]:
+    """The texts that stand where a secret belongs."""
+    for loc, text in _texts(values, Settings):
+        if text and _is_kept_secret(loc):
+            yield text
+
+
+def _is_kept_secret(loc: Loc) -> bool:
+    """Whether a place is, or is within, what takes a secret."""
+    nodes = (node_at(Settings, loc[:end]) for end in range(1, len(loc) + 1))
+    return any(is_secret(node) for node in nodes if node is not None)
+
+
+def _reference_refused(given: Given, loc: Loc) -> str:
+    return (
+        f"{given.place(loc)}: a reference like ${{NAME}} is not read here; "
+        f"set the environment variable {variable(loc)} instead"
+    )
+
+
+def _worth_saying(details: Sequence[ErrorDetails]) -> Iterator[ErrorDetails]:
+    for detail in details:
+        loc = detail["loc"]
+        # Items that are wrong do not count as items for the library.
+        only_wrong_items = detail["type"] == "too_short" and any(
+            len(other["loc"]) > len(loc) and other["loc"][: len(loc)] == loc for other in details
+        )
+        # _unknown says it better than extra_forbidden
+        if detail["type"] != "extra_forbidden" and not only_wrong_items:
+            yield detail
+
+
+def _complaint(given: Given, merged: dict[str, Any], detail: ErrorDetails) -> str:
+    loc = _as_written(merged, detail["loc"])
+    place = given.place(loc)
+    node = node_at(Settings, loc)
+    own_words = detail.get("ctx", {}).get("error")
+    if own_words is None and isinstance(node, type) and isinstance(loc[-1], str):
+        return f"{place}: found a value; allowed: a section, [{dotted(loc)}]"
+    is_there = detail["type"] != "missing" and _found(merged, loc) != ""
+    found = _shown(merged, loc, detail["input"]) if is_there else "nothing"
+    takes = allowed(node) if node is not None else "what config.example.toml says"
+    return f"{place}: found {found}; {own_words or f'allowed: {takes}'}"
+
+
+def _as_written(merged: Mapping[str, Any], loc: Loc) -> Loc:
+    """A place of the library's as it is in the settings."""
+    written: Loc = ()
+    value: Any = merged
+    for part in loc:
+        # One table may stand for a list of one, and what is wrong with a name is about the name.
+        if part != "[key]" and not (isinstance(part, int) and isinstance(value, dict)):
+            written = (*written, part)
+            value = _item(value, part)
+    return written
+
+
+def _shown(merged: dict[str, Any], loc: Loc, value: object) -> str:
+    """A value that may be shown to whoever reads the log."""
+    if isinstance(value, SecretStr) or _is_kept_secret(loc):
+        return "a value that is kept secret"
+    if isinstance(value, dict):
+        return "a table"
+    text = repr(value)
+    if any(secret in text for secret in secrets_in(merged)) or _SECRET_LOOK.search(text):
+        return "a value that looks like a secret"
+    return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}…"
+
+
+def _found(values: Any, loc: Loc) -> Any:
+    """What stands at a place, "" where there is nothing."""
+    for part in loc:
+        values = _item(values, part)
+    return values
+
+
+def _item(value: Any, part: str | int) -> Any:
+    if isinstance(value, dict):
+        return value.get(part, "")
+    is_item = isinstance(value, list) and isinstance(part, int) and part < len(value)
+    return value[part] if is_item else ""

@@ -1,0 +1,215 @@
+"""How settings are spoken of: keys, variables, what is allowed, and what was probably meant.
+
+Called by what reads the settings and by what writes the example.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Sequence
+from typing import Literal, TypeVar, get_args, get_origin
+
+from annotated_types import Ge, Gt, Le, MaxLen, MinLen
+from pydantic import BeforeValidator
+from pydantic.fields import FieldInfo
+
+from bot.settings.schema.settings import (
+    ENV_DELIMITER,
+    ENV_PREFIX,
+    KEYS,
+    KEYS_BY_NAME,
+    SECTIONS,
+    Settings,
+)
+from bot.settings.schema.values import listed
+from bot.settings.tree import (
+    ANY_NAME,
+    KeyPath,
+    Loc,
+    Node,
+    below,
+    is_map,
+    is_secret,
+    node_at,
+    tables_by_name,
+    tables_of,
+)
+
+Mark = TypeVar("Mark")
+
+# --- places ------------------------------------------------------------------------------------
+
+
+def dotted(path: Loc) -> str:
+    """A key path as one would write it: `telegram.allow_from[1]`."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            name = part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part)
+            text += f".{name}" if text else name
+    return text
+
+
+def key_part(loc: Loc) -> KeyPath:
+    """The key of a place within its value: what stands before the first number."""
+    numbers = (at for at, part in enumerate(loc) if isinstance(part, int))
+    return tuple(str(part) for part in loc[: next(numbers, len(loc))])
+
+
+def variable(loc: Loc) -> str:
+    """The environment variable of a key, or of the key that a place is within."""
+    parts = []
+    node: Node | None = Settings
+    for part in key_part(loc):
+        # The names in a table of a key are the owner's, and stay as they are.
+        kept = isinstance(node, FieldInfo)
+        parts.append(part if kept else part.upper().replace("-", "_"))
+        node = below(node, part) if node is not None else None
+    return ENV_PREFIX + ENV_DELIMITER.join(parts)
+
+
+def path_of(name: str) -> KeyPath | None:
+    """The key that an environment variable sets, None where there is none."""
+    parts = name.removeprefix(ENV_PREFIX).split(ENV_DELIMITER)
+    node: Node | None = Settings
+    path: KeyPath = ()
+    for at, part in enumerate(parts):
+        if isinstance(node, FieldInfo):
+            # A table of the key: whatever is left is one name in it.
+            entry = ENV_DELIMITER.join(parts[at:])
+            return (*path, entry) if is_map(node) and entry else None
+        if node is None or not part or part != part.upper():
+            return None
+        lower = part.lower()
+        known = lower in node.model_fields
+        path = (*path, lower if known else lower.replace("_", "-"))
+        node = below(node, path[-1])
+    return path if isinstance(node, FieldInfo) else None
+
+
+# --- what is allowed ---------------------------------------------------------------------------
+
+
+def allowed(node: Node) -> str:
+    """What a key or an item takes, in words."""
+    if not isinstance(node, FieldInfo):
+        return "a table"
+    kind = node.annotation
+    if get_origin(kind) is Literal:
+        return " | ".join(get_args(kind))
+    if get_origin(kind) is tuple:
+        return _list(node)
+    if is_map(node):
+        return "a table of texts" if is_secret(node) else "a table"
+    if kind is bool:
+        return "true or false"
+    if kind in {int, float}:
+        return ("a whole number" if kind is int else "a number") + _bounds(node)
+    return "text" + _lengths(node)
+
+
+def _list(field: FieldInfo) -> str:
+    if tables_of(field) is None:
+        return "a list, not empty" if _mark(field, MinLen) else "a list"
+    single = any(
+        isinstance(mark, BeforeValidator) and mark.func is listed for mark in field.metadata
+    )
+    return "a table or a list of tables" if single else "a list of tables"
+
+
+def _bounds(field: FieldInfo) -> str:
+    least, most, above = _mark(field, Ge), _mark(field, Le), _mark(field, Gt)
+    if above is not None:
+        return f" above {above.gt}"
+    start = least.ge if least is not None else None
+    return f" from {start} to {most.le}" if most is not None else f", at least {start}"
+
+
+def _lengths(field: FieldInfo) -> str:
+    least, most = _mark(field, MinLen), _mark(field, MaxLen)
+    if most is None:
+        return ", not empty" if least is not None else ""
+    start = f"{least.min_length} to" if least is not None else "up to"
+    return f", {start} {most.max_length} characters"
+
+
+def _mark(field: FieldInfo, kind: type[Mark]) -> Mark | None:
+    return next((mark for mark in field.metadata if isinstance(mark, kind)), None)
+
+
+# --- what was probably meant -------------------------------------------------------------------
+
+
+def known_hint(loc: Loc) -> str:
+    """What an unknown key should perhaps be, or what there is in its place."""
+    if loc[0] == "bindings":
+        return "bindings belong under agents: write [[agents.bindings]]"
+    if near := nearest(loc):
+        return f"the nearest is {dotted(near)}"
+    for end in range(len(loc) - 1, 0, -1):
+        if names := _names_at(loc[:end]):
+            return f"{_heading(loc[:end])} takes {', '.join(names)}"
+    return f"there are the sections {', '.join(dotted(known) for known in SECTIONS)}"
+
+
+def nearest(loc: Loc) -> Loc | None:
+    """The known key with the most similar name, rather one of the same table."""
+    if loc[:-1] in SECTIONS or not (names := _names_at(loc[:-1])):
+        path = tuple(str(part) for part in loc)
+        return _nearest_by_name(path) or _nearest_key(path)
+    best = max(names, key=lambda name: _ratio(str(loc[-1]), name))
+    return (*loc[:-1], best) if _ratio(str(loc[-1]), best) > 0.6 else None
+
+
+def _names_at(loc: Loc) -> Sequence[str]:
+    """The keys that a table takes; none where no table belongs."""
+    node = node_at(Settings, loc) if loc else None
+    model = tables_of(node) if isinstance(node, FieldInfo) else node
+    if model is None:
+        return ()
+    names = [name for name in model.model_fields if isinstance(below(model, name), FieldInfo)]
+    if tables_by_name(model):
+        names.append(f"tables like [{dotted((*loc, 'NAME'))}]")
+    return names
+
+
+def _heading(loc: Loc) -> str:
+    if loc == key_part(loc):
+        is_list = isinstance(node_at(Settings, loc), FieldInfo)
+        return f"[[{dotted(loc)}]]" if is_list else f"[{dotted(loc)}]"
+    inner = loc[:-1] if isinstance(loc[-1], int) else loc
+    return f"[[{dotted(inner)}]]" if inner == key_part(inner) else dotted(loc)
+
+
+def _nearest_by_name(path: KeyPath) -> KeyPath | None:
+    """The key of a table that the owner names, where all but that name is similar."""
+    for known in KEYS_BY_NAME:
+        if len(path) >= len(known):
+            meant = tuple(
+                own if name == ANY_NAME else name for own, name in zip(path, known, strict=False)
+            )
+            if _ratio(dotted(path[: len(known)]), dotted(meant)) > 0.85:
+                return (*meant, *path[len(known) :])
+    return None
+
+
+def _nearest_key(path: KeyPath) -> KeyPath | None:
+    def same_name(known: KeyPath) -> float:
+        # A lone name may be a whole path that was joined wrongly: HEARTHBOT_TELEGRAM_TOKEN.
+        whole = _ratio(dotted(path), dotted(known)) if len(path) == 1 else 0.0
+        return max(whole, _ratio(path[-1], known[-1]))
+
+    def likeness(known: KeyPath) -> float:
+        same_section = 0.2 if path[:-1] == known[:-1] else 0.0
+        return same_name(known) + same_section + _ratio(dotted(path), dotted(known)) / 10
+
+    best = max(KEYS, key=likeness)
+    return best if same_name(best) > 0.6 else None
+
+
+def _ratio(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one.lower(), other.lower()).ratio()

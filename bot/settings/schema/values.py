@@ -1,0 +1,163 @@
+"""What single settings take beyond a plain type, and what is said when they do not fit.
+
+The types at the end are used by the sections in `bot.settings.schema.settings`. A check raises
+ValueError, whose text follows "found ...; ".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+
+from agent.skills import rules as patterns
+from bot.channels.telegram.send import REACTIONS, telegram_reaction
+
+
+def _person_number(value: object) -> int:
+    """A Telegram user id, however it was written. Never a name."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**19:
+        return value
+    text = value.strip() if isinstance(value, str) else ""
+    if number := re.fullmatch(r"(?:telegram:)?([1-9][0-9]{0,18})", text):
+        return int(number[1])
+    raise ValueError(_person_hint(value, text))
+
+
+def _person_hint(value: object, text: str) -> str:
+    if isinstance(value, str) and not text:
+        return "an empty entry lets nobody in; remove it"
+    if text == "*":
+        return 'an entry is a user\'s number; to let everyone in, set access.policy = "open"'
+    return (
+        "an entry is a user's number, such as 99 or telegram:99: "
+        "names can change hands, the number cannot"
+    )
+
+
+def _slack_member(value: object) -> str:
+    """A member of a Slack workspace: the workspace's id and the member's. Never a name."""
+    text = value.strip() if isinstance(value, str) else ""
+    if member := re.fullmatch(r"(?:slack:)?([TE][A-Z0-9]{1,30}:[UW][A-Z0-9]{1,30})", text):
+        return member[1]
+    if isinstance(value, str) and not text:
+        raise ValueError("an empty entry lets nobody in; remove it")
+    if text == "*":
+        raise ValueError('an entry is one member; to let everyone in, set access.policy = "open"')
+    raise ValueError(
+        "an entry is the workspace's id and the member's, such as T012AB3CD:U045EF6GH: "
+        "names can change hands, the ids cannot"
+    )
+
+
+def _listen_on(value: str) -> str:
+    parts = re.fullmatch(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:/]+):([0-9]{1,5})", value)
+    if parts is None or int(parts[1]) > 65535:
+        raise ValueError("allowed: host:port, such as 127.0.0.1:8443")
+    return value
+
+
+def _http_url(value: str) -> str:
+    if value and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", value):
+        raise ValueError("allowed: an address that begins with https:// or http://")
+    return value.rstrip("/")
+
+
+def _api_root(value: str) -> str:
+    return _http_url(value) + "/"
+
+
+def _pattern(value: str) -> str:
+    """A regular expression as it will be used: what the search cannot take is told at start."""
+    if not value.strip():
+        raise ValueError("an empty pattern fits every message; if that is meant, write .*")
+    try:
+        patterns.Pattern(value)
+    except patterns.PatternWrong as wrong:
+        at = f" at character {wrong.fault.position}" if wrong.fault.position else ""
+        raise ValueError(f"not a regular expression that works: {wrong.fault.text}{at}") from None
+    return value
+
+
+def _folder(value: str) -> str:
+    if value and not value.startswith(("/", "~/")):
+        raise ValueError("allowed: a folder that begins with / or ~/")
+    return value
+
+
+def _skill_name(value: str) -> str:
+    if len(value) > 64 or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", value):
+        raise ValueError("a skill's name is up to 64 of a-z, 0-9 and single hyphens, as its folder")
+    return value
+
+
+def _server_name(value: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]{1,30}([_-][a-z0-9]{1,30}){0,3}", value) or "__" in value:
+        raise ValueError("a server's name is made of a-z, 0-9, single - and _, 30 at most in a row")
+    return value
+
+
+def _variable_name(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
+        raise ValueError("the name of a variable is made of A-Z, a-z, 0-9 and _")
+    return value
+
+
+def _variable_value(value: SecretStr) -> SecretStr:
+    if "\0" in value.get_secret_value():
+        raise ValueError("no variable can hold the character with the number 0")
+    return value
+
+
+def listed(value: object) -> object:
+    """One table where a list of tables may stand."""
+    return (value,) if isinstance(value, dict) else value
+
+
+def _ack_reaction(value: str) -> str:
+    """One of Telegram's reactions, or the nearest to it."""
+    if value.strip() and not telegram_reaction(value):
+        raise ValueError(f"Telegram has no such reaction; it has {' '.join(REACTIONS)}")
+    return telegram_reaction(value)
+
+
+def _json_table(value: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of a tool: what JSON can hold, which is less than TOML can."""
+    if wrong := ", ".join(_not_json(value)):
+        raise ValueError(f"allowed: texts, numbers, true, false, lists and tables, but {wrong}")
+    return value
+
+
+def _not_json(value: object, place: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _not_json(item, f"{place}.{name}" if place else name)
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _not_json(item, f"{place}[{at}]")
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield f"{place} is no finite number"
+    elif isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
+        yield f"{place} holds half a character"
+    elif not isinstance(value, str | int | float | None):
+        yield f"{place} is a {type(value).__name__}, which is to be written as text"
+
+
+AckReaction = Annotated[str, AfterValidator(_ack_reaction)]
+PersonNumber = Annotated[int, BeforeValidator(_person_number)]
+SlackMember = Annotated[str, BeforeValidator(_slack_member)]
+ListenOn = Annotated[str, AfterValidator(_listen_on)]
+Text = Annotated[str, Field(min_length=1)]
+Names = Annotated[tuple[Text, ...], Field(strict=False)]
+Pattern = Annotated[str, AfterValidator(_pattern)]
+SkillName = Annotated[str, AfterValidator(_skill_name)]
+ServerName = Annotated[str, AfterValidator(_server_name)]
+VariableName = Annotated[str, AfterValidator(_variable_name)]
+VariableValue = Annotated[SecretStr, AfterValidator(_variable_value)]
+JsonTable = Annotated[Mapping[str, Any], BeforeValidator(_json_table)]
+Url = Annotated[str, AfterValidator(_http_url)]
+ApiRoot = Annotated[str, AfterValidator(_api_root)]
+Folder = Annotated[str, AfterValidator(_folder)]

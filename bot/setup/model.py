@@ -1,0 +1,165 @@
+"""The step of the set-up that picks the model: found ones first, each tried before it is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from agent.models.catalog import FOREIGN, PROVIDERS
+from agent.models.choose import Wanted, choose, models_at
+from bot.doctor.live import offers, try_model, versioned, with_version
+from bot.settings.edit import Value
+from bot.settings.tree import KeyPath
+from bot.setup.terminal import Desk, Plan, Situation
+from bot.wiring.options import wanted_of
+from memory.records.errors import AssistantError
+
+TRY_S = 60.0
+"""A local model may have to be read from the disk first."""
+
+MODEL, BASE, KEY = ("llm", "model"), ("llm", "api_base"), ("llm", "api_key")
+KEPT_MODELS_MAX = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """One line of the choice. `asks` makes the changes, or nothing when it was given up."""
+
+    title: str
+    asks: Callable[[], dict[KeyPath, Value] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStep:
+    """Asks for the model and adds it to the plan."""
+
+    desk: Desk
+    here: Situation
+    plan: Plan
+    tried: list[str] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Until a model has answered, or the person goes on without."""
+        desk, llm = self.desk, self.here.settings.llm
+        desk.title("The model that answers")
+        if names := self.here.by_environment(MODEL, BASE, KEY):
+            desk.say(f"The environment sets it ({', '.join(names)}) and wins over config.toml.")
+            self._answers({})
+            return
+        is_set = bool(llm.model or llm.api_base)
+        while True:
+            ways = self._ways(is_set=is_set)
+            at = desk.pick("Which one?", [way.title for way in ways], default=0)
+            changes = ways[at].asks()
+            if changes is None:
+                continue
+            if self._answers(changes):
+                self.plan.changes.update(changes)
+                return
+            if not desk.confirm("Try another one?"):
+                desk.say(
+                    "The model stays as it was. `hearthbot init` can be run again at any time."
+                )
+                return
+
+    def _ways(self, *, is_set: bool) -> list[_Way]:
+        llm = self.here.settings.llm
+        ways = []
+        if is_set:
+            now = llm.model or f"the first that {llm.api_base} lists"
+            ways.append(_Way(title=f"{now}, as it is now", asks=dict))
+        for offer in self.desk.live("Looking for models", offers(self.here.env)):
+            found: dict[KeyPath, Value] = {MODEL: offer.model, BASE: None, KEY: None}
+            if not is_set or offer.model != llm.model:
+                ways.append(_Way(title=offer.title, asks=lambda found=found: found))  # type: ignore[misc]
+        demo: dict[KeyPath, Value] = {MODEL: "embedded", BASE: None, KEY: None}
+        last = [
+            _Way(title="a provider that you have a key of", asks=self._by_key),
+            _Way(title="another server that speaks OpenAI's format", asks=self._by_address),
+        ]
+        small = _Way(
+            title="the small embedded model: works at once, but it is a demo that invents things "
+            "and has no tools",
+            asks=lambda: demo,
+        )
+        return [*ways, *last, small] if ways else [small, *last]
+
+    def _by_key(self) -> dict[KeyPath, Value] | None:
+        desk = self.desk
+        titles = {key: one.title for key, one in PROVIDERS.items() if one.key}
+        titles |= {key: one.title for key, one in FOREIGN.items() if one.keys and not one.base}
+        known = list(titles)
+        provider = known[desk.pick("Of whom?", [titles[key] for key in known], default=0)]
+        key = desk.ask_secret(f"Your key of {titles[provider]} (Enter: back)")
+        if not key:
+            return None
+        usual = PROVIDERS[provider].model if provider in PROVIDERS else FOREIGN[provider].model
+        name = desk.ask("Model", default=usual)
+        return {MODEL: f"{provider}/{name}", BASE: None, KEY: key} if name else None
+
+    def _by_address(self) -> dict[KeyPath, Value] | None:
+        desk = self.desk
+        desk.say("Its address usually ends in /v1, such as http://192.168.1.20:8000/v1.")
+        address = desk.ask("Address (Enter: back)").rstrip("/")
+        if not address:
+            return None
+        if not address.startswith(("http://", "https://")):
+            desk.bad("An address begins with http:// or https://.")
+            return None
+        key = desk.ask_secret("Its key (Enter: none)")
+        names = self._listed(address)
+        if not names and (better := versioned(address)) and (found := self._listed(better)):
+            desk.say(f"{address} lists no models, but {better} does.")
+            if desk.confirm("Take that address?"):
+                address, names = better, found
+        if names:
+            name = names[desk.pick("Which of its models?", names, default=0)]
+        else:
+            name = desk.ask("It does not say which models it has. Name of the model (Enter: back)")
+        # In a name with a slash the part before it would be taken for a provider.
+        model = f"openai/{name}" if "/" in name else name
+        return {MODEL: model, BASE: address, KEY: key or None} if name else None
+
+    def _listed(self, address: str) -> list[str]:
+        return list(self.desk.live("Asking for its models", models_at(address)))[:KEPT_MODELS_MAX]
+
+    def _answers(self, changes: dict[KeyPath, Value]) -> bool:
+        """Whether the model answers; says so, or what is wrong."""
+        wanted = wanted_of(self.here.settings)
+        if changes:
+            wanted = Wanted(
+                model=str(changes[MODEL]),
+                api_base=str(changes[BASE] or ""),
+                api_key=str(changes[KEY] or ""),
+                window=wanted.window,
+            )
+        try:
+            trial = self.desk.live("Asking it one question", _asked(wanted, self.here))
+        except AssistantError as error:
+            self.desk.bad(str(error))
+            return self._answers_below(wanted, changes)
+        self.desk.good(trial)
+        return True
+
+    def _answers_below(self, wanted: Wanted, changes: dict[KeyPath, Value]) -> bool:
+        """Whether it answers with `/v1` added to its address, and that is taken."""
+        if not versioned(wanted.api_base):
+            return False
+        work = with_version(wanted, env=self.here.env, limit_s=TRY_S)
+        better = self.desk.live("Trying its address with /v1 added", work)
+        if not better:
+            return False
+        if names := self.here.by_environment(BASE):
+            self.desk.say(f"It answers at {better}: set {names[0]} to that.")
+            return False
+        if not self.desk.confirm(f"It answers at {better}. Take that address?"):
+            return False
+        changes[BASE] = better
+        self.desk.good(f"The model answers at {better}.")
+        return True
+
+
+async def _asked(wanted: Wanted, here: Situation) -> str:
+    choice = await choose(wanted, env=here.env)
+    trial = await try_model(choice, limit_s=TRY_S)
+    return f"{choice.model} answered after {trial.seconds:.1f} s: “{trial.text}”"

@@ -1,0 +1,298 @@
+"""The channels of one bot: opened by the settings, and served side by side.
+
+A platform that does not accept us does not silence the others: it is told in the log, and the rest
+goes on. Called by `bot.app`; a library is loaded only when its channel is set up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import structlog
+
+from agent.prompt.snippets import Snippets
+from bot.channels.base import Channel, Sent
+from bot.channels.console import ConsoleChannel
+from bot.channels.tokens import PAUSES_S, TokenNotices, TokenRefused
+from bot.commands import table as commands
+from bot.inbox.intake import Door
+from bot.people.access import Access
+from bot.settings.schema.settings import Settings, SlackSettings, TelegramSettings
+from bot.wiring.clock import CheckedClock
+from bot.wiring.lean import load_without
+from bot.wiring.options import rates_of, slack_rates_of
+from memory.records.errors import SettingsWrong, StorageError
+from memory.records.messages import Address, Role
+
+if TYPE_CHECKING:
+    from bot.channels.slack.channel import SlackChannel
+    from bot.channels.slack.people import Profile
+    from bot.channels.telegram.channel import TelegramChannel
+    from bot.channels.telegram.menu import Menu, Menus
+
+log = structlog.get_logger()
+
+TELL_S = 10.0
+"""Time limit of one message that cannot wait in the outbox."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Channels:
+    """The terminal always, the platforms where they are set up."""
+
+    settings: Settings
+    access: Access
+    clock: CheckedClock
+    notices: TokenNotices
+    console: ConsoleChannel
+    telegram: TelegramChannel | None
+    slack: SlackChannel | None
+
+    @property
+    def by_name(self) -> Mapping[str, Channel]:
+        """All of them."""
+        found: dict[str, Channel] = {self.console.name: self.console}
+        for channel in (self.telegram, self.slack):
+            if channel is not None:
+                found[channel.name] = channel
+        return found
+
+    async def take_in(self, door: Door) -> None:
+        """Serves every platform until cancelled.
+
+        Raises SettingsWrong when none of them accepts us. If only some refuse us, that is told and
+        they are tried again.
+        """
+        serving: dict[str, Callable[[], Awaitable[None]]] = {}
+        if self.telegram is not None:
+            serving["telegram"] = partial(self._telegram, self.telegram, door)
+        if self.slack is not None:
+            serving["slack"] = partial(self.slack.serve, door)
+        refused = set[str]()
+
+        async def kept(name: str) -> None:
+            told = ""
+            while True:
+                refused.discard(name)
+                try:
+                    return await serving[name]()
+                except (SettingsWrong, ExceptionGroup) as error:
+                    wrong = next(_settings_wrong(error), None)
+                    if wrong is None:
+                        raise
+                    refused.add(name)
+                    if len(refused) == len(serving):
+                        raise wrong from error
+                if str(wrong) != told:
+                    told = str(wrong)
+                    log.error("channel.refused", why=told)
+                if isinstance(wrong, TokenRefused):
+                    await self.notices.refused(name, wrong)
+                await self.clock.sleep(PAUSES_S[-1])
+
+        async with asyncio.TaskGroup() as group:
+            for name in serving:
+                group.create_task(kept(name), name=name)
+
+    async def fetch_waiting(self, door: Door) -> None:
+        """Takes in what waits at the platforms, and hands it on; for `run --once`. What somebody
+        wrote too fast is handed on as their minutes have room for it."""
+        if self.telegram is not None:
+            await self.telegram.connect()
+            await self.telegram.fetch_waiting(door)
+        if self.slack is not None:
+            await self.slack.fetch_waiting(door)
+        await door.idle()  # an album may wait for its last photo
+        await door.worked_off()
+
+    async def tell_owner_at_once(self, text: str) -> None:
+        """Send past the outbox, for when nothing can be stored any more, to the first of the
+        owner's private chats that takes it. Never fails."""
+        for lane in await self._owners_chats():
+            address = Address.parse(lane)
+            channel = self.by_name.get(address.channel)
+            if channel is None or channel is self.console:
+                continue
+            try:
+                async with asyncio.timeout(TELL_S):
+                    outcomes = [await channel.send(address, part) for part in channel.parts(text)]
+            except TimeoutError:
+                continue
+            if all(isinstance(outcome, Sent) for outcome in outcomes):
+                return
+        log.warning("channel.owner_untold")
+
+    async def _owners_chats(self) -> Sequence[str]:
+        owner = self.access.owner_id()
+        if owner is None:
+            return ()
+        try:
+            return await self.access.private_chats(owner)
+        except StorageError:
+            people = self.access.directory.people
+            return next(person.addresses for person in people if person.id == owner)
+
+    def can_deliver(self, lane: str) -> bool:
+        """A reply to the terminal waits until somebody is there, perhaps for days."""
+        return self.console.attended or not lane.startswith(f"{self.console.name}:")
+
+    async def _telegram(self, telegram: TelegramChannel, door: Door) -> None:
+        await telegram.connect()
+        async with asyncio.TaskGroup() as group:
+            menus = group.create_task(telegram.announce(self._menus))
+            if self.settings.telegram.mode == "webhook":
+                await self._listen(telegram, door)
+            else:
+                await telegram.poll(door)
+            menus.cancel()
+
+    def _menus(self) -> Menus:
+        """Who sees which commands in Telegram: everybody those for everybody, in a private chat
+        also what else the person there may type."""
+        from bot.channels.telegram.menu import EVERYBODY
+
+        whole = {role: _menu(role) for role in Role}
+        found = {EVERYBODY: whole[Role.GUEST]}
+        for person in self.access.directory.people:
+            for address in person.addresses:
+                channel, _, chat = address.partition(":")
+                is_chat = channel == "telegram" and chat.isascii() and chat.isdecimal()
+                if is_chat and person.role is not Role.GUEST:
+                    found[chat] = whole[person.role]
+        return found
+
+    async def _listen(self, telegram: TelegramChannel, door: Door) -> None:
+        from bot.channels.telegram.webhook import serve_webhook
+
+        try:
+            await serve_webhook(telegram, door, self.settings.telegram)
+        except OSError as error:
+            raise SettingsWrong(
+                f"Cannot listen on {self.settings.telegram.webhook_listen} "
+                f"({os.strerror(error.errno or 0)}). Close what uses that port, or choose another "
+                "in telegram.webhook_listen."
+            ) from error
+
+
+def _menu(role: Role) -> Menu:
+    """What this role may type. A menu shows plain text."""
+    rows = (one for one in commands.COMMANDS if role in one.roles)
+    return tuple((one.name, one.help.replace("`", "")) for one in rows)
+
+
+def _settings_wrong(error: BaseException) -> Iterator[SettingsWrong]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _settings_wrong(inner)
+    elif isinstance(error, SettingsWrong):
+        yield error
+
+
+async def opened_channels(
+    stack: AsyncExitStack,
+    settings: Settings,
+    access: Access,
+    snippets: Snippets,
+    *,
+    clock: CheckedClock,
+    notices: TokenNotices,
+) -> Channels:
+    """Open the channels that are set up; they close with the stack, and tell the clock the time."""
+    telegram = _telegram_of(settings.telegram, clock, notices)
+    slack = _slack_of(settings.slack, access, snippets, clock, notices)
+    if telegram is not None:
+        await stack.enter_async_context(telegram)
+    if slack is not None:
+        await stack.enter_async_context(slack)
+    return Channels(
+        settings=settings,
+        access=access,
+        clock=clock,
+        notices=notices,
+        console=ConsoleChannel(),
+        telegram=telegram,
+        slack=slack,
+    )
+
+
+def _telegram_of(
+    wanted: TelegramSettings, clock: CheckedClock, notices: TokenNotices
+) -> TelegramChannel | None:
+    token = wanted.token.get_secret_value()
+    if not token:
+        return None
+    # Telegram's passport, which no bot of ours asks for, would bring in all of OpenSSL anew.
+    load_without("cryptography", "telegram")
+    from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
+
+    options = TelegramOptions(
+        token=token,
+        base_url=wanted.base_url,
+        group_policy=wanted.group_policy,
+        streaming=wanted.streaming,
+        stream_every_s=wanted.stream_every_s,
+        stream_every_group_s=wanted.stream_every_group_s,
+        poll_timeout_s=wanted.poll_timeout_s,
+        stall_s=wanted.stall_s,
+        send_timeout_s=wanted.send_timeout_s,
+        rates=rates_of(wanted),
+        ack_reaction=wanted.ack_reaction,
+    )
+    dated = partial(clock.told, "Telegram")
+    return TelegramChannel(options, clock=clock, dated=dated, notices=notices)
+
+
+def _slack_of(
+    wanted: SlackSettings,
+    access: Access,
+    snippets: Snippets,
+    clock: CheckedClock,
+    notices: TokenNotices,
+) -> SlackChannel | None:
+    token = wanted.bot_token.get_secret_value()
+    if not token:
+        return None
+    from bot.channels.slack.channel import SlackChannel, SlackOptions
+
+    options = SlackOptions(
+        bot_token=token,
+        app_token=wanted.app_token.get_secret_value(),
+        signing_secret=wanted.signing_secret.get_secret_value(),
+        over_http=wanted.mode == "http",
+        listen=wanted.listen,
+        base_url=wanted.base_url,
+        group_policy=wanted.group_policy,
+        streaming=wanted.streaming,
+        stream_every_s=wanted.stream_every_s,
+        send_timeout_s=wanted.send_timeout_s,
+        edits_per_minute=wanted.rate_edits_minute,
+        rates=slack_rates_of(wanted),
+    )
+
+    async def learn(profile: Profile) -> None:
+        try:
+            await access.introduce(
+                profile.address,
+                name=profile.name,
+                time_zone=profile.time_zone,
+                language=profile.language,
+            )
+        except StorageError as error:
+            log.warning("slack.profile_not_kept", why=str(error))
+
+    def offer(person: str) -> list[tuple[str, str]]:
+        if access.who(person) is None:
+            return []
+        found = snippets.read().snippets
+        return [(snippet.tooltip, snippet.message.strip()) for snippet in found]
+
+    dated = partial(clock.told, "Slack")
+    return SlackChannel(
+        options, clock=clock, learn=learn, offer=offer, dated=dated, notices=notices
+    )

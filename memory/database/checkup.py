@@ -1,0 +1,173 @@
+"""Looks at a database file without changing it, beside a running bot too: for `hearthbot doctor`.
+
+Everything here blocks. The file is opened for reading only, so that whatever is wrong with it stays
+as it was found.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.budget.spending import Pause, Paused
+from memory.database.backup import all_backups, newest_good, problems
+from memory.database.errors import storage_error
+from memory.database.schema import MIGRATIONS, is_ours, read_migrations, version_of
+from memory.records.messages import DEFAULT_AGENT
+
+_INBOX = "select state, count(*) from inbox group by state"
+_OUTBOX = "select state, count(*) from outbox group by state"
+_WAITING_SINCE = "select min(received_ms) from inbox where ended_ms is null"
+_LEAVING_SINCE = "select min(created_ms) from outbox where state = 'ready'"
+# Every message ends in exactly one terminal state, and only then has an end (SPEC §2.8).
+_CROOKED = """
+select count(*) from inbox
+where (state in ('received', 'queued')) <> (ended_ms is null)
+    or state not in ('received', 'queued', 'replied', 'refused', 'command', 'joined', 'cancelled',
+                     'failed', 'silent')
+"""
+# A message that waits for a turn which is over, or which there never was, would wait for ever.
+_STRANDED = """
+select count(*) from inbox
+where inbox.state = 'queued' and inbox.ended_ms is null and not exists (
+    select 1 from turns where turns.inbox_id = inbox.id and turns.ended_ms is null
+)
+"""
+_FAILED_REPLIES = "select count(*) from outbox where state = 'failed' and created_ms > ?"
+_ZONES = "select distinct time_zone from people where time_zone <> '' order by time_zone"
+_OWNERS = """
+select address from addresses join people on people.id = addresses.person_id
+where role = 'owner' order by addresses.created_ms
+"""
+_JOBS = """
+select case when enabled then 'on' when paused like 'it failed%' then 'stopped' else 'off' end,
+    count(*)
+from jobs where next_ms is not null group by 1
+"""
+_NEXT_JOB = """
+select min(max(next_ms, not_before_ms)) from jobs where enabled and next_ms is not null
+"""
+_PAUSES = "select kind, since_ms, words, agent from pauses where is_on order by since_ms"
+_PAUSES_OF_ALL = "select kind, since_ms, words, ? from pauses where is_on order by since_ms"
+PAUSES_SINCE, JOBS_SINCE, BRAKES_SINCE = 6, 12, 16
+"""The steps that brought them."""
+_DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkup:
+    """What was found. Times are epoch milliseconds; counts are of rows.
+
+    `trouble` is what quick_check found first, empty when all is well; `checked` says whether it
+    came to its end in time. `version` and `newest` count the steps of the file and of this program.
+    """
+
+    ours: bool
+    version: int
+    newest: int
+    checked: bool = True
+    trouble: str = ""
+    inbox: Mapping[str, int]
+    waiting_since_ms: int | None = None
+    crooked: int = 0
+    stranded: int = 0
+    outbox: Mapping[str, int]
+    leaving_since_ms: int | None = None
+    failed_today: int = 0
+    zones: tuple[str, ...] = ()
+    owners: tuple[str, ...] = ()
+    jobs: Mapping[str, int] = field(default_factory=dict)
+    """How many are on, off, and stopped because they kept failing."""
+    next_job_ms: int | None = None
+    pauses: tuple[Paused, ...] = ()
+    """Why the bot stands still, if it does."""
+
+
+def look(path: Path, *, limit_s: float, now_ms: int) -> Checkup:
+    """Examines the file. Raises StorageError when it cannot be read, or is no database."""
+    try:
+        with closing(_open(path)) as connection:
+            newest = len(read_migrations(MIGRATIONS))
+            ours, version = is_ours(connection), version_of(connection)
+            has_jobs = version >= JOBS_SINCE
+            if not ours or version > newest or version < 1:
+                return Checkup(ours=ours, version=version, newest=newest, inbox={}, outbox={})
+            trouble = _bounded_check(connection, limit_s)
+            if trouble:
+                return Checkup(
+                    ours=ours, version=version, newest=newest, trouble=trouble, inbox={}, outbox={}
+                )
+            return Checkup(
+                ours=ours,
+                version=version,
+                newest=newest,
+                checked=trouble is not None,
+                inbox=dict(connection.execute(_INBOX).fetchall()),
+                waiting_since_ms=_number(connection, _WAITING_SINCE),
+                crooked=_number(connection, _CROOKED) or 0,
+                stranded=_number(connection, _STRANDED) or 0,
+                outbox=dict(connection.execute(_OUTBOX).fetchall()),
+                leaving_since_ms=_number(connection, _LEAVING_SINCE),
+                failed_today=_number(connection, _FAILED_REPLIES, now_ms - _DAY_MS) or 0,
+                zones=tuple(str(zone) for (zone,) in connection.execute(_ZONES)),
+                owners=tuple(str(address) for (address,) in connection.execute(_OWNERS)),
+                jobs=dict(connection.execute(_JOBS).fetchall()) if has_jobs else {},
+                next_job_ms=_number(connection, _NEXT_JOB) if has_jobs else None,
+                pauses=_pauses(connection, version) if version >= PAUSES_SINCE else (),
+            )
+    except (sqlite3.Error, OSError) as error:
+        raise storage_error(error, path) from error
+
+
+def newest_backup(path: Path, folder: Path) -> Path | None:
+    """The newest backup by its name, good or not."""
+    return next(iter(all_backups(path, folder)), None)
+
+
+def good_backup(path: Path, folder: Path) -> Path | None:
+    """The newest backup that can be read and is whole."""
+    return newest_good(path, folder)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    # Where no commits wait beside it, nobody uses the file; SQLite would then leave empty
+    # companions behind, unless it is told that the file will not change.
+    alone = not path.with_name(f"{path.name}-wal").exists()
+    mode = "mode=ro&immutable=1" if alone else "mode=ro"
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=1.0, isolation_level=None
+    )
+
+
+def _bounded_check(connection: sqlite3.Connection, limit_s: float) -> str | None:
+    """What quick_check finds first; None when the time did not suffice."""
+    ends = time.monotonic() + limit_s
+    connection.set_progress_handler(lambda: int(time.monotonic() > ends), 10_000)
+    try:
+        return problems(connection, "quick_check")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
+        return None
+    finally:
+        connection.set_progress_handler(None, 0)
+
+
+def _pauses(connection: sqlite3.Connection, version: int) -> tuple[Paused, ...]:
+    if version >= BRAKES_SINCE:
+        rows = connection.execute(_PAUSES)
+    else:
+        rows = connection.execute(_PAUSES_OF_ALL, (DEFAULT_AGENT,))
+    return tuple(
+        Paused(kind=Pause(kind), since_ms=since_ms, words=words, agent=agent)
+        for kind, since_ms, words, agent in rows
+    )
+
+
+def _number(connection: sqlite3.Connection, sql: str, *values: int) -> int | None:
+    found = connection.execute(sql, values).fetchone()[0]
+    return None if found is None else int(found)

@@ -1,0 +1,408 @@
+"""The one SQLite file: one connection that writes, one that reads, each on a thread of its own.
+
+Opened by `bot.app`; the other modules of this package put their SQL through it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from memory.database.backup import daily_name, folder_of, make_backup, problems, remove_older
+from memory.database.errors import is_damage, storage_error
+from memory.database.opening import (
+    Opening,
+    Soundness,
+    damaged,
+    harmed,
+    open_reader,
+    open_writer,
+    put_back,
+)
+from memory.database.schema import MIGRATIONS, read_migrations
+from memory.database.worker import Line
+from memory.records.errors import StorageCorrupt, StorageError
+from memory.records.ports import Clock
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+"""SQL as a plain function: it may be run a second time when the first time was rolled back."""
+
+BUSY_TIMEOUT_S = 5.0
+_TOGETHER_MAX = 200
+
+BITE_ROWS = 100
+"""Rows that one transaction of housekeeping removes. Another commit waits for one of these at most,
+which is some milliseconds (docs/reliability.md)."""
+
+FREE_PAGES, FREE_SHARE = 2_000, 10
+"""Empty pages that the file may keep for later: 8 MB, or a tenth of it."""
+# By the last row of each table, not the largest time: so a wrong clock is forgotten in time.
+_NEWEST = """
+select max(at_ms) from (
+    select * from (select received_ms as at_ms from inbox order by id desc limit 1)
+    union all select * from (select created_ms from turns order by seq desc limit 1)
+    union all select * from (select created_ms from messages order by id desc limit 1)
+    union all select * from (select created_ms from outbox order by id desc limit 1)
+    union all select * from (select at_ms from heartbeats order by id desc limit 1)
+)
+"""
+
+LOOK_EVERY_S = 25.0
+"""How often the file is looked at. Damage is noticed within a minute, although it has to be found
+twice, and a check may take a second."""
+
+
+class Database:
+    """Transactions on the file. Made by `open` only."""
+
+    def __init__(
+        self,
+        opening: Opening,
+        *,
+        clock: Clock,
+        writer: Line,
+        reader: Line,
+    ) -> None:
+        self._opening = opening
+        self._path = opening.path
+        self._soundness = Soundness(opening.path)
+        self._harm = ""
+        self._harmed = asyncio.Event()
+        self._clock = clock
+        self._writer = writer
+        self._reader = reader
+        self._waiting: deque[_Work[Any]] = deque()
+        self._wanted: deque[_Work[Any]] = deque()
+        self._closed = False
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        path: Path,
+        *,
+        clock: Clock,
+        backups: Path | None = None,
+        migrations: Path = MIGRATIONS,
+        busy_timeout_s: float = BUSY_TIMEOUT_S,
+    ) -> AsyncIterator[Database]:
+        """Opens, checks and upgrades the file, or makes it where there never was one.
+
+        Raises StorageCorrupt (with the newest good backup named), StorageLocked,
+        StorageReadOnly, StorageFull, or StorageError for a file of a newer version.
+        """
+        opening = Opening(
+            path=path,
+            backups=backups or folder_of(path),
+            steps=read_migrations(migrations),
+            busy_timeout_s=busy_timeout_s,
+            now=clock.now(),
+        )
+        # The writer closes last: SQLite then moves all commits into the main file.
+        async with (
+            Line.open(partial(open_writer, opening)) as writer,
+            Line.open(partial(open_reader, opening)) as reader,
+        ):
+            database = cls(opening, clock=clock, writer=writer, reader=reader)
+            try:
+                yield database
+            finally:
+                await database._leave_behind()
+                if database._harm:
+                    reader.stay_open()
+                    writer.stay_open()
+                database._closed = True
+                database._soundness.end()
+
+    @property
+    def path(self) -> Path:
+        """The main file."""
+        return self._path
+
+    def now(self) -> datetime:
+        """By the clock that was passed in."""
+        return self._clock.now()
+
+    def now_ms(self) -> int:
+        """Epoch milliseconds by the clock that was passed in."""
+        return int(self._clock.now().timestamp() * 1000)
+
+    async def write(self, work: Work[T]) -> T:
+        """Runs `work` as one transaction; it is on the disk when this returns.
+
+        Any exception rolls it back and is raised here. Transactions run in the order of the
+        calls; those that wait at the same moment share one commit. A caller that is cancelled
+        while it waits has its transaction done whole all the same.
+        """
+        self._require_open()
+        if self._harm:
+            raise self._harm_found()
+        mine = _Work(work)
+        self._waiting.append(mine)
+        await self._writer.run(self._settle, mine)
+        return self._outcome(mine)
+
+    async def read(self, work: Work[T]) -> T:
+        """Runs `work` on one consistent picture of all that is committed; it cannot write.
+
+        Calls that wait at the same moment share one picture.
+        """
+        self._require_open()
+        mine = _Work(work)
+        self._wanted.append(mine)
+        await self._reader.run(self._look, mine)
+        return self._outcome(mine)
+
+    async def in_bites(self, work: Work[int]) -> int:
+        """Run `work`, which removes BITE_ROWS rows at most, in one transaction after another until
+        nothing is left to do; others commit in between. Returns how many rows went."""
+        total = 0
+        while rows := await self.write(work):
+            total += rows
+        return total
+
+    async def newest_ms(self) -> int | None:
+        """Return when something was last stored, by the clock of then; None if nothing ever was."""
+        (found,) = await self.read(lambda c: c.execute(_NEWEST).fetchone())
+        return None if found is None else int(found)
+
+    async def shrink(self) -> int:
+        """Give the empty pages of the file back to the disk; returns how many."""
+        return await self.in_bites(_give_back)
+
+    async def between(self, work: Work[T]) -> T:
+        """Runs `work` in the writer's thread between transactions, as VACUUM and checkpoints want
+        it. Raises StorageError."""
+        self._require_open()
+        try:
+            return await self._writer.run(work)
+        except sqlite3.Error as error:
+            raise storage_error(error, self._path) from error
+        finally:
+            self._soundness.look_after()
+
+    async def harmed(self) -> None:
+        """Return once the file is damaged, or is no longer the one that was opened. The file is
+        looked at now and then, and any statement that meets damage counts at once."""
+
+        async def look_on() -> None:
+            while not self._harmed.is_set():
+                await self._clock.sleep(LOOK_EVERY_S)
+                self._note(await asyncio.to_thread(self._soundness.look))
+
+        async with asyncio.TaskGroup() as group:
+            looking = group.create_task(look_on())
+            await self._harmed.wait()
+            looking.cancel()
+
+    async def last_words(self) -> StorageCorrupt:
+        """Return what happened to the file after `harmed`, and how to go on. If it was deleted or
+        replaced we still have it open: then all is saved first, as today's backup."""
+        moved = await asyncio.to_thread(self._soundness.moved)
+        opening = replace(self._opening, now=self.now())
+        if not moved:
+            return await asyncio.to_thread(harmed, opening, self._harm)
+        try:
+            to = await self._saved()
+        except StorageError as error:
+            what = f"{moved}, and what was in it could not be saved ({error})"
+            return await asyncio.to_thread(damaged, opening, what)
+        return StorageCorrupt(
+            f"In {self._path.parent} {moved}. All that was stored is saved in {to}. If something "
+            f"is missing after the next start, stop the bot, then: {put_back(self._path, to)}"
+        )
+
+    async def _saved(self) -> Path:
+        to = self._opening.backups / daily_name(self._path, self.now())
+        await self.between(partial(_save, to=to))
+        return to
+
+    async def _leave_behind(self) -> None:
+        """Save what was written since `last_words`, and leave no commits in a `-wal`: at the next
+        start SQLite would put them into whatever file then has our name."""
+        if self._harm and await asyncio.to_thread(self._soundness.moved):
+            with suppress(StorageError):
+                await self._saved()
+
+    async def backup(self, to: Path) -> None:
+        """Makes a verified copy at `to` while everything goes on."""
+        await asyncio.to_thread(make_backup, self._path, to)
+
+    async def backup_if_due(self, folder: Path | None = None) -> Path | None:
+        """Make today's backup unless there is one. For a daily caller. Raises StorageError."""
+        to = (folder or folder_of(self._path)) / daily_name(self._path, self.now())
+        if await asyncio.to_thread(to.exists):
+            return None
+        await self.backup(to)
+        return to
+
+    async def drop_old_backups(self, folder: Path | None = None) -> None:
+        """Remove all but the last three. Raises StorageError for one that cannot be removed."""
+        folder = folder or folder_of(self._path)
+        await asyncio.to_thread(remove_older, self._path, folder, now=self.now())
+
+    async def check(self) -> str:
+        """The first finding of a full integrity check; empty when all is well. May be slow."""
+        return await self.read(partial(problems, check="integrity_check"))
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StorageError(f"{self._path} is closed: the bot is stopping.")
+
+    def _harm_found(self) -> StorageCorrupt:
+        return StorageCorrupt(f"{self._path} cannot be used: {self._harm}. Nothing was stored.")
+
+    def _note(self, harm: str) -> None:
+        if harm and not self._harm:
+            self._harm = harm
+            self._harmed.set()
+
+    def _outcome(self, done: _Work[T]) -> T:
+        if done.error is None:
+            return done.value
+        if isinstance(done.error, _Harm):
+            self._note(str(done.error))
+            raise self._harm_found()
+        if isinstance(done.error, sqlite3.Error):
+            self._note(str(done.error) if is_damage(done.error) else "")
+            raise storage_error(done.error, self._path) from done.error
+        raise done.error
+
+    def _look(self, connection: sqlite3.Connection, mine: _Work[Any]) -> None:
+        """In the reader's thread: reads all that is wanted, unless an earlier call already did."""
+        if mine.settled:
+            return
+        try:
+            for read in _first_of(self._wanted):
+                _read(connection, read)
+        finally:
+            _leave(connection)
+
+    def _settle(self, connection: sqlite3.Connection, mine: _Work[Any]) -> None:
+        """In the writer's thread: commits all that waits, unless an earlier call already did."""
+        if mine.settled:
+            return
+        together = _first_of(self._waiting)
+        if harm := self._soundness.look_before():
+            for write in together:
+                write.fail(_Harm(harm))
+            return
+        try:
+            if len(together) > 1 and _commit_together(connection, together):
+                return
+            for write in together:
+                if not write.settled:
+                    _commit_alone(connection, write)
+        finally:
+            self._soundness.look_after()
+
+
+def _save(connection: sqlite3.Connection, *, to: Path) -> None:
+    """Copy what is open; what the `-wal` holds goes into the file that it belongs to."""
+    make_backup(connection, to)
+    connection.execute("pragma wal_checkpoint(truncate)")
+
+
+class _Harm(Exception):
+    """The files were touched by somebody else; the text says how."""
+
+
+class _Work(Generic[T]):
+    """A transaction on its way through the writer's thread, or a look through the reader's."""
+
+    __slots__ = ("error", "settled", "value", "work")
+    value: T
+
+    def __init__(self, work: Work[T]) -> None:
+        self.work = work
+        self.error: Exception | None = None
+        self.settled = False
+
+    def succeed(self, value: T) -> None:
+        self.value = value
+        self.settled = True
+
+    def fail(self, error: Exception) -> None:
+        self.error = error
+        self.settled = True
+
+
+def _first_of(waiting: deque[_Work[Any]]) -> list[_Work[Any]]:
+    """Takes what waits now, in its order; one bite of it where that is much."""
+    return [waiting.popleft() for _ in range(min(len(waiting), _TOGETHER_MAX))]
+
+
+def _commit_alone(connection: sqlite3.Connection, write: _Work[Any]) -> None:
+    try:
+        connection.execute("begin immediate")
+        try:
+            value = write.work(connection)
+            connection.execute("commit")
+        finally:
+            _leave(connection)
+    except Exception as error:  # noqa: BLE001 - raised again where the write was asked for
+        write.fail(error)
+    else:
+        write.succeed(value)
+
+
+def _commit_together(connection: sqlite3.Connection, writes: list[_Work[Any]]) -> bool:
+    """Commits all at once. When one of them fails nothing is done, and each has to go alone.
+
+    Where the lock cannot be had, all have failed: each would wait as long again.
+    """
+    try:
+        connection.execute("begin immediate")
+    except sqlite3.Error as error:
+        for write in writes:
+            write.fail(error)
+        return True
+    try:
+        values = [write.work(connection) for write in writes]
+        connection.execute("commit")
+    except Exception:  # noqa: BLE001 - whose it is shows when each goes alone
+        return False
+    finally:
+        _leave(connection)
+    for write, value in zip(writes, values, strict=True):
+        write.succeed(value)
+    return True
+
+
+def _read(connection: sqlite3.Connection, read: _Work[Any]) -> None:
+    try:
+        if not connection.in_transaction:  # some errors end it
+            connection.execute("begin")
+        value = read.work(connection)
+    except Exception as error:  # noqa: BLE001 - raised again where the read was asked for
+        read.fail(error)
+    else:
+        read.succeed(value)
+
+
+def _give_back(connection: sqlite3.Connection) -> int:
+    free, pages = (
+        int(connection.execute(f"pragma {name}").fetchone()[0])
+        for name in ("freelist_count", "page_count")
+    )
+    too_many = free - max(FREE_PAGES, pages // FREE_SHARE)
+    if too_many <= 0:
+        return 0
+    # Each fetched row moves one page. A file without incremental vacuum gives no rows.
+    connection.execute(f"pragma incremental_vacuum({min(too_many, BITE_ROWS)})").fetchall()
+    return free - int(connection.execute("pragma freelist_count").fetchone()[0])
+
+
+def _leave(connection: sqlite3.Connection) -> None:
+    # Some errors (a full disk) end the transaction by themselves.
+    if connection.in_transaction:
+        connection.execute("rollback")

@@ -1,0 +1,111 @@
+"""Brings a file of an older version up to date: on a copy that is verified, then swapped in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from memory.database.backup import (
+    connect,
+    new_file,
+    problems,
+    remove_with_companions,
+    sync_file,
+    sync_folder,
+)
+from memory.database.schema import Migration, apply, version_of
+from memory.records.errors import StorageError
+
+
+def upgrade(path: Path, steps: Sequence[Migration], *, timeout_s: float) -> None:
+    """Leaves the old file as it was unless the new one is complete and verified.
+
+    The old file stays as `<name>.before-<number of the first step>` until the next upgrade.
+    Raises StorageError, sqlite3.Error or OSError.
+    """
+    copy = path.with_name(f"{path.name}.upgrading")
+    try:
+        old = _settle(path, timeout_s=timeout_s)
+        _copy(path, copy)
+        _migrate(path, copy, steps[old:])
+        sync_file(copy)
+        _swap(path, copy, aside=path.with_name(f"{path.name}.before-{old + 1}"))
+    finally:
+        remove_with_companions(copy)
+
+
+def _settle(path: Path, *, timeout_s: float) -> int:
+    """Makes the old file stand alone, without a `-wal`; fails where another has it open."""
+    with closing(connect(path, timeout_s=timeout_s)) as connection:
+        connection.execute("pragma journal_mode = delete")
+        return version_of(connection)
+
+
+def _copy(path: Path, to: Path) -> None:
+    """Write a fresh copy as of one moment: without free pages, and able to give pages back to the
+    disk in small steps (`Database.shrink`), which SQLite can only set by rewriting the file."""
+    new_file(to)
+    with closing(connect(path)) as source:
+        source.execute("pragma auto_vacuum = incremental")
+        source.execute("vacuum into ?", (str(to),))
+
+
+def _migrate(path: Path, copy: Path, steps: Sequence[Migration]) -> None:
+    with closing(connect(copy)) as connection:
+        connection.execute("pragma synchronous = off")
+        before = _row_counts(connection)
+        try:
+            apply(connection, steps)
+        except (sqlite3.OperationalError, sqlite3.IntegrityError) as error:
+            if error.sqlite_errorcode & 0xFF not in {
+                sqlite3.SQLITE_ERROR,
+                sqlite3.SQLITE_CONSTRAINT,
+            }:
+                raise
+            raise _failed(path, str(error)) from error
+        _verify(path, connection, before)
+
+
+def _verify(path: Path, connection: sqlite3.Connection, before: dict[str, int]) -> None:
+    if found := problems(connection, "integrity_check"):
+        raise _failed(path, found)
+    if connection.execute("pragma foreign_key_check").fetchone() is not None:
+        raise _failed(path, "a row refers to one that is gone")
+    after = _row_counts(connection)
+    shrunk = [name for name, rows in before.items() if after.get(name, rows) < rows]
+    if shrunk:
+        raise _failed(path, f"rows would be lost in {', '.join(shrunk)}")
+
+
+def _row_counts(connection: sqlite3.Connection) -> dict[str, int]:
+    names = connection.execute(
+        "select name from sqlite_schema where type = 'table' and name not like 'sqlite_%'"
+    ).fetchall()
+    return {
+        name: connection.execute(f'select count(*) from "{name}"').fetchone()[0]  # noqa: S608
+        for (name,) in names
+    }
+
+
+def _swap(path: Path, copy: Path, *, aside: Path) -> None:
+    for older in path.parent.glob(f"{path.name}.before-*"):
+        older.unlink()
+    try:
+        os.link(path, aside)
+    except OSError:  # file systems without hard links
+        shutil.copy2(path, aside)
+        sync_file(aside)
+    # At each moment there is a whole file under the name: the old one, then the new one.
+    copy.replace(path)
+    sync_folder(path.parent)
+
+
+def _failed(path: Path, why: str) -> StorageError:
+    return StorageError(
+        f"{path} could not be upgraded ({why}). The old file is in place and whole: the former "
+        "version of the bot can go on with it. Please report this."
+    )

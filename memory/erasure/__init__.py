@@ -1,0 +1,4 @@
+"""Forgetting for good: every place of a text is found, emptied and looked at again.
+
+Nothing is called erased before a scan of the whole file has proved it.
+"""

@@ -1,0 +1,310 @@
+"""Who people are, as one JSON object each: the `Profiles` that the core needs."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from agent.prompt.languages import language_name
+from agent.prompt.scene import one_line
+from memory.database.connection import Database
+from memory.database.stored_text import dump, storable
+from memory.facts.profile_values import appended, at, checked, cleaned, parsed, said, with_value
+from memory.facts.secrets import secret_in
+from memory.records.errors import ProfileWrong
+from memory.records.facts import ProfileChange
+from memory.records.messages import PersonId, RunId
+from memory.records.rows import Person
+
+REASON_CHARS_MAX = 300
+TEXT_CHARS_MAX = 2_000
+"""Of the layer about a person (SPEC §5)."""
+_VALUE_CHARS_MAX = 300
+
+_BODY = "select body from profiles where person_id = ?"
+_PUT = """
+insert into profiles (person_id, body, updated_ms) values (?, ?, ?)
+on conflict (person_id) do update set body = excluded.body, updated_ms = excluded.updated_ms
+"""
+_REMOVE = "delete from profiles where person_id = ?"
+_ADD_CHANGE = """
+insert into profile_changes (person_id, path, old, new, reason, run_id, at_ms)
+values (?, ?, ?, ?, ?, ?, ?)
+"""
+_CHANGE = """
+select id, path, old, new, reason, at_ms, run_id, undone_ms from profile_changes
+where person_id = ? and id = ?
+"""
+_CHANGES = """
+select id, path, old, new, reason, at_ms, run_id, undone_ms from profile_changes
+where person_id = ? order by id desc limit ?
+"""
+_OF_RUN = """
+select id, path, old, new, reason, at_ms, run_id, undone_ms from profile_changes
+where person_id = ? and run_id = ? and run_id <> '' and undone_ms is null order by id desc
+"""
+_UNDONE = "update profile_changes set undone_ms = ? where person_id = ? and id = ?"
+
+
+def secret_refused(text: str) -> str:
+    """Why a text with a secret in it is not kept; empty for any other."""
+    kind = secret_in(text)
+    return (
+        f"It holds {kind}, and a profile keeps no secrets: it is part of prompts." if kind else ""
+    )
+
+
+class SqliteProfiles:
+    """Implements `memory.records.facts.Profiles`. A path may end in `[]`: the value, or each item
+    of a list, is then added to the list that stands there.
+
+    A change can be taken back as long as what it set still stands. Taking back is a change too, so
+    that it can be taken back itself.
+    """
+
+    def __init__(
+        self, database: Database, *, refusal: Callable[[str], str] = secret_refused
+    ) -> None:
+        """`refusal` says why a text may not be kept (a secret), and is empty for what may."""
+        self._database = database
+        self._refusal = refusal
+
+    async def get(self, person_id: PersonId) -> Mapping[str, object]:
+        """The whole profile."""
+        return await self._database.read(lambda c: profile_in(c, person_id))
+
+    async def update(
+        self,
+        person_id: PersonId,
+        path: str,
+        value: object,
+        *,
+        reason: str,
+        run_id: RunId | None = None,
+    ) -> ProfileChange:
+        """Sets, adds to or takes away what a path names. Raises ProfileWrong.
+
+        Where it was so already nothing is stored, and the change has the id 0.
+        """
+        parts, appends = parsed(path)
+        wanted = cleaned(value)
+        name = ".".join(parts)
+        self._refuse_secrets(name, wanted)
+        change = ProfileChange(
+            id=0,
+            path=name,
+            old=None,
+            new=wanted,
+            reason=_reason(reason),
+            at_ms=self._database.now_ms(),
+            run_id=run_id,
+        )
+
+        def work(connection: sqlite3.Connection) -> ProfileChange:
+            profile = profile_in(connection, person_id)
+            old = at(profile, parts)
+            new = appended(old, wanted, name) if appends else wanted
+            return _changed(connection, person_id, profile, replace(change, old=old, new=new))
+
+        return await self._database.write(work)
+
+    async def history(self, person_id: PersonId, *, limit: int = 50) -> Sequence[ProfileChange]:
+        """The newest changes first."""
+        rows = await self._database.read(
+            lambda c: c.execute(_CHANGES, (person_id, limit)).fetchall()
+        )
+        return [_change(row) for row in rows]
+
+    async def roll_back(self, person_id: PersonId, change_id: int) -> ProfileChange | None:
+        """Takes one change back, and returns it. Raises ProfileWrong with a sentence when what it
+        set does not stand any more."""
+        now_ms = self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> ProfileChange | None:
+            row = connection.execute(_CHANGE, (person_id, change_id)).fetchone()
+            change = None if row is None else _change(row)
+            if change is None or change.undone_ms is not None:
+                return None
+            if not _stands(profile_in(connection, person_id), change):
+                raise ProfileWrong(
+                    f"{change.path!r} was changed again after change {change.id}: take the later "
+                    "change back first, or set it anew."
+                )
+            return _taken_back(connection, person_id, change, now_ms)
+
+        return await self._database.write(work)
+
+    async def undo(self, person_id: PersonId, run_id: RunId) -> Sequence[ProfileChange]:
+        """Takes back what a turn changed, newest first, and returns those changes. What was changed
+        again since stays as it is."""
+        now_ms = self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> list[ProfileChange]:
+            changes = map(_change, connection.execute(_OF_RUN, (person_id, run_id)).fetchall())
+            undone: list[ProfileChange] = []
+            for change in changes:
+                with suppress(ProfileWrong):  # it does not fit beside what came later
+                    if _stands(profile_in(connection, person_id), change):
+                        undone.append(_taken_back(connection, person_id, change, now_ms))
+            return undone
+
+        return await self._database.write(work)
+
+    def _refuse_secrets(self, path: str, value: object) -> None:
+        for text in said(path, value):
+            if why := self._refusal(text):
+                raise ProfileWrong(why)
+
+
+# --- for prompts ---------------------------------------------------------------------------------
+
+
+def profile_text(person: Person, profile: Mapping[str, object]) -> str:
+    """What a prompt says about a person, a line for each thing, within TEXT_CHARS_MAX.
+
+    A name and languages of the profile win over what the platform says; its time zone does not
+    win over the one that was set by a command, which all times go by.
+    """
+    lines = [
+        ("Name", profile.get("name") or person.name),
+        ("Title", profile.get("title")),
+        *_languages(person, profile),
+        ("Time zone", person.time_zone or profile.get("time_zone")),
+        ("Role", person.role),
+        ("Wishes to call you", at(profile, ("persona", "name"))),
+        ("Wants you to be", at(profile, ("persona", "style"))),
+        ("Wants your tone to be", at(profile, ("persona", "tone"))),
+        *_listed("Prefers", profile.get("preferences")),
+        *_listed("Project", profile.get("projects")),
+    ]
+    return _within(f"{label}: {text}" for label, value in lines if (text := _shown(value)))
+
+
+def persona_prompt(profile: Mapping[str, object]) -> str:
+    """What replaces the base text of a prompt (SPEC §5); empty for nothing."""
+    prompt = at(profile, ("persona", "system_prompt"))
+    return prompt if isinstance(prompt, str) else ""
+
+
+def _languages(person: Person, profile: Mapping[str, object]) -> list[tuple[str, object]]:
+    own = profile.get("languages")
+    return [("Languages", own)] if own else [("Language", language_name(person.language))]
+
+
+def _listed(label: str, value: object) -> list[tuple[str, object]]:
+    if isinstance(value, Mapping):
+        return [(f"{label} {key.replace('_', ' ')}", part) for key, part in value.items()]
+    if isinstance(value, list):
+        return [(label, part) for part in value]
+    return []
+
+
+def _shown(value: object) -> str:
+    """A value on one line, in plain words, with nothing that could pose as a heading of ours."""
+    return one_line(_plain(value), chars_max=_VALUE_CHARS_MAX)
+
+
+def _plain(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case list():
+            return ", ".join(map(_plain, value))
+        case Mapping():
+            return "; ".join(f"{key.replace('_', ' ')}: {_plain(v)}" for key, v in value.items())
+        case _:
+            return str(value)
+
+
+def _within(lines: Any) -> str:
+    """As many lines as fit, and a last one that says so when there are more."""
+    kept: list[str] = []
+    room = TEXT_CHARS_MAX - len(_MORE) - 1
+    for line in lines:
+        room -= len(line) + 1
+        if room < 0:
+            return "\n".join([*kept, _MORE])
+        kept.append(line)
+    return "\n".join(kept)
+
+
+_MORE = "(more is in the profile: get_profile)"
+
+
+# --- changes -------------------------------------------------------------------------------------
+
+
+def _reason(text: str) -> str:
+    return storable(one_line(text, chars_max=REASON_CHARS_MAX))
+
+
+def profile_in(connection: sqlite3.Connection, person_id: PersonId) -> dict[str, object]:
+    """The profile of a person, within the caller's transaction; empty where there is none."""
+    row = connection.execute(_BODY, (person_id,)).fetchone()
+    return {} if row is None else json.loads(row[0])
+
+
+def _stands(profile: Mapping[str, object], change: ProfileChange) -> bool:
+    return at(profile, tuple(change.path.split("."))) == change.new
+
+
+def _changed(
+    connection: sqlite3.Connection,
+    person_id: PersonId,
+    profile: Mapping[str, object],
+    change: ProfileChange,
+) -> ProfileChange:
+    """Stores a change and the profile that it makes."""
+    if change.old == change.new and type(change.old) is type(change.new):
+        return change
+    after = with_value(profile, tuple(change.path.split(".")), change.new)
+    body = checked(after)
+    if after:
+        connection.execute(_PUT, (person_id, body, change.at_ms))
+    else:
+        connection.execute(_REMOVE, (person_id,))
+    values = (_json(change.old), _json(change.new), change.reason, change.run_id or "")
+    row = (person_id, change.path, *values, change.at_ms)
+    added = connection.execute(_ADD_CHANGE, row).lastrowid
+    assert added is not None
+    return replace(change, id=added)
+
+
+def _taken_back(
+    connection: sqlite3.Connection, person_id: PersonId, change: ProfileChange, now_ms: int
+) -> ProfileChange:
+    back = ProfileChange(
+        id=0,
+        path=change.path,
+        old=change.new,
+        new=change.old,
+        reason=f"takes back change {change.id}",
+        at_ms=now_ms,
+    )
+    _changed(connection, person_id, profile_in(connection, person_id), back)
+    connection.execute(_UNDONE, (now_ms, person_id, change.id))
+    return replace(change, undone_ms=now_ms)
+
+
+def _json(value: object) -> str | None:
+    return None if value is None else dump(value)
+
+
+def _change(row: tuple[Any, ...]) -> ProfileChange:
+    change_id, path, old, new, reason, at_ms, run_id, undone_ms = row
+    return ProfileChange(
+        id=change_id,
+        path=path,
+        old=None if old is None else json.loads(old),
+        new=None if new is None else json.loads(new),
+        reason=reason,
+        at_ms=at_ms,
+        run_id=RunId(run_id) if run_id else None,
+        undone_ms=undone_ms,
+    )

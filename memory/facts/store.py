@@ -1,0 +1,285 @@
+"""What people said that is worth keeping for months: the `Facts` of the core.
+
+One object for a database: what is stored is compared with what is there, one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+import structlog
+
+from memory.database.connection import Database
+from memory.facts import tombstones
+from memory.facts.rows import (
+    close,
+    erase,
+    fitting,
+    gist,
+    holding,
+    is_about_self,
+    is_small_talk,
+    owned_by,
+    reopen,
+    replaced_by,
+    seen_by,
+    select,
+    select_ids,
+    speaks_of_self,
+    use,
+)
+from memory.facts.similarity import Sentence, may_say_the_same, says_the_same, sentence
+from memory.records.errors import StorageError
+from memory.records.facts import NewFact, Stored, StoredFact, Storing, Whose
+from memory.records.messages import RunId
+from memory.search.indexes import Indexes
+
+if TYPE_CHECKING:
+    from memory.facts.write import Alike
+
+ALIKE_MAX = 12
+"""Facts that a new one is compared with."""
+FOUND_MIN = 0.16
+"""Plain cosine from which a fact that shares no word with a search has to do with it: words that
+are none reach 0.15, and `food` 0.17 with an allergy."""
+USES_KEPT_MS = 10 * 60_000
+"""So long uses are counted in memory: a commit for each message would be too dear."""
+_NEWEST = "id desc"
+# What tells most of somebody: who they are and what they want, sure, and often of use.
+_MOST_TELLING = """
+case category when 'background' then 0 when 'preference' then 0 when 'contact' then 1
+    when 'project' then 1 when 'decision' then 2 else 2 end,
+round(confidence, 1) desc, uses desc, id desc
+"""
+
+_log = structlog.get_logger(__name__)
+
+
+class SqliteFacts:
+    """Implements `memory.records.facts.Facts`."""
+
+    def __init__(self, database: Database, indexes: Indexes) -> None:
+        self._database = database
+        self._indexes = indexes
+        self._lock = asyncio.Lock()
+        self._uses: dict[int, int] = {}
+        self._uses_since_ms = 0
+
+    async def store(self, new: NewFact) -> Stored:
+        """Stores one, by the rules of writing. Near-duplicates refresh what is known.
+
+        Raises ForgottenMeanwhile where `new` names a generation that is over.
+        """
+        # Here, not above: its tables of words take a start a while, and nothing is stored then.
+        from memory.facts.write import refusal, tidy, write
+
+        text = tidy(new.text)
+        if why := refusal(text):
+            return Stored(outcome=Storing.REFUSED, why=why)
+        async with self._lock:
+            alike = await self._alike(new.whose, text)
+            return await self._database.write(
+                partial(write, new=new, text=text, alike=alike, now_ms=self._now_ms())
+            )
+
+    async def generation(self) -> int:
+        """How often something was forgotten so far."""
+        return await self._database.read(tombstones.generation)
+
+    async def near(self, of: Whose, text: str) -> Sequence[StoredFact]:
+        """Facts of this person that may say the same as a text, or contradict it, where rules do
+        not tell; most alike first. For whoever asks a model about it."""
+        from memory.facts.write import tidy
+
+        said = sentence(tidy(text))
+        facts = await self._compared(of, said.whole)
+        return [
+            fact
+            for fact, likeness in facts
+            if may_say_the_same(said, sentence(fact.text), likeness)
+            and not says_the_same(said, sentence(fact.text), likeness)
+        ]
+
+    async def get(self, of: Whose, fact_id: int) -> StoredFact | None:
+        """One that this person may see here; also a closed one."""
+        found = await self._database.read(partial(select_ids, where=seen_by(of), ids=[fact_id]))
+        return found.get(fact_id)
+
+    async def list(self, of: Whose, *, at: datetime | None = None) -> Sequence[StoredFact]:
+        """Those that hold, or held at `at`; newest first."""
+        where = holding(seen_by(of), at)
+        return await self._database.read(partial(select, where=where, order=_NEWEST))
+
+    async def past(self, of: Whose, fact_id: int) -> Sequence[StoredFact]:
+        """What it replaced, one after the other, newest first."""
+        return await self._database.read(
+            lambda c: sorted(
+                replaced_by(c, seen_by(of), [fact_id]), key=lambda fact: fact.id, reverse=True
+            )
+        )
+
+    async def search(
+        self, of: Whose, query: str, *, k: int, at: datetime | None = None
+    ) -> Sequence[StoredFact]:
+        """The best `k` of those that hold (or held at `at`), best first; none that has nothing to
+        do with the query. Asked about the person as such, the most telling ones."""
+        if is_about_self(query):
+            return await self.telling(of, k=k, at=at)
+        if at is None:
+            hits = await self._indexes.search(of, query, k=k)
+        else:
+            hits = await self._indexes.search_past(of, query, k=k, at=at)
+        return await self._of_the_matter(query, [hit.fact for hit in hits])
+
+    async def telling(
+        self, of: Whose, *, k: int, at: datetime | None = None
+    ) -> Sequence[StoredFact]:
+        """The `k` that say most about somebody, or about a group."""
+        where = holding(seen_by(of), at)
+        return await self._database.read(
+            partial(select, where=where, order=_MOST_TELLING, limit=max(k, 0))
+        )
+
+    async def recall(self, of: Whose, message: str, *, k: int) -> Sequence[StoredFact]:
+        """Up to `k` that have to do with a message, best first; they count as used. None for a
+        greeting, and none where only the least unfit could be found."""
+        message = gist(message)
+        if is_about_self(message):
+            found = await self.telling(of, k=k)
+        elif is_small_talk(message):
+            found = []
+        else:
+            found = await self._fitting(of, message, k=k)
+        await self._count(found)
+        return found
+
+    async def forget(self, of: Whose, fact_ids: Sequence[int]) -> int:
+        """Erases facts of this person with all that they replaced, and leaves tombstones; returns
+        how many of the named went. Unknown ids are passed over."""
+        now_ms = self._now_ms()
+
+        def work(connection: sqlite3.Connection) -> int:
+            own = owned_by(of)
+            named = select_ids(connection, own, fact_ids)
+            gone = named | {f.id: f for f in replaced_by(connection, own, list(named))}
+            tombstones.add(connection, of, [fact.text for fact in gone.values()], now_ms=now_ms)
+            erase(connection, gone)
+            tombstones.raise_generation(connection)
+            return len(named)
+
+        async with self._lock:
+            count = await self._database.write(work)
+            if count:
+                self._indexes.drop(of)
+            return count
+
+    async def undo(
+        self, of: Whose, run_id: RunId
+    ) -> tuple[Sequence[StoredFact], Sequence[StoredFact]]:
+        """Takes back what a turn stored: returns those that went, and those that hold again."""
+        async with self._lock:
+            gone, back = await self._database.write(partial(_undone, of=of, run_id=run_id))
+            if gone:
+                self._indexes.drop(of)
+            return gone, back
+
+    async def _of_the_matter(self, query: str, facts: Sequence[StoredFact]) -> Sequence[StoredFact]:
+        """Those that share a word with the query, or come close in meaning: a search as such
+        always finds something. Who asks for what is theirs (`Where do I live?`) gets all."""
+        if speaks_of_self(query):
+            return facts
+        asked = sentence(query)
+        likeness = await self._indexes.likeness(query, [fact.text for fact in facts])
+        alike = likeness if likeness is not None else [0.0] * len(facts)
+        return [
+            fact
+            for fact, close in zip(facts, alike, strict=True)
+            if close >= FOUND_MIN or _shares_a_word(asked, fact)
+        ]
+
+    async def _fitting(self, of: Whose, message: str, *, k: int) -> Sequence[StoredFact]:
+        facts = [hit.fact for hit in await self._indexes.search(of, message, k=k)]
+        likeness = await self._indexes.likeness(message, [fact.text for fact in facts])
+        if self._indexes.is_empty(of):
+            return []
+        if facts and likeness is not None:
+            pairs = zip(facts, likeness, strict=True)
+            return [fact for fact, alike in pairs if fitting(message, fact, alike)]
+        # Words alone find little of what bears on somebody who speaks of themselves.
+        more = await self.telling(of, k=k) if speaks_of_self(message) else []
+        both = {fact.id: fact for fact in (*facts, *more) if fitting(message, fact, None)}
+        return list(both.values())[:k]
+
+    async def _alike(self, of: Whose, text: str) -> Sequence[Alike]:
+        from memory.facts.write import Alike
+
+        return [
+            Alike(fact_id=fact.id, likeness=likeness)
+            for fact, likeness in await self._compared(of, text)
+        ]
+
+    async def _compared(self, of: Whose, text: str) -> Sequence[tuple[StoredFact, float | None]]:
+        """The facts of this person that come closest, most alike first."""
+        facts = [hit.fact for hit in await self._indexes.search_own(of, text, k=ALIKE_MAX)]
+        likeness = await self._indexes.likeness(text, [fact.text for fact in facts])
+        if likeness is None:
+            return [(fact, None) for fact in facts]
+        return sorted(zip(facts, likeness, strict=True), key=lambda pair: (-pair[1], pair[0].id))
+
+    async def _count(self, facts: Sequence[StoredFact]) -> None:
+        """Counts uses, and writes them from time to time. Those of the last minutes are lost with
+        the process, which does no harm."""
+        now_ms = self._now_ms()
+        if not self._uses:
+            self._uses_since_ms = now_ms
+        for fact in facts:
+            self._uses[fact.id] = self._uses.get(fact.id, 0) + 1
+        if self._uses and now_ms - self._uses_since_ms >= USES_KEPT_MS:
+            uses, self._uses = self._uses, {}
+            try:
+                await self._database.write(partial(use, uses=uses, now_ms=now_ms))
+            except StorageError as error:  # a message is answered all the same
+                _log.warning("uses_not_counted", reason=str(error))
+
+    def _now_ms(self) -> int:
+        return self._database.now_ms()
+
+
+def _shares_a_word(asked: Sentence, fact: StoredFact) -> bool:
+    """With what is said, with who said it, or with the day."""
+    day = datetime.fromtimestamp(fact.valid_from_ms / 1000, UTC)
+    known = sentence(f"{fact.text} {fact.speaker} {day.day} {day:%B} {day.year}")
+    mine, others = {*asked.stems, *asked.signs}, {*known.stems, *known.signs}
+    return not mine.isdisjoint(others)
+
+
+def _undone(
+    connection: sqlite3.Connection, *, of: Whose, run_id: RunId
+) -> tuple[list[StoredFact], list[StoredFact]]:
+    own = owned_by(of)
+    gone = {fact.id: fact for fact in select(connection, own.and_("run_id = ?", run_id))}
+    if not run_id or not gone:
+        return [], []
+    closed = [fact for fact in replaced_by(connection, own, list(gone)) if fact.id not in gone]
+    nearest = [fact for fact in closed if fact.superseded_by in gone]
+    after = {fact.id: _heir(fact, gone) for fact in nearest}
+    back = [fact_id for fact_id, heir in after.items() if heir is None]
+    erase(connection, gone)
+    reopen(connection, back)
+    for fact in nearest:
+        if (heir := after[fact.id]) is not None and fact.valid_to_ms is not None:
+            close(connection, [fact.id], by=heir, now_ms=fact.valid_to_ms)
+    return list(gone.values()), list(select_ids(connection, own, back).values())
+
+
+def _heir(fact: StoredFact, gone: dict[int, StoredFact]) -> int | None:
+    """What holds in place of a fact once these are gone; None: itself."""
+    heir = fact.superseded_by
+    while heir is not None and heir in gone:
+        heir = gone[heir].superseded_by
+    return heir

@@ -1,0 +1,300 @@
+"""Forgetting with proof: the values, and the port by which the doors ask for it.
+
+`memory.erasure.erase` implements it; `bot.commands.memory` shows what was found and tells how it
+went.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol
+
+from memory.records.errors import Permanent
+from memory.records.messages import OutboxId, PersonId, RunId
+
+LETTERS_MIN = 4
+"""Of words that are looked for: shorter ones stand inside too many others. Two do where letters are
+more than ASCII's, for a name in Chinese may be as short."""
+
+
+class ForgettingRefused(Permanent):
+    """Nothing was erased; the text says why, and what to do."""
+
+
+class Kind(StrEnum):
+    """What a place is for its person."""
+
+    FACT = "facts"
+    PROFILE = "profile"
+    DOCUMENT = "documents"
+    HISTORY = "history"
+    SUMMARY = "summaries"
+    INSIGHT = "insights"
+    REPLY = "messages sent"
+    NOTE = "hints for the next turn"
+    TRACE = "traces"
+    PROMPT = "kept prompts"
+    QUESTION = "questions asked"
+    TASK = "background tasks"
+    JOB = "jobs and dates"
+    INCOMING = "messages coming in"
+    FILE = "files"
+    FORMER = "earlier texts of files"
+
+
+class Stage(StrEnum):
+    """How far it is; each is told as it begins."""
+
+    FACTS = "facts"
+    ROWS = "rows"
+    FILES = "files"
+    INDEX = "index"
+    ANEW = "database"
+    BACKUPS = "backups"
+    SCAN = "scan"
+
+
+Tell = Callable[[Stage], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a person wants forgotten: facts by id, words, or everything that is theirs.
+
+    `lanes` are private chats of theirs, `names` what they are called; `with_files`: files of the
+    workspace too, not just their notes. `cards` are the messages that are to tell how it went.
+    """
+
+    person_id: PersonId
+    facts: tuple[int, ...] = ()
+    phrases: tuple[str, ...] = ()
+    everything: bool = False
+    is_owner: bool = False
+    names: tuple[str, ...] = ()
+    lanes: tuple[str, ...] = ()
+    with_files: bool = False
+    cards: tuple[OutboxId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Where it stands: rows and note files by kind, the facts that would go, and `files` of the
+    workspace, which are left unless asked for. `backups` are made anew in any case. `refusal` says
+    why it could not be erased right now; empty: it could."""
+
+    counts: Mapping[Kind, int] = field(default_factory=dict)
+    facts: tuple[int, ...] = ()
+    notes: tuple[Path, ...] = ()
+    files: tuple[Path, ...] = ()
+    backups: int = 0
+    refusal: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was found anywhere."""
+        return not self.counts and not self.files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What was done, and what the look through all files found.
+
+    `blanked` are other files of the workspace than notes, in which the words were blanked.
+    `hits` are files that still hold it, `tables` those in which it still stands as this person's,
+    `unread` files that could not be looked into: with any of them it did not succeed. `left` are
+    files of the workspace that were left on purpose. `theirs` says in which tables, and
+    `their_files` in which files, others said the same; that is for the owner's eyes alone.
+    """
+
+    erased: Mapping[Kind, int]
+    backup: Path
+    dropped: tuple[Path, ...]
+    files: int
+    bytes: int
+    blanked: tuple[Path, ...] = ()
+    hits: tuple[Path, ...] = ()
+    unread: tuple[Path, ...] = ()
+    left: tuple[Path, ...] = ()
+    tables: tuple[str, ...] = ()
+    theirs: tuple[str, ...] = ()
+    their_files: tuple[Path, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing of it is left anywhere."""
+        return not (self.hits or self.unread or self.tables)
+
+
+class Forgets(Protocol):
+    """Finds and erases. One at a time; everything else goes on meanwhile."""
+
+    async def find(self, wish: Wish) -> Found:
+        """Every place that holds it. Changes nothing. Raises StorageError, ForgettingRefused."""
+
+    async def under_way(self) -> Wish | None:
+        """What was begun and not finished, as after a kill."""
+
+    async def forget(self, wish: Wish, tell: Tell) -> Proof:
+        """Erases it everywhere and looks whether that is so. May be repeated.
+
+        Raises ForgettingRefused while it cannot be done, StorageError. Once it has begun, it is
+        finished by a later call, or by `resume`.
+        """
+
+    async def resume(self, tell: Tell) -> Proof | None:
+        """Finishes what a former process began; None where there is nothing. Raises as `forget`."""
+
+
+def too_short(phrase: str) -> bool:
+    """Whether words have too few letters to be looked for."""
+    letters = [char for char in phrase if char.isalnum()]
+    return len(letters) < (LETTERS_MIN if phrase.isascii() else 2)
+
+
+def check_wish(wish: Wish) -> None:
+    """Raises ForgettingRefused for words that would be found in too many others."""
+    if not (wish.facts or wish.phrases or wish.everything):
+        raise ForgettingRefused("Say what is to be forgotten: a fact, words, or everything.")
+    for phrase in wish.phrases:
+        if too_short(phrase):
+            raise ForgettingRefused(
+                f"{phrase.strip()[:20]!r} is too short to be looked for: it stands inside other "
+                f"words. Give at least {LETTERS_MIN} letters."
+            )
+
+
+# --- undoing ------------------------------------------------------------------------------------
+#
+# Taking back what the last turn did: the values, and what is needed of who keeps them.
+#
+# `memory.stores.undo` implements the port, `bot.commands.undo` uses it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """A call that changed something: the tool's name, and what kind of thing (`Effect`)."""
+
+    tool: str
+    effect: str
+    file: str = ""
+    """The protected file, if it was one."""
+
+
+def typed_run(person_id: PersonId, lane: str, message_id: str) -> RunId:
+    """Under which name is kept what a command such as `/remember` stored: it is no turn."""
+    return RunId(f"{typed_in(person_id, lane)}{message_id}")
+
+
+def typed_in(person_id: PersonId, lane: str) -> str:
+    """How the names of all that one person typed in one chat begin."""
+    return f"typed:{person_id}:{lane}#"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastTurn:
+    """The newest turn that changed something, with those of its subagents as `runs`; or a command
+    that did (`typed`).
+
+    `facts` and `changes` count what it stored and what of it can be taken back; `is_undone`: it was
+    taken back already.
+    """
+
+    run_id: RunId
+    ended_ms: int
+    runs: tuple[RunId, ...]
+    done: tuple[Done, ...] = ()
+    facts: int = 0
+    changes: int = 0
+    is_undone: bool = False
+    typed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormerFile:
+    """What a file said before a run changed it, and after that."""
+
+    run_id: RunId
+    path: str
+    former: str
+    becomes: str
+    """A digest (`digest_of`)."""
+
+
+def digest_of(text: str) -> str:
+    """Return what a file's text is recognised by."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class FormerFiles(Protocol):
+    """What files said before. Raises StorageError."""
+
+    async def of(self, run_ids: Sequence[RunId]) -> Sequence[FormerFile]:
+        """What these runs changed, the newest first."""
+
+    async def drop(self, file: FormerFile) -> None:
+        """Forget it, once it is put back. May be repeated."""
+
+
+class TurnsDone(Protocol):
+    """What turns did. Raises StorageError."""
+
+    async def last(self, person_id: PersonId, lane: str, *, since_ms: int) -> LastTurn | None:
+        """The newest turn of this person at this address that ended since then and changed
+        something, or a command after it that stored something; None where there is none."""
+
+    async def undone(self, run_ids: Sequence[RunId]) -> None:
+        """Writes that these were taken back. May be repeated."""
+
+
+# --- carried ------------------------------------------------------------------------------------
+#
+# What is remembered of a person as a file, out and in: the values, and the port of the doors.
+#
+# `memory.facts.export` implements it.
+
+FILE_BYTES_MAX = 32_000_000
+"""Of a file that is brought in."""
+
+
+class CarryingRefused(Permanent):
+    """A file cannot be brought in, and nothing was changed; the text says where it is wrong."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A fact that was not taken, and why."""
+
+    text: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What became of a file: facts by outcome, and what of the rest was taken. `left` names what
+    stands here already, and otherwise: it was not touched."""
+
+    stored: int = 0
+    refreshed: int = 0
+    superseded: int = 0
+    refused: tuple[Refused, ...] = ()
+    profile: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+class Carries(Protocol):
+    """Takes out and brings in what is remembered of one person. Raises StorageError."""
+
+    async def taken_out(self, person_id: PersonId, *, is_owner: bool) -> dict[str, Any]:
+        """All of it as one JSON object; its form is that of `memory.facts.export`."""
+
+    async def brought_in(self, person_id: PersonId, path: Path, *, is_owner: bool) -> Imported:
+        """Adds what a file holds that was taken out before, here or elsewhere.
+
+        Raises CarryingRefused when it cannot be read: then nothing was changed.
+        """

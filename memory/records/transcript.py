@@ -1,0 +1,325 @@
+"""What was said and done in a conversation, in our own words; a provider's format is not here.
+
+Entries are stored as JSON through `to_json` and read back by `entry_from_json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, assert_never
+
+from memory.records.messages import RunId
+
+# --- kept ---------------------------------------------------------------------------------------
+#
+# What is found out about a value once, and kept with it: gone when the value goes.
+#
+# A long history comes back with each request. Kept in the entries themselves, what was found needs
+# no bound, and nobody has to drop it when words are forgotten. Used on
+# `memory.records.transcript`'s entries.
+
+
+class Keeps:
+    """A frozen value with room for what was found out about it, which is no part of the value."""
+
+    __slots__ = ("_found",)
+    _found: dict[object, Any]
+
+
+K = TypeVar("K", bound=Keeps)
+T = TypeVar("T")
+
+
+def once(find: Callable[[K], T]) -> Callable[[K], T]:
+    """`find`, called once for each value. What it returns must not hold the value itself: that
+    would keep both until the next search for garbage."""
+
+    def known(value: K) -> T:
+        try:
+            answer: T = value._found[find]
+        except AttributeError:
+            object.__setattr__(value, "_found", {})
+        except KeyError:
+            pass
+        else:
+            return answer
+        answer = value._found[find] = find(value)
+        return answer
+
+    return known
+
+
+def changed_once(change: Callable[[K], K]) -> Callable[[K], K]:
+    """As `once`, for what makes another value of its kind, and mostly gives back the value itself.
+
+    So what is found out about the other one is kept as long as the value is.
+    """
+
+    @once
+    def other(value: K) -> K | None:
+        made = change(value)
+        return None if made is value else made
+
+    def changed(value: K) -> K:
+        made = other(value)
+        return value if made is None else made
+
+    return changed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said(Keeps):
+    """The person's words, clean. `quote` is what they replied to; in groups `sender` is the name
+    that is shown, and `by` the person's id. With `forwarded` the words are somebody else's, which
+    the person passed on."""
+
+    text: str
+    sender: str = ""
+    quote: str = ""
+    by: str = ""
+    forwarded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context(Keeps):
+    """The block of turn layers, as it was sent after the words before it."""
+
+    text: str
+
+
+PICTURE_TOKENS_MIN, PICTURE_TOKENS_MAX = 85, 1_600
+PIXELS_A_TOKEN = 750
+"""What providers ask for a picture, within a factor of two of each other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A picture that came with a message: a file of the workspace. Its size is in pixels, 0 where
+    nobody knows it."""
+
+    path: str
+    media_type: str
+    width: int = 0
+    height: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Estimated."""
+        pixels = self.width * self.height
+        if not pixels:
+            return PICTURE_TOKENS_MAX
+        return max(PICTURE_TOKENS_MIN, min(pixels // PIXELS_A_TOKEN, PICTURE_TOKENS_MAX))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note(Keeps):
+    """A fact about the conversation that nobody said, such as a later edit, or which files came.
+
+    `untrusted`: the answer after it may rest on text from outside. `content` is such text, of files
+    that came, and fenced where it is sent; `pictures` are shown to a model that sees.
+    """
+
+    text: str
+    untrusted: bool = False
+    content: str = ""
+    pictures: tuple[Picture, ...] = ()
+
+    @property
+    def brings(self) -> bool:
+        """Whether it shows what stands in a file."""
+        return bool(self.content or self.pictures)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A model's wish. `arguments` is the JSON text as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one model call; zeros when the provider did not say."""
+
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered(Keeps):
+    """One answer of the model. `finish` is stop, tool_calls, length or filter. `tainted`: it was
+    given when untrusted text had been read, so it may repeat that (`agent.policy.taint`)."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    finish: str = "stop"
+    model: str = ""
+    usage: Usage = field(default_factory=Usage)
+    tainted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult(Keeps):
+    """What came of one call. `untrusted`: the words are not ours, and are fenced where they are
+    sent; `effect` is what the call changed ("" for nothing: also when it failed). `file` is the
+    protected file that it changed; `lost` tells the person what it said, if most of it went."""
+
+    call_id: str
+    content: str
+    ok: bool = True
+    untrusted: bool = False
+    effect: str = ""
+    file: str = ""
+    lost: str = ""
+
+
+Entry = Said | Context | Note | Answered | ToolResult
+
+
+class Unpaired(AssertionError):
+    """A finished turn has a call without a result, or a result without a call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A finished turn. Every ToolCall in it has exactly one ToolResult: checked here, always."""
+
+    run_id: RunId
+    entries: tuple[Entry, ...]
+
+    def __post_init__(self) -> None:
+        check_pairs(self.entries)
+
+
+def check_pairs(entries: Sequence[Entry]) -> None:
+    """Raises Unpaired unless each call is answered once, right after its answer."""
+    waiting: set[str] = set()
+    for entry in entries:
+        if isinstance(entry, ToolResult):
+            if entry.call_id not in waiting:
+                raise Unpaired(f"a result without a call: {entry.call_id}")
+            waiting.remove(entry.call_id)
+            continue
+        if waiting:
+            raise Unpaired(f"calls without a result: {sorted(waiting)}")
+        if isinstance(entry, Answered):
+            waiting = {call.id for call in entry.calls}
+            if len(waiting) != len(entry.calls):
+                raise Unpaired("two calls of one answer have the same id")
+    if waiting:
+        raise Unpaired(f"calls without a result: {sorted(waiting)}")
+
+
+def kind_of(entry: Entry) -> str:
+    """The name under which an entry is stored."""
+    match entry:
+        case Said():
+            return "said"
+        case Context():
+            return "context"
+        case Note():
+            return "note"
+        case Answered():
+            return "answered"
+        case ToolResult():
+            return "result"
+        case _:
+            assert_never(entry)
+
+
+def to_json(entry: Entry) -> dict[str, Any]:
+    """A JSON object that `entry_from_json` reads back equal."""
+    data = {"kind": kind_of(entry), **_fields(entry)}
+    match entry:
+        case Answered():
+            data["calls"] = [_fields(call) for call in entry.calls]
+            data["usage"] = _fields(entry.usage)
+        case Note():
+            data["pictures"] = [_fields(picture) for picture in entry.pictures]
+        case _:
+            pass
+    return data
+
+
+known_json = once(to_json)
+"""The same object each time, to be read only: each call of a turn is handed them all."""
+
+
+def _fields(value: Entry | ToolCall | Usage | Picture) -> dict[str, Any]:
+    """As `asdict`, which would copy each text of each entry of each turn deeply."""
+    return {name: getattr(value, name) for name in value.__slots__}
+
+
+def entry_from_json(data: dict[str, Any]) -> Entry:
+    """The entry of `to_json`. Unknown keys of later versions are ignored.
+
+    Raises ValueError when the kind is unknown, KeyError when a field is missing.
+    """
+    match data["kind"]:
+        case "said":
+            return Said(
+                text=data["text"],
+                sender=data.get("sender", ""),
+                quote=data.get("quote", ""),
+                by=data.get("by", ""),
+                forwarded=data.get("forwarded", False),
+            )
+        case "context":
+            return Context(text=data["text"])
+        case "note":
+            return _note_from_json(data)
+        case "answered":
+            return _answered_from_json(data)
+        case "result":
+            return ToolResult(
+                call_id=data["call_id"],
+                content=data["content"],
+                ok=data.get("ok", True),
+                untrusted=data.get("untrusted", False),
+                effect=data.get("effect", ""),
+                file=data.get("file", ""),
+                lost=data.get("lost", ""),
+            )
+        case other:
+            raise ValueError(f"unknown entry kind: {other!r}")
+
+
+def _note_from_json(data: dict[str, Any]) -> Note:
+    pictures = tuple(
+        Picture(
+            path=one["path"],
+            media_type=one["media_type"],
+            width=one.get("width", 0),
+            height=one.get("height", 0),
+        )
+        for one in data.get("pictures") or ()
+    )
+    return Note(
+        text=data["text"],
+        untrusted=data.get("untrusted", False),
+        content=data.get("content", ""),
+        pictures=pictures,
+    )
+
+
+def _answered_from_json(data: dict[str, Any]) -> Answered:
+    usage = data.get("usage") or {}
+    return Answered(
+        text=data["text"],
+        calls=tuple(
+            ToolCall(id=call["id"], name=call["name"], arguments=call["arguments"])
+            for call in data.get("calls") or ()
+        ),
+        finish=data.get("finish", "stop"),
+        model=data.get("model", ""),
+        usage=Usage(
+            prompt=usage.get("prompt", 0),
+            completion=usage.get("completion", 0),
+            cached=usage.get("cached", 0),
+        ),
+        tainted=data.get("tainted", False),
+    )

@@ -1,0 +1,201 @@
+"""The rows of compactions: what a history was when it is looked at, and what was summed up of it.
+
+Used by `agent.history.compaction`, and by /compact and /restore.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from agent.history.window import shorten_before
+from memory.database.connection import Database
+from memory.database.stored_text import storable
+from memory.facts.tombstones import generation
+from memory.records.facts import Compaction
+from memory.records.messages import ConversationId
+from memory.records.ports import StoredEntry
+from memory.records.sessions import Aside
+from memory.stores.conversations import compaction_of
+from memory.stores.material import Dated, read_entries
+
+_CONVERSATION = "select sent_from, shortened_to, is_private from conversations where id = ?"
+_LAST = """
+select id, kind, from_id, sent_from, summary, reason, messages, tokens_before, tokens_after,
+    made_ms, tainted
+from compactions where conversation_id = ? and undone_ms is null order by id desc limit 1
+"""
+_NEWEST = """
+select id, tokens_before, made_ms, undone_ms from compactions
+where conversation_id = ? order by id desc limit 1
+"""
+_ANSWERED_SINCE = """
+select count(*) from (
+    select 1 from messages
+    where conversation_id = ? and kind = 'answered' and created_ms > ? and id >= ? limit 10
+)
+"""
+_ADD = """
+insert into compactions (conversation_id, kind, from_id, sent_from, summary, reason, messages,
+    tokens_before, tokens_after, made_ms, tainted)
+select id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? from conversations where id = ?
+returning id, kind, from_id, sent_from, summary, reason, messages, tokens_before, tokens_after,
+    made_ms, tainted
+"""
+_UNDO = "update compactions set undone_ms = ? where id = ?"
+_MOVE_BACK = "update conversations set sent_from = ? where id = ? and sent_from >= ?"
+_ASIDE = """
+select count(*), min(created_ms), max(created_ms) from messages
+where conversation_id = ? and id < ? and kind in ('said', 'answered', 'result')
+"""
+_SENT_FROM = "select sent_from from conversations where id = ?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Newest:
+    """The newest compaction of a conversation, whether or not it still counts."""
+
+    id: int = 0
+    tokens_before: int = 0
+    made_ms: int = 0
+    undone_ms: int | None = None
+
+
+NEVER = Newest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """A history as it stands, after something was forgotten `generation` times. `sent` is what is
+    sent of it, from the id `start` on; `floor` is from where on nothing was summed up yet,
+    `answered_since` how many answers of the model there are since the newest compaction (counted up
+    to ten)."""
+
+    start: int
+    floor: int
+    sent: Sequence[Dated]
+    shortened_to: int
+    former: Compaction | None
+    newest: Newest
+    answered_since: int
+    is_private: bool
+    generation: int
+
+    def as_sent(self) -> list[StoredEntry]:
+        """With old tool results as short as they are sent."""
+        stored = [one.stored for one in self.sent]
+        entries = shorten_before(stored, self.shortened_to)
+        return [replace(one, entry=entry) for one, entry in zip(stored, entries, strict=True)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCompaction:
+    """What is to be stored, if `after` still is the newest one then, and nothing was forgotten
+    since `generation`: the summary may tell of it. `tainted`: it may repeat text from outside."""
+
+    after: Newest
+    generation: int
+    kind: Literal["truncate", "summarise", "digest"]
+    from_id: int
+    sent_from: int
+    summary: str
+    reason: str
+    messages: int
+    tokens_before: int
+    tokens_after: int
+    tainted: bool = False
+
+
+class SqliteCompactions:
+    """Implements `memory.records.sessions.Compactions`, and keeps what `agent.history.compaction`
+    makes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def stretch(self, conversation: ConversationId) -> Stretch | None:
+        """How the history stands; None for a conversation that is not there."""
+        return await self._database.read(lambda c: _stretch(c, conversation))
+
+    async def unsummed(self, conversation: ConversationId, floor: int) -> list[Dated]:
+        """All that was not summed up yet, whether it is sent or not."""
+        return await self._database.read(lambda c: read_entries(c, conversation, floor))
+
+    async def add(self, conversation: ConversationId, new: NewCompaction) -> Compaction | None:
+        """Stores one; None where another was stored or undone meanwhile, something was forgotten,
+        or all is erased."""
+        values = (
+            *(new.kind, new.from_id, new.sent_from, storable(new.summary), storable(new.reason)),
+            *(new.messages, new.tokens_before, new.tokens_after, self._database.now_ms()),
+            *(int(new.tainted), conversation),
+        )
+
+        def work(connection: sqlite3.Connection) -> Compaction | None:
+            if _newest(connection, conversation) != new.after:
+                return None
+            if generation(connection) != new.generation:
+                return None
+            row = connection.execute(_ADD, values).fetchone()
+            return None if row is None else compaction_of(row)
+
+        return await self._database.write(work)
+
+    async def undo(self, conversation: ConversationId) -> Compaction | None:
+        """Takes the last one back; where its start counts already, that moves back too."""
+        now_ms = self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> Compaction | None:
+            row = connection.execute(_LAST, (conversation,)).fetchone()
+            if row is None:
+                return None
+            last = compaction_of(row)
+            connection.execute(_UNDO, (now_ms, last.id))
+            connection.execute(_MOVE_BACK, (last.from_id, conversation, last.sent_from))
+            return last
+
+        return await self._database.write(work)
+
+    async def aside(self, conversation: ConversationId) -> Aside:
+        """What of a conversation is not sent any more."""
+
+        def work(connection: sqlite3.Connection) -> Aside:
+            row = connection.execute(_SENT_FROM, (conversation,)).fetchone()
+            last = connection.execute(_LAST, (conversation,)).fetchone()
+            start = max(row[0] if row else 0, compaction_of(last).sent_from if last else 0)
+            found = connection.execute(_ASIDE, (conversation, start)).fetchone()
+            return Aside(messages=found[0], first_ms=found[1] or 0, last_ms=found[2] or 0)
+
+        return await self._database.read(work)
+
+
+def _stretch(connection: sqlite3.Connection, conversation: ConversationId) -> Stretch | None:
+    row = connection.execute(_CONVERSATION, (conversation,)).fetchone()
+    if row is None:
+        return None
+    sent_from, shortened_to, is_private = row
+    last = connection.execute(_LAST, (conversation,)).fetchone()
+    former = None if last is None else compaction_of(last)
+    newest = _newest(connection, conversation)
+    floor = former.sent_from if former else 0
+    start = max(sent_from, floor)
+    since = (conversation, newest.made_ms, start)
+    return Stretch(
+        start=start,
+        floor=floor,
+        sent=read_entries(connection, conversation, start),
+        shortened_to=shortened_to,
+        former=former,
+        newest=newest,
+        answered_since=connection.execute(_ANSWERED_SINCE, since).fetchone()[0],
+        is_private=bool(is_private),
+        generation=generation(connection),
+    )
+
+
+def _newest(connection: sqlite3.Connection, conversation: ConversationId) -> Newest:
+    row = connection.execute(_NEWEST, (conversation,)).fetchone()
+    if row is None:
+        return NEVER
+    return Newest(id=row[0], tokens_before=row[1], made_ms=row[2], undone_ms=row[3])

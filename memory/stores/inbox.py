@@ -1,0 +1,171 @@
+"""Inbound events, kept before they are confirmed: the `Inbox` that the doors need."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from memory.database.connection import BITE_ROWS, Database
+from memory.database.stored_text import dump, storable
+from memory.records.messages import InboxId, OutboxId
+from memory.records.ports import InboxState
+from memory.records.rows import NewEvent, NewMessage, StoredEvent
+from memory.records.transcript import Answered, Note, kind_of, to_json
+from memory.stores.conversations import random_id
+from memory.stores.outbox import add_message
+
+_OPEN_STATES = {InboxState.RECEIVED, InboxState.QUEUED}
+
+_STORE = """
+insert into inbox (source, event_id, lane, payload, state, reason, received_ms, ended_ms)
+values (?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (source, event_id) do nothing
+returning id
+"""
+_UNFINISHED = """
+select id, source, event_id, lane, payload from inbox
+where ended_ms is null and state = 'received' order by id
+"""
+_END = """
+update inbox set state = ?, reason = ?, payload = null, ended_ms = ?
+where id = ? and ended_ms is null
+returning id
+"""
+_STATE = "select state from inbox where source = ? and event_id = ?"
+_COUNTS = "select state, count(*) from inbox group by state"
+# The newest stays: else its number would be given again, and turns are named after it.
+_ENDED = """
+select id from inbox where ended_ms < ? and id < (select max(id) from inbox)
+order by ended_ms limit ?
+"""
+_LET_GO = "update turns set inbox_id = null where inbox_id = ? and ended_ms is not null"
+_PRUNE = """
+delete from inbox where id = ?1 and not exists (select 1 from turns where inbox_id = ?1)
+"""
+
+
+class SqliteInbox:
+    """Implements `bot.inbox.ports.Inbox`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def store(self, events: Sequence[NewEvent]) -> Sequence[StoredEvent]:
+        """Stores all in one transaction; returns, in order, those that were not known.
+
+        Strangers' events (no payload) end at once, and nothing but id and time is kept.
+        """
+        now_ms = self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> list[StoredEvent]:
+            stored = []
+            for event in events:
+                row = connection.execute(_STORE, _event_row(event, now_ms)).fetchone()
+                if row is not None:
+                    stored.append(StoredEvent(id=InboxId(row[0]), event=event))
+            return stored
+
+        return await self._database.write(work) if events else ()
+
+    async def unfinished(self) -> Sequence[StoredEvent]:
+        """Events that were stored and neither ended nor queued as a turn, oldest first."""
+        rows = await self._database.read(lambda c: c.execute(_UNFINISHED).fetchall())
+        return [
+            StoredEvent(
+                id=InboxId(row_id),
+                event=NewEvent(source=source, event_id=event_id, lane=lane, payload=payload),
+            )
+            for row_id, source, event_id, lane, payload in rows
+        ]
+
+    async def end(
+        self,
+        inbox_id: InboxId,
+        state: InboxState,
+        *,
+        reason: str = "",
+        reply: NewMessage | None,
+    ) -> OutboxId | None:
+        """Gives an event its terminal state, together with the reply it gets, if any.
+
+        Its payload goes: what has to be kept of it stands in the history.
+        """
+        if state in _OPEN_STATES:
+            raise ValueError(f"{state} is not an end")
+        now_ms = self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> OutboxId | None:
+            values = (state, storable(reason), now_ms, inbox_id)
+            if connection.execute(_END, values).fetchone() is None or reply is None:
+                return None
+            return add_message(connection, reply, now_ms=now_ms)
+
+        return await self._database.write(work)
+
+    async def state(self, source: str, event_id: str) -> InboxState | None:
+        """Where an event is."""
+        row = await self._database.read(lambda c: c.execute(_STATE, (source, event_id)).fetchone())
+        return None if row is None else InboxState(row[0])
+
+    async def prune(self, before_ms: int) -> int:
+        """Delete events that ended before then; return how many rows went or changed. For a daily
+        caller.
+
+        An event comes again within a day (Telegram) or an hour (Slack), if at all. After a silent
+        week Telegram starts its numbers anew at random, so with numbers kept for ever a new message
+        would one day be taken for an old one.
+        """
+
+        def work(connection: sqlite3.Connection) -> int:
+            began, gone = connection.total_changes, 0
+            for (inbox_id,) in connection.execute(_ENDED, (before_ms, BITE_ROWS // 2)).fetchall():
+                connection.execute(_LET_GO, (inbox_id,))
+                gone += connection.execute(_PRUNE, (inbox_id,)).rowcount
+            return connection.total_changes - began if gone else 0
+
+        return await self._database.in_bites(work)
+
+    async def counts(self) -> dict[str, int]:
+        """Events by state."""
+        return dict(await self._database.read(lambda c: c.execute(_COUNTS).fetchall()))
+
+
+def _event_row(event: NewEvent, now_ms: int) -> tuple[object, ...]:
+    if event.payload is None:
+        refused = (InboxState.REFUSED, "stranger", now_ms, now_ms)
+        return (event.source, event.event_id, "", None, *refused)
+    received = (InboxState.RECEIVED, "", now_ms, None)
+    return (event.source, event.event_id, event.lane, storable(event.payload), *received)
+
+
+# --- joining ------------------------------------------------------------------------------------
+#
+# What the bot says unasked joins the history of the chat it is said in, so that it can be answered
+# there. Called inside the transactions that send it.
+
+_CURRENT = "select id from conversations where lane = ? and closed_ms is null"
+_OPEN = "insert into conversations (id, lane, created_ms) values (?, ?, ?)"
+_ADD = """
+insert into messages (conversation_id, run_id, kind, body, created_ms) values (?, ?, ?, ?, ?)
+"""
+
+
+def join_history(
+    connection: sqlite3.Connection,
+    lane: str,
+    *,
+    run_id: str,
+    note: str,
+    text: str,
+    tainted: bool,
+    now_ms: int,
+) -> None:
+    """Adds a note on how it came, and the words as the assistant's own. `tainted`: they may rest on
+    text from outside, and whoever answers them acts on that."""
+    row = connection.execute(_CURRENT, (lane,)).fetchone()
+    if row is None:
+        row = (random_id(),)
+        connection.execute(_OPEN, (*row, lane, now_ms))
+    for entry in (Note(text=note, untrusted=tainted), Answered(text=text)):
+        values = (row[0], run_id, kind_of(entry), dump(to_json(entry)), now_ms)
+        connection.execute(_ADD, values)

@@ -1,0 +1,355 @@
+"""What was said in a conversation since it was last looked at: lines with who said them, and where.
+
+Called by `agent.learning.extraction`. Tool output is left out of the lines. What somebody only
+passed on, forwarded, quoted or pasted as a block, is not their own words and is never shown.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from agent.guards.text import visible
+from agent.policy.taint import NOBODY
+from agent.prompt.scene import one_line
+from memory.database.connection import Database
+from memory.records.facts import place_of
+from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
+from memory.records.rows import Person
+from memory.records.text import clean
+from memory.records.transcript import Answered, Entry, Said, ToolResult, entry_from_json
+
+ASSISTANT = "assistant"
+"""What the assistant is called; a person of this name is told apart from it."""
+UNNAMED = "User"
+LABEL_CHARS_MAX = 40
+OUTSIDE_CHARS_MAX = 200_000
+"""Of texts from outside that are kept to know again what was pasted; the newest count."""
+
+_PLACE = """
+select conversations.lane, is_private, coalesce(done_upto, 0)
+from conversations left join idle_timers on conversation_id = id where id = ?
+"""
+_NEWEST = """
+select run_id, max(id) from messages where conversation_id = ? and id > ?
+group by run_id order by max(id) desc limit ?
+"""
+_OLDEST = """
+select run_id, max(id) from messages where conversation_id = ? and id > ?
+group by run_id order by max(id) limit ?
+"""
+_WAITING = """
+select count(distinct run_id) from messages where conversation_id = ? and id > ?
+"""
+_ROWS = """
+select messages.id, messages.created_ms, body, messages.run_id, turns.person_id,
+    turns.inbox_id is not null,
+    coalesce(json_extract(turns.payload, '$.message.sender_name'), '')
+from messages left join turns on turns.run_id = messages.run_id
+where conversation_id = ? and messages.id > ? and messages.run_id = ?
+    and kind in ('said', 'answered', 'result')
+order by messages.id
+"""
+_LOOKED_AT = "update idle_timers set done_upto = max(done_upto, ?) where conversation_id = ?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpokenLine:
+    """One message of a person or of the assistant. `speaker` is the label that is shown: unique
+    among those who speak here. `person` is None for the assistant. `text` is what they wrote
+    themselves; it may be empty."""
+
+    message_id: int
+    run_id: RunId
+    at_ms: int
+    speaker: str
+    text: str
+    person: Person | None = None
+
+
+class Outside(NamedTuple):
+    """A text from outside, and the message that it stands in."""
+
+    message_id: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """What was said since the last look, of some exchanges, oldest first.
+
+    `scope` is that of `Whose`; `upto` the last message, also where nothing of it is a line.
+    `is_full` tells that it has as many exchanges as were asked for: what is said next is no part of
+    it any more. `outside` are texts that somebody passed on, or a tool brought in.
+    """
+
+    conversation: ConversationId
+    lane: str = ""
+    scope: str = ""
+    is_private: bool = False
+    has_news: bool = False
+    is_full: bool = False
+    upto: int = 0
+    lines: tuple[SpokenLine, ...] = ()
+    outside: tuple[Outside, ...] = ()
+
+    def own(self) -> tuple[SpokenLine, ...]:
+        """The lines of people."""
+        return tuple(line for line in self.lines if line.person is not None)
+
+    def speakers(self) -> dict[str, Person]:
+        """Who speaks, by label, in the order in which they spoke first."""
+        return {line.speaker: line.person for line in self.lines if line.person is not None}
+
+
+KnowsPerson = Callable[[PersonId], Person | None]
+"""Finds who somebody is now; None for who was removed."""
+
+
+class SqliteLines:
+    """Reads lines, and keeps up to where they were looked at. Raises StorageError."""
+
+    def __init__(self, database: Database, person: KnowsPerson) -> None:
+        self._database = database
+        self._person = person
+
+    async def waiting(self, conversation: ConversationId) -> int:
+        """How many exchanges were not looked at; none where memory is off."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            place = connection.execute(_PLACE, (conversation,)).fetchone()
+            if place is None or place[1]:
+                return 0
+            counted = connection.execute(_WAITING, (conversation, place[2])).fetchone()
+            return int(counted[0])
+
+        return await self._database.read(work)
+
+    async def since_last_look(self, conversation: ConversationId, *, exchanges_max: int) -> Stretch:
+        """What was said since, of the newest exchanges. Nothing of guests: what they say is not
+        remembered, nor what was answered to them."""
+        return await self._stretch(
+            conversation,
+            lambda c, since: _newest_runs(c, conversation, since, exchanges_max),
+            exchanges_max,
+        )
+
+    async def next_to_look_at(self, conversation: ConversationId, *, exchanges_max: int) -> Stretch:
+        """The same of the oldest exchanges that were not looked at; `upto` is the last of these."""
+        return await self._stretch(
+            conversation,
+            lambda c, since: _oldest_runs(c, conversation, since, exchanges_max),
+            exchanges_max,
+        )
+
+    async def _stretch(
+        self, conversation: ConversationId, choose: _Choose, exchanges_max: int
+    ) -> Stretch:
+        read = await self._database.read(lambda c: _read(c, conversation, choose))
+        if read.is_private:
+            return Stretch(conversation=conversation, lane=read.lane, is_private=True)
+        return _Reading(conversation, read, self._person).stretch(exchanges_max)
+
+    async def looked_at(self, conversation: ConversationId, *, upto: int) -> None:
+        """Up to this message nothing is to be looked at again."""
+        values = (upto, conversation)
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_LOOKED_AT, values)
+
+        await self._database.write(work)
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+class _Row(NamedTuple):
+    message_id: int
+    at_ms: int
+    entry: Entry
+    run_id: RunId
+    person_id: PersonId
+    came_in: bool
+    """Whether the turn began with what somebody sent: not with a report, a task or a job."""
+    sender: str
+    """What the channel called whoever sent it; in a private chat the message itself does not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    lane: str = ""
+    is_private: bool = False
+    upto: int = 0
+    exchanges: tuple[tuple[_Row, ...], ...] = ()
+
+
+_Runs = tuple[list[str], int]
+"""Turns in their order, and the last message that they cover; 0: there is none."""
+_Choose = Callable[[sqlite3.Connection, int], _Runs]
+
+
+def _newest_runs(connection: sqlite3.Connection, conversation: str, since: int, n: int) -> _Runs:
+    """Those that were said last, in their order."""
+    found = connection.execute(_NEWEST, (conversation, since, n)).fetchall()
+    return [run_id for run_id, _ in reversed(found)], found[0][1] if found else 0
+
+
+def _oldest_runs(connection: sqlite3.Connection, conversation: str, since: int, n: int) -> _Runs:
+    found = connection.execute(_OLDEST, (conversation, since, n)).fetchall()
+    return [run_id for run_id, _ in found], found[-1][1] if found else 0
+
+
+def _read(connection: sqlite3.Connection, conversation: str, choose: _Choose) -> _Read:
+    place = connection.execute(_PLACE, (conversation,)).fetchone()
+    if place is None:
+        return _Read()
+    lane, is_private, since = place
+    if is_private:
+        return _Read(lane=lane, is_private=True)
+    runs, upto = choose(connection, since)
+    exchanges = tuple(
+        tuple(_rows(connection.execute(_ROWS, (conversation, since, run_id)).fetchall()))
+        for run_id in runs
+    )
+    return _Read(lane=lane, upto=upto or since, exchanges=exchanges)
+
+
+def _rows(found: Sequence[tuple[int, int, str, str, str | None, int, str]]) -> Iterator[_Row]:
+    for message_id, at_ms, body, run_id, person_id, came_in, sender in found:
+        try:
+            entry = entry_from_json(json.loads(body))
+        except (ValueError, KeyError, TypeError):
+            continue  # of a later version
+        whose = PersonId(person_id or "")
+        yield _Row(message_id, at_ms, entry, RunId(run_id), whose, bool(came_in), str(sender))
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Takes rows for lines, and gives each person a label of their own."""
+
+    conversation: ConversationId
+    read: _Read
+    person: KnowsPerson
+    _labels: dict[PersonId, str] = field(default_factory=dict)
+
+    def stretch(self, exchanges_max: int) -> Stretch:
+        lines: list[SpokenLine] = []
+        outside: list[Outside] = []
+        for rows in self.read.exchanges:
+            outside += _outside(rows)
+            if not self._is_of_a_guest(rows):
+                lines += [line for row in rows if (line := self._line(row)) is not None]
+        return Stretch(
+            conversation=self.conversation,
+            lane=self.read.lane,
+            scope=self._scope(),
+            has_news=bool(self.read.exchanges),
+            is_full=len(self.read.exchanges) >= exchanges_max,
+            upto=self.read.upto,
+            lines=tuple(lines),
+            outside=tuple(_newest(outside)),
+        )
+
+    def _scope(self) -> str:
+        """Only what is said in a group is stored with who said it."""
+        said = (row.entry for rows in self.read.exchanges for row in rows)
+        is_group = any(isinstance(one, Said) and _is_in_group(one) for one in said)
+        try:
+            return place_of(Address.parse(self.read.lane)) if is_group else ""
+        except ValueError:
+            return self.read.lane  # no place that is known; never private because of that
+
+    def _is_of_a_guest(self, rows: Sequence[_Row]) -> bool:
+        speaking = (self._who(row, row.entry) for row in rows if isinstance(row.entry, Said))
+        return any(person is not None and person.role is Role.GUEST for person in speaking)
+
+    def _who(self, row: _Row, said: Said) -> Person | None:
+        """Whose words these are; None where nobody spoke, or it cannot be said who."""
+        if not row.came_in or said.by.startswith(NOBODY):
+            return None
+        if said.sender and not said.by:
+            return None  # in a group, by a version that did not keep who it was
+        return self.person(PersonId(said.by) if said.by else row.person_id)
+
+    def _line(self, row: _Row) -> SpokenLine | None:
+        match row.entry:
+            case Said() as said if (person := self._who(row, said)) is not None:
+                name = said.sender or person.name or row.sender
+                label, text = self._label(person, name), own_words(said)
+            case Answered() as answered:
+                person, label, text = None, ASSISTANT, visible(answered.text)
+                if not text:
+                    return None
+            case _:
+                return None
+        return SpokenLine(
+            message_id=row.message_id,
+            run_id=row.run_id,
+            at_ms=row.at_ms,
+            speaker=label,
+            text=text,
+            person=person,
+        )
+
+    def _label(self, person: Person, name: str) -> str:
+        """Display names are whatever their bearers typed, and may be equal."""
+        known = self._labels.get(person.id)
+        if known is not None:
+            return known
+        bare = one_line(clean(name).translate(_NO_LABEL), chars_max=LABEL_CHARS_MAX) or UNNAMED
+        taken = {ASSISTANT, *(label.casefold() for label in self._labels.values())}
+        label, n = bare, 1
+        while label.casefold() in taken:
+            n += 1
+            label = f"{bare} ({n})"
+        self._labels[person.id] = label
+        return label
+
+
+_NO_LABEL = str.maketrans(":;[]{}|\n", "        ")
+
+
+def _is_in_group(said: Said) -> bool:
+    return bool(said.sender or (said.by and not said.by.startswith(NOBODY)))
+
+
+def _outside(rows: Sequence[_Row]) -> Iterator[Outside]:
+    for row in rows:
+        match row.entry:
+            case ToolResult(untrusted=True, content=text) if text:
+                yield Outside(row.message_id, text)
+            case Said(forwarded=True, text=text) if text:
+                yield Outside(row.message_id, text)
+            case _:
+                pass
+
+
+def _newest(outside: Sequence[Outside]) -> list[Outside]:
+    kept: list[Outside] = []
+    room = OUTSIDE_CHARS_MAX
+    for one in reversed(outside):
+        if room <= 0:
+            break
+        kept.append(one._replace(text=one.text[:room]))
+        room -= len(one.text)
+    return kept[::-1]
+
+
+# --- whose words -------------------------------------------------------------------------------
+
+_FENCED = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
+_QUOTED = re.compile(r"^[ \t]*[>＞].*$", re.MULTILINE)
+
+
+def own_words(said: Said) -> str:
+    """What of a message its sender wrote themselves: without blocks of code and quoted lines;
+    nothing of what was forwarded."""
+    if said.forwarded:
+        return ""
+    text = _QUOTED.sub("", _FENCED.sub(" ", clean(said.text)))
+    return text.strip()

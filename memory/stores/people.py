@@ -1,0 +1,477 @@
+"""Who is let in, and where: the `PeopleStore` that the doors need."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from memory.database.connection import Database
+from memory.database.stored_text import storable
+from memory.facts.profile import persona_prompt, profile_in, profile_text
+from memory.facts.recall import About
+from memory.records.facts import RecallWanted
+from memory.records.messages import OutboxId, PersonId, Role
+from memory.records.rows import Directory, LinkCode, NewMessage, Pairing, Person
+from memory.records.zones import Asking, AssumedTime, Timed, ZoneQuestion
+from memory.stores.outbox import add_message
+
+_PEOPLE = """
+select id, role, name, time_zone, language, language_hint from people order by created_ms, rowid
+"""
+_ADDRESSES = "select person_id, address from addresses order by created_ms, rowid"
+_CHATS = "select chat, state from chats order by chat"
+_PAIRINGS = """
+select address, channel, code, state, created_ms, expires_ms, answered_ms from pairings
+order by created_ms, address
+"""
+_ADD_PERSON = """
+insert into people (id, role, name, time_zone, language, language_hint, created_ms)
+values (?, ?, ?, ?, ?, ?, ?)
+"""
+_ADD_ADDRESS = "insert into addresses (address, person_id, created_ms) values (?, ?, ?)"
+_REMOVE_ADDRESS = "delete from addresses where address = ?"
+_SET_CHAT = """
+insert into chats (chat, state, created_ms) values (?, ?, ?)
+on conflict (chat) do update set state = excluded.state
+"""
+_PUT_PAIRING = """
+insert into pairings (address, channel, code, state, created_ms, expires_ms, answered_ms)
+values (?, ?, ?, ?, ?, ?, ?)
+on conflict (address) do update set
+    channel = excluded.channel, code = excluded.code, state = excluded.state,
+    created_ms = excluded.created_ms, expires_ms = excluded.expires_ms,
+    answered_ms = excluded.answered_ms
+"""
+_REMOVE_PAIRING = "delete from pairings where address = ?"
+_UPDATE_PERSON = """
+update people set role = ?, name = ?, time_zone = ?, language = ?, language_hint = ? where id = ?
+"""
+_REMOVE_ADDRESSES = "delete from addresses where person_id = ?"
+_LINK_CODES = """
+select code, person_id, address, lane, created_ms, expires_ms, used_by from link_codes
+order by created_ms, rowid
+"""
+_PUT_LINK_CODE = """
+insert into link_codes (code, person_id, address, lane, created_ms, expires_ms, used_by)
+values (?, ?, ?, ?, ?, ?, ?)
+"""
+_DROP_LINK_CODES = """
+delete from link_codes where expires_ms <= ? or (person_id = ? and used_by = '')
+"""
+_REMOVE_LINK_CODES = "delete from link_codes where person_id = ?"
+_USE_LINK_CODE = "update link_codes set used_by = ? where code = ? and used_by = ''"
+_OTHER_HOLDER = """
+select people.id, role, (select count(*) from addresses where person_id = people.id)
+from addresses join people on people.id = addresses.person_id where address = ?
+"""
+_REMOVE_PERSON = "delete from people where id = ?"
+# Every row that belongs to a person carries its id in a column of this name (SPEC §4), so that
+# tables which come later are looked at without being named here.
+_TABLES_OF_PEOPLE = """
+select tables.name from sqlite_master as tables, pragma_table_info(tables.name) as columns
+where tables.type = 'table' and columns.name = 'person_id'
+and tables.name not in ('addresses', 'link_codes')
+"""
+_LAST_SEEN = """
+select person_id, max(created_ms) from turns
+where inbox_id is not null or message_id <> '' group by person_id
+"""
+_TELEGRAM_CHATS = """
+select address from addresses
+where person_id = ? and address glob 'telegram:[0-9]*' and not address glob 'telegram:*[^0-9]*'
+order by created_ms, rowid
+"""
+# A member's address on Slack is not where they read: the chat is known once they have written.
+_SLACK_LANES = """
+select lane from (
+    select lane, seq from turns where person_id = :person and lane glob 'slack:*.D*'
+    union all
+    select deliver_to, 0 from jobs where person_id = :person and deliver_to glob 'slack:*.D*'
+)
+group by lane order by max(seq) desc
+"""
+_OWNERS = "select id from people where role = 'owner' order by created_ms, rowid"
+
+
+class SqlitePeople:
+    """Implements `bot.inbox.ports.PeopleStore`.
+
+    A person or an address that is known already is never moved or replaced: StorageError.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def directory(self) -> Directory:
+        """Everybody and every chat, as of one moment."""
+        return await self._database.read(_directory)
+
+    async def add_person(self, person: Person) -> None:
+        """Adds a person with its addresses, and removes their pairings."""
+        now_ms = self._database.now_ms()
+        words = _words(person)
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_ADD_PERSON, (person.id, person.role, *words, now_ms))
+            for address in person.addresses:
+                _add_address(connection, person.id, address, now_ms=now_ms)
+
+        await self._database.write(work)
+
+    async def add_address(self, person_id: PersonId, address: str) -> None:
+        """Joins one more address to a person, and removes its pairing."""
+        now_ms = self._database.now_ms()
+        await self._database.write(lambda c: _add_address(c, person_id, address, now_ms=now_ms))
+
+    async def update_person(self, person: Person) -> None:
+        """Stores role, name, time zone and languages anew; addresses are left as they are."""
+        await self._change(_UPDATE_PERSON, (person.role, *_words(person), person.id))
+
+    async def remove_person(self, person_id: PersonId, *, denied: Sequence[Pairing] = ()) -> None:
+        """Takes all addresses and open codes of a person away, and stores who is shut out with
+        it. What is kept of the person stays, under its id."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_REMOVE_ADDRESSES, (person_id,))
+            connection.execute(_REMOVE_LINK_CODES, (person_id,))
+            connection.executemany(_PUT_PAIRING, map(_pairing_row, denied))
+
+        await self._database.write(work)
+
+    async def put_link_code(self, code: LinkCode) -> None:
+        """Adds a code in place of the person's open one, and forgets those that are past."""
+        whose = (code.code, code.person_id, code.address, code.lane)
+        values = (*whose, code.created_ms, code.expires_ms, code.used_by)
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_DROP_LINK_CODES, (code.created_ms, code.person_id))
+            connection.execute(_PUT_LINK_CODE, values)
+
+        await self._database.write(work)
+
+    async def link(
+        self,
+        person_id: PersonId,
+        address: str,
+        *,
+        notices: Sequence[NewMessage] = (),
+        code: str = "",
+    ) -> Sequence[OutboxId] | None:
+        """Joins an address to a person, marks the code used, and adds the notices to the outbox.
+
+        None, and nothing is changed, when the address belongs to another person of whom anything
+        is kept, who has further addresses, or who is an owner; any other such person is gone.
+        """
+        now_ms = self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> list[OutboxId] | None:
+            if not _freed(connection, address):
+                return None
+            _add_address(connection, person_id, address, now_ms=now_ms)
+            connection.execute(_USE_LINK_CODE, (address, code))
+            return [add_message(connection, notice, now_ms=now_ms) for notice in notices]
+
+        return await self._database.write(work)
+
+    async def last_seen(self) -> Mapping[PersonId, int]:
+        """When the newest message of each person was queued, in epoch milliseconds."""
+        return await self._database.read(
+            lambda c: {PersonId(whose): ms for whose, ms in c.execute(_LAST_SEEN)}
+        )
+
+    async def private_chats(self, person_id: PersonId) -> Sequence[str]:
+        """Address keys of the chats that are this person's alone; the usual one first."""
+        return await self._database.read(lambda c: private_chats(c, person_id))
+
+    async def remove_address(self, address: str) -> None:
+        """Takes an address away; the person's rows stay."""
+        await self._change(_REMOVE_ADDRESS, (address,))
+
+    async def set_chat(self, chat: str, state: str) -> None:
+        """`admitted` or `denied`."""
+        await self._change(_SET_CHAT, (chat, state, self._database.now_ms()))
+
+    async def put_pairing(self, pairing: Pairing) -> None:
+        """Adds or replaces the pairing of an address."""
+        await self._change(_PUT_PAIRING, _pairing_row(pairing))
+
+    async def remove_pairings(self, *addresses: str) -> None:
+        """Forgets who asked."""
+        await self._change(_REMOVE_PAIRING, *((address,) for address in addresses))
+
+    async def _change(self, sql: str, *rows: tuple[object, ...]) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(sql, rows)
+
+        await self._database.write(work)
+
+
+def owner_address(connection: sqlite3.Connection) -> str | None:
+    """The private chat where the owner can be told something, if there is one."""
+    for (owner,) in connection.execute(_OWNERS).fetchall():
+        for chat in private_chats(connection, owner):
+            return chat
+    return None
+
+
+def private_chats(connection: sqlite3.Connection, person_id: str) -> list[str]:
+    """Where this person alone reads: on Telegram by the verified address, on Slack where they have
+    written in private, or set something up by a command."""
+    found = [str(row[0]) for row in connection.execute(_TELEGRAM_CHATS, (person_id,))]
+    lanes = (str(row[0]) for row in connection.execute(_SLACK_LANES, {"person": person_id}))
+    # Who writes in threads alone, as in the assistant's pane, reads in the chat around them too.
+    chats = dict.fromkeys(":".join(lane.split(":")[:2]) for lane in lanes)
+    return [*found, *chats]
+
+
+def _words(person: Person) -> tuple[str, ...]:
+    return (storable(person.name), person.time_zone, person.language, person.language_hint)
+
+
+def _add_address(
+    connection: sqlite3.Connection, person_id: PersonId, address: str, *, now_ms: int
+) -> None:
+    connection.execute(_ADD_ADDRESS, (address, person_id, now_ms))
+    connection.execute(_REMOVE_PAIRING, (address,))
+
+
+def _freed(connection: sqlite3.Connection, address: str) -> bool:
+    """Whether the address is nobody's now: a person who had it and nothing else is gone."""
+    holder = connection.execute(_OTHER_HOLDER, (address,)).fetchone()
+    if holder is None:
+        return True
+    whose, role, addresses = holder
+    if role == Role.OWNER or addresses > 1 or _is_anything_kept(connection, whose):
+        return False
+    connection.execute(_REMOVE_ADDRESSES, (whose,))
+    connection.execute(_REMOVE_LINK_CODES, (whose,))
+    connection.execute(_REMOVE_PERSON, (whose,))
+    return True
+
+
+def _is_anything_kept(connection: sqlite3.Connection, whose: str) -> bool:
+    for (table,) in connection.execute(_TABLES_OF_PEOPLE).fetchall():
+        # The name is one of our own migrations.
+        sql = f'select 1 from "{table}" where person_id = ? limit 1'  # noqa: S608
+        if connection.execute(sql, (whose,)).fetchone():
+            return True
+    return False
+
+
+def _directory(connection: sqlite3.Connection) -> Directory:
+    addresses: defaultdict[str, list[str]] = defaultdict(list)
+    for person_id, address in connection.execute(_ADDRESSES):
+        addresses[person_id].append(address)
+    people = tuple(
+        Person(
+            id=PersonId(person_id),
+            role=Role(role),
+            name=name,
+            addresses=tuple(addresses[person_id]),
+            time_zone=time_zone,
+            language=language,
+            language_hint=hint,
+        )
+        for person_id, role, name, time_zone, language, hint in connection.execute(_PEOPLE)
+    )
+    pairings = tuple(_pairing(row) for row in connection.execute(_PAIRINGS))
+    return Directory(
+        people=people,
+        chats=dict(connection.execute(_CHATS).fetchall()),
+        pairings=pairings,
+        links=tuple(_link_code(row) for row in connection.execute(_LINK_CODES)),
+    )
+
+
+def _link_code(row: tuple[Any, ...]) -> LinkCode:
+    code, person_id, address, lane, created_ms, expires_ms, used_by = row
+    return LinkCode(
+        code=code,
+        person_id=PersonId(person_id),
+        address=address,
+        lane=lane,
+        created_ms=created_ms,
+        expires_ms=expires_ms,
+        used_by=used_by,
+    )
+
+
+def _pairing_row(pairing: Pairing) -> tuple[object, ...]:
+    times = (pairing.created_ms, pairing.expires_ms, pairing.answered_ms)
+    return (pairing.address, pairing.channel, pairing.code, pairing.state, *times)
+
+
+def _pairing(row: tuple[Any, ...]) -> Pairing:
+    address, channel, code, state, created_ms, expires_ms, answered_ms = row
+    return Pairing(
+        address=address,
+        channel=channel,
+        code=code,
+        state=state,
+        created_ms=created_ms,
+        expires_ms=expires_ms,
+        answered_ms=answered_ms,
+    )
+
+
+# --- about --------------------------------------------------------------------------------------
+#
+# What a prompt says about a person: their row and their profile together. Asked by
+# `memory.facts.recall`, in private chats alone.
+
+_PERSON = "select id, role, name, time_zone, language from people where id = ?"
+
+
+class AboutPeople:
+    """The part `about` of `memory.facts.recall.Parts`. Nothing is kept between calls."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def __call__(self, wanted: RecallWanted) -> About:
+        """Nothing for somebody unknown. Raises StorageError."""
+        person, profile = await self._database.read(
+            lambda c: (_person(c, wanted.person_id), profile_in(c, wanted.person_id))
+        )
+        if person is None:
+            return About()
+        return About(profile=profile_text(person, profile), persona_prompt=persona_prompt(profile))
+
+
+def _person(connection: sqlite3.Connection, person_id: PersonId) -> Person | None:
+    row = connection.execute(_PERSON, (person_id,)).fetchone()
+    if row is None:
+        return None
+    id_, role, name, time_zone, language = row
+    return Person(
+        id=PersonId(id_), role=Role(role), name=name, time_zone=time_zone, language=language
+    )
+
+
+# --- assumed zones ------------------------------------------------------------------------------
+#
+# Times that were set up by an assumed time zone, and who is asked about it: the `AssumedZoneStore`
+# of the core.
+
+_WANT = """
+insert into zone_questions (person_id, lane, zone, state, created_ms)
+values (?, ?, ?, 'wanted', ?)
+on conflict (person_id) do nothing returning 1
+"""
+_QUESTIONS = "select person_id, lane, zone, state, outbox_id from zone_questions"
+_WANTED = f"{_QUESTIONS} where state = 'wanted' order by created_ms, person_id"
+_QUESTION = f"{_QUESTIONS} where person_id = ?"
+_IS_WANTED = "select 1 from zone_questions where person_id = ? and state = 'wanted'"
+_ASKED = "update zone_questions set state = 'asked', outbox_id = ? where person_id = ?"
+_END = "update zone_questions set state = 'over' where person_id = ?"
+_ASSUME = """
+insert into assumed_times (kind, id, person_id, zone) values (?, ?, ?, ?)
+on conflict (kind, id) do update set person_id = excluded.person_id, zone = excluded.zone
+"""
+# Ids are never used again, so what is left of things that are gone means nothing.
+_SWEEP = """
+delete from assumed_times where person_id = ? and case kind
+    when 'job' then not exists (select 1 from jobs where jobs.id = assumed_times.id)
+    else not exists (select 1 from events where events.id = assumed_times.id)
+end
+"""
+_ASSUMED = "select person_id, kind, id, zone from assumed_times where person_id = ? order by id"
+_SETTLE = "delete from assumed_times where person_id = ?"
+_SETTLE_ONE = "delete from assumed_times where kind = ? and id = ?"
+_MOVE_EVENT = "update events set at_ms = ?, zone = ? where id = ? and person_id = ? returning 1"
+
+
+class SqliteAssumedZones:
+    """Implements `memory.records.zones.AssumedZoneStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def want(self, person_id: PersonId, *, lane: str, zone: str) -> bool:
+        """Writes down that a person shall be asked; False for one about whom it was before."""
+        values = (person_id, lane, zone, self._database.now_ms())
+        row = await self._database.write(lambda c: c.execute(_WANT, values).fetchone())
+        return row is not None
+
+    async def wanted(self) -> Sequence[ZoneQuestion]:
+        """Those that are to be asked yet."""
+        rows = await self._database.read(lambda c: c.execute(_WANTED).fetchall())
+        return [_question(row) for row in rows]
+
+    async def ask(self, person_id: PersonId, message: NewMessage) -> OutboxId | None:
+        """Adds the card to the outbox, once; None where it is not wanted (any more)."""
+        now_ms = self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> OutboxId | None:
+            if connection.execute(_IS_WANTED, (person_id,)).fetchone() is None:
+                return None
+            card = add_message(connection, message, now_ms=now_ms)
+            connection.execute(_ASKED, (card, person_id))
+            return card
+
+        return await self._database.write(work)
+
+    async def question(self, person_id: PersonId) -> ZoneQuestion | None:
+        """That of a person."""
+        row = await self._database.read(lambda c: c.execute(_QUESTION, (person_id,)).fetchone())
+        return None if row is None else _question(row)
+
+    async def end(self, person_id: PersonId) -> None:
+        """The question is over: it is neither asked nor asked again."""
+        await self._change(_END, (person_id,))
+
+    async def assume(self, time: AssumedTime) -> None:
+        """One more, or the same one by another zone."""
+        values = (time.kind, time.id, time.person_id, time.zone)
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_SWEEP, (time.person_id,))
+            connection.execute(_ASSUME, values)
+
+        await self._database.write(work)
+
+    async def assumed(self, person_id: PersonId) -> Sequence[AssumedTime]:
+        """Those of a person; some may be gone by now."""
+        rows = await self._database.read(lambda c: c.execute(_ASSUMED, (person_id,)).fetchall())
+        return [
+            AssumedTime(person_id=PersonId(whose), kind=Timed(kind), id=id, zone=zone)
+            for whose, kind, id, zone in rows
+        ]
+
+    async def settle(self, person_id: PersonId) -> None:
+        """None of a person's is assumed any more."""
+        await self._change(_SETTLE, (person_id,))
+
+    async def settle_one(self, kind: Timed, id: int) -> None:
+        """This one is not."""
+        await self._change(_SETTLE_ONE, (kind, id))
+
+    async def move_event(self, person_id: PersonId, id: int, at: datetime, zone: str) -> bool:
+        """Gives an event another time, which is no longer assumed. False where it is gone."""
+        values = (int(at.timestamp() * 1000), zone, id, person_id)
+
+        def work(connection: sqlite3.Connection) -> bool:
+            connection.execute(_SETTLE_ONE, (Timed.EVENT, id))
+            return connection.execute(_MOVE_EVENT, values).fetchone() is not None
+
+        return await self._database.write(work)
+
+    async def _change(self, sql: str, values: tuple[object, ...]) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(sql, values)
+
+        await self._database.write(work)
+
+
+def _question(row: tuple[Any, ...]) -> ZoneQuestion:
+    person_id, lane, zone, state, card = row
+    return ZoneQuestion(
+        person_id=PersonId(person_id),
+        lane=lane,
+        zone=zone,
+        state=Asking(state),
+        card=None if card is None else OutboxId(card),
+    )

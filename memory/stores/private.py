@@ -1,0 +1,127 @@
+"""Conversations with memory off: begun, and erased for good once they are over.
+
+Called by `bot.commands.memory`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from memory.database.backup import all_backups, connect
+from memory.database.connection import Database
+from memory.database.errors import storage_error
+from memory.erasure.run import Premises, empty_wal, make_anew, renew_backups
+from memory.records.messages import ConversationId
+from memory.stores.conversations import SqliteConversations
+from memory.stores.sessions import SessionBusy, SqliteSessions
+
+RESULTS = "files/results"
+"""In the workspace: where long results of tools are kept, in files named after their turns, and
+what came with messages, in files that the step `files` of a turn names."""
+
+_IS_PRIVATE = "select is_private from conversations where lane = ? and closed_ms is null"
+_CLOSED = "select id from conversations where is_private and closed_ms is not null order by id"
+_RUNS = "select distinct run_id from messages where conversation_id = ?"
+_FILES = """
+select output from steps
+where name = 'files' and output is not null and run_id in (select value from json_each(?))
+"""
+_IS_THERE = "select exists (select 1 from conversations where id = ?)"
+
+
+class SqlitePrivate:
+    """Implements `bot.commands.memory.PrivateConversations`."""
+
+    def __init__(
+        self,
+        database: Database,
+        conversations: SqliteConversations,
+        sessions: SqliteSessions,
+        premises: Premises,
+    ) -> None:
+        self._database = database
+        self._conversations = conversations
+        self._sessions = sessions
+        self._premises = premises
+
+    async def begin(self, lane: str) -> None:
+        """Closes the open conversation, which is kept, and opens one with memory off."""
+        await self._conversations.start_private(lane)
+
+    async def end(self, lane: str) -> None:
+        """Closes it and opens a usual one."""
+        await self._conversations.start_new(lane)
+
+    async def is_private(self, lane: str) -> bool:
+        """Whether memory is off at this address now."""
+        row = await self._database.read(lambda c: c.execute(_IS_PRIVATE, (lane,)).fetchone())
+        return row is not None and bool(row[0])
+
+    async def erase_closed(self) -> int:
+        """Erases all that are over, for good; returns how many are left, because a turn in their
+        chat is not over. May be repeated. Raises StorageError."""
+        try:
+            return await self._erase_closed()
+        except OSError as error:
+            raise storage_error(error, self._database.path) from error
+
+    async def _erase_closed(self) -> int:
+        ids = await self._closed()
+        erased = [one for one in ids if await self._erase(one)]
+        if erased:
+            self._conversations.reread()
+            await self._database.between(make_anew)
+            if await asyncio.to_thread(self._is_in_backups, erased):
+                await asyncio.to_thread(renew_backups, self._database, self._premises)
+            await self._database.between(empty_wal)
+        return len(ids) - len(erased)
+
+    async def _closed(self) -> list[ConversationId]:
+        rows = await self._database.read(lambda c: c.execute(_CLOSED).fetchall())
+        return [ConversationId(one) for (one,) in rows]
+
+    async def _erase(self, conversation: ConversationId) -> bool:
+        runs = await self._database.read(lambda c: c.execute(_RUNS, (conversation,)).fetchall())
+        # Before their names are gone with the turns: a kill in between has it done once more.
+        ids = [run_id for (run_id,) in runs]
+        came = await self._database.read(lambda c: c.execute(_FILES, (json.dumps(ids),)).fetchall())
+        await asyncio.to_thread(self._drop_results, ids)
+        await asyncio.to_thread(self._drop_files, [output for (output,) in came])
+        try:
+            return await self._sessions.erase(conversation)
+        except SessionBusy:
+            return False
+
+    def _drop_results(self, runs: Sequence[str]) -> None:
+        folder = self._premises.workspace / RESULTS
+        named = {re.sub(r"[^A-Za-z0-9-]", "_", run_id)[:64] for run_id in runs}
+        for path in folder.glob("*/*.txt"):
+            if path.name.rpartition("-")[0] in named and not path.is_symlink():
+                path.unlink(missing_ok=True)
+
+    def _drop_files(self, outputs: Sequence[str]) -> None:
+        """What came with the messages of these turns."""
+        folder = self._premises.workspace.resolve() / RESULTS
+        for output in outputs:
+            for kept in json.loads(output).get("kept", ()):
+                path = (self._premises.workspace / kept).resolve()
+                if path.is_relative_to(folder):
+                    path.unlink(missing_ok=True)
+
+    def _is_in_backups(self, erased: Sequence[ConversationId]) -> bool:
+        copies = all_backups(self._database.path, self._premises.backups, now=self._database.now())
+        return any(_holds(copy, erased) for copy in copies)
+
+
+def _holds(copy: Path, erased: Sequence[ConversationId]) -> bool:
+    try:
+        with closing(connect(copy, mode="ro")) as connection:
+            return any(connection.execute(_IS_THERE, (one,)).fetchone()[0] for one in erased)
+    except sqlite3.Error:
+        return False  # what cannot be read as a database is no copy of one

@@ -1,0 +1,370 @@
+"""Conversations as whole things: listed, shown, erased. The `Sessions` that the doors need.
+
+`erase_conversation` is for everybody who has to erase one within a transaction of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import structlog
+
+from agent.subagents.subagents import CHANNEL
+from memory.database.connection import BITE_ROWS, Database
+from memory.erasure.run import empty_wal
+from memory.records.errors import Temporary
+from memory.records.messages import ConversationId
+from memory.records.sessions import Session, SessionEntry
+from memory.records.transcript import entry_from_json
+from memory.search.archive import drop_from_index, drop_run_from_index, merge_some
+from memory.stores.conversations import random_id
+
+log = structlog.get_logger()
+
+CHARS_PER_TOKEN = 4
+"""Roughly, of an entry as it is stored: for a list that is quick."""
+
+WAL_TRIES = 50
+"""How often the `-wal` is emptied while somebody reads; each waits for some milliseconds."""
+
+MERGE_EVERY_MS = 86_400_000
+"""How often the index of words is rewritten without the words of messages removed by age."""
+
+PEOPLE_FROM = 200
+"""The newest entries of a conversation, by whose turns it is known who spoke in it."""
+
+_LISTED = """
+select id from conversations
+where (? or lane not like ?) and exists (
+    select 1 from messages where messages.conversation_id = conversations.id
+)
+order by (
+    select max(messages.id) from messages where messages.conversation_id = conversations.id
+) desc limit ?
+"""
+_NAMED = "select id from conversations where id = ?"
+_BEGINNING = "select id from conversations where substr(id, 1, length(?)) = ? order by id limit 20"
+_SESSION = """
+select c.id, c.lane, c.closed_ms, c.is_private, c.created_ms,
+    sum(m.kind in ('said', 'answered', 'result')), sum(length(m.body)),
+    min(m.created_ms), max(m.created_ms)
+from conversations c left join messages m on m.conversation_id = c.id
+where c.id = ? group by c.id
+"""
+_PEOPLE = """
+select distinct people.name from turns join people on people.id = turns.person_id
+where people.name <> '' and turns.run_id in (
+    select run_id from messages where conversation_id = ? order by id desc limit ?
+)
+order by people.name
+"""
+_SUMMARY = """
+select summary from compactions where conversation_id = ? and undone_ms is null
+order by id desc limit 1
+"""
+_ENTRIES = """
+select id, run_id, created_ms, body from messages
+where conversation_id = ? and id > ? order by id limit ?
+"""
+_LAST_ENTRIES = """
+select id, run_id, created_ms, body from messages
+where conversation_id = ? order by id desc limit ?
+"""
+_LANE = "select lane, closed_ms from conversations where id = ?"
+_BUSY = """
+select 1 from turns where lane = ? and ended_ms is null
+union all
+select 1 from children join turns on turns.run_id = children.run_id
+where parent_lane = ? and ended_ms is null
+limit 1
+"""
+_OPEN = "insert into conversations (id, lane, created_ms) values (?, ?, ?)"
+
+# Old messages go one by one, whatever conversation they stand in.
+_OLD = """
+select id, run_id, conversation_id from messages where created_ms < ? order by created_ms limit ?
+"""
+_UNQUOTE = "update facts set message_id = null where message_id in (select value from json_each(?))"
+_DROP = "delete from messages where id in (select value from json_each(?))"
+_SPENT = """
+update turns set payload = '{}', erased_ms = coalesce(erased_ms, ?)
+where run_id = ? and ended_ms is not null and not exists (
+    select 1 from messages where messages.run_id = turns.run_id
+)
+"""
+_IS_EMPTY = "select not exists (select 1 from messages where conversation_id = ?)"
+# New messages are numbered from the last one left, so no mark may be ahead of that.
+_BEGIN_ANEW = (
+    "update conversations set sent_from = 0, shortened_to = 0 where id = ?",
+    "update idle_timers set done_upto = 0 where conversation_id = ?",
+    "delete from compactions where conversation_id = ?",
+)
+_OLD_MARKS = (
+    """
+    delete from compactions where id in (select id from compactions where made_ms < ? limit ?)
+    """,
+    """
+    delete from notes where id in (
+        select id from notes where run_id is not null and created_ms < ? limit ?
+    )
+    """,
+    """
+    delete from insights where conversation_id in (
+        select conversation_id from insights where updated_ms < ? limit ?
+    )
+    """,
+)
+# Conversations of subagents are never closed. What waits or runs at an address may still write.
+_OVER = """
+select id from conversations
+where (closed_ms < ?1 or (lane like ?2 and created_ms < ?1))
+    and not exists (select 1 from messages where conversation_id = conversations.id)
+    and not exists (select 1 from turns where turns.lane = conversations.lane and ended_ms is null)
+limit ?3
+"""
+
+# Of a turn that said nothing there are no messages: it is known by what it began with.
+_RUNS = """
+select run_id from messages where conversation_id = :conversation
+union
+select run_id from turns
+where lane = :lane and ended_ms is not null and :conversation =
+    case when json_valid(payload) then json_extract(payload, '$.conversation') end
+"""
+_JOINED = "select run_id from turns where joined_to in (select value from json_each(?))"
+_CHILDREN = "select run_id from children where parent_run in (select value from json_each(?))"
+_CHILD_CONVERSATIONS = """
+select distinct conversation_id from messages where run_id in (select value from json_each(?))
+"""
+_ERASE_OF_RUNS = (
+    "delete from steps where run_id in (select value from json_each(:runs))",
+    """
+    update turns set payload = '{}', erased_ms = :now
+    where run_id in (select value from json_each(:runs)) and ended_ms is not null
+    """,
+    """
+    update outbox_parts set markup = '', source = '' where outbox_id in (
+        select id from outbox where run_id in (select value from json_each(:runs))
+    )
+    """,
+    """
+    update outbox set state = 'failed', reason = 'the conversation was erased', ended_ms = :now
+    where run_id in (select value from json_each(:runs)) and ended_ms is null
+    """,
+    """
+    update outbox set text = '', keyboard = '', buttons = '', revision = null
+    where run_id in (select value from json_each(:runs))
+    """,
+    """
+    update approvals set shows = '', why = '' where run_id in (select value from json_each(:runs))
+    """,
+    "update children set head = '' where run_id in (select value from json_each(:runs))",
+    """
+    delete from signals where key in (select 'child:' || value from json_each(:runs))
+    """,
+)
+_ERASE = (
+    # The fact stays; the line it rests on is gone, and its number may come again.
+    """
+    update facts set message_id = null where message_id in (
+        select id from messages where conversation_id = :conversation
+    )
+    """,
+    "delete from messages where conversation_id = :conversation",
+    "delete from notes where conversation_id = :conversation",
+    "delete from conversations where id = :conversation",
+)
+
+
+class SessionBusy(Temporary):
+    """A conversation in which a turn runs, or waits for something, cannot be erased."""
+
+
+class SqliteSessions:
+    """Implements `memory.records.sessions.Sessions`."""
+
+    def __init__(self, database: Database, *, erased: Callable[[], None] | None = None) -> None:
+        """`erased` is called once something was: whoever keeps entries in memory forgets them."""
+        self._database = database
+        self._erased = erased
+        self._merged_ms = 0
+
+    async def list(self, *, limit: int, all_lanes: bool = False) -> Sequence[Session]:
+        """The last used first; those in which nothing was said are left out."""
+        values = (all_lanes, f"{CHANNEL}:%", max(limit, 0))
+        return await self._database.read(lambda c: _sessions(c, _LISTED, values))
+
+    async def find(self, wanted: str) -> Sequence[Session]:
+        """Those whose id begins like this; a whole id finds that one alone."""
+        if not wanted:
+            return []
+
+        def work(connection: sqlite3.Connection) -> Sequence[Session]:
+            whole = _sessions(connection, _NAMED, (wanted,))
+            return whole or _sessions(connection, _BEGINNING, (wanted, wanted))
+
+        return await self._database.read(work)
+
+    async def entries(
+        self, conversation: ConversationId, *, after: int, limit: int
+    ) -> Sequence[SessionEntry]:
+        """What stands in it behind the id `after`, in order."""
+        values = (conversation, after, max(limit, 0))
+        rows = await self._database.read(lambda c: c.execute(_ENTRIES, values).fetchall())
+        return [_entry(row) for row in rows]
+
+    async def last_entries(
+        self, conversation: ConversationId, *, limit: int
+    ) -> Sequence[SessionEntry]:
+        """The newest, in order."""
+        values = (conversation, max(limit, 0))
+        rows = await self._database.read(lambda c: c.execute(_LAST_ENTRIES, values).fetchall())
+        return [_entry(row) for row in reversed(rows)]
+
+    async def erase(self, conversation: ConversationId) -> bool:
+        """Erases all that was said in it for good; where it is the open one of its address, another
+        is begun. False when it is not there. Raises SessionBusy."""
+        now_ms, new_id = self._database.now_ms(), random_id()
+
+        def work(connection: sqlite3.Connection) -> bool:
+            row = connection.execute(_LANE, (conversation,)).fetchone()
+            if row is None:
+                return False
+            lane, closed_ms = row
+            if connection.execute(_BUSY, (lane, lane)).fetchone() is not None:
+                raise SessionBusy(
+                    f"A message is being answered in {lane}, or an answer is waited for there, so "
+                    "nothing was erased. Say it again once that is done; `/stop` ends it."
+                )
+            erase_conversation(connection, conversation, now_ms)
+            if closed_ms is None:
+                connection.execute(_OPEN, (new_id, lane, now_ms))
+            return True
+
+        is_done = await self._database.write(work)
+        if is_done and self._erased is not None:
+            self._erased()
+        if is_done:
+            await self._empty_wal()
+        return is_done
+
+    async def _empty_wal(self) -> None:
+        """The overwritten pages are in the main file then, and what they were is nowhere."""
+        for _ in range(WAL_TRIES):
+            if await self._database.between(empty_wal):
+                return
+        log.warning("sessions.wal_in_use")
+
+    async def prune(self, before_ms: int) -> int:
+        """Erase what was said before then, in open conversations too, and conversations closed
+        before then; return how many rows went. For a daily caller.
+
+        It goes a bite at a time, so that nobody waits long. The journal and the outbox prune the
+        steps and replies of those turns.
+        """
+        values = (before_ms, BITE_ROWS)
+        rows = said = await self._database.in_bites(self._erase_old(before_ms))
+        for sql in _OLD_MARKS:
+            rows += await self._database.in_bites(
+                lambda c, sql=sql: c.execute(sql, values).rowcount  # type: ignore[misc]
+            )
+        rows += await self._database.in_bites(lambda c: _drop_over(c, before_ms))
+        if rows and self._erased is not None:
+            self._erased()
+        if said and self._database.now_ms() - self._merged_ms >= MERGE_EVERY_MS:
+            await self._database.in_bites(merge_some)
+            self._merged_ms = self._database.now_ms()
+        return rows
+
+    def _erase_old(self, before_ms: int) -> Callable[[sqlite3.Connection], int]:
+        now_ms = self._database.now_ms()
+
+        def work(connection: sqlite3.Connection) -> int:
+            began = connection.total_changes
+            # Each has up to three rows more: its turn's, its exchange's, and the words of that.
+            found = connection.execute(_OLD, (before_ms, BITE_ROWS // 4)).fetchall()
+            ids, runs = json.dumps([row[0] for row in found]), {row[1] for row in found}
+            for run_id in runs:
+                drop_run_from_index(connection, run_id)  # while its messages are there
+            connection.execute(_UNQUOTE, (ids,))
+            connection.execute(_DROP, (ids,))
+            connection.executemany(_SPENT, [(now_ms, run_id) for run_id in runs])
+            for conversation in {row[2] for row in found}:
+                if connection.execute(_IS_EMPTY, (conversation,)).fetchone()[0]:
+                    for sql in _BEGIN_ANEW:
+                        connection.execute(sql, (conversation,))
+            return connection.total_changes - began
+
+        return work
+
+
+def _drop_over(connection: sqlite3.Connection, before_ms: int) -> int:
+    values = (before_ms, f"{CHANNEL}:%", BITE_ROWS // 2)
+    found = connection.execute(_OVER, values).fetchall()
+    for (conversation,) in found:
+        connection.execute("delete from notes where conversation_id = ?", (conversation,))
+        connection.execute("delete from conversations where id = ?", (conversation,))
+    return len(found)
+
+
+def erase_conversation(
+    connection: sqlite3.Connection, conversation: ConversationId, now_ms: int
+) -> bool:
+    """Erases one with all that was made of it, within the caller's transaction: messages, index,
+    summaries, insights, notes, what its turns began with, their steps and replies, and the
+    transcripts of its subagents. Facts stay. False when it is not there.
+
+    The caller sees to it that no turn of it runs. Pages are overwritten (`secure_delete`).
+    """
+    row = connection.execute(_LANE, (conversation,)).fetchone()
+    if row is None:
+        return False
+    values = {"conversation": conversation, "lane": row[0], "now": now_ms}
+    runs = [run_id for (run_id,) in connection.execute(_RUNS, values)]
+    runs += [run_id for (run_id,) in connection.execute(_JOINED, (json.dumps(runs),))]
+    children = [run_id for (run_id,) in connection.execute(_CHILDREN, (json.dumps(runs),))]
+    of_children = connection.execute(_CHILD_CONVERSATIONS, (json.dumps(children),)).fetchall()
+    drop_from_index(connection, conversation)
+    for statement in _ERASE_OF_RUNS:
+        connection.execute(statement, {"runs": json.dumps([*runs, *children]), "now": now_ms})
+    for statement in _ERASE:
+        connection.execute(statement, values)
+    for (child,) in of_children:
+        if child != conversation:
+            erase_conversation(connection, ConversationId(child), now_ms)
+    return True
+
+
+def _sessions(
+    connection: sqlite3.Connection, sql: str, values: tuple[object, ...]
+) -> list[Session]:
+    ids = connection.execute(sql, values).fetchall()
+    return [_session(connection, conversation) for (conversation,) in ids]
+
+
+def _session(connection: sqlite3.Connection, conversation: str) -> Session:
+    row = connection.execute(_SESSION, (conversation,)).fetchone()
+    _, lane, closed_ms, is_private, created_ms, messages, chars, began_ms, last_ms = row
+    summary = connection.execute(_SUMMARY, (conversation,)).fetchone()
+    names = connection.execute(_PEOPLE, (conversation, PEOPLE_FROM)).fetchall()
+    return Session(
+        id=ConversationId(conversation),
+        lane=lane,
+        began_ms=began_ms or created_ms,
+        last_ms=last_ms or created_ms,
+        messages=messages or 0,
+        tokens=(chars or 0) // CHARS_PER_TOKEN,
+        people=tuple(name for (name,) in names),
+        closed_ms=closed_ms,
+        is_private=bool(is_private),
+        summary=summary[0] if summary else "",
+    )
+
+
+def _entry(row: tuple[Any, ...]) -> SessionEntry:
+    return SessionEntry(
+        id=row[0], run_id=row[1], at_ms=row[2], entry=entry_from_json(json.loads(row[3]))
+    )

@@ -1,0 +1,234 @@
+"""Which model was chosen for a chat: what `bot.wiring.model_pool` needs stored."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent.mcp.values import ApprovedTool
+from memory.database.connection import Database
+from memory.database.stored_text import dump, storable
+from memory.records.messages import PersonId
+from memory.records.rows import SkillRecord, StoredPlaybook
+
+_ALL = "select lane, model from chosen_models"
+_PUT = """
+insert into chosen_models (lane, model, person_id, set_ms) values (?, ?, ?, ?)
+on conflict (lane) do update set
+    model = excluded.model, person_id = excluded.person_id, set_ms = excluded.set_ms
+"""
+_REMOVE = "delete from chosen_models where lane = ?"
+
+
+class SqliteChosenModels:
+    """Implements `bot.wiring.model_pool.ChosenModels`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def load(self) -> Mapping[str, str]:
+        """The name of the model by address; those that have none of their own are not there."""
+        rows = await self._database.read(lambda c: c.execute(_ALL).fetchall())
+        return dict(rows)
+
+    async def put(self, lane: str, model: str, *, by: PersonId) -> None:
+        """Stores or replaces the choice of an address."""
+        values = (lane, storable(model), by, self._database.now_ms())
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_PUT, values)
+
+        await self._database.write(work)
+
+    async def remove(self, lane: str) -> None:
+        """Back to the usual one."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_REMOVE, (lane,))
+
+        await self._database.write(work)
+
+
+# --- mcp tools ----------------------------------------------------------------------------------
+#
+# Which tools of MCP servers were approved: the `ToolApprovals` of `agent.mcp`.
+
+_IS_SEEN = "select 1 from mcp_servers where name = ?"
+_APPROVED = "select tool, digest, description from mcp_tools where server = ? order by tool"
+_SEE = "insert into mcp_servers (name, seen_ms) values (?, ?) on conflict (name) do nothing"
+_APPROVE = """
+insert into mcp_tools (server, tool, digest, description, approved_ms) values (?, ?, ?, ?, ?)
+on conflict (server, tool) do update set
+    digest = excluded.digest, description = excluded.description,
+    approved_ms = excluded.approved_ms
+"""
+_PARAMETERS = "\x1f"
+"""Parts what a row keeps of a tool: its description, and its parameters, of which earlier versions
+kept nothing. JSON does not hold it, so that it is found from the end."""
+
+
+class SqliteToolApprovals:
+    """Implements `agent.mcp.values.ToolApprovals`. Any text is taken."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def approved(self, server: str) -> Mapping[str, ApprovedTool] | None:
+        """By tool; None for a server that was never seen."""
+        name = storable(server)
+
+        def work(connection: sqlite3.Connection) -> list[tuple[str, str, str]] | None:
+            if connection.execute(_IS_SEEN, (name,)).fetchone() is None:
+                return None
+            return connection.execute(_APPROVED, (name,)).fetchall()
+
+        rows = await self._database.read(work)
+        if rows is None:
+            return None
+        return {tool: _approved(tool, digest, kept) for tool, digest, kept in rows}
+
+    async def approve(self, server: str, tools: Sequence[ApprovedTool]) -> None:
+        """Adds or replaces; from now on the server was seen, also with no tools."""
+        name, now = storable(server), self._database.now_ms()
+        rows = [
+            (
+                name,
+                storable(one.tool),
+                one.digest,
+                storable(f"{one.description}{_PARAMETERS}{one.parameters}"),
+                now,
+            )
+            for one in tools
+        ]
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_SEE, (name, now))
+            connection.executemany(_APPROVE, rows)
+
+        await self._database.write(work)
+
+
+def _approved(tool: str, digest: str, kept: str) -> ApprovedTool:
+    description, mark, parameters = kept.rpartition(_PARAMETERS)
+    if not mark:
+        description, parameters = kept, ""
+    return ApprovedTool(tool=tool, digest=digest, description=description, parameters=parameters)
+
+
+# --- playbooks ----------------------------------------------------------------------------------
+#
+# Stored playbooks, and what the owner decided about skills: the `SkillRecords` of the core.
+
+_PLAYBOOKS = """
+select name, description, keywords, text, priority, required_tools, updated_ms
+from playbooks order by name
+"""
+_HAS_PLAYBOOK = "select 1 from playbooks where name = ?"
+_PUT_PLAYBOOK = """
+insert into playbooks (name, description, keywords, text, priority, required_tools, updated_ms)
+values (?, ?, ?, ?, ?, ?, ?)
+on conflict (name) do update set
+    description = excluded.description, keywords = excluded.keywords, text = excluded.text,
+    priority = excluded.priority, required_tools = excluded.required_tools,
+    updated_ms = excluded.updated_ms
+"""
+_REMOVE_PLAYBOOK = "delete from playbooks where name = ?"
+_RECORDS = "select name, digest, approved, enabled, origin from skill_records order by name"
+_PUT_RECORD = """
+insert into skill_records (name, digest, approved, enabled, origin, updated_ms)
+values (?, ?, ?, ?, ?, ?)
+on conflict (name) do update set
+    digest = excluded.digest, approved = excluded.approved, enabled = excluded.enabled,
+    origin = excluded.origin, updated_ms = excluded.updated_ms
+"""
+_REMOVE_RECORD = "delete from skill_records where name = ?"
+
+
+class SqliteSkillRecords:
+    """Implements `memory.records.ports.SkillRecords`. Any text is taken; limits are the
+    caller's."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def playbooks(self) -> Sequence[StoredPlaybook]:
+        """All of them, by name."""
+        rows = await self._database.read(lambda c: c.execute(_PLAYBOOKS).fetchall())
+        return [_playbook(row) for row in rows]
+
+    async def put_playbook(self, playbook: StoredPlaybook) -> bool:
+        """Stores or replaces one; True when its name was new. `updated_ms` is set anew."""
+        name = storable(playbook.name)
+        values = (
+            name,
+            storable(playbook.description),
+            dump(playbook.keywords),
+            storable(playbook.text),
+            playbook.priority,
+            dump(playbook.required_tools),
+            self._database.now_ms(),
+        )
+
+        def work(connection: sqlite3.Connection) -> bool:
+            is_new = connection.execute(_HAS_PLAYBOOK, (name,)).fetchone() is None
+            connection.execute(_PUT_PLAYBOOK, values)
+            return is_new
+
+        return await self._database.write(work)
+
+    async def remove_playbook(self, name: str) -> bool:
+        """False when there is none of this name."""
+        return await self._remove(_REMOVE_PLAYBOOK, name)
+
+    async def records(self) -> Sequence[SkillRecord]:
+        """All decisions, by name."""
+        rows = await self._database.read(lambda c: c.execute(_RECORDS).fetchall())
+        return [_record(row) for row in rows]
+
+    async def put_record(self, record: SkillRecord) -> None:
+        """Stores or replaces a decision."""
+        values = (
+            storable(record.name),
+            storable(record.digest),
+            int(record.approved),
+            int(record.enabled),
+            storable(record.origin),
+            self._database.now_ms(),
+        )
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_PUT_RECORD, values)
+
+        await self._database.write(work)
+
+    async def remove_record(self, name: str) -> bool:
+        """Forgets a decision; False when there was none."""
+        return await self._remove(_REMOVE_RECORD, name)
+
+    async def _remove(self, sql: str, name: str) -> bool:
+        def work(connection: sqlite3.Connection) -> bool:
+            return connection.execute(sql, (storable(name),)).rowcount > 0
+
+        return await self._database.write(work)
+
+
+def _playbook(row: tuple[Any, ...]) -> StoredPlaybook:
+    name, description, keywords, text, priority, required_tools, updated_ms = row
+    return StoredPlaybook(
+        name=name,
+        description=description,
+        keywords=tuple(json.loads(keywords)),
+        text=text,
+        priority=priority,
+        required_tools=tuple(json.loads(required_tools)),
+        updated_ms=updated_ms,
+    )
+
+
+def _record(row: tuple[Any, ...]) -> SkillRecord:
+    name, digest, approved, enabled, origin = row
+    return SkillRecord(
+        name=name, digest=digest, approved=bool(approved), enabled=bool(enabled), origin=origin
+    )

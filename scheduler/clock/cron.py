@@ -1,0 +1,315 @@
+"""Cron text: read with the place of what is wrong, and turned into moments in a time zone.
+
+The only file that knows cronsim. It is asked for times on a wall clock that is never changed;
+what becomes of them where a zone changes its clocks is decided here:
+
+- A job for fixed times (neither minutes nor hours begin with `*`): a time that is left out runs
+  once, right after the gap; one that comes twice runs the first time.
+- A job in steps (`*/15 * * * *`, `0 * * * *`) follows time as it passes: what is left out is left
+  out, what comes twice runs twice. This is how Debian's cron does it.
+
+Several times that fall on one moment are one run.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+from memory.records.errors import Permanent
+
+CHARS_MAX = 256
+SET_BACK_MAX = timedelta(hours=3)
+
+NICKNAMES = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+
+MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+
+
+class CronWrong(Permanent):
+    """No cron text, or one that never comes true. `position` counts characters from 0."""
+
+    def __init__(self, message: str, *, position: int) -> None:
+        super().__init__(message)
+        self.position = position
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One due time. `local` is the wall clock of the job's zone, and the key of its run: no slot
+    runs twice. The second of two equal wall clock times ends in `/2`. `at` is in UTC, for in one
+    zone Python compares and subtracts what clocks show.
+    """
+
+    local: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    low: int
+    high: int
+    names: tuple[str, ...] = ()
+    names_from: int = 0
+    more: str = ""
+
+    @property
+    def allowed(self) -> str:
+        named = f" or {self.names[0]} to {self.names[-1]}" if self.names else ""
+        return f"{self.name} is {self.low} to {self.high}{named}{self.more}, or *"
+
+
+_FIELDS = (
+    _Field("minute", 0, 59),
+    _Field("hour", 0, 23),
+    _Field("day of the month", 1, 31, more=", L for the last one, LW for the last workday"),
+    _Field("month", 1, 12, MONTHS, 1),
+    _Field(
+        "weekday", 0, 7, WEEKDAYS, 0, " (0 and 7 are Sunday), 5#2 for the second Friday, 5L for "
+        "the last one"
+    ),
+)  # fmt: skip
+_TERM = re.compile(r"(?P<first>\*|[^-/]+)(?:-(?P<last>[^-/]*))?(?:/(?P<step>.*))?", re.DOTALL)
+
+
+def read_cron(text: str) -> str:
+    """The five fields, in capitals, one space between them; a nickname becomes its fields.
+
+    Raises CronWrong: what is wrong, at which character, and what is allowed there.
+    """
+    if len(text) > CHARS_MAX:
+        raise CronWrong(f"Cron text has at most {CHARS_MAX} characters.", position=CHARS_MAX)
+    words = [(word.start(), word[0].upper()) for word in re.finditer(r"\S+", text)]
+    if len(words) == 1 and words[0][1].startswith("@"):
+        return _of_nickname(*words[0])
+    if len(words) != len(_FIELDS):
+        position = words[len(_FIELDS)][0] if len(words) > len(_FIELDS) else len(text.rstrip())
+        raise CronWrong(
+            f"Cron text has five fields: minute, hour, day of the month, month, weekday. Here are "
+            f"{len(words)}.",
+            position=position,
+        )
+    for field, (position, word) in zip(_FIELDS, words, strict=True):
+        _check_field(field, word, position)
+    read = " ".join(word for _, word in words)
+    _must_come(read, words)
+    return read
+
+
+def is_cron(text: str) -> bool:
+    """Whether somebody meant cron text: a nickname, or five words of its signs and no other."""
+    words = text.split()
+    if len(words) == 1:
+        return words[0].startswith("@")
+    return len(words) >= 4 and all(_LIKE_A_FIELD.fullmatch(word) for word in words)
+
+
+_LIKE_A_FIELD = re.compile(
+    rf"(?:[\d*,/#-]|\b(?:{'|'.join((*MONTHS, *WEEKDAYS))})(?![a-z])|LW?\b)+", re.IGNORECASE
+)
+
+
+def cron_slots(expression: str, *, zone: ZoneInfo, after: datetime) -> Iterator[Slot]:
+    """The due times after an aware moment, in order, each moment once; ends after some 50 years
+    in which there is none. Raises CronWrong at the first one.
+    """
+    expression = read_cron(expression)
+    in_steps = any(word.startswith("*") for word in expression.split()[:2])
+    # A little earlier: where clocks are set back, what they showed before `after` comes again.
+    start = after.astimezone(zone).replace(tzinfo=None) - SET_BACK_MAX
+    waiting: list[datetime] = []
+    last = after.astimezone(UTC)
+    for wall in _walls(expression, start):
+        first = min(_readings(wall, zone))
+        while waiting and waiting[0] < first:
+            if (moment := heapq.heappop(waiting)) > last:
+                last = moment
+                yield slot_of(moment, zone)
+        for moment in _passing(wall, zone) if in_steps else [_once(wall, zone)]:
+            heapq.heappush(waiting, moment)
+    for moment in sorted({moment for moment in waiting if moment > last}):
+        yield slot_of(moment, zone)
+
+
+def next_times(
+    expression: str, start: datetime, n: int, *, zone: ZoneInfo | None = None
+) -> Sequence[Slot]:
+    """The next `n` due times after an aware moment; in its own zone, which must be a named one,
+    unless `zone` is given. Raises CronWrong.
+    """
+    return list(islice(cron_slots(expression, zone=zone or _zone_of(start), after=start), n))
+
+
+def slot_of(moment: datetime, zone: ZoneInfo) -> Slot:
+    """The slot of a moment, to the minute, or to the second where it has seconds."""
+    local = moment.astimezone(zone)
+    exact = "seconds" if local.second else "minutes"
+    written = local.replace(tzinfo=None, fold=0).isoformat(timespec=exact)
+    return Slot(local=f"{written}{'/2' if local.fold else ''}", at=moment.astimezone(UTC))
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def _of_nickname(position: int, word: str) -> str:
+    if found := NICKNAMES.get(word.lower()):
+        return found
+    raise CronWrong(
+        f"{word.lower()[:40]!r} is not known: there are {', '.join(NICKNAMES)}.", position=position
+    )
+
+
+def _check_field(field: _Field, word: str, position: int) -> None:
+    for term in word.split(","):
+        _check_term(field, term, position)
+        position += len(term) + 1
+
+
+def _check_term(field: _Field, term: str, position: int) -> None:
+    if _is_special(field, term):
+        return
+    found = _TERM.fullmatch(term)
+    if found is None:
+        raise _wrong(field, term, position)
+    first, last, step = found["first"], found["last"], found["step"]
+    if first != "*":
+        low = _number(field, first, position)
+        if last is not None:
+            high = _number(field, last, position + found.start("last"))
+            _must_rise(field, low, high, position)
+    elif last is not None:
+        raise _wrong(field, term, position)
+    if step is not None:
+        _check_step(field, step, position + found.start("step"))
+
+
+def _is_special(field: _Field, term: str) -> bool:
+    """L, LW, 5L and 5#2."""
+    if field.name == "day of the month":
+        return term in {"L", "LW"}
+    if field.name != "weekday":
+        return False
+    named = "|".join(WEEKDAYS)
+    return re.fullmatch(rf"[0-7]L|(?:[0-7]|{named})#[1-5]", term, re.ASCII) is not None
+
+
+def _number(field: _Field, word: str, position: int) -> int:
+    if word in field.names:
+        return field.names.index(word) + field.names_from
+    number = int(word) if re.fullmatch(r"[0-9]{1,2}", word) else -1
+    if not field.low <= number <= field.high:
+        raise _wrong(field, word, position)
+    return number
+
+
+def _must_rise(field: _Field, low: int, high: int, position: int) -> None:
+    if high < low:
+        raise CronWrong(
+            f"{_place(position)}: a range goes upwards, and {low}-{high} does not. Write two, as "
+            f"in {low}-{field.high},{field.low}-{high}.",
+            position=position,
+        )
+
+
+def _check_step(field: _Field, step: str, position: int) -> None:
+    most = field.high - field.low
+    if not re.fullmatch(r"[0-9]{1,2}", step) or not 1 <= int(step) <= most:
+        raise CronWrong(
+            f"{_place(position)}: {step[:20]!r} is no step for the field {field.name}: it is a "
+            f"whole number from 1 to {most}, and counts within the field.",
+            position=position,
+        )
+
+
+def _wrong(field: _Field, word: str, position: int) -> CronWrong:
+    found = repr(word[:20]) if word else "nothing"
+    return CronWrong(f"{_place(position)}: {found}. The field {field.allowed}.", position=position)
+
+
+def _place(position: int) -> str:
+    return f"At character {position + 1}"
+
+
+def _must_come(read: str, words: Sequence[tuple[int, str]]) -> None:
+    """Raises CronWrong where no day is ever met, such as 31 February."""
+    try:
+        found = next(CronSim(read, datetime(2000, 1, 1)), None)  # noqa: DTZ001 - a wall clock
+    except CronSimError:
+        found = None
+    if found is None:
+        raise CronWrong(
+            f"{_place(words[2][0])}: {words[2][1][:20]!r} never comes, for the months that are "
+            "named have no such day.",
+            position=words[2][0],
+        )
+
+
+# --- firing --------------------------------------------------------------------------------------
+
+
+def _walls(expression: str, start: datetime) -> Iterator[datetime]:
+    """Naive wall clock times after `start`."""
+    try:
+        yield from CronSim(expression, start)
+    except (OverflowError, ValueError):  # the calendar ends with the year 9999
+        return
+
+
+def _readings(wall: datetime, zone: ZoneInfo) -> tuple[datetime, datetime]:
+    """What it is in UTC by the rules before and after a change of the clocks."""
+    before, after = (wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    return before, after
+
+
+def _passing(wall: datetime, zone: ZoneInfo) -> Sequence[datetime]:
+    """Every moment at which the clock shows this: none, one or two."""
+    return [
+        moment
+        for moment in dict.fromkeys(_readings(wall, zone))
+        if moment.astimezone(zone).replace(tzinfo=None, fold=0) == wall
+    ]
+
+
+def _once(wall: datetime, zone: ZoneInfo) -> datetime:
+    """The first moment at which the clock shows this, else the end of the gap that swallowed it."""
+    if found := _passing(wall, zone):
+        return min(found)
+    late, early = _readings(wall, zone)
+    # The clock is changed between the two: halve until the minute is found.
+    while late - early > timedelta(minutes=1):
+        middle = early + timedelta(minutes=(late - early) // timedelta(minutes=2))
+        if middle.astimezone(zone).replace(tzinfo=None) < wall:
+            early = middle
+        else:
+            late = middle
+    return late
+
+
+def _zone_of(moment: datetime) -> ZoneInfo:
+    if isinstance(moment.tzinfo, ZoneInfo):
+        return moment.tzinfo
+    if moment.utcoffset() == timedelta(0):
+        return ZoneInfo("UTC")
+    raise ValueError("the moment has no named time zone, so give one")
+
+
+def wall_moment(wall: datetime, zone: ZoneInfo) -> datetime:
+    """The moment of a naive wall clock time, by the rules for fixed times, in the zone."""
+    return _once(wall, zone).astimezone(zone)

@@ -1,0 +1,226 @@
+"""Due times that passed while nothing ran, and the next one from here. Pure; called by the
+timetable, and by what looks ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import islice, takewhile
+from types import MappingProxyType
+
+from memory.records.job_specs import At, When
+from memory.records.jobs import (
+    COUNTED_MAX,
+    MADE_UP_MAX,
+    Due,
+    Job,
+    Missed,
+    MissedDues,
+    SlotState,
+    Taking,
+)
+from scheduler.clock.recurrence import slots
+
+LATE_S = 60
+"""So late a run may be and still count as on time (case SC-07)."""
+
+NAGS_MAX = 30
+"""So often a reminder is repeated; then nobody seems to be there."""
+
+PAUSES_S = (60, 5 * 60, 15 * 60, 60 * 60)
+"""How long a job waits after the first failure in a row, the second, …; the last one for all that
+follow (SPEC §11)."""
+
+_WIDER = 4
+_FIRST_LOOK_BACK = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passed:
+    """What passed of one job: the first due time, at most MADE_UP_MAX of the newest (one at least),
+    and how many there are, COUNTED_MAX standing for that many or more."""
+
+    first: Due
+    newest: tuple[Due, ...]
+    count: int
+
+    @property
+    def last(self) -> Due:
+        """The newest one."""
+        return self.newest[-1]
+
+
+def due_of(local: str, at: datetime) -> Due:
+    """A due time of a slot."""
+    return Due(slot=local, at_ms=int(at.timestamp() * 1000))
+
+
+def moment(ms: int) -> datetime:
+    """Epoch milliseconds as a moment in UTC."""
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def just_after(ms: int) -> datetime:
+    """The end of a millisecond: a due time within it, cut to its beginning, is over."""
+    return moment(ms) + timedelta(microseconds=999)
+
+
+def first_due(when: When, *, after: datetime) -> Due | None:
+    """The first due time later than an aware moment; None when there is none.
+
+    Raises ZoneUnknown, CronWrong.
+    """
+    return next((due_of(one.local, one.at) for one in slots(when, after=after)), None)
+
+
+def is_over(job: Job, due: Due) -> bool:
+    """Whether a job has expired by this due time."""
+    return job.new.expires_ms is not None and due.at_ms >= job.new.expires_ms
+
+
+def passed(job: Job, now_ms: int) -> Passed:
+    """The due times from the next one up to now, as far as the job has not expired by them.
+
+    Raises ZoneUnknown, CronWrong.
+    """
+    assert job.next is not None, "it is due"
+    first = job.next
+    if isinstance(job.new.when, At) or job.new.nag_s is not None:
+        return Passed(first=first, newest=(first,), count=1)
+    until_ms = now_ms
+    if job.new.expires_ms is not None:
+        until_ms = min(until_ms, job.new.expires_ms - 1)
+    found = [first, *islice(_between(job.new.when, first.at_ms, until_ms), COUNTED_MAX - 1)]
+    if len(found) < COUNTED_MAX:
+        return Passed(first=first, newest=tuple(found[-MADE_UP_MAX:]), count=len(found))
+    return Passed(
+        first=first, newest=_newest(job.new.when, first.at_ms, until_ms), count=COUNTED_MAX
+    )
+
+
+def rule_for(job: Job, late_s: int) -> Missed:
+    """What is to be done about a due time that passed so long ago: the job's own rule, as far as it
+    makes up for what is so late (SPEC §11)."""
+    within = job.new.missed_within_s
+    is_too_late = within is not None and late_s > within
+    return Missed.SKIP if is_too_late else job.new.missed
+
+
+_DONE: Mapping[Missed, SlotState] = MappingProxyType(
+    {
+        Missed.SKIP: SlotState.SKIPPED,
+        Missed.ASK: SlotState.ASKED,
+        Missed.ALL: SlotState.TAKEN,
+        Missed.ONCE: SlotState.TAKEN,
+    }
+)
+"""What becomes of due times that were missed, by the rule of their job."""
+
+
+def missed_dues(job: Job, found: Passed, rule: Missed) -> MissedDues:
+    """What is to be told of them."""
+    return MissedDues(
+        job_id=job.id, count=found.count, first=found.first, last=found.last, done=_DONE[rule]
+    )
+
+
+# --- how they are taken ------------------------------------------------------------------------
+
+
+def nothing(job: Job, due: Due, *, next: Due | None, note: str) -> Taking:
+    """A due time that is left out."""
+    return Taking(job_id=job.id, due=due, next=next, state=SlotState.SKIPPED, note=note)
+
+
+def failing(
+    job: Job, due: Due, next_due: Due | None, missed: MissedDues | None, why: str
+) -> Taking:
+    """A due time that could not be run, and why."""
+    left_out = nothing(job, due, next=next_due, note=why)
+    return replace(left_out, state=SlotState.FAILED, missed=missed)
+
+
+def moved(job: Job, due: Due) -> Due:
+    """Its own slot for a due time whose slot is taken by one of another zone: the job moved."""
+    zone = job.new.when.zone
+    return due if due.slot.endswith(f" {zone}") else replace(due, slot=f"{due.slot} {zone}")
+
+
+# --- what comes next -----------------------------------------------------------------------------
+
+
+def due_after(job: Job, due: Due, *, now_ms: int, ran: bool) -> Due | None:
+    """The next due time after this one that is not over yet; never one before it, wherever the
+    clock was set to. `ran`: this one counts among the runs of the job.
+
+    Raises ZoneUnknown, CronWrong.
+    """
+    if job.new.nag_s is not None:
+        return _nag(job, due, now_ms)
+    if job.new.max_runs is not None and job.runs + ran >= job.new.max_runs:
+        return None
+    found = first_due(job.new.when, after=just_after(max(due.at_ms, now_ms)))
+    return None if found is None or is_over(job, found) else found
+
+
+def due_again(job: Job, now_ms: int) -> Due | None:
+    """An earlier next due time of a job, now that the clock was set back; None: it stands.
+
+    What was run is in the ledger, so nothing of it runs twice. Raises ZoneUnknown, CronWrong.
+    """
+    if isinstance(job.new.when, At) and (job.next is None or job.new.nag_s is None):
+        return None
+    if job.next is None:
+        return _revived(job, now_ms)
+    if job.new.nag_s is not None:
+        is_waiting = " again " in job.next.slot and job.next.at_ms > now_ms + job.new.nag_s * 1000
+        sooner = Due(slot=job.next.slot, at_ms=now_ms + job.new.nag_s * 1000)
+        return sooner if is_waiting else None
+    found = first_due(job.new.when, after=moment(now_ms))
+    return found if found is not None and found.at_ms < job.next.at_ms else None
+
+
+def _revived(job: Job, now_ms: int) -> Due | None:
+    """The next due time of a job that expired on a day which is ahead again."""
+    ends_ms = job.new.expires_ms
+    if ends_ms is None or ends_ms <= now_ms:
+        return None
+    if job.new.max_runs is not None and job.runs >= job.new.max_runs:
+        return None
+    found = first_due(job.new.when, after=moment(now_ms))
+    return None if found is None or is_over(job, found) else found
+
+
+def nags_of(due: Due) -> int:
+    """How often a reminder was repeated by this due time."""
+    number = due.slot.partition(" again ")[2].partition(" ")[0]
+    return int(number) if number.isdecimal() else 0
+
+
+def _nag(job: Job, due: Due, now_ms: int) -> Due | None:
+    """Once more, until somebody says that it is done."""
+    assert job.new.nag_s is not None
+    number = nags_of(due) + 1
+    if number > NAGS_MAX:
+        return None
+    first = due.slot.partition(" again ")[0]
+    return Due(slot=f"{first} again {number}", at_ms=now_ms + job.new.nag_s * 1000)
+
+
+def _between(when: When, after_ms: int, until_ms: int) -> Iterator[Due]:
+    """After the one, up to the other."""
+    dues = (due_of(one.local, one.at) for one in slots(when, after=just_after(after_ms)))
+    return takewhile(lambda due: due.at_ms <= until_ms, dues)
+
+
+def _newest(when: When, after_ms: int, until_ms: int) -> tuple[Due, ...]:
+    """The newest ones, looked for from the end: a job of every minute has half a million a year."""
+    back = _FIRST_LOOK_BACK
+    while True:
+        since_ms = max(after_ms, until_ms - int(back.total_seconds() * 1000))
+        found = list(_between(when, since_ms, until_ms))
+        if len(found) >= MADE_UP_MAX or since_ms == after_ms:
+            return tuple(found[-MADE_UP_MAX:])
+        back *= _WIDER

@@ -1,0 +1,289 @@
+"""Looks ahead: what jobs would do in a span of time, when their people would hear of it, and what
+that costs. Pure; keeps to what `scheduler.clock.timetable` and `scheduler.notify.delivery` do.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import islice, takewhile
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from memory.records.errors import AssistantError
+from memory.records.job_specs import When
+from memory.records.jobs import Due, Job, JobKind, Missed, SetBy, WhenQuiet
+from memory.records.messages import PersonId
+from memory.records.schedule import FREE_RUN, Ahead, Fate, Foreseen, Pace, RunCost
+from scheduler.clock.cron import wall_moment
+from scheduler.clock.misfire import LATE_S, NAGS_MAX, is_over, nags_of, passed, rule_for
+from scheduler.clock.recurrence import slots
+from scheduler.kinds.agent_turn import ActiveHours
+from scheduler.notify.delivery import DIGEST_HOUR
+from scheduler.notify.quiet_hours import QuietHours
+
+RUNS_MAX = 5_000
+"""Due times that are looked at in one span."""
+
+PACE_DAYS, PACE_RUNS = 366, 3_000
+"""So far, or so many runs, is counted to say how often something runs."""
+
+ASKS_NO_MODEL = frozenset({JobKind.MESSAGE, JobKind.TOOL})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """A person, as results reach it. `told_today` unasked messages have come already."""
+
+    zone: ZoneInfo
+    quiet: QuietHours | None = None
+    told_today: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """What is looked at: from `since` on, before `until`. What is due before `since` is taken to
+    run as usual. `now` is when one looks."""
+
+    now: datetime
+    since: datetime
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What bounds unasked words. Without `heartbeats` their list holds nothing to look at."""
+
+    daily_max: int = 12
+    heartbeats: bool = True
+    hours: ActiveHours = field(default_factory=ActiveHours)
+
+
+def ahead(
+    jobs: Sequence[Job],
+    span: Span,
+    listeners: Mapping[PersonId, Listener],
+    *,
+    rules: Rules,
+    costs: Mapping[int, RunCost],
+) -> Ahead:
+    """Everything that would fire, in order. `costs` are those of one run by job; a job without
+    has one that nobody knows.
+
+    Each run that asks a model is taken to find something, and no run to fail: it is the most that
+    would be told.
+    """
+    troubles: list[tuple[str, str]] = []
+    courses = [
+        _safe(job, span, troubles)
+        for job in jobs
+        if job.new.kind is not JobKind.HEARTBEAT or rules.heartbeats
+    ]
+    told = _Telling(span, listeners, rules)
+    since_ms, found, is_cut = _ms(span.since), [], False
+    for number, one in enumerate(heapq.merge(*courses, key=_in_order)):
+        if number >= RUNS_MAX:
+            is_cut = True
+            break
+        run = told.of(one)
+        if run is not None and run.runs_ms >= since_ms:
+            found.append(replace(run, cost=_cost(run, costs)))
+    return _summed(found, troubles=tuple(troubles), is_cut=is_cut)
+
+
+def pace(when: When, cost: RunCost | None, *, now: datetime) -> Pace:
+    """How often this runs a day on average, and what that takes. Raises ZoneUnknown, CronWrong."""
+    end = now.astimezone(UTC) + timedelta(days=PACE_DAYS)
+    times = takewhile(lambda at: at <= end, (one.at for one in slots(when, after=now)))
+    within = list(islice(times, PACE_RUNS))
+    is_dense = len(within) == PACE_RUNS
+    days = (within[-1] - now.astimezone(UTC)) / timedelta(days=1) if is_dense else PACE_DAYS
+    runs = len(within) / days
+    cost = cost or RunCost(dollars=None)
+    dollars = None if cost.dollars is None else cost.dollars * runs
+    return Pace(runs=runs, tokens=cost.tokens * runs, dollars=dollars)
+
+
+# --- one job ---------------------------------------------------------------------------------
+
+
+class _Step(NamedTuple):
+    """A due time that is seen to at `runs_ms`. `state` None: it runs."""
+
+    runs_ms: int
+    job_id: int
+    job: Job
+    due: Due
+    state: Fate | None = None
+    missed: int = 0
+
+
+def _safe(job: Job, span: Span, troubles: list[tuple[str, str]]) -> Iterator[_Step]:
+    """One job whose times cannot be found takes no other with it."""
+    try:
+        yield from _course(job, now_ms=_ms(span.now), until_ms=_ms(span.until))
+    except AssistantError as error:
+        troubles.append((job.key, str(error)))
+
+
+def _course(job: Job, *, now_ms: int, until_ms: int) -> Iterator[_Step]:
+    """What the timetable would do with a job, look by look."""
+    if not job.enabled or job.next is None:
+        return
+    first, runs = job.next, job.runs
+    at_ms = max(first.at_ms, now_ms, job.not_before_ms)
+    if is_over(job, first) or at_ms >= until_ms:
+        return
+    steps = _first_look(job, first, at_ms)
+    yield from steps
+    if job.new.nag_s is not None:
+        yield from _nags(job, first, at_ms=at_ms, until_ms=until_ms)
+        return
+    runs += sum(step.state is not Fate.SKIPPED for step in steps)
+    if job.new.max_runs is not None and runs >= job.new.max_runs:
+        return
+    last_ms = max(steps[-1].due.at_ms, at_ms)
+    for slot in slots(job.new.when, after=_moment(last_ms)):
+        due = Due(slot=slot.local, at_ms=_ms(slot.at))
+        if due.at_ms >= until_ms or is_over(job, due):
+            return
+        yield _Step(due.at_ms, job.id, job, due)
+        runs += 1
+        if job.new.max_runs is not None and runs >= job.new.max_runs:
+            return
+
+
+def _first_look(job: Job, first: Due, at_ms: int) -> Sequence[_Step]:
+    """The next due time; where it has passed, what the job's rule makes of that."""
+    if (at_ms - first.at_ms) // 1000 <= LATE_S:
+        return [_Step(at_ms, job.id, job, first)]
+    found = passed(job, at_ms)
+    last, count = found.last, found.count
+    waited = (at_ms - job.not_before_ms) // 1000 <= LATE_S
+    if waited and job.new.missed is not Missed.ALL:
+        return [_Step(at_ms, job.id, job, last)]  # after a failure
+    match rule_for(job, (at_ms - last.at_ms) // 1000):
+        case Missed.SKIP:
+            return [_Step(at_ms, job.id, job, last, Fate.SKIPPED, count)]
+        case Missed.ASK:
+            return [_Step(at_ms, job.id, job, last, Fate.ASKED, count)]
+        case Missed.ONCE:
+            return [_Step(at_ms, job.id, job, last, None, count)]
+        case Missed.ALL:
+            runs_max = job.new.max_runs
+            left = len(found.newest) if runs_max is None else max(runs_max - job.runs, 0)
+            return [_Step(at_ms, job.id, job, due, None, 1) for due in found.newest[:left]]
+
+
+def _nags(job: Job, first: Due, *, at_ms: int, until_ms: int) -> Iterator[_Step]:
+    """Again and again, as long as nobody says that it is done."""
+    assert job.new.nag_s is not None
+    begun = first.slot.partition(" again ")[0]
+    for number in range(nags_of(first) + 1, NAGS_MAX + 1):
+        at_ms += job.new.nag_s * 1000
+        if at_ms >= until_ms:
+            return
+        due = Due(slot=f"{begun} again {number}", at_ms=at_ms)
+        if is_over(job, due):
+            return
+        yield _Step(at_ms, job.id, job, due)
+
+
+def _in_order(step: _Step) -> tuple[int, int, int]:
+    return step.runs_ms, step.due.at_ms, step.job_id
+
+
+# --- who hears of it, and when ------------------------------------------------------------------
+
+
+class _Telling:
+    """Goes along with the runs in their order, and counts what is told on a day."""
+
+    def __init__(self, span: Span, listeners: Mapping[PersonId, Listener], rules: Rules) -> None:
+        self._listeners = listeners
+        self._rules = rules
+        self._told: Counter[tuple[PersonId, date]] = Counter()
+        for person_id, one in listeners.items():
+            self._told[person_id, span.now.astimezone(one.zone).date()] = one.told_today
+
+    def of(self, step: _Step) -> Foreseen | None:
+        """What becomes of a run; None for a heartbeat outside of its hours."""
+        job, at = step.job, _moment(step.runs_ms)
+        listener = self._listeners.get(job.new.person_id, _NOBODY)
+        if job.new.kind is JobKind.HEARTBEAT and not self._rules.hours.holds(
+            at.astimezone(listener.zone)
+        ):
+            return None
+        fate, told = step.state, None
+        if fate is None:
+            fate, told = self._fate(job, at, listener)
+        return Foreseen(
+            job=job,
+            due=step.due,
+            runs_ms=step.runs_ms,
+            fate=fate,
+            told_ms=None if told is None else _ms(told),
+            missed=step.missed,
+        )
+
+    def _fate(self, job: Job, at: datetime, listener: Listener) -> tuple[Fate, datetime | None]:
+        if job.new.kind is JobKind.MESSAGE:
+            return Fate.TOLD, at  # what was set for this very time passes
+        quiet, zone = listener.quiet, listener.zone
+        passes = job.new.urgent or job.new.quiet is WhenQuiet.IGNORE
+        if quiet is not None and not passes and quiet.holds(at, zone):
+            if job.new.quiet is WhenQuiet.DROP:
+                return Fate.DROPPED, None
+            return Fate.HELD, quiet.end(at, zone)
+        if job.new.set_by is SetBy.PERSON:
+            return Fate.TOLD, at
+        day = job.new.person_id, at.astimezone(zone).date()
+        if self._told[day] >= self._rules.daily_max and not job.new.urgent:
+            return Fate.DIGEST, _next_digest(at, listener)
+        self._told[day] += 1
+        return Fate.TOLD, at
+
+
+_NOBODY = Listener(zone=ZoneInfo("UTC"))
+
+
+def _next_digest(at: datetime, listener: Listener) -> datetime:
+    tomorrow = at.astimezone(listener.zone).date() + timedelta(days=1)
+    begins = wall_moment(datetime.combine(tomorrow, time(DIGEST_HOUR)), listener.zone)
+    return begins if listener.quiet is None else listener.quiet.end(begins, listener.zone)
+
+
+# --- what it costs -------------------------------------------------------------------------------
+
+
+def _cost(run: Foreseen, costs: Mapping[int, RunCost]) -> RunCost | None:
+    if run.job.new.kind in ASKS_NO_MODEL or run.fate in {Fate.SKIPPED, Fate.ASKED}:
+        return FREE_RUN
+    return costs.get(run.job.id)
+
+
+def _summed(
+    runs: Sequence[Foreseen], *, troubles: tuple[tuple[str, str], ...], is_cut: bool
+) -> Ahead:
+    costs = [run.cost for run in runs]
+    known = [cost for cost in costs if cost is not None]
+    return Ahead(
+        runs=tuple(runs),
+        calls=sum(cost.calls for cost in known),
+        tokens=sum(cost.tokens for cost in known),
+        dollars=sum(cost.dollars or 0.0 for cost in known),
+        unpriced=sum(cost is None or cost.dollars is None for cost in costs),
+        troubles=troubles,
+        is_cut=is_cut,
+    )
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
+def _moment(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)

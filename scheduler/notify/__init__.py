@@ -1,0 +1,4 @@
+"""How results reach people: delivery, dedup, quiet hours, what is too trivial to tell.
+
+Nothing that was due is dropped in silence.
+"""

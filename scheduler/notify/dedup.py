@@ -1,0 +1,263 @@
+"""Whether a finding is news, or was told already (SPEC §11). Pure; called by
+`scheduler.notify.delivery`.
+
+Times that are over may differ, as may how long ago something was and the time of looking. Any other
+number, sign, date or time to come makes it news: told twice is a nuisance, swallowed is a loss.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+SAME_COSINE = 0.9
+"""So alike are two findings that say the same, if nothing telling differs (SPEC §11)."""
+
+WORDS_CHANGED = 2
+"""Of two texts of the same words but these, in the same places, they are what changed."""
+
+
+def finding(text: str, *, now: datetime) -> str:
+    """The text as it is kept and compared: case, blanks, markup and the marks that end sentences
+    evened, ages and the time of looking left out, and a mark behind each time that is over.
+
+    `now` is an aware moment in the zone of whoever hears of it.
+    """
+    flat = unicodedata.normalize("NFC", text.casefold()).translate(_PLAIN)
+    lines = (" ".join(line.split()) for line in flat.splitlines())
+    flat = _BULLETS.sub("", "\n".join(line for line in lines if line))
+    for seen in _LOOKED:
+        flat = seen.sub(r"\g<how>…", flat)
+    flat = _EMPHASIS.sub("", flat)
+    flat = _UNIT_BLANK.sub("", _DASHES.sub(" ", flat))
+    flat = " ".join(_ENDS.sub("", flat).split())
+    flat = _AGE.sub("… ago", flat)
+    return _TIME.sub(lambda time: f"{time[0]}@" if _is_over(time, now) else time[0], flat)
+
+
+def is_told(
+    text: str,
+    former: Iterable[str],
+    *,
+    now: datetime,
+    likeness: Callable[[str, str], float] | None = None,
+) -> bool:
+    """Whether one of the `former` findings (see `finding`) says the same.
+
+    With `likeness` (a cosine) also one in other words, unless something telling differs: a number,
+    a comparison, a negation, a day, or one or two words where all others are the same.
+    """
+    new = _read(finding(text, now=now))
+    return any(_says_the_same(_read(old), new, likeness) for old in former)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """A finding as it was said, and without the times that were over."""
+
+    said: str
+    rest: str
+
+
+def _says_the_same(old: _Read, new: _Read, likeness: Callable[[str, str], float] | None) -> bool:
+    if old.said == new.said or old.rest == new.rest:
+        return True
+    if likeness is None or _telling(old.rest) != _telling(new.rest):
+        return False
+    if _changed_in_place(old.rest.split(), new.rest.split()):
+        return False
+    return likeness(old.said, new.said) >= SAME_COSINE
+
+
+# --- what may differ -----------------------------------------------------------------------------
+
+_PLAIN = {
+    **dict.fromkeys(map(ord, "\u2010\u2011\u2212"), "-"),
+    **dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff\ufe0e\ufe0f")),
+    **str.maketrans("“”„’‘", '"""\'\''),
+}
+
+_BULLETS = re.compile(r"^(?:[-*+•>]|#{1,6}) (?!\d)", re.M)
+_EMPHASIS = re.compile(
+    r"(?<!\w)(?:\*{1,3}|_{1,3}|`{1,3}|~~)(?=[\w(\[\"'+-])|(?<=\S)[*_`]{1,3}(?!\w)"
+)
+_DASHES = re.compile(r" [-–—]{1,3} (?!\d)")
+_UNIT_BLANK = re.compile(r"(?<=\d) (?=[%°€$£])")
+_ENDS = re.compile(r"(?<![.,;:!])[.,;:!]+(?=\s|$)")
+
+_CLOCK = (
+    r"(?:\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?: ?[ap]\.?m\b\.?)?(?: ?(?:z|utc|gmt)\b)?"
+    r"|\d{1,2} ?[ap]\.?m\b\.?)"
+)
+_STAMP = rf"(?:\d{{4}}-\d\d-\d\d(?:(?:t|,? ){_CLOCK}(?:[+-]\d\d:?\d\d)?)?|{_CLOCK})"
+_STOPS = r"(?= ?(?:$|[)\].,:;!]))"
+_LOOKED = (
+    re.compile(
+        rf"(?P<how>\b(?:(?:last )?(?:checked|looked)|last (?:check|look)|current time|time now)"
+        rf"(?: (?:at|on|is|was)|:)? ){_STAMP}{_STOPS}",
+        re.M,
+    ),
+    re.compile(rf"(?P<how>(?:^|[(\[])(?:as of|as at) ){_STAMP}{_STOPS}", re.M),
+)
+"""The time of looking, where nothing but that can be meant: "(checked 10:05)"."""
+
+_LENGTH = (
+    r"\d{1,6}(?:\.\d{1,3})? ?"
+    r"(?:s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|wks?|weeks?)\b"
+)
+_AGE = re.compile(rf"\b{_LENGTH}(?:,? (?:and )?{_LENGTH}){{0,2}} ago\b")
+_BARE = (
+    r"(?<![\w:.-])(?:(?P<date>\d{4}-\d\d-\d\d)(?:(?:t|,? )(?P<at>\d{1,2}:\d{2})(?::\d{2})?)?"
+    r"|(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::\d{2})?)?(?: ?(?P<half>[ap])\.?m\b\.?)?)"
+)
+_TIME = re.compile(rf"{_BARE}(?![\w:%@])")
+_OVER = re.compile(rf"(?P<time>{re.sub('[?]P<[a-z]+>', '?:', _BARE)})@")
+
+
+def _is_over(time: re.Match[str], now: datetime) -> bool:
+    """Whether it is a time of today that is over, or a day before today. A bare number is none."""
+    date, hour, minute, half = time["date"], time["hour"], time["minute"], time["half"]
+    try:
+        if date is not None:
+            at = datetime.fromisoformat(f"{date} {(time['at'] or '23:59').zfill(5)}")
+        elif minute is None and half is None:
+            return False
+        else:
+            hours = int(hour) if half is None else int(hour) % 12 + 12 * (half == "p")
+            at = now.replace(tzinfo=None, hour=hours, minute=int(minute or 0))
+    except ValueError:  # no such time
+        return False
+    return at <= now.replace(tzinfo=None)
+
+
+def _read(found: str) -> _Read:
+    return _Read(said=_OVER.sub(r"\g<time>", found), rest=_OVER.sub("…", found))
+
+
+# --- what tells one finding from another ---------------------------------------------------------
+
+_NUMBERS = re.compile(
+    r"[-+±<>≤≥=≠~€$£]{0,3}\d+(?:[.,:/-]\d+)*[%°€$£]?|[<>≤≥≠=↑↓→←±]|[^\W\d]+(?:'t)?"
+)
+_WORDS = frozenset(
+    [
+        "no",
+        "not",
+        "never",
+        "none",
+        "nobody",
+        "nothing",
+        "nor",
+        "without",
+        "cannot",
+        "can't",
+        "zero",
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
+        "twelve",
+        "thirteen",
+        "fourteen",
+        "fifteen",
+        "sixteen",
+        "seventeen",
+        "eighteen",
+        "nineteen",
+        "twenty",
+        "thirty",
+        "forty",
+        "fifty",
+        "sixty",
+        "seventy",
+        "eighty",
+        "ninety",
+        "hundred",
+        "thousand",
+        "million",
+        "half",
+        "twice",
+        "first",
+        "second",
+        "third",
+        "last",
+        "next",
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+        "today",
+        "tomorrow",
+        "yesterday",
+        "tonight",
+        "up",
+        "down",
+        "open",
+        "opened",
+        "closed",
+        "online",
+        "offline",
+        "failed",
+        "failing",
+        "succeeded",
+        "passed",
+        "rose",
+        "fell",
+        "rises",
+        "falls",
+        "higher",
+        "lower",
+        "above",
+        "below",
+        "late",
+        "early",
+        "more",
+        "less",
+        "won",
+        "lost",
+        "gained",
+        "added",
+        "removed",
+        "before",
+        "after",
+    ]
+)
+"""Words that turn what is said into something else while a cosine stays high."""
+
+
+def _telling(said: str) -> list[str]:
+    """Numbers with their signs and units, comparisons, and such words, in their order."""
+    found = _NUMBERS.findall(said)
+    return [one for one in found if not one[0].isalpha() or one in _WORDS or one.endswith("n't")]
+
+
+def _changed_in_place(old: Sequence[str], new: Sequence[str]) -> bool:
+    """Mail from Ana, mail from Ben: not other words for the same."""
+    if len(old) != len(new):
+        return False
+    return sum(one != other for one, other in zip(old, new, strict=True)) <= WORDS_CHANGED
