@@ -49,13 +49,13 @@ UNASKED = (
 
 OPENED = """
 import asyncio, sys
-from bot.lean import load_without
+from bot.wiring.lean import load_without
 load_without("rich", "structlog")
 load_without("click", "httpx")
 from bot.app import open_bot
-from bot.clock import SystemClock
-from bot.config_reading import load
-from bot.home import find_home, prepare
+from bot.wiring.clock import SystemClock
+from bot.settings.load import load
+from bot.settings.home import find_home, prepare
 
 async def main():
     env = {"HEARTHBOT_HOME": sys.argv[1], "HEARTHBOT_LLM__MODEL": "openai/x", "OPENAI_API_KEY": "x"}
@@ -86,7 +86,9 @@ def test_the_command_line_loads_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("library", ["litellm", "apscheduler", "slack_bolt", "xllamacpp"])
 def test_the_wiring_loads_no_library_before_it_is_needed(library: str) -> None:
-    assert library not in loaded_by("import bot.app, bot.telegram, agent.models.embedded")
+    assert library not in loaded_by(
+        "import bot.app, bot.channels.telegram.channel, agent.models.embedded"
+    )
 
 
 def test_a_bot_is_opened_without_what_only_a_rare_question_needs(tmp_path: Path) -> None:

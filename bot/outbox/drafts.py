@@ -104,7 +104,7 @@ class LiveDraft:
         self._timer: asyncio.TimerHandle | None = self._loop.call_later(TYPING_AFTER_S, self._begin)
         self.task: asyncio.Task[None] | None = None
 
-    # --- agent.ports.Draft ---------------------------------------------------------------------
+    # --- memory.records.ports.Draft -----------------------------------------------------------
 
     def text(self, so_far: str) -> None:
         """The visible text up to now."""

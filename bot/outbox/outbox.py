@@ -242,7 +242,7 @@ class Outbox:
         found = {name: outage.trouble for name, outage in self._refusals.items()}
         return {name: trouble for name, trouble in found.items() if trouble is not None}
 
-    # --- drafts (agent.ports.Drafts) ---------------------------------------------------------
+    # --- drafts (memory.records.ports.Drafts) -----------------------------------------------
 
     def open(self, run_id: RunId, address: Address) -> Draft:
         """The draft of a run; the same one while it is open."""

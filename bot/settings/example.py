@@ -1,6 +1,6 @@
 """config.example.toml, written from the settings so that it cannot go stale.
 
-`python -m bot.config_example > config.example.toml` renews it; a test compares the two.
+`python -m bot.settings.example > config.example.toml` renews it; a test compares the two.
 """
 
 from __future__ import annotations

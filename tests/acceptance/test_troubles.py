@@ -417,8 +417,8 @@ def broken_by(home: Home, tmp_path: Path, fault: str) -> None:
 @pytest.mark.parametrize(
     "broken",
     [
-        "telegram_web.TelegramWeb.get_updates",
-        "telegram.TelegramChannel.understand",
+        "channels.telegram.api.TelegramWeb.get_updates",
+        "channels.telegram.channel.TelegramChannel.understand",
     ],
 )
 def test_a_fault_of_its_own_is_one_sentence_and_the_log_has_the_rest(
@@ -430,7 +430,7 @@ def test_a_fault_of_its_own_is_one_sentence_and_the_log_has_the_rest(
     broken_by(
         home,
         tmp_path,
-        "import bot.telegram\n"
+        "import bot.channels.telegram.channel\n"
         "def fault(*args, **kwargs): raise ZeroDivisionError('nobody foresaw this')\n"
         f"bot.{broken} = fault\n",
     )
@@ -459,12 +459,12 @@ def test_a_fault_in_sending_costs_one_chat_its_answer_until_the_next_start(
     broken_by(
         home,
         tmp_path,
-        "import bot.telegram\n"
-        "send = bot.telegram.TelegramChannel.send\n"
+        "import bot.channels.telegram.channel\n"
+        "send = bot.channels.telegram.channel.TelegramChannel.send\n"
         "async def fault(self, address, part):\n"
         "    if address.chat_id == '7': raise ZeroDivisionError('nobody foresaw this')\n"
         "    return await send(self, address, part)\n"
-        "bot.telegram.TelegramChannel.send = fault\n",
+        "bot.channels.telegram.channel.TelegramChannel.send = fault\n",
     )
     running = home.start()
     telegram.says(7, "hello")

@@ -478,7 +478,7 @@ async def test_what_a_dead_process_had_reserved_counts_as_estimated(path: Path) 
 KILLED = """
 import asyncio, sys
 from pathlib import Path
-from agent.transcript import Usage
+from memory.records.transcript import Usage
 from tests.agent.spending_kit import charge, limit, purse
 
 async def main():

@@ -87,8 +87,8 @@ async def test_how_large_a_picture_is_shown_is_a_setting(slack: SlackRig) -> Non
 def test_the_bot_itself_never_loads_the_library() -> None:
     program = (
         "import asyncio, sys\n"
-        "import bot.app, bot.attaching\n"
-        "from agent.attached_scaling import PillowScaler\n"
+        "import bot.app, bot.wiring.tools\n"
+        "from agent.files.scaling import PillowScaler\n"
         "content = sys.stdin.buffer.read()\n"
         "made = asyncio.run(PillowScaler().scaled(content, side_max=9, bytes_max=10_000))\n"
         "print(made.width, 'PIL' in sys.modules)\n"

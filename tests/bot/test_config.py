@@ -1075,7 +1075,7 @@ def test_what_is_too_deep_or_too_long_to_read_is_told(tmp_path: Path) -> None:
 
 def test_the_example_file_equals_the_model() -> None:
     assert EXAMPLE.read_text(encoding="utf-8") == example_toml(), (
-        "renew it: python -m bot.config_example > config.example.toml"
+        "renew it: python -m bot.settings.example > config.example.toml"
     )
 
 

@@ -247,7 +247,7 @@ async def test_a_long_path_is_reached_and_leaves_nothing_anywhere(
 HANGS = """
 import asyncio, sys
 from pathlib import Path
-from bot.control import ControlServer
+from bot.rpc import ControlServer
 async def main():
     async with ControlServer(Path(sys.argv[1]), {}):
         print("there", flush=True)

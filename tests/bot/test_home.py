@@ -271,7 +271,7 @@ HOLD = """
 import sys, time
 from datetime import UTC, datetime
 from pathlib import Path
-from bot.home import Home, HomeLock
+from bot.settings.home import Home, HomeLock
 with HomeLock(Home(Path(sys.argv[1])), started_at=datetime(2026, 3, 1, 12, 30, tzinfo=UTC)):
     print("held", flush=True)
     time.sleep(60)

@@ -376,8 +376,8 @@ CRASH = """
 import asyncio, sys, threading, warnings
 from pathlib import Path
 import httpx
-from bot.config import LoggingSettings
-from bot.logs import set_up
+from bot.settings.schema.settings import LoggingSettings
+from bot.settings.logging import set_up
 
 TOKEN = sys.stdin.readline().strip()
 port, file, level = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
@@ -450,7 +450,8 @@ def test_an_interrupt_is_a_line_without_a_traceback(start: Start, stream: io.Str
 
 
 def test_importing_settings_and_logs_loads_no_heavy_library() -> None:
-    code = "import bot.config, bot.home, bot.logs, sys; print(*sys.modules)"
+    names = "bot.settings.schema.settings, bot.settings.home, bot.settings.logging"
+    code = f"import {names}, sys; print(*sys.modules)"
 
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=CHECKOUT, check=True

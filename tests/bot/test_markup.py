@@ -283,6 +283,6 @@ def test_utf16_length_counts_as_telegram_does() -> None:
 
 
 def test_the_parser_is_loaded_with_the_first_reply_and_not_before() -> None:
-    code = "import sys, bot.markup; sys.exit('markdown_it' in sys.modules)"
+    code = "import sys, bot.markup.render; sys.exit('markdown_it' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

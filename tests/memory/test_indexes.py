@@ -220,7 +220,7 @@ async def test_no_search_reads_the_whole_table(database: Database, of: Whose, in
 
 def test_the_modules_about_facts_load_no_heavy_library() -> None:
     program = (
-        "import sys, memory.facts, memory.recall\n"
+        "import sys, memory.facts.store, memory.facts.recall\n"
         "print(sorted({'numpy', 'wordllama', 'tokenizers'} & set(sys.modules)))\n"
     )
 

@@ -310,7 +310,7 @@ def test_likeness_tells_paraphrases_from_other_matters() -> None:
 def test_loading_leaves_logging_and_environment_as_they_were() -> None:
     program = (
         "import logging, os\n"
-        "from memory.embedding import Embedding\n"
+        "from memory.search.vectors import Embedding\n"
         "before = dict(os.environ)\n"
         "assert Embedding().table() is not None\n"
         "root = logging.getLogger()\n"
@@ -327,7 +327,7 @@ def test_loading_leaves_logging_and_environment_as_they_were() -> None:
 
 def test_importing_the_search_loads_no_heavy_library() -> None:
     program = (
-        "import sys, memory.search\n"
+        "import sys, memory.search.hybrid\n"
         "print(sorted({'numpy', 'wordllama', 'requests', 'tokenizers'} & set(sys.modules)))\n"
     )
 

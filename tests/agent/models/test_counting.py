@@ -226,7 +226,7 @@ def test_counting_needs_neither_the_network_nor_the_large_library(tmp_path: Path
             raise AssertionError("the network was asked for")
 
         socket.getaddrinfo = never
-        from agent.models.counting import TokenCounter
+        from agent.models.tokens import TokenCounter
 
         async def main():
             counter = TokenCounter("gpt-4.1")

@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parents[3]
 LEAVES_MID_STREAM = """
 import asyncio, sys
 from agent.models.embedded import Embedded
-from agent.request import ModelRequest
-from agent.transcript import Said
+from memory.records.request import ModelRequest
+from memory.records.transcript import Said
 
 async def main(way):
     model, came = Embedded(), asyncio.Event()

@@ -555,10 +555,10 @@ def test_loading_and_asking_needs_no_network_reads_no_env_file_and_prints_nothin
         socket.getaddrinfo = watched
         logging.basicConfig(level=logging.DEBUG)
         logging.getLogger("asyncio").setLevel(logging.WARNING)
-        from agent.errors import Overloaded
+        from memory.records.errors import Overloaded
         from agent.models.litellm import LiteLLM
-        from agent.request import ModelRequest
-        from agent.transcript import Said
+        from memory.records.request import ModelRequest
+        from memory.records.transcript import Said
 
         async def main():
             for name in ("anthropic/claude-haiku-4-5", "openai/m", "gemini/gemini-2.5-flash"):

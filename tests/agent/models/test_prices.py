@@ -224,7 +224,7 @@ async def test_only_so_many_names_are_kept(tmp_path: Path) -> None:
 
 def test_the_library_itself_is_not_loaded() -> None:
     program = (
-        "import asyncio, sys; from agent.models.prices import PriceTable\n"
+        "import asyncio, sys; from agent.models.catalog import PriceTable\n"
         "print(asyncio.run(PriceTable().find('gpt-4.1-mini')).window, 'litellm' in sys.modules)"
     )
 
