@@ -84,10 +84,12 @@ async def litellm_is_loaded() -> None:
             await ask(client)
 
 
-def ready(rig: Rig, client: str, *, fallbacks: Sequence[str] = (SPARE,)) -> None:
+def ready(
+    rig: Rig, client: str, *, fallbacks: Sequence[str] = (SPARE,), timeout_s: int = 1
+) -> None:
     rig.set(
         llm__client=client,
-        llm__timeout_s=1,
+        llm__timeout_s=timeout_s,
         llm__fallbacks=",".join(f"openai/{name}" for name in fallbacks),
     )
 
@@ -119,7 +121,7 @@ async def one_answer(rig: Rig, text: str, *, by: int = OWNER) -> str:
 async def test_a_fallback_answers_while_the_main_model_is_in_trouble(
     rig: Rig, client: str, kind: str
 ) -> None:
-    ready(rig, client)
+    ready(rig, client, timeout_s=2)  # for the one that answers, on a busy machine
     rig.model.named_fault(kind, times=None, when={"model": MAIN})
     async with rig.running(OWNER, hurry=HURRY) as bot:
         first = await one_answer(rig, "one")

@@ -134,6 +134,7 @@ def test_a_pattern_that_takes_too_long_is_no_hit_and_the_rest_goes_on() -> None:
     book = RuleBook(
         shelf(),
         [rule("(a+)+$", "b$", instruction="By the second."), rule("a", instruction="Next.")],
+        message_limit_s=60,
     )
 
     forced = book.forced("a" * 5_000 + "b")

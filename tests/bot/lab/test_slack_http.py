@@ -166,7 +166,7 @@ async def test_an_app_can_wish_for_no_retry_and_one_that_is_gone_gets_three() ->
             return web.Response(text=f"challenge={body['challenge']}")
         return web.Response(status=503, headers={"X-Slack-No-Retry": "1"})
 
-    async with FakeSlack(retry_scale=SOON, ack_s=0.3) as slack:
+    async with FakeSlack(retry_scale=SOON, ack_s=10) as slack:
         async with small_server(unwilling) as url:
             await slack.deliver_to(url)
             slack.post(text="a")
