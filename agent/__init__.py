@@ -1,5 +1,5 @@
-"""The core: what the assistant is.
+"""The assistant itself: turns, prompt, policy, tools, models, skills and learning.
 
-Called by `bot` (a message came in) and by `scheduler` (a time has come). It must never import
-another package of ours, never speak SQL, and never know a channel or a provider by name.
+It never imports `bot` or `scheduler`, and of `memory` the records alone; only `agent.history` and
+`agent.learning` use the stores.
 """

@@ -1,5 +1,5 @@
-"""The doors to the world, and the place where all is put together.
+"""Channels, inbox, outbox, commands, command line and settings, and the wiring of all parts.
 
-Started by the command line. Channels bring messages to the door, the outbox takes replies back.
-It must never decide what the assistant says: that is `agent`.
+It is on top: it may import all the others and is imported by none. What the assistant says is
+decided in `agent`, never here.
 """

@@ -1,5 +1,5 @@
-"""What is remembered, in one SQLite file.
+"""All that is kept, in one SQLite file: records, database, stores, facts, search and erasure.
 
-Called through the ports of `agent` and `bot`. It is the only package with SQL; it must never call
-a channel or start work of its own.
+It asks no language model and sends nothing; of the other packages it imports only what
+`pyproject.toml` lists as exceptions.
 """

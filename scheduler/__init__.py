@@ -1,5 +1,4 @@
-"""What happens by the clock.
+"""What happens by the clock: times in plain words, jobs, due times, and how results are told.
 
-Will be called by `bot.app` to start the timetable. It must never hold the truth about jobs:
-that is in the database.
+It never holds the truth about jobs, which is in the database, and imports nothing of `bot`.
 """

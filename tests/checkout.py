@@ -36,13 +36,3 @@ def _walked(folder: Path) -> Iterator[Path]:
                 yield from _walked(entry)
         elif not entry.name.startswith(".") and entry.suffix not in LEFTOVERS:
             yield entry
-
-
-def modules() -> set[str]:
-    """The modules of the product, as paths; a package's own `__init__.py` goes without saying."""
-    return {
-        str(file.relative_to(ROOT))
-        for package in PACKAGES
-        for file in (ROOT / package).rglob("*.py")
-        if file.name != "__init__.py"
-    }

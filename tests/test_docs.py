@@ -1,5 +1,4 @@
-"""The pages tell the truth: links, keys, lists, the map, quoted messages, pictures, and every
-command."""
+"""The pages tell the truth: links, keys, lists, quoted messages, pictures, and every command."""
 
 from __future__ import annotations
 
@@ -20,12 +19,14 @@ from bot.settings.example import example_toml
 from bot.settings.load import dotted, load
 from bot.settings.schema.settings import KEYS, SECTIONS, Settings
 from docs.make_pictures import PICTURES, SCENES, make
+from docs.make_table import shown, table
 from docs.pictures.lines import line_width, lines_of
 from docs.pictures.shapes import Paragraph, Span
-from tests.checkout import PACKAGES, PAGES, ROOT, modules
+from tests.checkout import PACKAGES, PAGES, ROOT
 from tests.thorough import THOROUGH
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+README_BYTES_MAX = 8_192
 
 page_by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
@@ -131,33 +132,19 @@ def plain(value: object) -> object:
 # --- lists -------------------------------------------------------------------------------------
 
 
-def test_the_readme_lists_exactly_the_commands_that_there_are() -> None:
-    listed = re.findall(r"^\| `/([a-z]+)` \| (.+?) \|$", README, re.MULTILINE)
+def test_a_page_lists_exactly_the_commands_that_there_are() -> None:
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `/([a-z]+)` \| (.+?) \|$", page, re.MULTILINE)
 
     assert listed == [(command.name, command.help) for command in commands.COMMANDS]
 
 
-def mapped() -> set[str]:
-    """The modules in the README's map: a tree of names, two blanks a level, words after two."""
-    _, _, after = README.partition("## The map")
-    tree = after.partition("```text\n")[2].partition("```")[0]
-    found: set[str] = set()
-    folders: list[str] = []
-    for line in tree.splitlines():
-        if not line.strip() or line.startswith(" " * 16):  # a line that goes on
-            continue
-        depth = (len(line) - len(line.lstrip())) // 2
-        names = re.split(r" {2,}", line.strip())[0].split()
-        folders[depth:] = [names[0].rstrip("/")] if names[0].endswith("/") else []
-        found |= {"/".join([*folders[:depth], name]) for name in names if name.endswith(".py")}
-    return found
+def test_the_readme_is_short_enough_to_be_read() -> None:
+    assert len(README.encode()) <= README_BYTES_MAX
 
 
-def test_the_map_shows_every_module_and_no_other() -> None:
-    shown = {path for path in mapped() if path.partition("/")[0] in PACKAGES}
-
-    assert sorted(modules() - shown) == [], "not in the README's map"
-    assert sorted(shown - modules()) == [], "in the README's map, and gone"
+def test_the_table_of_sub_packages_says_what_the_packages_say() -> None:
+    assert shown() == table(), "`python -m docs.make_table` writes it anew"
 
 
 # --- quoted messages ---------------------------------------------------------------------------

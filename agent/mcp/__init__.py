@@ -1,5 +1,5 @@
-"""Tools that other programs bring along, by the Model Context Protocol (SPEC §6).
+"""Tools that MCP servers bring: connections, schemas, calls, and how a tool is shown for approval.
 
-Built by `bot.app`, asked by the toolbox and the owner's desk. What a server says is attacker's
-text until the owner approved it (threat T23), and never gets past `agent.mcp.tools` unchecked.
+What a server says is untrusted text until the owner has approved it, and never passes
+`agent.mcp.tools` unchecked.
 """

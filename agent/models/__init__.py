@@ -1,6 +1,5 @@
-"""Language models behind the one port `memory.records.ports.Model`.
+"""Language models behind the one port `memory.records.ports.Model`: choice, clients, fallback.
 
-`agent.turn.loop` calls them, `bot.app` builds them (`choose` says which). A provider's format, its
-error wordings and its libraries exist only here. Never retries outside `retry`, and never keeps a
-conversation: every call carries all it needs.
+A provider's format, errors and library are known nowhere else. A call is repeated in `retry`
+alone, and carries all that it needs: no conversation is kept here.
 """

@@ -1,4 +1,4 @@
 """Programs that are run for the assistant: confined where that works, bounded everywhere.
 
-Called by the tools `exec` and `run_skill`, which say what may be seen and who has agreed.
+It never decides what may run or what it may see; the tools `exec` and `run_skill` say both.
 """

@@ -1,5 +1,4 @@
-"""What the assistant can do: one module per group of tools, called by the steps of a turn.
+"""Tools that the assistant can call, a module for each group, and the workspace they act in.
 
-A tool that fails never ends a turn. Nothing here reaches outside the workspace or the ports that
-a tool was given; nothing here knows a provider, a channel or SQL.
+A tool that fails never ends a turn, and none decides for itself whether it may run.
 """

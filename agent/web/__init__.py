@@ -1,6 +1,5 @@
-"""The world beyond this machine, as somebody else names it: one guarded client for all fetches.
+"""One guarded client for every address that a person, a model or a page names, and web search.
 
-Called by the tools of `agent.tools.web` and by whoever downloads what a person, a model or a page
-named. Nothing here may follow a link, a redirect or a name to a private address that the owner did
-not allow, and nothing may go around `agent.web.client` (threat T11).
+No link, redirect or name may lead to a private address that the owner did not allow, and no fetch
+may go around `agent.web.client`.
 """

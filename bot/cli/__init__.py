@@ -1,5 +1,5 @@
-"""The command line, one file a command group.
+"""The command line, a module for each group of commands.
 
-Called by `bot.__main__`. It asks `bot.app` or the running bot; it must never do the bot's work
-itself. Heavy imports happen inside the commands, so that `--help` is quick.
+It asks `bot.app` or the running bot and never does the bot's work itself. Heavy imports wait inside
+the commands, so that `--help` is quick.
 """

@@ -1,4 +1,5 @@
-"""What is done by the clock: one kind of work a module, each built and entered by `bot.app`.
+"""What a job does when it is due: a message, a turn of the assistant, or a heartbeat with its
+checks; and what is done once a conversation has gone quiet.
 
-A kind acts through what it is given; it must never keep the truth about its work in memory.
+A kind acts through what it is given, and never keeps the truth about its work in memory.
 """
