@@ -116,11 +116,7 @@ async def test_a_fault_in_a_background_task_ends_the_bot_and_closes_everything(
             await bot.serve(asyncio.Event())
 
     with monkeypatch.context() as patched:
-<<<<<<< HEAD
-        patched.setattr("bot.channels.telegram.channel.TelegramChannel.send", fault)
-=======
         patched.setattr("bot.channels.telegram.api.TelegramWeb.get_updates", fault)
->>>>>>> main
         with pytest.raises(ExceptionGroup) as found:
             await serve()
 
