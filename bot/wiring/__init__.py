@@ -1,4 +1,4 @@
-"""How the parts are put together; what is here goes into one lazy App.
+"""How the parts are put together, one file for each group of them.
 
 No rule stands here: parts are built and handed to each other.
 """

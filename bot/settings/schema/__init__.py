@@ -1,4 +1,4 @@
-"""Sections of the settings, as the components that they configure use them.
+"""Sections of the settings: keys, types, defaults and limits.
 
-Defaults stand here and nowhere else.
+A section holds values and checks them; it does nothing with them.
 """
