@@ -206,7 +206,7 @@ def test_a_bot_from_a_wheel_finds_its_shipped_data_and_answers(wheel: Path, tmp_
         "import bot.settings.home, bot.__main__\n"
         "assert bot.__file__.startswith(sys.argv[1]), bot.__file__\n"
         "for name in ('prompts/system.md', 'skills', 'HEARTBEAT.md'):\n"
-        "    print(bot.home.shipped(name).relative_to(sys.argv[1]))\n"
+        "    print(bot.settings.home.shipped(name).relative_to(sys.argv[1]))\n"
         "sys.argv = ['hearthbot', 'access', 'list']\n"
         "bot.__main__.main()\n"
     )

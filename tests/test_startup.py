@@ -24,19 +24,18 @@ HEAVY = (
 
 UNASKED = (
     "PIL",
-    "agent.explaining",
+    "agent.trace.explanation",
     "agent.tools.hardware",
-    "bot.home_view",
-    "bot.markup_slack",
-    "bot.slack",
-    "bot.telegram",
-    "bot.why",
-    "bot.why_clock",
-    "bot.why_words",
+    "bot.channels.slack.app_home",
+    "bot.markup.slack",
+    "bot.channels.slack.channel",
+    "bot.channels.telegram.channel",
+    "bot.commands.why",
+    "bot.commands.why_messages",
     "html_to_markdown",
     "litellm",
     "markdown_it",
-    "memory.explained",
+    "memory.stores.explained",
     "numpy",
     "pydantic_settings",
     "rich",
@@ -100,5 +99,5 @@ def test_a_bot_is_opened_without_what_only_a_rare_question_needs(tmp_path: Path)
     )
 
     loaded = shown.stdout.split()
-    assert "bot.assembly" in loaded
+    assert "bot.wiring.assembly" in loaded
     assert [name for name in UNASKED if name in loaded] == []

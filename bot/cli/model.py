@@ -171,7 +171,7 @@ async def _tried(home: Opened, name: str, *, quiet: bool) -> list[Tried]:
 
 
 def _print_tried(one: Tried) -> None:
-    from bot.commands.context import money
+    from bot.commands.prompt_messages import money
 
     if one.error:
         typer.secho(f"✗ {one.name}: {one.error}", fg="red")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from bot.cli.opening import exit_for, opened
-from bot.commands.context import (
+from bot.commands.prompt_messages import (
     CACHE_WORDS,
     PRICE_UNKNOWN,
     broke_words,

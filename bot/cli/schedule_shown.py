@@ -246,7 +246,7 @@ def simulate_table(answer: Answer, console: Console | None = None) -> None:
 
 
 def _total(answer: Answer) -> Iterator[str]:
-    from bot.commands.context import money
+    from bot.commands.prompt_messages import money
 
     total = answer["total"]
     yield f"{total['runs']:,} runs{' and more' if answer['is_cut'] else ''}"

@@ -122,7 +122,7 @@ def _budget(one: Mapping[str, Any]) -> list[str]:
     """Whose, how much of it, and the share."""
     from agent.budget.messages import amount_words
     from agent.budget.spending import Unit
-    from bot.commands.context import percent
+    from bot.commands.prompt_messages import percent
 
     unit = Unit(one["unit"])
     whose = f"{one['scope']} {one['name']}".strip()
@@ -172,7 +172,7 @@ def print_tables(answer: Answer) -> None:
 def _short_cost(row: Mapping[str, Any]) -> str:
     """For a narrow column: what is not known is a question mark, explained below."""
     from agent.budget.spending import MICROS
-    from bot.commands.context import money
+    from bot.commands.prompt_messages import money
 
     if row["unpriced"] == row["calls"]:
         return "?"
@@ -203,7 +203,7 @@ def _summary(answer: Answer) -> str:
 
 
 def _remarks(answer: Answer) -> Iterator[tuple[str, str]]:
-    from bot.commands.context import percent
+    from bot.commands.prompt_messages import percent
 
     total = answer["total"]
     if total["unpriced"]:

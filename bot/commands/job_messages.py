@@ -9,7 +9,7 @@ from typing import Any, Protocol, assert_never
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agent.trace.dry_run import Heard, Rehearsal
-from bot.commands.context import PRICE_UNKNOWN, money
+from bot.commands.prompt_messages import PRICE_UNKNOWN, money
 from memory.records.job_specs import At, Cron, Every, When, to_json
 from memory.records.jobs import (
     BrokenJob,

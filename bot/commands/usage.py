@@ -28,7 +28,7 @@ from agent.budget.spending import (
     bounds,
     zone_for,
 )
-from bot.commands.context import PRICE_UNKNOWN, money, percent
+from bot.commands.prompt_messages import PRICE_UNKNOWN, money, percent
 from bot.inbox.ports import Person
 from bot.people.register import called, gone
 from bot.rpc import Emit, Operation

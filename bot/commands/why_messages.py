@@ -23,8 +23,8 @@ from agent.trace.explanation import (
     TurnRecord,
 )
 from bot.channels.base import EDIT_FACT
-from bot.commands.context import percent
 from bot.commands.memory_messages import bare, fact_from
+from bot.commands.prompt_messages import percent
 from bot.commands.usage import cost_words
 from memory.records.facts import StoredFact, fact_key
 from memory.records.messages import PersonId

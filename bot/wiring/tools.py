@@ -23,11 +23,11 @@ from agent.skills.library import SkillShelf
 from agent.skills.lifecycle import Workshop
 from agent.subagents.subagents import Subagents
 from agent.tools.agents import StatusTold, TellsStatus, agent_tools, system_tools
+from agent.tools.buses import missing_for_hardware
 from agent.tools.discovery import discovery_tools
 from agent.tools.exec import Exec, Runner
 from agent.tools.files import KeptResults, file_tools
 from agent.tools.former_files import KeepsFormer
-from agent.tools.hardware import missing_for_hardware
 from agent.tools.messages import FileToSend, Noted, OwnChat, Reactor, SendableFiles, message_tools
 from agent.tools.ranking import MakeRanker, Rank, ToolRanking
 from agent.tools.scripts import RunSkill

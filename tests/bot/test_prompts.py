@@ -12,7 +12,8 @@ import pytest
 
 from agent.trace.inspect import Bill, CacheState, PromptView, Row, Where
 from bot.app import Bot
-from bot.commands.context import broke_words, context_text, cut_words, money, percent
+from bot.commands.context import context_text
+from bot.commands.prompt_messages import broke_words, cut_words, money, percent
 from bot.commands.prompts import TEXT_CHARS_MAX, UnknownChat, UnknownTurn
 from memory.records.errors import Permanent
 from memory.records.messages import PersonId, Role

@@ -13,7 +13,8 @@ from telegram.constants import ReactionEmoji
 
 from bot.channels.base import FileOut, InDoubt, MessagePart, NotSent, Reacted, Refused, Sent
 from bot.channels.telegram.channel import TEXT_UNITS_MAX, TelegramChannel, TelegramOptions
-from bot.channels.telegram.send import CAPTION_UNITS_MAX, REACTIONS, captioned, telegram_reaction
+from bot.channels.telegram.reactions import REACTIONS, telegram_reaction
+from bot.channels.telegram.send import CAPTION_UNITS_MAX, captioned
 from bot.channels.throttle import Rates
 from bot.lab.faults import bad_gateway, drop, hold, reset
 from bot.lab.telegram import FakeTelegram, flood, refusal, refuse_markup

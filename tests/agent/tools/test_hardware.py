@@ -10,15 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.hardware import (
-    I2c,
-    I2cBus,
-    LinuxBuses,
-    Spi,
-    SpiMode,
-    hardware_tools,
-    missing_for_hardware,
-)
+from agent.tools.buses import I2cBus, LinuxBuses, SpiMode, missing_for_hardware
+from agent.tools.hardware import I2c, Spi, hardware_tools
 from agent.tools.tool import Effect, Needs, SaysNeeds, Tool
 from tests.agent.tools.given import GUEST, MEMBER, OWNER, call, run_tool
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from bot.cli.main import app
 from bot.cli.prompt import diff_lines, diff_prose, plain_lines, prose_lines, text_lines
-from bot.commands.context import CACHE_WORDS
+from bot.commands.prompt_messages import CACHE_WORDS
 from tests.bot.kit import OWNER, Rig, eventually, rigged
 
 Shown = dict[str, Any]
