@@ -28,6 +28,7 @@ from tests.acceptance.tool_words import (
     slack_card,
     told,
 )
+from tests.agent.sandbox.given import needs_sandbox
 from tests.thorough import rounds
 
 ANN, BOB, STRANGER, GROUP = 7, 8, 99, -100
@@ -95,6 +96,7 @@ def test_without_an_answer_in_time_nothing_runs_and_a_late_tap_is_told_so(
     assert effects(home) == []
 
 
+@needs_sandbox
 def test_always_is_good_for_the_next_call_but_not_once_text_of_others_is_there(
     home: Home, telegram: Telegram
 ) -> None:
@@ -236,6 +238,7 @@ def test_what_the_owner_alone_can_agree_to_is_asked_in_private(
     assert effects(home) == ["one"]
 
 
+@needs_sandbox
 def test_in_slack_it_is_asked_by_blocks_and_pressed_once(
     home: Home, slack: Slack, model: Model
 ) -> None:
@@ -355,6 +358,7 @@ def test_a_question_outlives_a_kill_and_expires_while_it_is_down(
     assert effects(home) == []
 
 
+@needs_sandbox
 @pytest.mark.slow
 def test_killed_soon_after_the_tap_it_ran_once_or_nobody_says_that_it_did(
     home: Home, telegram: Telegram, model: Model

@@ -18,6 +18,7 @@ import pytest
 
 from tests.acceptance.rig import TOKEN, Home, Model, StandIn, Telegram, until
 from tests.acceptance.terminal import Terminal
+from tests.agent.sandbox.given import needs_sandbox
 
 NOW_MS = int(time.time() * 1000)
 DAY_S = 86_400
@@ -375,6 +376,7 @@ def test_a_fault_outside_is_named_with_its_fix(world: World, fault: str) -> None
     assert fix in found
 
 
+@needs_sandbox
 def test_all_is_well_beside_a_running_bot_and_without(world: World) -> None:
     running = world.home.start()
     until(running.serving)
@@ -436,6 +438,7 @@ def test_a_process_that_holds_the_home_in_silence_is_named(world: World) -> None
     assert "kill 4711" in found
 
 
+@needs_sandbox
 @pytest.mark.case("CF-01")
 def test_fix_mends_what_is_safe_says_so_and_touches_nothing_else(world: World) -> None:
     _socket(world)

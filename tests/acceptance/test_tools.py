@@ -24,6 +24,7 @@ from tests.acceptance.tool_words import (
     reads,
     told,
 )
+from tests.agent.sandbox.given import needs_sandbox
 from tests.thorough import rounds
 
 ANN = 7
@@ -38,6 +39,7 @@ def runs(command: str, *, say: str, **more: object) -> str:
 # --- programs ----------------------------------------------------------------------------------
 
 
+@needs_sandbox
 @pytest.mark.case("AG-07")
 @pytest.mark.parametrize("stopped", ["person", "crash"])
 def test_a_program_that_is_stopped_is_gone_and_the_next_message_is_answered(
@@ -119,6 +121,7 @@ def tap(telegram: Telegram) -> bool:
     return False
 
 
+@needs_sandbox
 def test_a_program_that_runs_at_the_stop_of_the_bot_is_ended_with_it(
     home: Home, telegram: Telegram
 ) -> None:

@@ -14,6 +14,7 @@ from agent.tools.tool import Caller, Needs, SaysNeeds
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from tests.agent.attack_kit import Castle
 from tests.agent.obedient import ObedientModel
+from tests.agent.sandbox.given import needs_sandbox
 from tests.agent.schedule_kit import BusyCastle
 
 CALLS: Mapping[str, Mapping[str, Any]] = {
@@ -153,6 +154,7 @@ def caller(role: Role, *, is_group: bool, tainted: bool) -> Caller:
     )
 
 
+@needs_sandbox
 @pytest.mark.parametrize("is_group", [False, True], ids=["private", "group"])
 @pytest.mark.threat("T3", "T24")
 async def test_every_tool_does_for_everybody_what_the_table_says(

@@ -44,8 +44,10 @@ OPERATIONS: dict[str, Operation] = {"echo": echo, "count": count, "fail": fail, 
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "bot.sock"
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Relative: what the system takes for a socket's path is short, wherever the tests run."""
+    monkeypatch.chdir(tmp_path)
+    return Path("bot.sock")
 
 
 @pytest.fixture

@@ -499,8 +499,8 @@ async def test_a_press_on_a_full_disk_is_answered_at_once_and_done_later(
 ) -> None:
     async with rig.running(OWNER, hurry=20) as bot:
         rig.says("/remind tomorrow at 9 tea")
-        await eventually(lambda: rig.seen() and rig.seen()[-1].markup)
-        card, disk = rig.seen()[-1], Disk()
+        await eventually(lambda: any(message.markup for message in rig.seen()))
+        card, disk = next(message for message in rig.seen() if message.markup), Disk()
         monkeypatch.setattr(SqliteInbox, "store", disk.keeps(SqliteInbox.store))
         rows = (card.markup or {})["inline_keyboard"]
         (data,) = [one["callback_data"] for row in rows for one in row if one["text"] == "Save"]

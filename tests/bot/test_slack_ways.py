@@ -16,8 +16,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.app import Bot
-from bot.channels.slack.api import SlackRefused
 from bot.channels.slack.http_events import BODY_BYTES_MAX, FRESH_S, is_signed, read_body
+from bot.channels.slack.tokens import SlackRefused
 from bot.inbox.intake import Door, Knock
 from bot.inbox.ports import StoredEvent
 from bot.lab.faults import Action, answer, bad_gateway, drop, hold

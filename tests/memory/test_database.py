@@ -233,7 +233,12 @@ asyncio.run(main())
         )
 
         assert ended.returncode == 1
-        assert ended.stderr.decode().strip().splitlines()[-1].startswith("agent.errors.Storage")
+        assert (
+            ended.stderr.decode()
+            .strip()
+            .splitlines()[-1]
+            .startswith("memory.records.errors.Storage")
+        )
         assert "Event loop is closed" not in ended.stderr.decode()
 
 

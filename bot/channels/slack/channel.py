@@ -36,16 +36,7 @@ from bot.channels.base import (
     reader_of,
 )
 from bot.channels.health import Outage, Trouble
-from bot.channels.slack.api import (
-    CALL_LIMITS,
-    Limited,
-    NoAnswer,
-    SaidNo,
-    SlackTokens,
-    SlackTrouble,
-    SlackWeb,
-    Us,
-)
+from bot.channels.slack.api import CALL_LIMITS, Limited, NoAnswer, SaidNo, SlackTrouble, SlackWeb
 from bot.channels.slack.app_home import Homes
 from bot.channels.slack.assistant_pane import Offer, Panes
 from bot.channels.slack.files import SlackFiles, has_link, show, upload, without_caption
@@ -68,6 +59,7 @@ from bot.channels.slack.send import (
 )
 from bot.channels.slack.socket_mode import OpenAddress, Sockets, read_once
 from bot.channels.slack.throttle import EditPace
+from bot.channels.slack.tokens import SlackTokens, Us
 from bot.channels.throttle import Pace, Rates
 from bot.channels.tokens import TokenNotices
 from bot.commands.table import as_typed
