@@ -1,6 +1,6 @@
 """How sizes, money and shares of a prompt are said to a person: one wording for chat and terminal.
 
-Called by `bot.prompts` and `bot.cli.prompt`; loads nothing.
+Called by `bot.commands.prompts` and `bot.cli.prompt`; loads nothing.
 """
 
 from __future__ import annotations

@@ -1,17 +1,30 @@
 """Slack's two tokens put to use: who we are, what we may do, and where a socket opens.
 
-Called by `bot.slack`. What is temporary is waited out, or told at once; a token that Slack does
-not accept is told with what to do.
+Called by `bot.channels.slack.channel`. What is temporary is waited out, or told at once; a token
+that Slack does not accept is told with what to do.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import structlog
+
 from bot.channels.health import Outage, Trouble
+from bot.channels.slack.api import (
+    APP_SCOPES,
+    BOT_SCOPES,
+    Heard,
+    Limited,
+    SaidNo,
+    SlackTrouble,
+    SlackWeb,
+)
 from bot.channels.tokens import PlatformToken, TokenNotices, TokenRefused
 from memory.records.errors import Temporary
 from memory.records.ports import Clock
+
+log = structlog.get_logger()
 
 _FIX_BOT = (
     "Copy the bot token (xoxb-…) from OAuth & Permissions of your Slack app into slack.bot_token, "
