@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bot.commands.skill_views import CLOCK, PLAYBOOK, counted
+from bot.commands.skill_messages import CLOCK, PLAYBOOK, counted
 from memory.records.text import clean
 
 if TYPE_CHECKING:

@@ -19,23 +19,25 @@ from agent.skills.playbooks import playbook_warnings
 from agent.skills.rules import Rule
 from agent.skills.skill import Place, Shelf, Skill, SkillState
 from agent.skills.why import why
-from bot.commands.skill_views import (
+from bot.commands.skill_messages import (
     CLOCK,
     PLAYBOOK,
     SKILL,
     approving_words,
     counted,
-    front_matter_of,
     kind_of,
     kind_words,
+    state_words,
+    when_words,
+)
+from bot.commands.skill_views import (
+    front_matter_of,
     looked_through,
     problems_of,
     result_of,
     row_of,
     rule_of,
-    state_words,
     verdict_of,
-    when_words,
 )
 from bot.commands.typed import slash
 from bot.inbox.ports import Person

@@ -11,7 +11,7 @@ from typing import Protocol
 from agent.budget.spending import Pause, Paused
 from agent.skills.places import Look, look
 from agent.skills.skill import Place, Severity
-from bot.commands.skill_views import counted
+from bot.commands.skill_messages import counted
 from bot.doctor.base import Finding, fail, ok, warn
 from bot.settings.home import Home
 from bot.settings.schema.settings import Settings

@@ -12,7 +12,7 @@ import pytest
 from agent.skills.lifecycle import SkillRefused
 from agent.skills.rules import Rule
 from agent.skills.skill import SkillSchedule
-from bot.commands.skill_views import when_words
+from bot.commands.skill_messages import when_words
 from bot.commands.skills import SHOWN_IN_CHAT, SHOWN_IN_CHAT_MAX, SkillDesk, skill_operations
 from bot.commands.table import COMMANDS
 from bot.inbox.ports import Person
