@@ -323,7 +323,6 @@ async def open_mcp(
 
 @asynccontextmanager
 async def _opened_database(place: Workplace) -> AsyncIterator[Database]:
-    ensure_open_files()
     async with AsyncExitStack() as stack:
         stack.enter_context(HomeLock(place.home, started_at=place.clock.now()))
         yield await opened_database(stack, place)

@@ -5,6 +5,7 @@ Everything here blocks: it runs in the writer's thread, before anything else doe
 
 from __future__ import annotations
 
+import os
 import shlex
 import sqlite3
 import struct
@@ -272,7 +273,7 @@ class Soundness:
         self._files = (path, path.with_name(f"{path.name}-wal"))
         self._first = [file.stat().st_ino for file in self._files]
         self._checked = self._state()
-        self._sizes = self._lengths()
+        self.look_after()
         self._rests_until = 0.0
         self._is_over = False
 
@@ -287,10 +288,9 @@ class Soundness:
     def look_before(self) -> str:
         """As `look`, where there is reason to: for before each commit. A file that is gone, another
         one or shorter than after the last commit was touched by somebody else."""
-        now = self._lengths()
-        if not self.moved() and all(
-            size >= last for size, last in zip(now, self._sizes, strict=True)
-        ):
+        now = zip(self._stats(), self._first, self._sizes, strict=False)
+        as_left = [one.st_ino == first and one.st_size >= size for one, first, size in now]
+        if as_left == [True, True]:
             return ""
         self._rests_until = 0.0
         return self.look()
@@ -298,7 +298,7 @@ class Soundness:
     def look_after(self) -> None:
         """Remember how long the files are, after each commit: it may have moved the `-wal` into the
         main file, or given space back."""
-        self._sizes = self._lengths()
+        self._sizes = [one.st_size for one in self._stats()] or [0, 0]
 
     def moved(self) -> str:
         """Return which file was deleted or replaced since it was opened; empty if neither."""
@@ -331,26 +331,23 @@ class Soundness:
             self._checked = state
         return found
 
-    def _lengths(self) -> list[int]:
+    def _stats(self) -> list[os.stat_result]:
+        """Return one for each file; none if they are out of reach."""
         try:
-            return [file.stat().st_size for file in self._files]
+            return [file.stat() for file in self._files]
         except OSError:
-            return [0, 0]
+            return []
 
     def _state(self) -> list[tuple[int, int]]:
         """Return sizes and times that change with every write."""
-        try:
-            found = [file.stat() for file in self._files]
-        except OSError:
-            return []
-        return [(one.st_size, one.st_mtime_ns) for one in found]
+        return [(one.st_size, one.st_mtime_ns) for one in self._stats()]
 
     def _damage(self) -> str:
-        if not self._path.stat().st_size:
-            return "it was emptied"  # SQLite would then remove the `-wal`
         try:
+            if not self._path.stat().st_size:
+                return "it was emptied"  # SQLite would then remove the `-wal`
             with closing(connect(self._path)) as connection:
                 connection.set_progress_handler(lambda: self._is_over, 10_000)
                 return problems(connection, "quick_check")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             return str(error) if is_damage(error) else ""

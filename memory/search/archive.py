@@ -15,8 +15,6 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby, pairwise
 
-import structlog
-
 from agent.guards.text import visible
 from agent.subagents.subagents import CHANNEL
 from memory.database.connection import Database
@@ -27,8 +25,6 @@ from memory.search.fts import ROWS_MAX, expression, query_terms, spaced
 from memory.search.hybrid import Item, Search
 from memory.search.vectors import Embedding
 from memory.stores.material import own_words
-
-log = structlog.get_logger()
 
 CANDIDATES, CANDIDATES_MIN = 8, 40
 """So many of the best by words, for each that is given back, are compared by meaning too. Each

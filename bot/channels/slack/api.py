@@ -14,13 +14,10 @@ from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
-import structlog
 from slack_sdk.errors import SlackApiError, SlackRequestError
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 from slack_sdk.webhook.async_client import AsyncWebhookClient
-
-log = structlog.get_logger()
 
 METHODS: Mapping[str, tuple[str, ...]] = {
     "apps.connections.open": (),

@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 
 from bot.channels.base import EDIT_FACT, NEW_REMINDER
-from bot.channels.odd_json import Json, is_direct, needed_id, text_of
+from bot.channels.odd_json import Json, is_direct, needed_id, part, text_of
 from bot.channels.slack.api import SlackTrouble, SlackWeb
 from bot.channels.slack.raw import HOME_CHANNEL, Kind, Sketch, presser
 
@@ -114,7 +114,7 @@ def filled(payload: Json) -> Sketch | None:
     view = payload.get("view")
     if payload.get("type") != "view_submission" or not isinstance(view, dict):
         return None
-    values = _part(_part(view, "state"), "values") if _is_ours(view) else {}
+    values = part(part(view, "state"), "values") if _is_ours(view) else {}
     match view.get("callback_id"):
         case name if name == REMINDER:
             text = f"remind {_given(values, _WHEN)} {_given(values, _WHAT)}"
@@ -149,7 +149,7 @@ def _is_ours(view: Json) -> bool:
 
 def _given(values: Json, name: str) -> str:
     """What stands in a field, on one line."""
-    return " ".join(text_of(_part(_part(values, name), name), "value").split())
+    return " ".join(text_of(part(part(values, name), name), "value").split())
 
 
 def _direct(view: Json) -> str:
@@ -161,17 +161,10 @@ def _direct(view: Json) -> str:
 
 def _direct_message(payload: Json) -> str:
     """Where a button stands that was pressed under a message."""
-    channel = needed_id(_part(payload, "channel"), "id")
+    channel = needed_id(part(payload, "channel"), "id")
     if not is_direct(channel):
         raise ValueError("no direct message")
     return channel
-
-
-def _part(holder: Json, name: str) -> Json:
-    value = holder.get(name)
-    if not isinstance(value, dict):
-        raise ValueError(f"no {name}")
-    return value
 
 
 def _plain(text: str) -> dict[str, Any]:
