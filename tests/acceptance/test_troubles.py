@@ -247,7 +247,8 @@ def test_a_full_disk_loses_nothing_and_space_mends_it(
         running = home.start()
         until(running.serving)
         telegram.says(7, "before")
-        until(lambda: "state=sent" in running.said())  # stored too: else it may come again, marked
+        # Stored as sent too: else it may come again, marked.
+        until(lambda: "outbox.ended" in running.said())
         until(lambda: list(home.path.glob("data/backups/*.db")))
 
         ballast = fill(home.path)
