@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import structlog
 
 from agent.models.choose import Choice
+from agent.models.router import Router
 from agent.tools.exec import Runner
 from agent.turn.aftermath import Aftermath
 from agent.turn.engine import LocalEngine
@@ -25,7 +26,6 @@ from bot.commands.conversation import SessionDesk, session_operations
 from bot.commands.job_service import JobDesk, job_operations
 from bot.commands.mcp import McpDesk, mcp_operations
 from bot.commands.memory_service import memory_operations
-from bot.commands.model_names import configured
 from bot.commands.models import model_operations
 from bot.commands.prompts import Prompts, prompt_operations
 from bot.commands.skills import SkillDesk, skill_operations
@@ -43,9 +43,8 @@ from bot.wiring.clock import checked
 from bot.wiring.entrance import Entrance, opened_entrance
 from bot.wiring.housekeeping import Housekeeping
 from bot.wiring.memories import Memories, Rights
-from bot.wiring.model_pool import ModelPool
 from bot.wiring.operations import access_operations, status_operations, terminal_operations
-from bot.wiring.options import rules_of
+from bot.wiring.options import configured_models, rules_of
 from bot.wiring.parts import abilities_of, access_of, pool_of, prompting_of, stores_of
 from bot.wiring.schedules import Schedules
 from bot.wiring.spending import Workplace
@@ -80,7 +79,7 @@ class Bot:
     status: BotStatus
     prompts: Prompts
     skills: SkillDesk
-    pool: ModelPool
+    pool: Router
     usage: SqliteUsage
     spending: UsageDesk
     servers: McpDesk
@@ -277,7 +276,7 @@ async def open_prompts(
     place = Workplace(home=home, settings=settings, clock=clock, env=env)
     async with (
         _opened_database(place) as database,
-        pool_of(place, await configured(settings, env), database) as pool,
+        pool_of(place, await configured_models(settings, env), database) as pool,
     ):
         stores = stores_of(place, database)
         access = await access_of(place, database)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent.prompt.snippets import Snippets
+from bot.commands.models import ModelCommand
 from bot.commands.people import Reception
 from bot.inbox.ports import Person
 from memory.records.messages import IncomingMessage
@@ -52,12 +53,6 @@ class TellsSkills(Protocol):
     async def tell(
         self, message: IncomingMessage, person: Person, *, in_full: bool = False
     ) -> str: ...
-
-
-class TellsModels(Protocol):
-    """Says which model answers, and sets it; `bot.commands.models` is one."""
-
-    async def tell(self, message: IncomingMessage, person: Person, wish: str) -> str: ...
 
 
 class TellsUsage(Protocol):
@@ -157,7 +152,7 @@ class Tools:
     context: TellsContext
     why: TellsWhy
     logs: TellsLogs
-    models: TellsModels
+    models: ModelCommand
     skills: TellsSkills
     usage: TellsUsage
     agents: TellsAgents

@@ -19,7 +19,7 @@ from agent.version import VERSION
 from bot.channels.base import Channel, TellsTrouble
 from bot.commands.heartbeat import SWITCH
 from bot.commands.mcp import McpDesk
-from bot.commands.models import ModelDesk
+from bot.commands.models import ModelCommand
 from bot.commands.usage import cost_words
 from bot.inbox.ports import Person
 from bot.outbox.outbox import Outbox
@@ -73,7 +73,7 @@ class Watched:
     """The parts whose state is told."""
 
     choice: Choice
-    models: ModelDesk
+    models: ModelCommand
     access: Access
     channels: Mapping[str, Channel]
     engine: LocalEngine

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from agent.models.choose import Wanted, choose
+from agent.models.choose import ModelWish, choose
 from bot.doctor.live import try_model, with_version
 from bot.doctor.live_slack import scopes_missing, socket_address, wanted_scopes, workspace
 from bot.doctor.live_telegram import account
@@ -24,7 +24,7 @@ from bot.setup.person import PersonStep
 from bot.setup.slack import SlackStep
 from bot.setup.telegram import TelegramStep
 from bot.setup.terminal import Desk, Plan, Situation
-from bot.wiring.options import wanted_of
+from bot.wiring.options import wish_of
 from memory.records.errors import AssistantError, SettingsWrong
 
 WELCOME = """\
@@ -99,10 +99,10 @@ async def tested(settings: Settings, env: Mapping[str, str], manifest: Path) -> 
         if slack.mode == "socket":
             await socket_address(slack.base_url, slack.app_token.get_secret_value())
         lines.append(f"Slack: @{place.bot} in {place.team}")
-    return [*lines, await _model_tested(wanted_of(settings), env)]
+    return [*lines, await _model_tested(wish_of(settings), env)]
 
 
-async def _model_tested(wanted: Wanted, env: Mapping[str, str]) -> str:
+async def _model_tested(wanted: ModelWish, env: Mapping[str, str]) -> str:
     try:
         choice = await choose(wanted, env=env)
         trial = await try_model(choice, limit_s=TRY_S)

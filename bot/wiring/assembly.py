@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from agent.budget.budget import Budget
 from agent.models.choose import Choice
+from agent.models.router import Router
 from agent.prompt.snippets import Snippets
 from agent.prompt.templates import Library
 from agent.sandbox.environment import close_to_others
@@ -25,7 +26,6 @@ from agent.web.client import ClientOptions, WebClient
 from bot.channels.tokens import TokenNotices
 from bot.commands.job_service import JobDesk
 from bot.commands.mcp import McpDesk
-from bot.commands.model_names import configured
 from bot.commands.skills import SkillDesk
 from bot.inbox.full_disk import FullDisk
 from bot.outbox.edits import Cards
@@ -42,8 +42,7 @@ from bot.wiring.clock import CheckedClock, checked
 from bot.wiring.housekeeping import Housekeeping
 from bot.wiring.jobs import Stage, job_desk_of, skill_jobs_of
 from bot.wiring.memories import Afterthoughts, Rights, afterthoughts_of, background_of
-from bot.wiring.model_pool import ModelPool
-from bot.wiring.options import allowed_hosts_of, host_zone, limits_of, rules_of
+from bot.wiring.options import allowed_hosts_of, configured_models, host_zone, limits_of, rules_of
 from bot.wiring.parts import (
     Abilities,
     Checks,
@@ -83,7 +82,7 @@ class Assembly:
     stores: Stores
     access: Access
     choice: Choice
-    pool: ModelPool
+    pool: Router
     redact: Callable[[str], str]
     snippets: Snippets
     channels: Channels
@@ -129,7 +128,7 @@ class Assembly:
             self.outbox.deliver(rows)  # which needs the channels, which need to know the people
 
         self.access = await access_of(place, self.database, deliver=deliver)
-        models = await configured(place.settings, place.env)
+        models = await configured_models(place.settings, place.env)
         self.choice = models.main.choice
         self.redact = Redactor((*secrets_of(place.settings, place.env), *models.keys())).clean
         self.pool = await self._stack.enter_async_context(pool_of(place, models, self.database))

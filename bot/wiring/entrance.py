@@ -19,7 +19,7 @@ from bot.commands.conversation import AgentsDesk, CompactingDesk
 from bot.commands.heartbeat import HeartbeatDesk
 from bot.commands.jobs import RemindDesk, ScheduleDesk
 from bot.commands.logs import LogDesk
-from bot.commands.models import ModelDesk
+from bot.commands.models import ModelCommand
 from bot.commands.pairing import PairDesk, SpokenTo
 from bot.commands.people import Reception
 from bot.commands.services import Answer, Tools
@@ -99,7 +99,7 @@ async def opened_entrance(
         tell=Telling(whole.access, whole.outbox.say),
         resumed=whole.schedules.timetable.changed,
     )
-    models = ModelDesk(whole.pool)
+    models = ModelCommand(whole.pool)
     logs = LogDesk(place.home.log_file, whole.redact, host_zone=host_zone())
     status = BotStatus(_watched(place, whole, models, logs), clock=place.clock, changed=changed)
     whole.doors.status = status
@@ -132,13 +132,13 @@ class _Desks:
     logs: LogDesk
     spending: UsageDesk
     rights: Rights
-    models: ModelDesk
+    models: ModelCommand
     schedule: ScheduleDesk
     why: _LateWhy
     pairing: PairDesk
 
 
-def _watched(place: Workplace, whole: Assembly, models: ModelDesk, logs: LogDesk) -> Watched:
+def _watched(place: Workplace, whole: Assembly, models: ModelCommand, logs: LogDesk) -> Watched:
     kept = Kept(
         book=whole.abilities.calendar.clerk,
         switches=whole.abilities.calendar.switches,

@@ -14,6 +14,7 @@ from agent.history.summaries import Summaries
 from agent.history.window import last_request, sent_size, since_compaction
 from agent.learning.extraction import ExtractionOptions, Extractor
 from agent.learning.insights import InsightMaker, SqliteInsights
+from agent.models.router import Router
 from agent.prompt.templates import Library
 from agent.subagents.background import Background, BackgroundOptions
 from agent.tools.former_files import KeepsFormer
@@ -34,7 +35,6 @@ from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from bot.people.timezone import zone_of
 from bot.settings.schema.sections import HistorySettings
-from bot.wiring.model_pool import ModelPool
 from bot.wiring.options import host_zone
 from bot.wiring.spending import Workplace
 from memory.database.connection import Database
@@ -103,7 +103,7 @@ class Afterthoughts:
     insights: InsightMaker
     archive: SqliteArchive
     conversations: SqliteConversations
-    models: ModelPool
+    models: Router
     with_insights: bool
     limits: HistorySettings
     now_ms: Callable[[], int]
@@ -322,7 +322,7 @@ def afterthoughts_of(
     conversations: SqliteConversations,
     *,
     access: Access,
-    models: ModelPool,
+    models: Router,
     library: Library,
     background: Background,
 ) -> Afterthoughts:
@@ -374,7 +374,7 @@ def afterthoughts_of(
 
 
 def background_of(
-    place: Workplace, models: ModelPool, *, payment: Payment, redact: Callable[[str], str]
+    place: Workplace, models: Router, *, payment: Payment, redact: Callable[[str], str]
 ) -> Background:
     """The cheap model."""
     options = BackgroundOptions(cheap_model=place.settings.llm.cheap_model, redact=redact)

@@ -12,7 +12,8 @@ from agent.budget.budget import Budget
 from agent.budget.rate_limit import RateBuckets
 from agent.files.attachments import AttachedFiles
 from agent.files.images import KeptPictures
-from agent.models.catalog import PriceTable
+from agent.models.names import ConfiguredModels, client_of
+from agent.models.router import Router
 from agent.policy.gate import Gate
 from agent.policy.tool_access import Reach
 from agent.prompt.context import Gathering
@@ -33,8 +34,7 @@ from agent.turn.loop import Loop
 from agent.turn.steps.begin import Beginning
 from agent.turn.steps.model import Asking, AskingOptions, Payment
 from agent.turn.steps.tools import Doing
-from bot.commands.model_names import Configured, NameFinder
-from bot.commands.model_trial import client_of
+from bot.channels.base import around
 from bot.commands.prompts import Prompts
 from bot.commands.table import as_typed
 from bot.people.access import Access
@@ -45,10 +45,10 @@ from bot.people.zone_question import AssumedZones
 from bot.settings.home import shipped
 from bot.wiring.calendar import Calendar
 from bot.wiring.memories import Memories, household_of, memories_of, remembering_tools
-from bot.wiring.model_pool import ModelPool
 from bot.wiring.options import (
     allowed_of,
     bindings_of,
+    finder_of,
     gathering_options_of,
     host_zone,
     paces_of,
@@ -260,7 +260,7 @@ def prompting_of(
     abilities: Abilities,
     *,
     access: Access,
-    models: ModelPool,
+    models: Router,
     library: Library | None = None,
     budget: Budget | None = None,
     compactor: Compactor | None = None,
@@ -303,7 +303,6 @@ def prompting_of(
         stores.conversations,
         access,
         toolbox=tools.toolbox,
-        prices=PriceTable(),
         models=models,
         bindings=bindings_of(settings),
     )
@@ -316,17 +315,18 @@ def prompting_of(
 # the engine runs. Called by `bot.wiring.assembly` and whoever needs the models alone.
 
 
-def pool_of(place: Workplace, models: Configured, database: Database) -> ModelPool:
+def pool_of(place: Workplace, models: ConfiguredModels, database: Database) -> Router:
     """The models that there are."""
     llm = place.settings.llm
-    return ModelPool(
+    return Router(
         models,
         SqliteChosenModels(database),
         partial(client_of, timeout_s=llm.timeout_s),
-        finder=NameFinder(place.settings, place.env),
+        finder=finder_of(place.settings, place.env),
         clock=place.clock,
         output_tokens_max=llm.max_output_tokens,
-        bindings=bindings_of(place.settings),
+        agent_of=bindings_of(place.settings).agent_of,
+        channel_around=around,
     )
 
 

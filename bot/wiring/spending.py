@@ -13,7 +13,7 @@ import structlog
 
 from agent.budget.budget import Budget
 from agent.budget.circuit_breaker import Brakes
-from agent.models.catalog import PriceTable
+from agent.models.router import Router
 from agent.tools.arguments import ArgumentsWrong, parse_arguments
 from agent.tools.exec import Order, Runner
 from agent.tools.tool import Caller, Effect
@@ -27,13 +27,12 @@ from bot.outbox.edits import Cards
 from bot.people.access import Access
 from bot.settings.home import Home
 from bot.settings.schema.settings import Settings
-from bot.wiring.model_pool import ModelPool
 from bot.wiring.options import brake_options_of, budget_options_of, host_zone
 from memory.records.errors import Permanent
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from memory.records.ports import Clock
 from memory.records.rows import Button, NewMessage
-from memory.records.spending import NOBODY, Notice, Price, Scope, zone_for
+from memory.records.spending import NOBODY, Notice, Scope, zone_for
 from memory.stores.usage import SqliteUsage
 
 # --- check means --------------------------------------------------------------------------------
@@ -134,18 +133,6 @@ TOO_OLD = "That was taken care of already."
 GOING_ON = "Going on since {since}."
 
 
-class PricesOfPool:
-    """Finds the price of a model of the pool under its name in the table."""
-
-    def __init__(self, pool: ModelPool) -> None:
-        self._pool = pool
-        self._table = PriceTable()
-
-    async def find(self, model: str) -> Price | None:
-        """None: the table does not know it."""
-        return await self._table.find(self._pool.priced_as(model))
-
-
 class Telling:
     """Tells a person, or the owner, in a private chat: stored before it is on its way."""
 
@@ -165,12 +152,12 @@ class Telling:
         await self._say(NewMessage(lane=chats[0], text=text, buttons=(row,) if row else ()))
 
 
-def budget_of(place: Workplace, ledger: SqliteUsage, pool: ModelPool, *, tell: Telling) -> Budget:
+def budget_of(place: Workplace, ledger: SqliteUsage, pool: Router, *, tell: Telling) -> Budget:
     """Of the settings."""
     clock: Clock = place.clock
     return Budget(
         ledger,
-        PricesOfPool(pool).find,
+        pool.price,
         Brakes(brake_options_of(place.settings), clock),
         options=budget_options_of(place.settings),
         clock=clock,

@@ -52,7 +52,7 @@ from bot.wiring.options import (
     search_options_of,
     servers_of,
     steering_of,
-    wanted_of,
+    wish_of,
 )
 from bot.wiring.spending import Workplace
 from memory.records.errors import AssistantError, Permanent, SettingsWrong, Temporary
@@ -423,7 +423,7 @@ def _transcriber_of(settings: Settings, budget: Budget) -> Transcriber | None:
         return None
     from agent.models.speech import Speech
 
-    main = wanted_of(settings)
+    main = wish_of(settings)
     if "/" in main.model and "/" not in name:
         name = f"openai/{name}"  # a bare name is one of OpenAI's, or of the one server that is set
     wanted = beside(main, name)

@@ -241,7 +241,7 @@ class People(Protocol):
 
 
 class Answers(Protocol):
-    """Which model answers at an address; `bot.wiring.model_pool` is one."""
+    """Which model answers at an address; `agent.models.router` is one."""
 
     async def at(self, lane: str) -> InUse: ...
 
