@@ -21,7 +21,7 @@ from agent.tools.exec import Runner
 from agent.turn.aftermath import Aftermath
 from agent.turn.engine import LocalEngine
 from agent.version import VERSION
-from bot.commands.conversation import SessionDesk, session_operations
+from bot.commands.conversation import SessionCommands, session_operations
 from bot.commands.job_service import JobDesk, job_operations
 from bot.commands.mcp import McpDesk, mcp_operations
 from bot.commands.memory_service import memory_operations
@@ -31,7 +31,7 @@ from bot.commands.prompts import Prompts, prompt_operations
 from bot.commands.skills import SkillDesk, skill_operations
 from bot.commands.status import BotStatus
 from bot.commands.usage import UsageDesk, usage_operations
-from bot.inbox.intake import Door
+from bot.inbox.intake import Intake
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from bot.rpc import ControlServer, Operation
@@ -74,7 +74,7 @@ class Bot:
     channels: Channels
     outbox: Outbox
     engine: LocalEngine
-    door: Door
+    door: Intake
     database: Database
     journal: SqliteJournal
     status: BotStatus
@@ -88,7 +88,7 @@ class Bot:
     aftermath: Aftermath
     memories: Memories
     rights: Rights
-    sessions: SessionDesk
+    sessions: SessionCommands
     jobs: JobDesk
     schedules: Schedules
     housekeeping: Housekeeping
@@ -246,7 +246,7 @@ def _bot_of(place: Workplace, whole: Assembly, entrance: Entrance) -> Bot:
         aftermath=whole.aftermath,
         memories=whole.stores.memories,
         rights=entrance.rights,
-        sessions=SessionDesk(whole.stores.memories.sessions),
+        sessions=SessionCommands(whole.stores.memories.sessions),
         jobs=whole.job_desk,
         schedules=whole.schedules,
         housekeeping=whole.housekeeping,

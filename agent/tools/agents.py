@@ -9,7 +9,7 @@ from typing import Annotated, Protocol
 
 from pydantic import Field
 
-from agent.subagents.subagents import Order, Subagents, Wish
+from agent.subagents.subagents import SubagentCall, Subagents, SubagentTask
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, OursAlone, Tool, ToolCard, Trust
 from memory.records.errors import Permanent
@@ -77,7 +77,7 @@ class Delegate:
         self._waits = waits
         self.card = card
 
-    def bound(self, order: Order) -> Delegated:
+    def bound(self, order: SubagentCall) -> Delegated:
         """The tool for this one call."""
         return Delegated(self._subagents, self.card, order, waits=self._waits)
 
@@ -89,7 +89,9 @@ class Delegate:
 class Delegated:
     """Implements Tool: `run` starts the subagent of one call, however often it is called."""
 
-    def __init__(self, subagents: Subagents, card: ToolCard, order: Order, *, waits: bool) -> None:
+    def __init__(
+        self, subagents: Subagents, card: ToolCard, order: SubagentCall, *, waits: bool
+    ) -> None:
         self._subagents = subagents
         self._order = order
         self._waits = waits
@@ -100,7 +102,7 @@ class Delegated:
     async def run(self, arguments: TaskArguments, caller: Caller) -> str:
         """Says what was begun. Raises NotPossible, TooManySubagents, StorageError."""
         tools = None if arguments.tools is None else tuple(arguments.tools)
-        wish = Wish(
+        wish = SubagentTask(
             task=arguments.task, waits=self._waits, tools=tools, minutes=arguments.minutes or 0
         )
         started = await self._subagents.start(self._order, wish)

@@ -137,7 +137,7 @@ def _desk(home: Opened) -> AbstractAsyncContextManager[Ask]:
 @asynccontextmanager
 async def _here(home: Opened) -> AsyncIterator[Mapping[str, Operation]]:
     """What can be asked where no bot runs. Raises HomeBusy, StorageError."""
-    from bot.commands.conversation import SessionDesk, session_operations
+    from bot.commands.conversation import SessionCommands, session_operations
     from bot.settings.home import HomeLock
     from bot.wiring.clock import SystemClock
     from memory.database.connection import Database
@@ -146,4 +146,4 @@ async def _here(home: Opened) -> AsyncIterator[Mapping[str, Operation]]:
     clock, place = SystemClock(), home.home
     with HomeLock(place, started_at=clock.now()):
         async with Database.open(place.database, clock=clock, backups=place.backups) as database:
-            yield session_operations(SessionDesk(SqliteSessions(database)))
+            yield session_operations(SessionCommands(SqliteSessions(database)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent.prompt.snippets import Snippets
-from bot.commands.people import Reception
+from bot.commands.people import PeopleCommands
 from bot.inbox.ports import Person
 from memory.records.messages import IncomingMessage
 from memory.records.ports import Conversations, TurnEngine
@@ -168,5 +168,5 @@ class Tools:
     private: TellsPrivate
     schedule: TellsSchedule
     heartbeat: TellsHeartbeat
-    people: Reception
+    people: PeopleCommands
     snippets: Snippets

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from agent.budget.budget import Budget
 from agent.models.choose import Choice
 from agent.prompt.snippets import Snippets
-from agent.prompt.templates import Library
+from agent.prompt.templates import PromptLibrary
 from agent.sandbox.environment import close_to_others
 from agent.skills.install import sweep
 from agent.subagents.subagents import PeopleDrafts
-from agent.turn.aftermath import Aftermath, Work
+from agent.turn.aftermath import Aftermath, FollowUp
 from agent.turn.engine import LocalEngine
 from agent.turn.steps.model import Payment
 from agent.web.client import ClientOptions, WebClient
@@ -28,13 +28,13 @@ from bot.commands.mcp import McpDesk
 from bot.commands.model_names import configured
 from bot.commands.skills import SkillDesk
 from bot.inbox.full_disk import FullDisk
-from bot.outbox.edits import Cards
-from bot.outbox.files import Outgoing
+from bot.outbox.edits import QuestionMessages
+from bot.outbox.files import OutgoingFiles
 from bot.outbox.outbox import Outbox
 from bot.outbox.undelivered import DeliveryNotices
 from bot.people.access import Access
-from bot.people.approvals import ApprovalDesk, ApprovalOptions
-from bot.people.zone_question import ZoneDesk
+from bot.people.approvals import ApprovalOptions, ApprovalService
+from bot.people.zone_question import ZoneQuestions
 from bot.settings.home import shipped
 from bot.settings.logging import Redactor, secrets_of
 from bot.wiring.channels import Channels, opened_channels
@@ -78,7 +78,7 @@ from scheduler.kinds.idle import IdleOptions, IdleTimers
 class Assembly:
     """The parts, as they come to be: each step sets what later ones use."""
 
-    library: Library
+    library: PromptLibrary
     database: Database
     stores: Stores
     access: Access
@@ -101,8 +101,8 @@ class Assembly:
     skill_jobs: SkillJobs
     schedules: Schedules
     job_desk: JobDesk
-    approvals: ApprovalDesk
-    zones: ZoneDesk
+    approvals: ApprovalService
+    zones: ZoneQuestions
     aftermath: Aftermath
     engine: LocalEngine
     clock: CheckedClock
@@ -158,7 +158,7 @@ class Assembly:
                 self.channels.by_name,
                 clock=place.clock,
                 clean=self.redact,
-                copies=Outgoing(place.home.data / "outgoing"),
+                copies=OutgoingFiles(place.home.data / "outgoing"),
                 undelivered=DeliveryNotices(self.access, store, clock=place.clock),
             )
         )
@@ -232,7 +232,7 @@ class Assembly:
             return await self.engine.signal(key, value)
 
         self.approvals = await self._stack.enter_async_context(
-            ApprovalDesk(
+            ApprovalService(
                 SqliteApprovals(self.database),
                 self.access,
                 self.outbox,
@@ -260,7 +260,7 @@ class Assembly:
             ),
         )
         self.zones = self._zone_desk()
-        asks = Work(name="time zone", run=self.zones.after_turn)
+        asks = FollowUp(name="time zone", run=self.zones.after_turn)
         works = [asks, *self.afterthoughts.works(), *self.schedules.works()]
         self.aftermath = await self._stack.enter_async_context(Aftermath(works))
         self.engine = await self._stack.enter_async_context(
@@ -288,18 +288,18 @@ class Assembly:
         await self.zones.start()
         await self._stack.enter_async_context(self._idle_timers())
 
-    def _zone_desk(self) -> ZoneDesk:
+    def _zone_desk(self) -> ZoneQuestions:
         calendar, zones = self.abilities.calendar, self.abilities.zones
         clock = self._place.clock
 
         def busy(lane: str) -> bool:
             return self.engine.busy(lane)  # which is built with this
 
-        return ZoneDesk(
+        return ZoneQuestions(
             zones,
             self.access,
             ZoneMoves(zones.store, calendar.clerk, calendar.agenda, clock=clock),
-            Cards(self.outbox, calendar.cards),
+            QuestionMessages(self.outbox, calendar.cards),
             clock=clock,
             deliver=self.outbox.deliver,
             busy=busy,

@@ -14,7 +14,7 @@ from agent.history.summaries import Summaries
 from agent.history.window import last_request, sent_size, since_compaction
 from agent.learning.extraction import ExtractionOptions, Extractor
 from agent.learning.insights import InsightMaker, SqliteInsights
-from agent.prompt.templates import Library
+from agent.prompt.templates import PromptLibrary
 from agent.subagents.background import Background, BackgroundOptions
 from agent.tools.former_files import KeepsFormer
 from agent.tools.knowledge import knowledge_tools
@@ -23,7 +23,7 @@ from agent.tools.notes import Notes
 from agent.tools.profile import Household
 from agent.tools.tool import Tool
 from agent.tools.workspace import Workspace
-from agent.turn.aftermath import Ended, Work
+from agent.turn.aftermath import EndedTurn, FollowUp
 from agent.turn.steps.model import Payment
 from bot.commands.memory import MemoryDesk, PrivateDesk, Remembered
 from bot.commands.memory_erasure import ErasingDesk
@@ -108,18 +108,21 @@ class Afterthoughts:
     limits: HistorySettings
     now_ms: Callable[[], int]
 
-    def works(self) -> Sequence[Work]:
+    def works(self) -> Sequence[FollowUp]:
         """What follows from each turn, in this order."""
         # The look at the history mostly reads alone, and lets the reply's own writes go first.
-        made = [Work(name="compaction", run=self._compact), Work(name="archive", run=self._index)]
+        made = [
+            FollowUp(name="compaction", run=self._compact),
+            FollowUp(name="archive", run=self._index),
+        ]
         if self.with_insights:
-            made.append(Work(name="insights", run=self._note))
+            made.append(FollowUp(name="insights", run=self._note))
         return made
 
-    async def _index(self, ended: Ended) -> None:
+    async def _index(self, ended: EndedTurn) -> None:
         await self.archive.index_new()
 
-    async def _compact(self, ended: Ended) -> None:
+    async def _compact(self, ended: EndedTurn) -> None:
         turn, conversation = ended.turn, ended.end.conversation
         if turn.job is not None or await self._is_short(turn.message.address.key, conversation):
             return
@@ -153,7 +156,7 @@ class Afterthoughts:
         passed_ms = self.now_ms() - history.compaction.made_ms
         return 0 <= passed_ms < self.limits.compact_every_s * 1000
 
-    async def _note(self, ended: Ended) -> None:
+    async def _note(self, ended: EndedTurn) -> None:
         await self.insights.after(ended.turn, ended.end)
 
 
@@ -323,7 +326,7 @@ def afterthoughts_of(
     *,
     access: Access,
     models: ModelPool,
-    library: Library,
+    library: PromptLibrary,
     background: Background,
 ) -> Afterthoughts:
     """What the cheap model makes of finished turns."""

@@ -21,8 +21,8 @@ from agent.models.choose import Wanted
 from agent.policy.approval import Action, Policy, PolicyRule
 from agent.policy.tool_access import ReachOptions
 from agent.prompt.assemble import Placement
-from agent.prompt.context import GatheringOptions
-from agent.prompt.templates import Library, PersonaSettings
+from agent.prompt.context import ContextOptions
+from agent.prompt.templates import PersonaSettings, PromptLibrary
 from agent.sandbox.process import Limits
 from agent.skills.places import Places
 from agent.skills.rules import Rule
@@ -36,7 +36,7 @@ from agent.turn.engine import EngineLimits
 from agent.turn.steps.begin import PromptOptions
 from agent.web.addresses import AllowedHosts, allowed_hosts
 from agent.web.search import SearchOptions
-from bot.channels.throttle import Rates
+from bot.channels.throttle import SendRates
 from bot.settings.home import Home, shipped
 from bot.settings.schema.agents import budget_of
 from bot.settings.schema.settings import Settings, SlackSettings, TelegramSettings
@@ -68,10 +68,10 @@ def steering_of(home: Home, settings: Settings) -> tuple[Path, ...]:
     return tuple(path for path in found if path is not None)
 
 
-def texts_of(home: Home, settings: Settings) -> Library:
+def texts_of(home: Home, settings: Settings) -> PromptLibrary:
     """The texts of prompts, not checked yet."""
     personas = dict(personas_of(home, settings))
-    return Library(shipped("prompts"), home.workspace, personas.pop(DEFAULT_AGENT), personas)
+    return PromptLibrary(shipped("prompts"), home.workspace, personas.pop(DEFAULT_AGENT), personas)
 
 
 def bindings_of(settings: Settings) -> Bindings:
@@ -147,10 +147,10 @@ def subagent_limits_of(settings: Settings) -> SubagentLimits:
     )
 
 
-def gathering_options_of(settings: Settings) -> GatheringOptions:
+def gathering_options_of(settings: Settings) -> ContextOptions:
     """What a prompt shows."""
     prompt = settings.prompt
-    return GatheringOptions(
+    return ContextOptions(
         language="" if prompt.language == "auto" else prompt.language,
         bootstrap_chars_max=prompt.bootstrap_chars_max,
         host_zone=host_zone(),
@@ -186,9 +186,9 @@ def rules_of(settings: Settings) -> tuple[Rule, ...]:
     )
 
 
-def rates_of(telegram: TelegramSettings) -> Rates:
+def rates_of(telegram: TelegramSettings) -> SendRates:
     """How fast Telegram may be sent to."""
-    return Rates(
+    return SendRates(
         per_chat=telegram.rate_per_chat,
         per_group_minute=telegram.rate_per_group_minute,
         total=telegram.rate_total,
@@ -220,9 +220,9 @@ def _path(home: Home, text: str) -> Path | None:
     return home.workspace / Path(text).expanduser() if text.strip() else None
 
 
-def slack_rates_of(slack: SlackSettings) -> Rates:
+def slack_rates_of(slack: SlackSettings) -> SendRates:
     """The limits on sending."""
-    return Rates(per_chat=slack.rate_per_chat, per_group_minute=0, total=slack.rate_total)
+    return SendRates(per_chat=slack.rate_per_chat, per_group_minute=0, total=slack.rate_total)
 
 
 def allowed_of(settings: Settings) -> list[str]:

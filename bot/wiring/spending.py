@@ -24,7 +24,7 @@ from bot.channels.base import Pressed
 from bot.commands.table import as_typed
 from bot.commands.usage import NOT_PAUSED, UsageDesk
 from bot.inbox.ports import Person
-from bot.outbox.edits import Cards
+from bot.outbox.edits import QuestionMessages
 from bot.people.access import Access
 from bot.settings.home import Home
 from bot.settings.schema.settings import Settings
@@ -180,7 +180,7 @@ def budget_of(place: Workplace, ledger: UsageLedger, pool: ModelPool, *, tell: T
 
 
 def pressed_by(
-    desk: UsageDesk, cards: Cards, *, clock: Clock
+    desk: UsageDesk, cards: QuestionMessages, *, clock: Clock
 ) -> Callable[[Pressed, Person], Awaitable[str]]:
     """What the brake's button does: only for those who may resume. Its card then says so."""
 
