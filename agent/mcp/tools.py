@@ -17,17 +17,17 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from fnmatch import fnmatchcase
 from typing import Any
 
-from agent.mcp.values import BlobPart, LinkPart, Part, ServerRefused, ServerResult, TextPart
-from agent.tools.arguments import (
+from agent.mcp.json_schema import (
     CHARS_A_STEP,
     NAMES_A_STEP,
-    ArgumentsWrong,
     Checker,
     Schema,
     TooMuchToCheck,
     inlined,
     shown_properties,
 )
+from agent.mcp.values import BlobPart, LinkPart, Part, ServerRefused, ServerResult, TextPart
+from agent.tools.arguments import ArgumentsWrong
 from agent.tools.tool import Caller, ToolCard
 from agent.tools.workspace import RESULTS, Workspace, results_folder
 from memory.records.errors import AssistantError
