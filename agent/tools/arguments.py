@@ -1,15 +1,16 @@
 """Arguments that a model wrote, read at the edge: JSON, repaired where that is unambiguous.
 
-Called by `agent.tools.tool`; every tool's arguments model derives from Arguments.
+A tool of ours is a function, and its signature is the schema of its arguments (`agent.tools.tool`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from functools import cached_property, lru_cache
+from inspect import Parameter, signature
+from typing import Any, Protocol, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model, model_validator
 
 from agent.guards.loose_json import read_object
 
@@ -49,8 +50,9 @@ class Arguments(BaseModel):
         }
 
 
-class ForeignArguments(Protocol):
-    """Arguments whose schema somebody else wrote, such as an MCP server."""
+class Parameters(Protocol):
+    """What a tool takes: by the signature of a function of ours, or by a schema that an MCP server
+    wrote."""
 
     def schema(self) -> Mapping[str, Any]:
         """As a model is shown it: what no provider takes is left out."""
@@ -59,24 +61,51 @@ class ForeignArguments(Protocol):
         """What the tool gets of a call's arguments. Raises ArgumentsWrong."""
 
 
-def parse_arguments(model: type[BaseModel] | ForeignArguments, text: str) -> Any:
+class Signature:
+    """Parameters of a method, behind the instance and the caller. It is looked at when the tool is
+    first offered or called: many never are, and a start waits for none."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    @cached_property
+    def model(self) -> type[BaseModel]:
+        """The model that reads a call's arguments."""
+        hints = get_type_hints(self._function, include_extras=True)
+        parameters = list(signature(self._function).parameters.values())[2:]
+        fields: dict[str, Any] = {
+            one.name: (hints[one.name], ... if one.default is Parameter.empty else one.default)
+            for one in parameters
+        }
+        return create_model(self._function.__name__, __base__=Arguments, **fields)
+
+    def schema(self) -> Mapping[str, Any]:
+        """As a model is shown it."""
+        return _own_schema(self.model)
+
+    def parse(self, data: dict[str, Any]) -> BaseModel:
+        """The arguments, coerced and checked. Raises ArgumentsWrong."""
+        return _parsed(self.model, data)
+
+
+def parse_arguments(model: type[BaseModel] | Parameters, text: str) -> Any:
     """The arguments of a call. Raises ArgumentsWrong with a text that the model can act on."""
     data = read_object(text)
     if data is None:
         raise ArgumentsWrong(NOT_JSON)
-    if not isinstance(model, type):
-        return model.parse(data)
+    return _parsed(model, data) if isinstance(model, type) else model.parse(data)
+
+
+def _parsed(model: type[BaseModel], data: dict[str, Any]) -> BaseModel:
     try:
         return model.model_validate(data)
     except ValidationError as error:
         raise ArgumentsWrong(_readable(error, model)) from error
 
 
-def schema_of(model: type[BaseModel] | ForeignArguments) -> Mapping[str, Any]:
+def schema_of(model: type[BaseModel] | Parameters) -> Mapping[str, Any]:
     """A JSON schema without what no model needs: titles, nulls, refusal of unknown names."""
-    if not isinstance(model, type):
-        return model.schema()
-    return _own_schema(model)
+    return _own_schema(model) if isinstance(model, type) else model.schema()
 
 
 @lru_cache(maxsize=KNOWN_SCHEMAS_MAX)
