@@ -24,7 +24,6 @@ from agent.version import VERSION
 from bot.commands.conversation import SessionCommands, session_operations
 from bot.commands.job_service import JobDesk, job_operations
 from bot.commands.mcp import McpDesk, mcp_operations
-from bot.commands.memory_service import memory_operations
 from bot.commands.model_names import configured
 from bot.commands.models import model_operations
 from bot.commands.prompts import Prompts, prompt_operations
@@ -104,7 +103,7 @@ class Bot:
             **model_operations(self.pool),
             **usage_operations(self.spending),
             **mcp_operations(self.servers),
-            **memory_operations(self.rights.office),
+            **self.rights.operations.served(),
             **session_operations(self.sessions),
             **job_operations(self.jobs),
             **terminal_operations(
@@ -122,7 +121,7 @@ class Bot:
         while True:
             await self.door.idle()
             await self.engine.idle(lane)
-            await self.rights.erasing.idle()
+            await self.rights.questions.idle()
             await self.outbox.idle(lane)
             if not self.engine.busy(lane) and not self.outbox.busy(lane):
                 return

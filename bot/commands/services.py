@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agent.prompt.snippets import Snippets
 from bot.commands.people import PeopleCommands
@@ -12,6 +12,10 @@ from bot.inbox.ports import Person
 from memory.records.messages import IncomingMessage
 from memory.records.ports import Conversations, TurnEngine
 from memory.records.rows import ButtonRows
+
+if TYPE_CHECKING:  # they import the table of commands, and it imports this
+    from bot.commands.memory import MemoryCommands, PrivateCommand
+    from bot.commands.undo import UndoCommand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,20 +98,6 @@ class TellsCompacting(Protocol):
     async def restore(self, message: IncomingMessage, person: Person) -> str: ...
 
 
-class TellsMemory(Protocol):
-    """Shows, corrects and erases what is remembered; `bot.commands.memory` is one."""
-
-    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
-
-    async def remember(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
-
-
-class TellsUndo(Protocol):
-    """Takes back what the last answer stored; `bot.commands.undo` is one."""
-
-    async def tell(self, message: IncomingMessage, person: Person) -> str: ...
-
-
 class TellsSchedule(Protocol):
     """Reminders, jobs, events, and hours of quiet; `bot.commands.jobs` is one."""
 
@@ -124,16 +114,6 @@ class TellsHeartbeat(Protocol):
     """Whether and why there is a heartbeat; `bot.commands.heartbeat` is one."""
 
     async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
-
-
-class TellsPrivate(Protocol):
-    """Begins and ends conversations with memory off; `bot.commands.memory` is one."""
-
-    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
-
-    async def is_private(self, lane: str) -> bool: ...
-
-    async def ended(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,9 +143,9 @@ class Tools:
     agents: TellsAgents
     approvals: TellsApprovals
     compacting: TellsCompacting
-    memory: TellsMemory
-    undo: TellsUndo
-    private: TellsPrivate
+    memory: MemoryCommands
+    undo: UndoCommand
+    private: PrivateCommand
     schedule: TellsSchedule
     heartbeat: TellsHeartbeat
     people: PeopleCommands

@@ -82,7 +82,7 @@ async def opened_entrance(
         outbox=whole.outbox,
         workspace=whole.abilities.workspace,
     )
-    await stack.enter_async_context(rights.erasing)
+    await stack.enter_async_context(rights.questions)
     whole.housekeeping = Housekeeping(
         tasks_of(
             place.home,
@@ -92,7 +92,7 @@ async def opened_entrance(
             sessions=whole.stores.memories.sessions,
             others={
                 "Sending what an error held up": whole.outbox.try_again,
-                "Removing ended private conversations": rights.private.sweep,
+                "Removing ended private conversations": rights.memory.private.sweep,
             },
         ),
         whole.clock,
@@ -188,7 +188,7 @@ def _tools(place: Workplace, whole: Assembly, desks: _Desks) -> Tools:
         ),
         schedule=desks.schedule,
         heartbeat=_heartbeat_desk(place, whole),
-        memory=desks.rights.desk,
+        memory=desks.rights.commands,
         undo=desks.rights.undo,
         private=desks.rights.private,
         people=_reception(place, whole, desks),
@@ -212,7 +212,7 @@ def _door(place: Workplace, whole: Assembly, desks: _Desks) -> Intake:
                 QuestionMessages(whole.outbox, whole.abilities.calendar.cards),
                 clock=place.clock,
             ),
-            "mem": desks.rights.desk.press,
+            "mem": desks.rights.commands.press,
             "job": desks.schedule.press,
             "why": desks.why.press,
             "zone": whole.zones.press,
@@ -303,7 +303,7 @@ def _why_desk(whole: Assembly, rights: Rights) -> WhyDesk:
     sources = WhySources(
         facts=whole.stores.memories.facts,
         jobs=whole.abilities.calendar.clerk,
-        memory=rights.desk,
+        memory=rights.commands,
         counted=whole.budget.flush,
         texts=whole.library.texts,
         name_of=name_of,
