@@ -326,8 +326,7 @@ async def _open_memory(home: Opened) -> AsyncIterator[dict[str, Operation]]:
     from bot.commands.memory import Remembered
     from bot.commands.memory_service import MemoryOffice, OfficeOptions, memory_operations
     from bot.settings.home import HomeLock
-    from bot.wiring.clock import SystemClock
-    from bot.wiring.options import host_zone
+    from bot.settings.options import host_zone
     from memory.database.connection import Database
     from memory.erasure.erase import Forgetting
     from memory.erasure.run import Premises
@@ -341,6 +340,7 @@ async def _open_memory(home: Opened) -> AsyncIterator[dict[str, Operation]]:
     from memory.search.vectors import Embedding
     from memory.stores.conversations import SqliteConversations
     from memory.stores.people import SqlitePeople
+    from scheduler.clock.machine import SystemClock
 
     clock, place = SystemClock(), home.home
     premises = Premises(root=place.path, workspace=place.workspace, backups=place.backups)
