@@ -25,6 +25,7 @@ from bot.commands.conversation import SessionCommands, session_operations
 from bot.commands.job_service import JobDesk, job_operations
 from bot.commands.mcp import McpDesk, mcp_operations
 from bot.commands.model_names import configured
+from bot.commands.model_pool import ModelPool
 from bot.commands.models import model_operations
 from bot.commands.prompts import Prompts, prompt_operations
 from bot.commands.skills import SkillDesk, skill_operations
@@ -35,16 +36,14 @@ from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from bot.rpc import ControlServer, Operation
 from bot.settings.home import Home, HomeLock, ensure_open_files, settings_changed
+from bot.settings.options import rules_of
 from bot.settings.schema.settings import Settings
 from bot.wiring.assembly import Assembly, opened_database
 from bot.wiring.channels import Channels
-from bot.wiring.clock import checked
 from bot.wiring.entrance import Entrance, opened_entrance
 from bot.wiring.housekeeping import Housekeeping
 from bot.wiring.memories import Memories, Rights
-from bot.wiring.model_pool import ModelPool
 from bot.wiring.operations import access_operations, status_operations, terminal_operations
-from bot.wiring.options import rules_of
 from bot.wiring.parts import abilities_of, access_of, pool_of, prompting_of, stores_of
 from bot.wiring.schedules import Schedules
 from bot.wiring.spending import Workplace
@@ -54,6 +53,7 @@ from memory.records.ports import Clock
 from memory.stores.switches import SqliteToolApprovals
 from memory.stores.turns import SqliteJournal
 from memory.stores.usage import SqliteUsage
+from scheduler.clock.machine import checked
 
 log = structlog.get_logger()
 

@@ -17,6 +17,7 @@ from bot.doctor.live_telegram import account
 from bot.settings.edit import change, decoded
 from bot.settings.load import load
 from bot.settings.messages import dotted
+from bot.settings.options import wanted_of
 from bot.settings.schema.settings import CONFIG_NAME, KEYS, Settings
 from bot.settings.tree import is_secret
 from bot.setup.model import TRY_S, SetupModelStep
@@ -24,7 +25,6 @@ from bot.setup.person import PersonStep
 from bot.setup.slack import SlackStep
 from bot.setup.telegram import TelegramStep
 from bot.setup.terminal import Desk, Plan, Situation
-from bot.wiring.options import wanted_of
 from memory.records.errors import AssistantError, SettingsWrong
 
 WELCOME = """\

@@ -26,6 +26,7 @@ from bot.channels.tokens import TokenNotices
 from bot.commands.job_service import JobDesk
 from bot.commands.mcp import McpDesk
 from bot.commands.model_names import configured
+from bot.commands.model_pool import ModelPool
 from bot.commands.skills import SkillDesk
 from bot.inbox.full_disk import FullDisk
 from bot.outbox.edits import QuestionMessages
@@ -37,13 +38,11 @@ from bot.people.approvals import ApprovalOptions, ApprovalService
 from bot.people.zone_question import ZoneQuestions
 from bot.settings.home import shipped
 from bot.settings.logging import Redactor, secrets_of
+from bot.settings.options import allowed_hosts_of, host_zone, limits_of, rules_of
 from bot.wiring.channels import Channels, opened_channels
-from bot.wiring.clock import CheckedClock, checked
 from bot.wiring.housekeeping import Housekeeping
 from bot.wiring.jobs import Stage, job_desk_of, skill_jobs_of
 from bot.wiring.memories import Afterthoughts, Rights, afterthoughts_of, background_of
-from bot.wiring.model_pool import ModelPool
-from bot.wiring.options import allowed_hosts_of, host_zone, limits_of, rules_of
 from bot.wiring.parts import (
     Abilities,
     Checks,
@@ -70,6 +69,7 @@ from memory.stores.approvals import SqliteApprovals, SqliteCards
 from memory.stores.outbox import SqliteOutbox
 from memory.stores.switches import SqliteToolApprovals
 from memory.stores.usage import SqliteUsage
+from scheduler.clock.machine import CheckedClock, checked
 from scheduler.jobs.skill_jobs import SkillJobs
 from scheduler.jobs.zone_moves import ZoneMoves
 from scheduler.kinds.idle import IdleOptions, IdleTimers

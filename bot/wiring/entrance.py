@@ -29,10 +29,10 @@ from bot.inbox.intake import Intake
 from bot.inbox.ports import Person
 from bot.inbox.rate_limit import MessageRateLimiter
 from bot.outbox.edits import QuestionMessages
+from bot.settings.options import bindings_of, host_zone
 from bot.wiring.assembly import Assembly
 from bot.wiring.housekeeping import Housekeeping, tasks_of
 from bot.wiring.memories import Rights, person_of, rights_of
-from bot.wiring.options import bindings_of, host_zone
 from bot.wiring.schedules import beat_minutes
 from bot.wiring.spending import Telling, Workplace, pressed_by
 from bot.wiring.tools import Reactions

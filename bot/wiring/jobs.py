@@ -14,8 +14,8 @@ from agent.trace.dry_run import Priced, Rehearsing, RehearsingOptions
 from agent.turn.steps.model import Payment
 from bot.commands.job_messages import Rehearsals
 from bot.commands.job_service import JobDesk
+from bot.commands.model_pool import ModelPool
 from bot.wiring.calendar import Calendar
-from bot.wiring.model_pool import ModelPool
 from bot.wiring.parts import Prompting
 from bot.wiring.schedules import active_hours_of
 from bot.wiring.spending import Workplace

@@ -28,14 +28,14 @@ from agent.turn.steps.model import Payment
 from bot.commands.memory import MemoryCommands, PrivateCommand
 from bot.commands.memory_erasure import ForgetQuestions
 from bot.commands.memory_operations import MemoryOperations
+from bot.commands.model_pool import ModelPool
 from bot.commands.undo import UndoCommand
 from bot.inbox.ports import Person
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from bot.people.timezone import zone_of
+from bot.settings.options import host_zone
 from bot.settings.schema.sections import HistorySettings
-from bot.wiring.model_pool import ModelPool
-from bot.wiring.options import host_zone
 from bot.wiring.spending import Workplace
 from memory.database.connection import Database
 from memory.erasure.erase import Forgetting

@@ -34,6 +34,7 @@ from agent.turn.steps.begin import BeginStep
 from agent.turn.steps.model import ModelStep, ModelStepOptions, Payment
 from agent.turn.steps.tools import ToolStep
 from bot.commands.model_names import Configured, NameFinder
+from bot.commands.model_pool import ModelPool
 from bot.commands.model_trial import client_of
 from bot.commands.prompts import Prompts
 from bot.commands.table import as_typed
@@ -43,10 +44,7 @@ from bot.people.approvals import ApprovalService
 from bot.people.linking import Deliver
 from bot.people.zone_question import AssumedZones
 from bot.settings.home import shipped
-from bot.wiring.calendar import Calendar
-from bot.wiring.memories import Memories, household_of, memories_of, remembering_tools
-from bot.wiring.model_pool import ModelPool
-from bot.wiring.options import (
+from bot.settings.options import (
     allowed_of,
     bindings_of,
     gathering_options_of,
@@ -62,6 +60,8 @@ from bot.wiring.options import (
     texts_of,
     tool_limits_of,
 )
+from bot.wiring.calendar import Calendar
+from bot.wiring.memories import Memories, household_of, memories_of, remembering_tools
 from bot.wiring.schedules import ShelfSkills
 from bot.wiring.spending import Workplace
 from bot.wiring.tools import Doors, Made, Materials, tools_of

@@ -21,15 +21,15 @@ from agent.tools.tool import Caller, Effect
 from agent.tools.toolbox import Toolbox
 from agent.web.client import WebClient, WebRequest
 from bot.channels.base import Pressed
+from bot.commands.model_pool import ModelPool
 from bot.commands.table import as_typed
 from bot.commands.usage import NOT_PAUSED, UsageDesk
 from bot.inbox.ports import Person
 from bot.outbox.edits import QuestionMessages
 from bot.people.access import Access
 from bot.settings.home import Home
+from bot.settings.options import brake_options_of, budget_options_of, host_zone
 from bot.settings.schema.settings import Settings
-from bot.wiring.model_pool import ModelPool
-from bot.wiring.options import brake_options_of, budget_options_of, host_zone
 from memory.records.errors import Permanent
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from memory.records.ports import Clock

@@ -41,8 +41,7 @@ from agent.web.search import search_service
 from bot.channels.base import Acknowledges, Channel, FetchesFiles, NotSent, Reacted, Reacts, Refused
 from bot.outbox.outbox import NewFile
 from bot.people.access import Access
-from bot.settings.schema.settings import Settings
-from bot.wiring.options import (
+from bot.settings.options import (
     allowed_hosts_of,
     exec_options_of,
     file_bytes_max_of,
@@ -54,6 +53,7 @@ from bot.wiring.options import (
     steering_of,
     wanted_of,
 )
+from bot.settings.schema.settings import Settings
 from bot.wiring.spending import Workplace
 from memory.records.errors import AssistantError, Permanent, SettingsWrong, Temporary
 from memory.records.messages import DEFAULT_AGENT, Address, Attachment, IncomingMessage, PersonId

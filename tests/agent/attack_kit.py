@@ -46,7 +46,7 @@ from bot.people.approvals import ApprovalService
 from bot.settings.home import Home, shipped
 from bot.settings.load import load
 from bot.settings.logging import Redactor, secrets_of
-from bot.wiring.options import places_of, policy_of
+from bot.settings.options import places_of, policy_of
 from bot.wiring.parts import access_of
 from bot.wiring.spending import Workplace
 from bot.wiring.tools import Doors, Made, Materials, opened_servers, tools_of

@@ -21,9 +21,9 @@ from bot.lab.telegram import FakeTelegram
 from bot.lab.telegram_state import Seen
 from bot.settings.home import Home, prepare
 from bot.settings.load import load
-from bot.wiring.clock import SystemClock
 from bot.wiring.housekeeping import EVERY_S
 from bot.wiring.schedules import LOOK_EVERY_S
+from scheduler.clock.machine import SystemClock
 from scheduler.clock.timetable import ALARM_AFTER_S
 from scheduler.clock.timetable import LOOK_EVERY_S as DUE_EVERY_S
 from tests.judge import telegram_text

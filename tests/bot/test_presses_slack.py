@@ -23,9 +23,9 @@ from bot.lab.slack_delivery import twice
 from bot.lab.slack_state import Seen
 from bot.markup.render import slack_parts
 from bot.outbox.outbox import REPEATED
-from bot.wiring.clock import SystemClock
 from memory.records.messages import Address
 from memory.records.rows import Button, ButtonRows
+from scheduler.clock.machine import SystemClock
 from tests.bot.kit import eventually
 from tests.bot.press_kit import ALLOW, CARD, DENY, OUTCOME, ROWS, Question, process
 from tests.bot.slack_kit import ANN, BOB, CHANNEL, STRANGER, TEAM, Mode, free_port

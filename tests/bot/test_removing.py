@@ -25,8 +25,8 @@ from bot.lab import telegram as telegram_lab
 from bot.lab.faults import Action, bad_gateway, drop
 from bot.lab.slack import FakeSlack
 from bot.lab.telegram import FakeTelegram
-from bot.wiring.clock import SystemClock
 from memory.records.messages import Address
+from scheduler.clock.machine import SystemClock
 from tests.bot.kit import TOKEN
 
 Platform = Literal["telegram", "slack"]

@@ -26,8 +26,8 @@ from bot.channels.slack.throttle import BURST, EditPace
 from bot.channels.throttle import SendRates
 from bot.lab.faults import Action, answer, bad_gateway, drop, garble, hold, reset
 from bot.lab.slack import APP_TOKEN, TOKEN, FakeSlack, flood, refusal
-from bot.wiring.clock import SystemClock
 from memory.records.messages import Address
+from scheduler.clock.machine import SystemClock
 from tests.bot.kit import eventually
 from tests.memory.kit import StillClock
 

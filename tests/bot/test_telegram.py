@@ -22,8 +22,8 @@ from bot.lab.telegram import FakeTelegram, flood, refusal
 from bot.settings.load import load
 from bot.settings.logging import set_up
 from bot.settings.schema.settings import LoggingSettings
-from bot.wiring.clock import SystemClock
 from memory.records.errors import StorageFull, Temporary
+from scheduler.clock.machine import SystemClock
 from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, TOKEN, US, Rig, eventually, rigged
 
 Logs = list[Any]

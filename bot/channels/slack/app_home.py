@@ -242,7 +242,7 @@ class People(Protocol):
 
 
 class Answers(Protocol):
-    """Which model answers at an address; `bot.wiring.model_pool` is one."""
+    """Which model answers at an address; `bot.commands.model_pool` is one."""
 
     async def at(self, lane: str) -> InUse: ...
 
