@@ -15,7 +15,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from agent.budget.budget import BudgetOptions
 from agent.budget.circuit_breaker import BrakeOptions
 from agent.budget.rate_limit import Pace
-from agent.budget.spending import Limit, Period, Scope, Unit
 from agent.mcp.values import ServerOptions, Start
 from agent.models.choose import Wanted
 from agent.policy.approval import Action, Policy, PolicyRule
@@ -41,6 +40,7 @@ from bot.settings.schema.agents import budget_of
 from bot.settings.schema.settings import Settings
 from bot.settings.schema.tools import BudgetLimitSettings, McpServerSettings
 from memory.records.messages import DEFAULT_AGENT
+from memory.records.spending import Limit, Period, Scope, Unit
 
 
 def personas_of(home: Home, settings: Settings) -> Mapping[str, PersonaSettings]:

@@ -65,7 +65,7 @@ async def opened_entrance(
     others than those in use."""
     access = whole.access
     spending = UsageDesk(
-        whole.usage,
+        whole.usage.groups,
         whole.budget,
         lambda: access.directory.people,
         clock=place.clock,
@@ -143,7 +143,7 @@ def _watched(place: Workplace, whole: Assembly, models: ModelDesk, logs: LogDesk
         book=whole.abilities.calendar.clerk,
         switches=whole.abilities.calendar.switches,
         grants=SqliteApprovals(whole.database).grants,
-        sums=whole.usage,
+        sums=whole.usage.groups,
         troubles=logs,
         free_bytes=lambda: disk_usage(place.home.data).free,
         host_zone=ZoneInfo(host_zone()),
@@ -321,7 +321,7 @@ def _home_view(place: Workplace, whole: Assembly) -> HomeView:
         book=calendar.clerk,
         agenda=calendar.agenda,
         facts=whole.stores.memories.facts,
-        sums=whole.usage,
+        sums=whole.usage.groups,
         counted=whole.budget.flush,
         models=whole.pool,
         jobs=calendar.jobs.kept,

@@ -17,7 +17,6 @@ from pathlib import Path
 import structlog
 
 from agent.budget.circuit_breaker import RESUME
-from agent.budget.spending import Notice
 from agent.tools.workspace import RESULTS
 from bot.channels.health import Outage
 from bot.settings.home import Home
@@ -25,6 +24,7 @@ from bot.settings.schema.settings import Settings
 from memory.database.backup import remove_files
 from memory.database.connection import Database
 from memory.records.errors import AssistantError
+from memory.records.spending import Notice
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.inbox import SqliteInbox
 from memory.stores.jobs import SqliteJobs

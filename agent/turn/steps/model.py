@@ -11,7 +11,6 @@ import structlog
 from agent.budget.budget import Budget
 from agent.budget.charge import charge_of
 from agent.budget.rate_limit import RateBuckets
-from agent.budget.spending import SpendingRefused, Verdict
 from agent.files.images import KeptPictures, caller_of
 from agent.guards.text import VisibleText, visible
 from agent.guards.unhelpful import looks_unhelpful
@@ -42,6 +41,7 @@ from memory.records.ports import (
     TurnContext,
 )
 from memory.records.request import ModelRequest
+from memory.records.spending import SpendingRefused, Verdict
 from memory.records.transcript import (
     Answered,
     Context,
