@@ -15,7 +15,7 @@ from agent.prompt.scene import fill
 from agent.prompt.snippets import Snippets
 from agent.skills.checks import TriggerTest, read_tests, run_tests
 from agent.skills.playbooks import findings
-from agent.skills.reading import Reading, Where, read_skill
+from agent.skills.reader import SkillFile, SkillReading, read_skill
 from agent.skills.rules import Pattern
 from agent.skills.skill import Place, Shelf, Skill
 from agent.skills.why import Verdict, why
@@ -101,9 +101,9 @@ def folders() -> list[str]:
 
 
 @cache
-def reading(name: str) -> Reading:
+def reading(name: str) -> SkillReading:
     data = (SKILLS / name / "SKILL.md").read_bytes()
-    return read_skill(data, Where(folder_name=name, place=Place.SHIPPED))
+    return read_skill(data, SkillFile(folder_name=name, place=Place.SHIPPED))
 
 
 def skill(name: str) -> Skill:

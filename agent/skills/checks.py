@@ -24,7 +24,7 @@ from agent.skills.parser import (
 )
 from agent.skills.places import SKILL_FILE, Stamp, digest, read_file, stamps
 from agent.skills.playbooks import findings
-from agent.skills.reading import Where, read_skill
+from agent.skills.reader import SkillFile, read_skill
 from agent.skills.rules import Rule
 from agent.skills.skill import Place, Problem, Severity, Shelf, Skill
 from agent.skills.why import SkillWhy, Verdict, as_used, state_words, why
@@ -348,7 +348,7 @@ def _validated(folder: Path, shown: str) -> Validated:
         files = stamps(str(folder))
         data = read_file(str(folder / SKILL_FILE), bytes_max=FILE_BYTES_MAX)
         pinned = digest(str(folder), files)
-        reading = read_skill(data, Where(folder_name=folder.resolve().name, file=file))
+        reading = read_skill(data, SkillFile(folder_name=folder.resolve().name, file=file))
         odd = tuple(_suspicious(folder, shown, files))
         tests, wrong = _tests(folder, shown)
     except OSError as error:

@@ -16,10 +16,19 @@ from hashlib import sha256
 
 import structlog
 
-from agent.skills.fields import FindProgram, Machine, lacking
 from agent.skills.places import FoundSkill, Look, Places, look
-from agent.skills.reading import DESCRIPTION_MAX, is_name
-from agent.skills.skill import Place, Problem, Severity, Shelf, Skill, SkillState
+from agent.skills.reader import DESCRIPTION_MAX, is_name
+from agent.skills.skill import (
+    FindProgram,
+    Machine,
+    Place,
+    Problem,
+    Severity,
+    Shelf,
+    Skill,
+    SkillState,
+    lacking,
+)
 from memory.records.errors import StorageError
 from memory.records.ports import Clock, SkillRecords
 from memory.records.rows import SkillRecord, StoredPlaybook

@@ -26,7 +26,7 @@ from agent.skills.library import SkillShelf, playbook_digest
 from agent.skills.parser import FILE_BYTES_MAX, Unreadable
 from agent.skills.places import SKILL_FILE, read_file
 from agent.skills.playbooks import fault_of, keyword_warnings, tidied
-from agent.skills.reading import playbook_text
+from agent.skills.reader import playbook_text
 from agent.skills.skill import Place, Shelf, Skill, SkillState
 from memory.records.errors import Permanent
 from memory.records.ports import SkillRecords

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 
-from agent.skills.reading import DESCRIPTION_MAX, is_name
+from agent.skills.reader import DESCRIPTION_MAX, is_name
 from memory.records.rows import StoredPlaybook
 from memory.records.text import clean
 

@@ -14,7 +14,7 @@ from agent.skills.matching import Relevance
 from agent.skills.parser import FILE_BYTES_MAX, Unreadable
 from agent.skills.places import SKILL_FILE, read_file, shown, stamps
 from agent.skills.playbooks import playbook_warnings
-from agent.skills.reading import changed_text, skill_text
+from agent.skills.reader import changed_text, skill_text
 from agent.skills.skill import Place, Shelf, Skill, SkillState
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
