@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import structlog
 
 from agent.models.choose import Choice
+from agent.skills.service import SkillService
 from agent.tools.exec import Runner
 from agent.turn.aftermath import Aftermath
 from agent.turn.engine import LocalEngine
@@ -28,7 +29,7 @@ from bot.commands.memory_service import memory_operations
 from bot.commands.model_names import configured
 from bot.commands.models import model_operations
 from bot.commands.prompts import Prompts, prompt_operations
-from bot.commands.skills import SkillDesk, skill_operations
+from bot.commands.skills import skill_operations
 from bot.commands.status import BotStatus
 from bot.commands.usage import UsageDesk, usage_operations
 from bot.inbox.intake import Door
@@ -45,7 +46,6 @@ from bot.wiring.housekeeping import Housekeeping
 from bot.wiring.memories import Memories, Rights
 from bot.wiring.model_pool import ModelPool
 from bot.wiring.operations import access_operations, status_operations, terminal_operations
-from bot.wiring.options import rules_of
 from bot.wiring.parts import abilities_of, access_of, pool_of, prompting_of, stores_of
 from bot.wiring.schedules import Schedules
 from bot.wiring.spending import Workplace
@@ -79,7 +79,7 @@ class Bot:
     journal: SqliteJournal
     status: BotStatus
     prompts: Prompts
-    skills: SkillDesk
+    skills: SkillService
     pool: ModelPool
     usage: SqliteUsage
     spending: UsageDesk
@@ -303,7 +303,7 @@ async def open_skills(
     async with _opened_database(place) as database:
         access = await access_of(place, database)
         abilities = abilities_of(place, stores_of(place, database), access, Doors())
-        yield skill_operations(SkillDesk(abilities.shelf, abilities.workshop, rules_of(settings)))
+        yield skill_operations(abilities.skills)
 
 
 @asynccontextmanager

@@ -21,9 +21,9 @@ from typing import NoReturn
 from agent.skills.archives import InstallRefused, NewFolder, unpack
 from agent.skills.parser import FILE_BYTES_MAX, Unreadable
 from agent.skills.places import SKILL_FILE, Stamp, digest, read_file, shown, stamps
-from agent.skills.playbooks import findings
 from agent.skills.reader import SkillFile, is_name, read_skill
 from agent.skills.skill import Severity, Skill
+from agent.skills.suspicious import findings
 from memory.records.errors import StorageFull, StorageReadOnly
 
 _READY = ".ready-"

@@ -38,6 +38,7 @@ from agent.skills.skill import (
     SkillSchedule,
 )
 from memory.records.errors import Permanent
+from memory.records.rows import StoredPlaybook
 
 NAME_MAX = 64
 DESCRIPTION_MAX = 1_024
@@ -439,6 +440,18 @@ def skill_text(name: str, description: str, instructions: str) -> str:
     """A new SKILL.md."""
     body = cleaned(instructions).strip()
     return f"---\nname: {name}\ndescription: {_quoted(description)}\n---\n\n{body}\n"
+
+
+def playbook_of(skill: Skill) -> StoredPlaybook:
+    """The row of a playbook that is read as a skill."""
+    return StoredPlaybook(
+        name=skill.name,
+        description=skill.description,
+        keywords=skill.keywords,
+        text=skill.text,
+        priority=skill.priority,
+        required_tools=skill.required_tools,
+    )
 
 
 def playbook_text(playbook: Skill) -> str:

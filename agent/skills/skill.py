@@ -32,6 +32,16 @@ class SkillState(StrEnum):
     """It runs by the clock, and nobody has enabled it."""
 
 
+class SkillKind(StrEnum):
+    """How a skill comes into play, in the order in which people are shown them."""
+
+    PLAYBOOK = "playbook"
+    """Injected when a keyword matches."""
+    SKILL = "skill"
+    """Named in the prompt and read on demand: progressive disclosure (SPEC §5, layer 5)."""
+    CLOCK = "by the clock"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoInvoke:
     """A tool that is called when a reply was of no help; `{{query}}` stands for the message."""
@@ -93,14 +103,18 @@ class Skill:
     version: str = ""
 
     @property
+    def kind(self) -> SkillKind:
+        if self.schedule is not None:
+            return SkillKind.CLOCK
+        return SkillKind.PLAYBOOK if self.keywords else SkillKind.SKILL
+
+    @property
     def is_playbook(self) -> bool:
-        """Injected when a keyword matches."""
-        return bool(self.keywords) and self.schedule is None
+        return self.kind is SkillKind.PLAYBOOK
 
     @property
     def is_listed(self) -> bool:
-        """Named in the prompt and read on demand: progressive disclosure (SPEC §5, layer 5)."""
-        return not self.keywords and self.schedule is None
+        return self.kind is SkillKind.SKILL
 
     @property
     def is_used(self) -> bool:
@@ -132,7 +146,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shelf:
+class SkillSet:
     """All skills there are at one moment: each name once, by priority (high first), then name.
 
     `shadowed` are those whose name a stronger place has taken. Broken ones are in `problems` alone.

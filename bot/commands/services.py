@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agent.prompt.snippets import Snippets
 from bot.commands.people import Reception
@@ -12,6 +12,9 @@ from bot.inbox.ports import Person
 from memory.records.messages import IncomingMessage
 from memory.records.ports import Conversations, TurnEngine
 from memory.records.rows import ButtonRows
+
+if TYPE_CHECKING:
+    from agent.skills.service import SkillService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +47,6 @@ class TellsLogs(Protocol):
     """Shows the last lines of the bot's own log; `bot.commands.logs` is one."""
 
     async def tell(self, person: Person, rest: str) -> str: ...
-
-
-class TellsSkills(Protocol):
-    """Says which skills there are and which wait for the owner; `bot.commands.skills` is one."""
-
-    async def tell(
-        self, message: IncomingMessage, person: Person, *, in_full: bool = False
-    ) -> str: ...
 
 
 class TellsModels(Protocol):
@@ -158,7 +153,7 @@ class Tools:
     why: TellsWhy
     logs: TellsLogs
     models: TellsModels
-    skills: TellsSkills
+    skills: SkillService
     usage: TellsUsage
     agents: TellsAgents
     approvals: TellsApprovals

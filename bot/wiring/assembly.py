@@ -17,6 +17,7 @@ from agent.prompt.snippets import Snippets
 from agent.prompt.templates import Library
 from agent.sandbox.environment import close_to_others
 from agent.skills.install import sweep
+from agent.skills.service import SkillService
 from agent.subagents.subagents import PeopleDrafts
 from agent.turn.aftermath import Aftermath, Work
 from agent.turn.engine import LocalEngine
@@ -26,7 +27,6 @@ from bot.channels.tokens import TokenNotices
 from bot.commands.job_service import JobDesk
 from bot.commands.mcp import McpDesk
 from bot.commands.model_names import configured
-from bot.commands.skills import SkillDesk
 from bot.inbox.full_disk import FullDisk
 from bot.outbox.edits import Cards
 from bot.outbox.files import Outgoing
@@ -43,7 +43,7 @@ from bot.wiring.housekeeping import Housekeeping
 from bot.wiring.jobs import Stage, job_desk_of, skill_jobs_of
 from bot.wiring.memories import Afterthoughts, Rights, afterthoughts_of, background_of
 from bot.wiring.model_pool import ModelPool
-from bot.wiring.options import allowed_hosts_of, host_zone, limits_of, rules_of
+from bot.wiring.options import allowed_hosts_of, host_zone, limits_of
 from bot.wiring.parts import (
     Abilities,
     Checks,
@@ -91,7 +91,7 @@ class Assembly:
     full_disk: FullDisk
     doors: Doors
     abilities: Abilities
-    skills: SkillDesk
+    skills: SkillService
     servers: McpDesk
     usage: SqliteUsage
     budget: Budget
@@ -181,9 +181,7 @@ class Assembly:
         servers = await opened_servers(self._stack, place, SqliteToolApprovals(self.database))
         self.servers = McpDesk(servers)
         self.abilities = abilities_of(place, stores, self.access, self.doors, servers)
-        self.skills = SkillDesk(
-            self.abilities.shelf, self.abilities.workshop, rules_of(place.settings)
-        )
+        self.skills = self.abilities.skills
         self.usage = SqliteUsage(self.database)
         telling = Telling(self.access, self.outbox.say)
         self.budget = await self._stack.enter_async_context(

@@ -12,8 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.skills.archives import InstallRefused
-from agent.skills.lifecycle import CHANGED, FORMER, WAITING_MAX, WRITTEN, SkillRefused
-from agent.skills.playbooks import TEXT_CHARS_MAX, fault_of, playbook_warnings, tidied
 from agent.skills.reader import (
     DESCRIPTION_MAX,
     NotRewritable,
@@ -22,7 +20,9 @@ from agent.skills.reader import (
     read_skill,
     skill_text,
 )
+from agent.skills.service import CHANGED, FORMER, WAITING_MAX, WRITTEN, SkillRefused
 from agent.skills.skill import Place, SkillState
+from agent.skills.suspicious import TEXT_CHARS_MAX, fault_of, playbook_warnings, tidied
 from memory.records.rows import SkillRecord
 from tests.agent.skills.given import put, text_of
 from tests.agent.skills.workbench import Workbench, playbook, workbench
