@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import structlog
 
 from agent.models.choose import Choice
+from agent.skills.service import SkillService
 from agent.tools.exec import Runner
 from agent.turn.aftermath import Aftermath
 from agent.turn.engine import LocalEngine
@@ -28,7 +29,7 @@ from bot.commands.model_names import configured
 from bot.commands.model_pool import ModelPool
 from bot.commands.models import model_operations
 from bot.commands.prompts import Prompts, prompt_operations
-from bot.commands.skills import SkillDesk, skill_operations
+from bot.commands.skills import skill_operations
 from bot.commands.status import BotStatus
 from bot.commands.usage import UsageDesk, usage_operations
 from bot.inbox.intake import Intake
@@ -36,7 +37,6 @@ from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from bot.rpc import ControlServer, Operation
 from bot.settings.home import Home, HomeLock, ensure_open_files, settings_changed
-from bot.settings.options import rules_of
 from bot.settings.schema.settings import Settings
 from bot.wiring.assembly import Assembly, opened_database
 from bot.wiring.channels import Channels
@@ -78,7 +78,7 @@ class Bot:
     journal: SqliteJournal
     status: BotStatus
     prompts: Prompts
-    skills: SkillDesk
+    skills: SkillService
     pool: ModelPool
     usage: SqliteUsage
     spending: UsageDesk
@@ -302,7 +302,7 @@ async def open_skills(
     async with _opened_database(place) as database:
         access = await access_of(place, database)
         abilities = abilities_of(place, stores_of(place, database), access, Doors())
-        yield skill_operations(SkillDesk(abilities.shelf, abilities.workshop, rules_of(settings)))
+        yield skill_operations(abilities.skills)
 
 
 @asynccontextmanager

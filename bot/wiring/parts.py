@@ -17,8 +17,8 @@ from agent.policy.gate import Gate
 from agent.policy.tool_access import Reach
 from agent.prompt.context import ContextBuilder
 from agent.prompt.templates import PromptLibrary, TextFiles
-from agent.skills.library import SkillShelf
-from agent.skills.lifecycle import Workshop
+from agent.skills.library import SkillLibrary
+from agent.skills.service import SkillService
 from agent.subagents.subagents import Subagents
 from agent.tools.files import KeptResults
 from agent.tools.jobs import Abilities as Scheduling
@@ -96,8 +96,8 @@ class Stores:
 class Abilities:
     """Skills, and the tools by which they and all else are reached."""
 
-    shelf: SkillShelf
-    workshop: Workshop
+    shelf: SkillLibrary
+    skills: SkillService
     workspace: Workspace
     subagents: Subagents
     tools: Made
@@ -179,14 +179,16 @@ def abilities_of(
     workspace = Workspace(
         place.home.workspace, home=place.home.path, steering=steering_of(place.home, settings)
     )
-    shelf = SkillShelf(
+    shelf = SkillLibrary(
         places_of(place.home, settings),
         stores.records,
         clock=place.clock,
         env=place.env,
         given={name: skill.env for name, skill in settings.skills.by_name.items()},
     )
-    workshop = Workshop(shelf, stores.records, place.home.workspace / "skills")
+    skills = SkillService(
+        shelf, stores.records, place.home.workspace / "skills", rules_of(settings)
+    )
     subagents = Subagents(
         stores.journal, stores.conversations, doors.begin, limits=subagent_limits_of(settings)
     )
@@ -213,7 +215,7 @@ def abilities_of(
         place,
         Materials(
             shelf=shelf,
-            workshop=workshop,
+            skills=skills,
             workspace=workspace,
             former=former,
             conversations=stores.conversations,
@@ -236,7 +238,7 @@ def abilities_of(
         calendar=calendar,
         zones=zones,
         shelf=shelf,
-        workshop=workshop,
+        skills=skills,
         workspace=workspace,
         subagents=subagents,
         tools=tools,

@@ -20,7 +20,7 @@ from agent.policy.gate import Gate
 from agent.policy.tool_access import Reach, ReachOptions
 from agent.prompt.context import ContextBuilder, ContextOptions
 from agent.prompt.templates import PersonaSettings, PromptLibrary
-from agent.skills.library import SkillShelf
+from agent.skills.library import SkillLibrary
 from agent.skills.places import Places
 from agent.skills.rules import Rule
 from agent.subagents.subagents import PeopleDrafts
@@ -259,7 +259,7 @@ class House:
         toolbox = Toolbox([*file_tools(workspace), *self.tools])
         reach = Reach(toolbox, self.reach)
         library = PromptLibrary(shipped("prompts"), self.workspace, self.persona)
-        self.shelf = SkillShelf(
+        self.shelf = SkillLibrary(
             Places(workspace=self.workspace / "skills", shipped=self.shipped_skills),
             SqliteSkillRecords(self.database),
             clock=self.clock,
