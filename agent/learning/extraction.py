@@ -53,7 +53,7 @@ WINDOW_SHARE = 0.8
 """Of what a window leaves for a prompt; the rest is for tokens that were guessed too low."""
 
 Texts = Callable[[], Mapping[str, str]]
-"""The templates as they are now: `agent.prompt.templates.Library.texts`."""
+"""The templates as they are now: `agent.prompt.templates.PromptLibrary.texts`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -203,7 +203,7 @@ class InsightMaker:
         *,
         options: InsightOptions | None = None,
     ) -> None:
-        """`model` None: rules alone. `texts` is `agent.prompt.templates.Library.texts`."""
+        """`model` None: rules alone. `texts` is `agent.prompt.templates.PromptLibrary.texts`."""
         self._store = store
         self._model = model
         self._texts = texts

@@ -83,7 +83,7 @@ async def _listed(home: Opened, *, whole: bool) -> tuple[ModelList, list[Shown]]
 
 async def _service(home: Opened) -> ModelService:
     from agent.models.service import ModelService
-    from bot.wiring.options import configured_models, finder_of
+    from bot.settings.options import configured_models, finder_of
 
     models = await configured_models(home.settings, home.env)
     return ModelService(finder_of(home.settings, home.env), models)

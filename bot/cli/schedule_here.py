@@ -9,10 +9,10 @@ from bot.commands.job_service import job_operations
 from bot.rpc import Operation
 from bot.settings.home import Home, HomeLock
 from bot.settings.logging import Redactor, secrets_of
+from bot.settings.options import configured_models
 from bot.settings.schema.settings import Settings
 from bot.wiring.assembly import opened_database
 from bot.wiring.jobs import Stage, job_desk_of, skill_jobs_of
-from bot.wiring.options import configured_models
 from bot.wiring.parts import abilities_of, access_of, pool_of, prompting_of, stores_of
 from bot.wiring.spending import Workplace
 from bot.wiring.tools import Doors

@@ -82,11 +82,11 @@ async def _open_usage(home: Opened) -> AsyncIterator[Mapping[str, Operation]]:
     """
     from bot.commands.usage import UsageDesk, usage_operations
     from bot.settings.home import HomeLock
-    from bot.wiring.clock import SystemClock
-    from bot.wiring.options import host_zone
+    from bot.settings.options import host_zone
     from memory.database.connection import Database
     from memory.stores.people import SqlitePeople
     from memory.stores.usage import SqliteUsage
+    from scheduler.clock.machine import SystemClock
 
     clock, place = SystemClock(), home.home
     with HomeLock(place, started_at=clock.now()):

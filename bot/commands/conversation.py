@@ -30,7 +30,7 @@ BUSY = (
 NOTHING_TO_RESTORE = "Nothing was summed up here that I could take back."
 
 
-class CompactingDesk:
+class CompactionCommands:
     """Answers /compact and /restore."""
 
     def __init__(
@@ -169,7 +169,7 @@ class Children(Protocol):
         """Those that are not over, then the newest. Raises StorageError."""
 
 
-class AgentsDesk:
+class SubagentCommands:
     """Implements `bot.commands.services.TellsAgents`."""
 
     def __init__(self, children: Children, engine: TurnEngine, *, clock: Clock) -> None:
@@ -252,7 +252,7 @@ class UnknownSession(Permanent):
     """No conversation has this id, or several begin with it."""
 
 
-class SessionDesk:
+class SessionCommands:
     """Lists, shows and erases conversations. Raises UnknownSession, StorageError."""
 
     def __init__(self, sessions: Sessions) -> None:
@@ -303,7 +303,7 @@ class SessionDesk:
         raise UnknownSession(f"Several begin with {wanted[:60]!r}: {names}. Write more of the id.")
 
 
-def session_operations(desk: SessionDesk) -> Mapping[str, Operation]:
+def session_operations(desk: SessionCommands) -> Mapping[str, Operation]:
     """What is offered on the private socket, and to a command where no bot runs."""
 
     def asked(do: Callable[[Json], Awaitable[Json]]) -> Operation:

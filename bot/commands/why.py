@@ -15,9 +15,10 @@ from typing import Protocol
 from agent.trace.explanation import Explained, explained
 from bot.channels.base import HAVE_FORMS, Pressed
 from bot.commands import why_messages as words
+from bot.commands.memory import MemoryCommands
 from bot.commands.memory_messages import bare
 from bot.commands.schedule_messages import name_of, when_words
-from bot.commands.services import Answer, TellsMemory
+from bot.commands.services import Answer
 from bot.commands.why_messages import NAME_CHARS, RESULT_CHARS, Known, Reader, moment
 from bot.inbox.ports import Person
 from bot.people.approvals import is_shared
@@ -97,7 +98,7 @@ class WhySources:
 
     facts: Facts
     jobs: FindsJobs
-    memory: TellsMemory
+    memory: MemoryCommands
     counted: Callable[[], Awaitable[object]]
     texts: Callable[[], Mapping[str, str]]
     name_of: Callable[[PersonId], str]

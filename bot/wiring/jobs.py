@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent.models.router import Router
-from agent.skills.library import SkillShelf
+from agent.skills.library import SkillLibrary
 from agent.trace.dry_run import Priced, Rehearsing, RehearsingOptions
 from agent.turn.steps.model import Payment
 from bot.commands.job_messages import Rehearsals
@@ -42,7 +42,7 @@ class Stage:
     bounded; without `usage` nothing is known of what runs took."""
 
     prompting: Prompting
-    shelf: SkillShelf
+    shelf: SkillLibrary
     pool: Router
     redact: Callable[[str], str]
     payment: Payment | None = None
@@ -144,7 +144,7 @@ def job_desk_of(
     )
 
 
-def skill_jobs_of(place: Workplace, calendar: Calendar, shelf: SkillShelf) -> SkillJobs:
+def skill_jobs_of(place: Workplace, calendar: Calendar, shelf: SkillLibrary) -> SkillJobs:
     """Skills that run by the clock, as jobs."""
     return SkillJobs(
         calendar.jobs, shelf, calendar.chats, clock=place.clock, changed=calendar.changed

@@ -23,11 +23,11 @@ from bot.channels.base import Pressed
 from bot.commands.table import as_typed
 from bot.commands.usage import NOT_PAUSED, UsageDesk
 from bot.inbox.ports import Person
-from bot.outbox.edits import Cards
+from bot.outbox.edits import QuestionMessages
 from bot.people.access import Access
 from bot.settings.home import Home
+from bot.settings.options import brake_options_of, budget_options_of, host_zone
 from bot.settings.schema.settings import Settings
-from bot.wiring.options import brake_options_of, budget_options_of, host_zone
 from memory.records.errors import Permanent
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from memory.records.ports import Clock
@@ -167,7 +167,7 @@ def budget_of(place: Workplace, ledger: SqliteUsage, pool: Router, *, tell: Tell
 
 
 def pressed_by(
-    desk: UsageDesk, cards: Cards, *, clock: Clock
+    desk: UsageDesk, cards: QuestionMessages, *, clock: Clock
 ) -> Callable[[Pressed, Person], Awaitable[str]]:
     """What the brake's button does: only for those who may resume. Its card then says so."""
 

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from bot.channels.base import HomeSection
-from bot.channels.slack.app_home import NEXT_SHOWN, HomeView, Told
+from bot.channels.slack.app_home import NEXT_SHOWN, HomeSources, HomeView
 from memory.records.job_specs import At
 from memory.records.jobs import JobKind, SetBy
 from memory.records.messages import PersonId, Role
@@ -69,7 +69,7 @@ class Place:
 
         self.view = HomeView(
             Known(),
-            Told(
+            HomeSources(
                 book=counter.clerk,
                 agenda=counter.agenda,
                 facts=cast(Any, NoFacts()),

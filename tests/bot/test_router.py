@@ -13,8 +13,8 @@ from agent.models.choose import Choice
 from agent.models.names import match
 from agent.models.router import FURTHER_MAX, NotOffered, Router
 from bot.channels.base import around
+from bot.settings.options import configured_models, finder_of
 from bot.settings.schema.settings import LlmSettings, Settings
-from bot.wiring.options import configured_models, finder_of
 from memory.database.connection import Database
 from memory.records.errors import Overloaded, SettingsWrong
 from memory.records.messages import PersonId

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agent.prompt.templates import Library, PersonaSettings
+from agent.prompt.templates import PersonaSettings, PromptLibrary
 from memory.database.connection import Database
 from memory.records.errors import AssistantError
 from memory.records.facts import FactSource, NewFact, Stored, StoredFact, Storing, Whose
@@ -36,9 +36,9 @@ GROUP = "telegram:-100:7"
 GROUP_SCOPE = "telegram:-100"
 
 
-def shipped(workspace: Path) -> Library:
+def shipped(workspace: Path) -> PromptLibrary:
     """The templates as they are shipped."""
-    return Library(PROMPTS, workspace, PersonaSettings())
+    return PromptLibrary(PROMPTS, workspace, PersonaSettings())
 
 
 class Talk:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from bot.wiring.clock import SystemClock
 from memory.database.checkup import look
 from memory.database.connection import Database
 from memory.records.errors import StorageCorrupt, StorageReadOnly
@@ -18,6 +17,7 @@ from memory.records.spending import Changes, Pause, Paused
 from memory.stores.inbox import SqliteInbox
 from memory.stores.people import SqlitePeople
 from memory.stores.usage import SqliteUsage
+from scheduler.clock.machine import SystemClock
 
 
 def stamps(folder: Path) -> dict[str, bytes]:

@@ -17,8 +17,8 @@ from agent.models.choose import Probe
 from agent.models.service import ModelList, ModelService
 from bot.lab.model import ScriptedModel
 from bot.settings.load import load
+from bot.settings.options import configured_models, finder_of
 from bot.settings.schema.settings import Settings
-from bot.wiring.options import configured_models, finder_of
 from tests.agent.models.hub import Hub, serving
 from tests.bot.kit import OWNER, Rig, eventually
 
