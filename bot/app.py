@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from agent.budget.service import UsageService
 from agent.models.choose import Choice
 from agent.models.router import Router
 from agent.skills.service import SkillService
@@ -30,7 +31,7 @@ from bot.commands.models import model_operations
 from bot.commands.prompts import Prompts, prompt_operations
 from bot.commands.skills import skill_operations
 from bot.commands.status import BotStatus
-from bot.commands.usage import UsageDesk, usage_operations
+from bot.commands.usage import usage_operations
 from bot.inbox.intake import Intake
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
@@ -81,7 +82,7 @@ class Bot:
     skills: SkillService
     pool: Router
     usage: SqliteUsage
-    spending: UsageDesk
+    spending: UsageService
     servers: McpDesk
     runner: Runner
     aftermath: Aftermath

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from agent.prompt.snippets import Snippets
 from bot.commands.models import ModelCommand
 from bot.commands.people import PeopleCommands
+from bot.commands.usage import UsageCommand
 from bot.inbox.ports import Person
 from memory.records.messages import IncomingMessage
 from memory.records.ports import Conversations, TurnEngine
@@ -50,20 +51,6 @@ class TellsLogs(Protocol):
     """Shows the last lines of the bot's own log; `bot.commands.logs` is one."""
 
     async def tell(self, person: Person, rest: str) -> str: ...
-
-
-class TellsUsage(Protocol):
-    """Says what was used and what is left, pauses and resumes; `bot.commands.usage` is one."""
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether the owner has paused everything."""
-
-    async def tell(self, message: IncomingMessage, person: Person) -> str: ...
-
-    async def pause(self, person: Person) -> str: ...
-
-    async def resume(self, person: Person) -> str: ...
 
 
 class TellsAgents(Protocol):
@@ -127,7 +114,7 @@ class Tools:
     logs: TellsLogs
     models: ModelCommand
     skills: SkillService
-    usage: TellsUsage
+    usage: UsageCommand
     agents: TellsAgents
     approvals: TellsApprovals
     compacting: TellsCompacting

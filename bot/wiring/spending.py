@@ -21,7 +21,7 @@ from agent.tools.toolbox import Toolbox
 from agent.web.client import WebClient, WebRequest
 from bot.channels.base import Pressed
 from bot.commands.table import as_typed
-from bot.commands.usage import NOT_PAUSED, UsageDesk
+from bot.commands.usage import NOT_PAUSED, UsageCommand
 from bot.inbox.ports import Person
 from bot.outbox.edits import QuestionMessages
 from bot.people.access import Access
@@ -167,12 +167,12 @@ def budget_of(place: Workplace, ledger: SqliteUsage, pool: Router, *, tell: Tell
 
 
 def pressed_by(
-    desk: UsageDesk, cards: QuestionMessages, *, clock: Clock
+    usage: UsageCommand, cards: QuestionMessages, *, clock: Clock
 ) -> Callable[[Pressed, Person], Awaitable[str]]:
     """What the brake's button does: only for those who may resume. Its card then says so."""
 
     async def press(pressed: Pressed, person: Person) -> str:
-        said = await desk.pressed(pressed.data, person)
+        said = await usage.pressed(pressed.data, person)
         if said is None or person.role is not Role.OWNER:
             return said or TOO_OLD
         zone = zone_for(Scope.PERSON, person.time_zone, ZoneInfo(host_zone()))
