@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agent.budget.budget import BudgetOptions
 from agent.budget.circuit_breaker import BrakeOptions
-from agent.budget.rate_limit import Pace
+from agent.budget.rate_limit import RateLimit
 from agent.mcp.values import ServerOptions, Start
 from agent.models.choose import ModelWish
 from agent.models.names import ConfiguredModels, ModelFinder, configured
@@ -389,10 +389,10 @@ def brake_options_of(settings: Settings) -> BrakeOptions:
     )
 
 
-def paces_of(settings: Settings) -> dict[str, Pace]:
+def paces_of(settings: Settings) -> dict[str, RateLimit]:
     """How often models may be called."""
     return {
-        rate.model: Pace(
+        rate.model: RateLimit(
             requests_per_minute=rate.requests_per_minute, tokens_per_minute=rate.tokens_per_minute
         )
         for rate in settings.budget.rates

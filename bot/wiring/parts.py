@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from agent.budget.budget import Budget
-from agent.budget.rate_limit import RateBuckets
+from agent.budget.rate_limit import RateLimiter
 from agent.files.attachments import AttachedFiles
 from agent.files.images import KeptPictures
 from agent.models.names import ConfiguredModels, client_of
@@ -335,7 +335,7 @@ def pool_of(place: Workplace, models: ConfiguredModels, database: Database) -> R
 def payment_of(place: Workplace, budget: Budget) -> Payment:
     """What every model call has to pass, those behind the scenes too."""
     paces = paces_of(place.settings)
-    return Payment(budget=budget, rates=RateBuckets(paces, place.clock) if paces else None)
+    return Payment(budget=budget, rates=RateLimiter(paces, place.clock) if paces else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
