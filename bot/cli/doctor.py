@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bot.cli.opening import FAILED
-from bot.wiring.lean import load_without
+from bot.lean import load_without
 from memory.records.errors import SettingsWrong, StorageError
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _reach(
     from bot.doctor import machine as doctor_machine
     from bot.doctor import reach as doctor_mcp
     from bot.doctor import reach as doctor_reach
-    from bot.wiring.options import servers_of
+    from bot.settings.options import servers_of
 
     where = ServersHome(workspace=home.workspace, env=env)
     yield from doctor_mcp.checks(servers_of(settings), where, offline=offline)
@@ -279,7 +279,7 @@ class _Stored:
         from zoneinfo import ZoneInfo
 
         from bot.doctor import stored as doctor_stored
-        from bot.wiring.options import host_zone
+        from bot.settings.options import host_zone
 
         found = await self._looked()
         if found is None:
@@ -301,7 +301,7 @@ class _Stored:
     async def time_zone(self) -> Sequence[Finding]:
         """This machine's zone, and those of people."""
         from bot.doctor import machine as doctor_machine
-        from bot.wiring.options import host_zone
+        from bot.settings.options import host_zone
 
         found = await self._looked()
         return list(doctor_machine.time_zone(host_zone(), found.zones if found else ()))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bot.cli.opening import FAILED, WRONG_USAGE, Opened, exit_for, logged, read_home
-from bot.wiring.lean import load_without
+from bot.lean import load_without
 from memory.records.errors import SettingsWrong, StorageError
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ class _Here:
 
     def situation(self) -> Situation:
         """Looks at the database and for a running bot; changes nothing."""
+        from bot.settings.options import host_zone
         from bot.setup.terminal import Situation
-        from bot.wiring.options import host_zone
 
         return Situation(
             settings=self.settings,
@@ -174,9 +174,9 @@ async def _introduce(opened: Opened, plan: Plan, situation: Situation) -> None:
     """Makes the owner, and keeps how they are called and where they live."""
     from bot.cli.asking import ask_access
     from bot.settings.home import HomeLock
-    from bot.wiring.clock import SystemClock
     from memory.database.connection import Database
     from memory.stores.people import SqlitePeople
+    from scheduler.clock.machine import SystemClock
 
     clock = SystemClock()
     address = plan.owner.address if plan.owner else situation.owners[0]

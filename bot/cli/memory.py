@@ -325,14 +325,14 @@ async def _open_memory(home: Opened) -> AsyncIterator[Mapping[str, Operation]]:
     """
     from bot.commands.memory_operations import MemoryOperations
     from bot.settings.home import HomeLock
-    from bot.wiring.clock import SystemClock
-    from bot.wiring.options import host_zone
+    from bot.settings.options import host_zone
     from memory.database.connection import Database
     from memory.erasure.run import Premises
     from memory.search.vectors import Embedding
     from memory.service import MemoryService
     from memory.stores.conversations import SqliteConversations
     from memory.stores.people import SqlitePeople
+    from scheduler.clock.machine import SystemClock
 
     clock, place = SystemClock(), home.home
     premises = Premises(root=place.path, workspace=place.workspace, backups=place.backups)

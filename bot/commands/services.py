@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from agent.prompt.snippets import Snippets
-from bot.commands.people import Reception
+from bot.commands.people import PeopleCommands
 from bot.inbox.ports import Person
 from memory.records.messages import IncomingMessage
 from memory.records.ports import Conversations, TurnEngine
 from memory.records.rows import ButtonRows
 
 if TYPE_CHECKING:  # they import the table of commands, and it imports this
+    from agent.skills.service import SkillService
     from bot.commands.memory import MemoryCommands, PrivateCommand
     from bot.commands.undo import UndoCommand
 
@@ -48,14 +49,6 @@ class TellsLogs(Protocol):
     """Shows the last lines of the bot's own log; `bot.commands.logs` is one."""
 
     async def tell(self, person: Person, rest: str) -> str: ...
-
-
-class TellsSkills(Protocol):
-    """Says which skills there are and which wait for the owner; `bot.commands.skills` is one."""
-
-    async def tell(
-        self, message: IncomingMessage, person: Person, *, in_full: bool = False
-    ) -> str: ...
 
 
 class TellsModels(Protocol):
@@ -138,7 +131,7 @@ class Tools:
     why: TellsWhy
     logs: TellsLogs
     models: TellsModels
-    skills: TellsSkills
+    skills: SkillService
     usage: TellsUsage
     agents: TellsAgents
     approvals: TellsApprovals
@@ -148,5 +141,5 @@ class Tools:
     private: PrivateCommand
     schedule: TellsSchedule
     heartbeat: TellsHeartbeat
-    people: Reception
+    people: PeopleCommands
     snippets: Snippets

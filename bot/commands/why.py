@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from typing import Protocol
 
-from agent.trace.explanation import Behind, Explained, Slot, TurnRecord, TurnRecords, explained
+from agent.trace.explanation import Explained, explained
 from bot.channels.base import HAVE_FORMS, Pressed
 from bot.commands import why_messages as words
 from bot.commands.memory import MemoryCommands
@@ -26,6 +26,8 @@ from bot.people.timezone import zone_of
 from memory.records.facts import Facts, StoredFact, fact_id_of, fact_key, place_of, whose
 from memory.records.jobs import Job, JobKind, SetBy
 from memory.records.messages import IncomingMessage, PersonId, Role, RunId
+from memory.records.traces import Behind, Slot, TurnRecord
+from memory.stores.explained import SqliteTurnRecords
 
 # --- why clock ----------------------------------------------------------------------------------
 #
@@ -107,7 +109,7 @@ class WhySources:
 class WhyDesk:
     """Implements `bot.commands.services.TellsWhy`."""
 
-    def __init__(self, records: TurnRecords, sources: WhySources, *, host_zone: str) -> None:
+    def __init__(self, records: SqliteTurnRecords, sources: WhySources, *, host_zone: str) -> None:
         self._records = records
         self._sources = sources
         self._host_zone = host_zone

@@ -19,8 +19,8 @@ from bot.doctor.live import try_model, with_version
 from bot.doctor.live_slack import scopes_missing, socket_address, wanted_scopes, workspace
 from bot.doctor.live_telegram import account, is_polled_elsewhere, webhook
 from bot.doctor.stored import waiting
+from bot.settings.options import wanted_of
 from bot.settings.schema.settings import Settings
-from bot.wiring.options import wanted_of
 from memory.records.errors import AssistantError, ModelTimeout
 
 MODEL_S = 20.0

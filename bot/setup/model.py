@@ -9,9 +9,9 @@ from agent.models.catalog import FOREIGN, PROVIDERS
 from agent.models.choose import Wanted, choose, models_at
 from bot.doctor.live import offers, try_model, versioned, with_version
 from bot.settings.edit import Value
+from bot.settings.options import wanted_of
 from bot.settings.tree import KeyPath
 from bot.setup.terminal import Desk, Plan, Situation
-from bot.wiring.options import wanted_of
 from memory.records.errors import AssistantError
 
 TRY_S = 60.0
@@ -30,7 +30,7 @@ class _Way:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelStep:
+class SetupModelStep:
     """Asks for the model and adds it to the plan."""
 
     desk: Desk

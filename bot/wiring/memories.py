@@ -14,28 +14,28 @@ from agent.history.summaries import Summaries
 from agent.history.window import last_request, sent_size, since_compaction
 from agent.learning.extraction import ExtractionOptions, Extractor
 from agent.learning.insights import InsightMaker, SqliteInsights
-from agent.prompt.templates import Library
+from agent.prompt.templates import PromptLibrary
 from agent.subagents.background import Background, BackgroundOptions
 from agent.tools.former_files import KeepsFormer
-from agent.tools.knowledge import knowledge_tools
+from agent.tools.knowledge import KnowledgeTools
 from agent.tools.memory import memory_tools
 from agent.tools.notes import Notes
 from agent.tools.profile import Household
-from agent.tools.tool import Tool
+from agent.tools.tool import Tool, tools_of
 from agent.tools.workspace import Workspace
-from agent.turn.aftermath import Ended, Work
+from agent.turn.aftermath import EndedTurn, FollowUp
 from agent.turn.steps.model import Payment
 from bot.commands.memory import MemoryCommands, PrivateCommand
 from bot.commands.memory_erasure import ForgetQuestions
 from bot.commands.memory_operations import MemoryOperations
+from bot.commands.model_pool import ModelPool
 from bot.commands.undo import UndoCommand
 from bot.inbox.ports import Person
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from bot.people.timezone import zone_of
+from bot.settings.options import host_zone
 from bot.settings.schema.sections import HistorySettings
-from bot.wiring.model_pool import ModelPool
-from bot.wiring.options import host_zone
 from bot.wiring.spending import Workplace
 from memory.database.connection import Database
 from memory.erasure.erase import Forgetting
@@ -104,18 +104,21 @@ class Afterthoughts:
     limits: HistorySettings
     now_ms: Callable[[], int]
 
-    def works(self) -> Sequence[Work]:
+    def works(self) -> Sequence[FollowUp]:
         """What follows from each turn, in this order."""
         # The look at the history mostly reads alone, and lets the reply's own writes go first.
-        made = [Work(name="compaction", run=self._compact), Work(name="archive", run=self._index)]
+        made = [
+            FollowUp(name="compaction", run=self._compact),
+            FollowUp(name="archive", run=self._index),
+        ]
         if self.with_insights:
-            made.append(Work(name="insights", run=self._note))
+            made.append(FollowUp(name="insights", run=self._note))
         return made
 
-    async def _index(self, ended: Ended) -> None:
+    async def _index(self, ended: EndedTurn) -> None:
         await self.archive.index_new()
 
-    async def _compact(self, ended: Ended) -> None:
+    async def _compact(self, ended: EndedTurn) -> None:
         turn, conversation = ended.turn, ended.end.conversation
         if turn.job is not None or await self._is_short(turn.message.address.key, conversation):
             return
@@ -149,7 +152,7 @@ class Afterthoughts:
         passed_ms = self.now_ms() - history.compaction.made_ms
         return 0 <= passed_ms < self.limits.compact_every_s * 1000
 
-    async def _note(self, ended: Ended) -> None:
+    async def _note(self, ended: EndedTurn) -> None:
         await self.insights.after(ended.turn, ended.end)
 
 
@@ -292,7 +295,7 @@ def remembering_tools(
             Notes(workspace, former),
             household=household,
         ),
-        *knowledge_tools(memories.documents, workspace, household),
+        *tools_of(KnowledgeTools(memories.documents, workspace, household)),
     )
 
 
@@ -304,7 +307,7 @@ def afterthoughts_of(
     *,
     access: Access,
     models: ModelPool,
-    library: Library,
+    library: PromptLibrary,
     background: Background,
 ) -> Afterthoughts:
     """What the cheap model makes of finished turns."""

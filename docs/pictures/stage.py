@@ -18,7 +18,7 @@ from bot.lab.telegram import FakeTelegram
 from bot.lab.telegram_state import Seen
 from bot.settings.home import Home, prepare, settings_digest
 from bot.settings.load import load
-from bot.wiring.clock import CheckedClock
+from scheduler.clock.machine import CheckedClock
 
 ANN = 4242
 SLACK_ANN, TEAM = "U0ANN", "T0LAB"

@@ -22,8 +22,8 @@ from bot.lab.model_script import Step, make_call
 from bot.lab.model_wire import count_tokens
 from bot.lab.telegram import FakeTelegram
 from bot.settings.load import load
-from bot.wiring.clock import CheckedClock
 from bot.wiring.jobs import RunsCounted, priced_by
+from scheduler.clock.machine import CheckedClock
 from tests.bot.kit import OWNER, TOKEN, US, WAIT_S, Rig
 from tests.thorough import rounds
 
