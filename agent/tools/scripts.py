@@ -25,7 +25,7 @@ from agent.skills.places import SKILL_FILE, read_file, stamps
 from agent.skills.skill import Shelf, Skill, SkillState
 from agent.tools.arguments import Arguments
 from agent.tools.exec import WORDS_MAX, Order, Runner, shown_command
-from agent.tools.tool import Caller, Effect, Needs, ToolCard, Trust
+from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
 
 BASE_DIR = "{baseDir}"
 SCRIPTS = "scripts"
@@ -71,7 +71,7 @@ class _Found:
 
 
 @dataclass(slots=True)
-class RunSkill:
+class RunSkill(Tool):
     """Runs a script that comes with a skill. `given` holds, for each skill, the variables that the
     owner set for it (`skills.NAME.env`): they are in that process alone."""
 

@@ -55,7 +55,7 @@ class ListSkillsArguments(Arguments):
     about: str = ""
 
 
-class ListSkills:
+class ListSkills(Tool):
     """Names and descriptions, the fitting ones first."""
 
     card = ToolCard(
@@ -124,7 +124,7 @@ class ReadSkillArguments(Arguments):
     file: str = ""
 
 
-class ReadSkill:
+class ReadSkill(Tool):
     """The instructions of a skill, or another of its text files."""
 
     card = ToolCard(
@@ -245,7 +245,7 @@ class CreateSkillArguments(Arguments):
     priority: int = 0
 
 
-class CreateSkill:
+class CreateSkill(Tool):
     """A new skill or playbook, which waits for the owner."""
 
     card = ToolCard(
@@ -303,7 +303,7 @@ class UpdateSkillArguments(Arguments):
     delete: bool = False
 
 
-class UpdateSkill:
+class UpdateSkill(Tool):
     """Changes a skill of the workspace or a stored playbook; deletes what it wrote itself."""
 
     card = ToolCard(

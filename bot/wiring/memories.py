@@ -17,11 +17,11 @@ from agent.learning.insights import InsightMaker, SqliteInsights
 from agent.prompt.templates import Library
 from agent.subagents.background import Background, BackgroundOptions
 from agent.tools.former_files import KeepsFormer
-from agent.tools.knowledge import knowledge_tools
+from agent.tools.knowledge import KnowledgeTools
 from agent.tools.memory import memory_tools
 from agent.tools.notes import Notes
 from agent.tools.profile import Household
-from agent.tools.tool import Tool
+from agent.tools.tool import Tool, tools_of
 from agent.tools.workspace import Workspace
 from agent.turn.aftermath import Ended, Work
 from agent.turn.steps.model import Payment
@@ -311,7 +311,7 @@ def remembering_tools(
             Notes(workspace, former),
             household=household,
         ),
-        *knowledge_tools(memories.documents, workspace, household),
+        *tools_of(KnowledgeTools(memories.documents, workspace, household)),
     )
 
 

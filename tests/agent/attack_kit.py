@@ -458,7 +458,7 @@ class Castle(House):
         return found
 
 
-class Lasting:
+class Lasting(Tool):
     """A stand-in for a tool whose doing lasts, a job's or a fact's; that it ran is seen in the
     notes."""
 

@@ -93,18 +93,18 @@ class Words(Arguments):
 
 
 @dataclass(slots=True)
-class FakeTool:
-    """Implements Tool: `act` gets the text and makes the result."""
+class FakeTool(Tool):
+    """`act` gets the text and makes the result."""
 
     name: str
     act: Callable[[str], Awaitable[str]]
     effect: Effect = Effect.NONE
     redo: Redo = "repeat"
     ran: list[str] = field(default_factory=list)
+    card: ToolCard = field(init=False)
 
-    @property
-    def card(self) -> ToolCard:
-        return ToolCard(
+    def __post_init__(self) -> None:
+        self.card = ToolCard(
             name=self.name,
             description=f"Does {self.name}.",
             arguments=Words,

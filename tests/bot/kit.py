@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.tools.arguments import Arguments
-from agent.tools.tool import Caller, Effect, ToolCard, Trust
+from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
 from bot.app import Bot, open_bot
 from bot.lab.model import ScriptedModel
 from bot.lab.telegram import FakeTelegram
@@ -280,7 +280,7 @@ class Nothing(Arguments):
     """No arguments."""
 
 
-class SlowTool:
+class SlowTool(Tool):
     """A tool that runs until it is let go."""
 
     card = ToolCard(
