@@ -275,7 +275,7 @@ def test_trigger_tests_are_many_and_of_both_kinds(name: str) -> None:
 def test_a_skill_is_triggered_by_exactly_the_messages_that_its_tests_say(
     name: str, shelf: SkillSet
 ) -> None:
-    results = run_tests(trigger_tests(name), skill=name, shelf=shelf, tools_known=TOOLS)
+    results = run_tests(trigger_tests(name), skill=name, skills=shelf, tools_known=TOOLS)
 
     assert [(one.test.message, one.reasons) for one in results if not one.passed] == []
 
