@@ -16,7 +16,7 @@ from agent.prompt.snippets import Snippets
 from agent.skills.checks import TriggerTest, read_tests, run_tests
 from agent.skills.reader import SkillFile, SkillReading, read_skill
 from agent.skills.rules import Pattern
-from agent.skills.skill import Place, Skill, SkillSet
+from agent.skills.skill import Skill, SkillPlace, SkillSet
 from agent.skills.suspicious import findings
 from agent.skills.why import Verdict, why
 from tests.checkout import ROOT
@@ -103,7 +103,7 @@ def folders() -> list[str]:
 @cache
 def reading(name: str) -> SkillReading:
     data = (SKILLS / name / "SKILL.md").read_bytes()
-    return read_skill(data, SkillFile(folder_name=name, place=Place.SHIPPED))
+    return read_skill(data, SkillFile(folder_name=name, place=SkillPlace.SHIPPED))
 
 
 def skill(name: str) -> Skill:

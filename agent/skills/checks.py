@@ -24,7 +24,7 @@ from agent.skills.parser import (
 from agent.skills.places import SKILL_FILE, digest, read_file, stamps
 from agent.skills.reader import SkillFile, read_skill
 from agent.skills.rules import Rule
-from agent.skills.skill import Place, Problem, Severity, Skill, SkillSet
+from agent.skills.skill import Problem, Severity, Skill, SkillPlace, SkillSet
 from agent.skills.suspicious import suspicious_lines
 from agent.skills.why import Verdict, as_used, state_words, why
 from memory.records.errors import AssistantError
@@ -268,7 +268,7 @@ def has_tests(skill: Skill) -> bool:
 
 def tests_file(skill: Skill) -> str:
     """As a person would name it, like the place of the skill."""
-    where = "workspace/" if skill.place is Place.WORKSPACE else ""
+    where = "workspace/" if skill.place is SkillPlace.WORKSPACE else ""
     return f"{where}{skill.location.removesuffix(SKILL_FILE)}{TESTS_FILE}"
 
 

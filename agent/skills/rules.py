@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from agent.skills.skill import AutoInvoke, Place, Skill, SkillSet
+from agent.skills.skill import AutoInvoke, Skill, SkillPlace, SkillSet
 from memory.records.errors import Permanent
 
 # --- patterns -----------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def trigger_of(skill: Skill) -> Rule:
         skills=(skill.name,),
         instruction=skill.instruction,
         auto_invoke=skill.auto_invoke,
-        is_ours=skill.place is Place.SHIPPED,
+        is_ours=skill.place is SkillPlace.SHIPPED,
     )
 
 

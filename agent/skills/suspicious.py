@@ -13,8 +13,9 @@ from itertools import islice
 
 from agent.skills.parser import FILE_BYTES_MAX, Unreadable
 from agent.skills.places import read_file, shown, stamps
-from agent.skills.reader import DESCRIPTION_MAX, is_name, playbook_of
+from agent.skills.reader import DESCRIPTION_MAX, is_name
 from agent.skills.skill import Skill
+from agent.skills.writer import playbook_of
 from memory.records.rows import StoredPlaybook
 from memory.records.text import clean
 
