@@ -21,8 +21,7 @@ from agent.sandbox.environment import Given, base_python, given_variables
 from agent.skills.library import SkillLibrary
 from agent.skills.parser import Unreadable
 from agent.skills.places import SKILL_FILE, read_file, stamps
-from agent.skills.service import SkillRefused
-from agent.skills.skill import Skill, SkillSet, SkillState
+from agent.skills.skill import Skill, SkillRefused, SkillSet, SkillState
 from agent.tools.arguments import Arguments
 from agent.tools.exec import WORDS_MAX, Order, Runner, shown_command
 from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust

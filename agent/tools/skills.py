@@ -12,10 +12,10 @@ from agent.skills.library import SkillLibrary
 from agent.skills.matching import Relevance
 from agent.skills.parser import FILE_BYTES_MAX, Unreadable
 from agent.skills.places import SKILL_FILE, read_file, shown, stamps
-from agent.skills.reader import changed_text, skill_text
-from agent.skills.service import SkillRefused, SkillService
-from agent.skills.skill import Place, Skill, SkillSet, SkillState
+from agent.skills.service import SkillService
+from agent.skills.skill import Skill, SkillPlace, SkillRefused, SkillSet, SkillState
 from agent.skills.suspicious import playbook_warnings
+from agent.skills.writer import changed_text, skill_text
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
 from memory.records.errors import Permanent
@@ -336,7 +336,7 @@ class UpdateSkill(Tool):
         skill = _written_here(await self._shelf.current(), arguments.name)
         if arguments.instructions is not None and not arguments.instructions.strip():
             raise SkillRefused("a skill needs instructions; to take it away, use delete")
-        if skill.place is Place.STORED:
+        if skill.place is SkillPlace.STORED:
             return await self._change_playbook(skill, arguments)
         return await self._change_file(skill, arguments)
 
@@ -369,7 +369,7 @@ def _written_here(shelf: SkillSet, name: str) -> Skill:
     skill = shelf.get(name)
     if skill is None:
         raise SkillRefused(f"there is no skill {name[:64]!r}: list_skills shows what there is")
-    if skill.place not in {Place.WORKSPACE, Place.STORED}:
+    if skill.place not in {SkillPlace.WORKSPACE, SkillPlace.STORED}:
         raise SkillRefused(
             f"{name} is {skill.place.value}, and cannot be changed by a tool: write one of your "
             "own under another name with create_skill"

@@ -21,7 +21,7 @@ from agent.policy.tool_access import Reach, ReachOptions
 from agent.prompt.context import ContextBuilder, ContextOptions
 from agent.prompt.templates import PersonaSettings, PromptLibrary
 from agent.skills.library import SkillLibrary
-from agent.skills.places import Places
+from agent.skills.places import SkillFolders
 from agent.skills.rules import Rule
 from agent.subagents.subagents import PeopleDrafts
 from agent.tools.arguments import Arguments
@@ -260,7 +260,7 @@ class House:
         reach = Reach(toolbox, self.reach)
         library = PromptLibrary(shipped("prompts"), self.workspace, self.persona)
         self.shelf = SkillLibrary(
-            Places(workspace=self.workspace / "skills", shipped=self.shipped_skills),
+            SkillFolders(workspace=self.workspace / "skills", shipped=self.shipped_skills),
             SqliteSkillRecords(self.database),
             clock=self.clock,
             env={},

@@ -60,7 +60,7 @@ class Cards:
     def data(self, word: str) -> str:
         """Of the button of the last card with this word."""
         rows = list(self.buttons.values())[-1]
-        return next(b.data for row in rows for b in row if b.data.endswith(word))
+        return next(b.data for row in rows for b in row if b.data.endswith(f":{word}"))
 
 
 @dataclass(slots=True, kw_only=True)

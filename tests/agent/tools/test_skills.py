@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from agent.policy.tool_access import Reach
 from agent.skills.library import LOOK_EVERY_S, SkillLibrary
-from agent.skills.places import Places
-from agent.skills.service import FORMER, SkillService
+from agent.skills.places import SkillFolders
+from agent.skills.service import SkillService
 from agent.skills.skill import SkillState
+from agent.skills.writer import FORMER
 from agent.tools.skills import FILE_BYTES_READ, LISTED_MAX, ReadSkillArguments, skill_tools
 from agent.tools.tool import Caller, Effect
 from agent.tools.toolbox import Toolbox
@@ -439,7 +440,7 @@ class Skilled(House):
     def _assistant(self, model: ScriptedModel) -> Assistant:
         folder = self.workspace / "skills"
         records = SqliteSkillRecords(self.database)
-        places = Places(workspace=folder, shipped=self.shipped_skills)
+        places = SkillFolders(workspace=folder, shipped=self.shipped_skills)
         shelf = SkillLibrary(places, records, clock=self.clock, env={})
         self.workshop = SkillService(shelf, records, folder)
         self.tools = list(skill_tools(shelf, self.workshop))
