@@ -15,8 +15,9 @@ from agent.guards.text import visible
 from agent.history.window import estimate_tokens, text_of
 from agent.prompt.context import PromptOccasion
 from agent.prompt.scene import PromptKind
-from agent.trace.inspect import PromptView, Where, view_of_plan
+from agent.trace.inspect import PromptView, view_of_plan
 from agent.trace.prefix_cache import schema_tokens, tools_part
+from agent.trace.sent import Where
 from agent.turn.steps.model import Payment
 from agent.turn.steps.plan import PromptPlan
 from memory.records.messages import RunId, TurnInput

@@ -22,7 +22,6 @@ from agent.trace.difference import LayerChange, PromptDiff, diff
 from agent.trace.inspect import (
     Bill,
     PromptView,
-    Row,
     bill,
     conversation_of,
     former_of,
@@ -30,7 +29,7 @@ from agent.trace.inspect import (
     view_of_plan,
     view_of_trace,
 )
-from agent.trace.sent import Known
+from agent.trace.sent import PromptRow, StoredTexts
 from agent.turn.agents import Bindings
 from agent.turn.steps.plan import PromptPlan
 from bot.people.access import ADMITTED, CONSOLE_ADDRESS, Access
@@ -183,14 +182,14 @@ class Prompts:
             f"ago (trace.keep_days); of the turns that are, {advice}."
         )
 
-    async def _known(self, trace: PromptTrace) -> Known:
+    async def _known(self, trace: PromptTrace) -> StoredTexts:
         """What is still stored of a turn's texts; what is not, is left out."""
         begin = trace.begin
         conversation = ConversationId(conversation_of(trace))
         stored = (await self._conversations.history(conversation)).entries
         upto, since = begin.get("upto", 0), begin.get("sent_from") or 0
         sent = [one for one in stored if since <= one.id <= upto]
-        return Known(
+        return StoredTexts(
             system=await self._conversations.text(begin.get("system", "")) or "",
             tools=self._toolbox.named(begin.get("tools", ())),
             history=repair(shorten_before(sent, begin.get("shortened_to", 0))),
@@ -394,7 +393,7 @@ def view_as_json(view: PromptView, costs: Bill | None, *, model: str) -> Json:
     }
 
 
-def _row_as_json(row: Row, whole: int, dollars: float | None) -> Json:
+def _row_as_json(row: PromptRow, whole: int, dollars: float | None) -> Json:
     return {
         "name": row.name,
         "where": row.where.value,
