@@ -16,7 +16,7 @@ from agent.history.window import estimate_tokens, repair
 from agent.models.wire import messages
 from agent.prompt.scene import PromptKind
 from agent.prompt.templates import CONTEXT_CLOSE, CONTEXT_OPEN
-from agent.trace.prefix_cache import TOOLS, Part, entry_parts, part_of, tools_part
+from agent.trace.prefix_cache import TOOLS, PrefixPart, entry_parts, part_of, tools_part
 from agent.turn.progress import heard
 from agent.turn.steps.plan import PromptPlan
 from memory.records.errors import Permanent
@@ -121,7 +121,7 @@ NOTHING_KNOWN = StoredTexts()
 # --- what would be sent --------------------------------------------------------------------------
 
 
-def sent_by_plan(plan: PromptPlan) -> tuple[SentRequest, tuple[Part, ...]]:
+def sent_by_plan(plan: PromptPlan) -> tuple[SentRequest, tuple[PrefixPart, ...]]:
     """What would be sent, and its parts as the guard compares them."""
     history = plan.entries()
     now = _entries_of_turn(plan)

@@ -19,12 +19,12 @@ from bot.commands.context import ContextTeller
 from bot.commands.conversation import CompactionCommands, SubagentCommands
 from bot.commands.heartbeat import HeartbeatDesk
 from bot.commands.jobs import RemindDesk, ScheduleDesk
-from bot.commands.logs import LogDesk
+from bot.commands.logs import LogReader
 from bot.commands.models import ModelCommand
 from bot.commands.pairing import PairingQuestions, SpokenTo
 from bot.commands.people import PeopleCommands
 from bot.commands.services import Answer, Tools
-from bot.commands.status import BotStatus, Kept, Watched
+from bot.commands.status import BotStatus, Kept, StatusSources
 from bot.commands.usage import UsageCommand, names_of
 from bot.inbox.intake import Intake
 from bot.inbox.ports import Person
@@ -102,7 +102,7 @@ async def opened_entrance(
         resumed=whole.schedules.timetable.changed,
     )
     models = ModelCommand(whole.pool)
-    logs = LogDesk(place.home.log_file, whole.redact, host_zone=host_zone())
+    logs = LogReader(place.home.log_file, whole.redact, host_zone=host_zone())
     status = BotStatus(
         _watched(place, whole, models, logs, spending), clock=place.clock, changed=changed
     )
@@ -133,7 +133,7 @@ class _Desks:
     """Those that more than one part of the way in asks."""
 
     status: BotStatus
-    logs: LogDesk
+    logs: LogReader
     spending: UsageService
     rights: Rights
     models: ModelCommand
@@ -143,8 +143,8 @@ class _Desks:
 
 
 def _watched(
-    place: Workplace, whole: Assembly, models: ModelCommand, logs: LogDesk, usage: UsageService
-) -> Watched:
+    place: Workplace, whole: Assembly, models: ModelCommand, logs: LogReader, usage: UsageService
+) -> StatusSources:
     kept = Kept(
         book=whole.abilities.calendar.clerk,
         switches=whole.abilities.calendar.switches,
@@ -153,7 +153,7 @@ def _watched(
         free_bytes=lambda: disk_usage(place.home.data).free,
         host_zone=ZoneInfo(host_zone()),
     )
-    return Watched(
+    return StatusSources(
         kept=kept,
         usage=usage,
         choice=whole.choice,

@@ -130,7 +130,7 @@ def job_desk_of(
         Rehearsals(
             turns=JobTurns(calendar.chats, stage.shelf, beats.text),
             stage=Rehearsing(
-                stage.prompting.beginning,
+                stage.prompting.beginning.plan,
                 stage.pool,
                 priced,
                 options=options,

@@ -300,7 +300,7 @@ def prompting_of(
         compactor=compactor,
     )
     prompts = Prompts(
-        beginning,
+        beginning.plan,
         stores.traces,
         stores.conversations,
         access,
