@@ -18,7 +18,6 @@ from bot.channels.base import Pressed
 from bot.commands import memory_messages as words
 from bot.commands.memory_erasure import Asking, ErasingDesk
 from bot.commands.memory_messages import bare, day
-from bot.inbox.ports import Person
 from bot.people.timezone import zone_of
 from memory.records.erasure import Carries, ForgettingRefused, typed_run
 from memory.records.facts import (
@@ -37,6 +36,7 @@ from memory.records.facts import (
 )
 from memory.records.messages import IncomingMessage, Role
 from memory.records.ports import Clock
+from memory.records.rows import Person
 
 # --- memory markdown ----------------------------------------------------------------------------
 #

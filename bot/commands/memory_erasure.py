@@ -20,13 +20,12 @@ import structlog
 from bot.channels.base import Pressed
 from bot.commands import memory_messages as words
 from bot.commands.table import as_typed
-from bot.inbox.ports import Person
 from memory.records.erasure import Forgets, ForgettingRefused, Found, Proof, Stage, Wish, check_wish
 from memory.records.errors import AssistantError
 from memory.records.facts import StoredFact
 from memory.records.messages import IncomingMessage, OutboxId, Role
 from memory.records.ports import Clock
-from memory.records.rows import NewMessage
+from memory.records.rows import NewMessage, Person
 
 log = structlog.get_logger()
 

@@ -16,7 +16,6 @@ from typing import Any
 
 from bot.commands import memory_messages as words
 from bot.commands.memory import Remembered, as_markdown, edited
-from bot.inbox.ports import Person
 from bot.people.register import called, gone
 from bot.people.timezone import zone_of
 from bot.rpc import Emit, Operation
@@ -25,6 +24,7 @@ from memory.records.erasure import Forgets, Found, Imported, Proof, Stage, Wish
 from memory.records.errors import Permanent, StorageError
 from memory.records.facts import StoredFact, Whose, fact_id_of
 from memory.records.messages import PersonId, Role
+from memory.records.rows import Person
 
 Json = dict[str, Any]
 

@@ -40,10 +40,9 @@ from bot.commands.skill_views import (
     verdict_of,
 )
 from bot.commands.typed import slash
-from bot.inbox.ports import Person
 from bot.rpc import Emit, Operation
 from memory.records.messages import IncomingMessage, Role
-from memory.records.rows import StoredPlaybook
+from memory.records.rows import Person, StoredPlaybook
 
 Json = dict[str, Any]
 

@@ -23,13 +23,12 @@ from bot.commands.heartbeat import SWITCH
 from bot.commands.mcp import McpDesk
 from bot.commands.models import ModelDesk
 from bot.commands.usage import cost_words
-from bot.inbox.ports import Person
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from memory.records.errors import StorageError
 from memory.records.messages import DEFAULT_AGENT, PersonId, Role
 from memory.records.ports import Clock
-from memory.records.rows import Grant
+from memory.records.rows import Grant, Person
 from memory.records.schedule import JobBook, Switches
 
 FREE_LOW_BYTES = 4 * 1024 * 1024

@@ -9,13 +9,13 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from agent.tools.former_files import loss_of
 from agent.tools.tool import Caller
 from agent.tools.workspace import PathRefused, Workspace
-from bot.inbox.ports import Person
 from bot.people.approval_messages import TOOLS
 from bot.people.timezone import zone_of
 from memory.records.erasure import Done, FormerFile, FormerFiles, LastTurn, TurnsDone, digest_of
 from memory.records.facts import Facts, ProfileChange, Profiles, StoredFact, Whose, whose
 from memory.records.messages import ConversationId, IncomingMessage, RunId
 from memory.records.ports import Clock
+from memory.records.rows import Person
 
 WITHIN = timedelta(hours=24)
 

@@ -29,11 +29,11 @@ from agent.budget.spending import (
     zone_for,
 )
 from bot.commands.prompt_messages import PRICE_UNKNOWN, money, percent
-from bot.inbox.ports import Person
 from bot.people.register import called, gone
 from bot.rpc import Emit, Operation
 from memory.records.messages import DEFAULT_AGENT, IncomingMessage, PersonId, Role
 from memory.records.ports import Clock
+from memory.records.rows import Person
 
 Json = dict[str, Any]
 

@@ -29,7 +29,6 @@ from bot.commands.memory import MemoryDesk, PrivateDesk, Remembered
 from bot.commands.memory_erasure import ErasingDesk
 from bot.commands.memory_service import MemoryOffice, OfficeOptions
 from bot.commands.undo import UndoDesk
-from bot.inbox.ports import Person
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from bot.people.timezone import zone_of
@@ -49,6 +48,7 @@ from memory.records import words
 from memory.records.facts import Coming, CompactionWanted, Exchange, RecallWanted
 from memory.records.messages import ConversationId, PersonId, Role
 from memory.records.ports import History
+from memory.records.rows import Person
 from memory.search.archive import SqliteArchive
 from memory.search.documents import SqliteDocuments
 from memory.search.indexes import Indexes

@@ -23,7 +23,6 @@ from agent.web.client import WebClient, WebRequest
 from bot.channels.base import Pressed
 from bot.commands.table import as_typed
 from bot.commands.usage import NOT_PAUSED, UsageDesk
-from bot.inbox.ports import Person
 from bot.outbox.edits import QuestionMessages
 from bot.people.access import Access
 from bot.settings.home import Home
@@ -33,7 +32,7 @@ from bot.wiring.options import brake_options_of, budget_options_of, host_zone
 from memory.records.errors import Permanent
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from memory.records.ports import Clock
-from memory.records.rows import Button, NewMessage
+from memory.records.rows import Button, NewMessage, Person
 
 # --- check means --------------------------------------------------------------------------------
 #

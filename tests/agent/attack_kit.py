@@ -39,7 +39,6 @@ from agent.turn.steps.begin import BeginStep
 from agent.turn.steps.model import ModelStep, ModelStepOptions
 from agent.turn.steps.tools import ToolStep
 from bot.channels.base import Pressed
-from bot.inbox.ports import Person
 from bot.outbox.files import OutgoingFiles
 from bot.outbox.outbox import Outbox
 from bot.people.approvals import ApprovalService
@@ -55,6 +54,7 @@ from memory.facts.recall import SqliteRecall
 from memory.records.messages import PersonId, Role
 from memory.records.ports import Json
 from memory.records.request import ModelRequest
+from memory.records.rows import Person
 from memory.search.vectors import ranker_maker
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.conversations import SqliteConversations

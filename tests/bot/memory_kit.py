@@ -10,12 +10,11 @@ from pathlib import Path
 from bot.channels.base import Pressed
 from bot.commands.memory import MemoryDesk, Remembered
 from bot.commands.memory_erasure import ErasingDesk
-from bot.inbox.ports import Person
 from memory.facts.export import Carrying
 from memory.facts.profile import SqliteProfiles
 from memory.facts.recall import SqliteOverviews
 from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role
-from memory.records.rows import ButtonRows, NewMessage
+from memory.records.rows import ButtonRows, NewMessage, Person
 from memory.search.documents import SqliteDocuments
 from memory.search.vectors import Embedding
 from memory.stores.outbox import SqliteOutbox

@@ -15,10 +15,10 @@ from agent.skills.skill import SkillSchedule
 from bot.commands.skill_messages import when_words
 from bot.commands.skills import SHOWN_IN_CHAT, SHOWN_IN_CHAT_MAX, SkillDesk, skill_operations
 from bot.commands.table import COMMANDS
-from bot.inbox.ports import Person
 from bot.rpc import ControlClient, ControlServer
 from bot.settings.home import shipped
 from memory.records.messages import Address, IncomingMessage, PersonId, Role
+from memory.records.rows import Person
 from tests.agent.skills.given import put, text_of
 from tests.agent.skills.workbench import Workbench, playbook, workbench
 

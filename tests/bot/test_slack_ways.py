@@ -19,12 +19,12 @@ from bot.app import Bot
 from bot.channels.slack.http_events import BODY_BYTES_MAX, FRESH_S, is_signed, read_body
 from bot.channels.slack.tokens import SlackRefused
 from bot.inbox.intake import InboundEvent, Intake
-from bot.inbox.ports import StoredEvent
 from bot.lab.faults import Action, answer, bad_gateway, drop, hold
 from bot.lab.slack import SIGNING_SECRET, flood, refusal
 from bot.lab.slack_delivery import forged, stale
 from bot.lab.slack_http import signature
 from memory.records.errors import SettingsWrong, StorageFull
+from memory.records.rows import StoredEvent
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, CHANNEL, US, Mode, SlackRig, slack_rigged
 
