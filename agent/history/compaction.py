@@ -15,7 +15,6 @@ from typing import Literal
 
 import structlog
 
-from agent.budget.spending import Charge, Purpose, Scope, zone_for
 from agent.history.digest import DONE, cut_at_sentence, digest
 from agent.history.summaries import ONE_CALL_LINES, Summaries
 from agent.history.window import estimate_tokens, last_request, sent_size, tail_start
@@ -24,6 +23,7 @@ from memory.records.errors import AssistantError
 from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import ConversationId
 from memory.records.ports import Models, StoredEntry
+from memory.records.spending import Charge, Purpose, Scope, zone_for
 from memory.records.text import clean
 from memory.stores.compactions import NEVER, NewCompaction, SqliteCompactions, Stretch
 from memory.stores.material import Dated, effects_of, exchanges_in, lines_of

@@ -21,7 +21,7 @@ from agent.prompt.scene import Instruction, PromptKind, Scene
 from agent.prompt.templates import PromptLibrary
 from agent.skills.matching import Matcher, PlaybookMatch, Relevance, SkillScore, required_tools
 from agent.skills.rules import Forced, Rule, RuleBook, RuleHit
-from agent.skills.skill import AutoInvoke, Shelf, Skill
+from agent.skills.skill import AutoInvoke, Skill, SkillSet
 from agent.version import VERSION
 from memory.records.facts import Recalled, RecallWanted, place_of
 from memory.records.messages import TurnInput
@@ -33,7 +33,7 @@ log = structlog.get_logger()
 class Skills(Protocol):
     """Where the skills of this moment come from; `agent.skills.library` is one."""
 
-    async def current(self) -> Shelf:
+    async def current(self) -> SkillSet:
         """All skills there are now. Raises nothing: what is broken is among its problems."""
 
 
@@ -136,7 +136,7 @@ def _keywords(match: PlaybookMatch) -> str:
 class _SkillMatchers:
     """The matchers of one shelf, built once."""
 
-    def __init__(self, shelf: Shelf, rules: Sequence[Rule]) -> None:
+    def __init__(self, shelf: SkillSet, rules: Sequence[Rule]) -> None:
         self.shelf = shelf
         self._listed = tuple(skill for skill in shelf.used if skill.is_listed)
         self._matcher = Matcher(shelf)

@@ -69,7 +69,7 @@ SPAWN = ToolCard(
 )
 
 
-class Delegate:
+class Delegate(Tool):
     """A tool that hands work on. It is run bound to its call: see `bound`."""
 
     def __init__(self, subagents: Subagents, card: ToolCard, *, waits: bool) -> None:
@@ -86,7 +86,7 @@ class Delegate:
         raise Unbound("A subagent can only be started from a turn.")
 
 
-class Delegated:
+class Delegated(Tool):
     """Implements Tool: `run` starts the subagent of one call, however often it is called."""
 
     def __init__(
@@ -153,7 +153,7 @@ class NothingArguments(Arguments):
     """No arguments."""
 
 
-class NothingToReport:
+class NothingToReport(Tool):
     """Ends a run that nobody watches, in silence: the loop asks the model no more."""
 
     card = ToolCard(
@@ -176,7 +176,7 @@ class GetStatusArguments(Arguments):
     """No arguments."""
 
 
-class GetStatus:
+class GetStatus(Tool):
     """The lines of /status: to the owner alone what is the machine's own. While a server is down
     they tell its last words, and after an error its reason: these are not ours."""
 

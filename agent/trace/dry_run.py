@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from agent.budget.charge import charge_of
-from agent.budget.spending import SpendingRefused, Verdict
 from agent.guards.text import visible
 from agent.history.window import estimate_tokens, text_of
 from agent.prompt.context import PromptOccasion
@@ -24,6 +23,7 @@ from memory.records.messages import RunId, TurnInput
 from memory.records.ports import Model, Models
 from memory.records.request import ModelRequest
 from memory.records.schedule import FREE_RUN, RunCost
+from memory.records.spending import SpendingRefused, Verdict
 from memory.records.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult, Usage
 
 CALLS_USUAL = 3

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
-from agent.budget.spending import Scope, zone_for
 from agent.history.window import sent_size, since_compaction
 from bot.channels.base import is_root, threads_of
 from bot.commands.services import Asked, Tools
@@ -21,6 +20,7 @@ from memory.records.messages import ConversationId, IncomingMessage, PersonId, R
 from memory.records.ports import ChildRun, Clock, Conversations, RunStatus, TurnEngine
 from memory.records.rows import Person
 from memory.records.sessions import Compactions, Session, SessionEntry, Sessions
+from memory.records.spending import Scope, zone_for
 from memory.records.transcript import Said, to_json
 
 BUSY = (

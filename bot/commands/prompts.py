@@ -98,7 +98,7 @@ class Answering:
 
 
 class Answerers(Protocol):
-    """Says which model answers where; `bot.wiring.model_pool` is one."""
+    """Says which model answers where; `bot.commands.model_pool` is one."""
 
     async def answering(self, lane: str) -> Answering:
         """The one that answers at an address."""

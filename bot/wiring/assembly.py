@@ -17,6 +17,7 @@ from agent.prompt.snippets import Snippets
 from agent.prompt.templates import PromptLibrary
 from agent.sandbox.environment import close_to_others
 from agent.skills.install import sweep
+from agent.skills.service import SkillService
 from agent.subagents.subagents import PeopleDrafts
 from agent.turn.aftermath import Aftermath, FollowUp
 from agent.turn.engine import LocalEngine
@@ -26,7 +27,7 @@ from bot.channels.tokens import TokenNotices
 from bot.commands.job_service import JobDesk
 from bot.commands.mcp import McpDesk
 from bot.commands.model_names import configured
-from bot.commands.skills import SkillDesk
+from bot.commands.model_pool import ModelPool
 from bot.inbox.full_disk import FullDisk
 from bot.outbox.edits import QuestionMessages
 from bot.outbox.files import OutgoingFiles
@@ -37,13 +38,11 @@ from bot.people.approvals import ApprovalOptions, ApprovalService
 from bot.people.zone_question import ZoneQuestions
 from bot.settings.home import shipped
 from bot.settings.logging import Redactor, secrets_of
+from bot.settings.options import allowed_hosts_of, host_zone, limits_of
 from bot.wiring.channels import Channels, opened_channels
-from bot.wiring.clock import CheckedClock, checked
 from bot.wiring.housekeeping import Housekeeping
 from bot.wiring.jobs import Stage, job_desk_of, skill_jobs_of
 from bot.wiring.memories import Afterthoughts, Rights, afterthoughts_of, background_of
-from bot.wiring.model_pool import ModelPool
-from bot.wiring.options import allowed_hosts_of, host_zone, limits_of, rules_of
 from bot.wiring.parts import (
     Abilities,
     Checks,
@@ -70,6 +69,7 @@ from memory.stores.approvals import SqliteApprovals, SqliteCards
 from memory.stores.outbox import SqliteOutbox
 from memory.stores.switches import SqliteToolApprovals
 from memory.stores.usage import SqliteUsage
+from scheduler.clock.machine import CheckedClock, checked
 from scheduler.jobs.skill_jobs import SkillJobs
 from scheduler.jobs.zone_moves import ZoneMoves
 from scheduler.kinds.idle import IdleOptions, IdleTimers
@@ -91,7 +91,7 @@ class Assembly:
     full_disk: FullDisk
     doors: Doors
     abilities: Abilities
-    skills: SkillDesk
+    skills: SkillService
     servers: McpDesk
     usage: SqliteUsage
     budget: Budget
@@ -181,9 +181,7 @@ class Assembly:
         servers = await opened_servers(self._stack, place, SqliteToolApprovals(self.database))
         self.servers = McpDesk(servers)
         self.abilities = abilities_of(place, stores, self.access, self.doors, servers)
-        self.skills = SkillDesk(
-            self.abilities.shelf, self.abilities.workshop, rules_of(place.settings)
-        )
+        self.skills = self.abilities.skills
         self.usage = SqliteUsage(self.database)
         telling = Telling(self.access, self.outbox.say)
         self.budget = await self._stack.enter_async_context(
@@ -282,8 +280,8 @@ class Assembly:
         await self.outbox.start()
         await self.engine.start()
         await self.approvals.start()
-        rights.erasing.start()
-        await rights.private.sweep()
+        rights.questions.start()
+        await rights.memory.private.sweep()
         await self._stack.enter_async_context(self.schedules.running(self.engine))
         await self.zones.start()
         await self._stack.enter_async_context(self._idle_timers())

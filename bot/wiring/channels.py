@@ -19,16 +19,16 @@ import structlog
 from agent.prompt.snippets import Snippets
 from bot.channels.base import Channel, SentMessage
 from bot.channels.console import ConsoleChannel
+from bot.channels.throttle import SendRates
 from bot.channels.tokens import PAUSES_S, TokenNotices, TokenRefused
 from bot.commands import table as commands
 from bot.inbox.intake import Intake
+from bot.lean import load_without
 from bot.people.access import Access
 from bot.settings.schema.settings import Settings, SlackSettings, TelegramSettings
-from bot.wiring.clock import CheckedClock
-from bot.wiring.lean import load_without
-from bot.wiring.options import rates_of, slack_rates_of
 from memory.records.errors import SettingsWrong, StorageError
 from memory.records.messages import Address, Role
+from scheduler.clock.machine import CheckedClock
 
 if TYPE_CHECKING:
     from bot.channels.slack.channel import SlackChannel
@@ -241,7 +241,11 @@ def _telegram_of(
         poll_timeout_s=wanted.poll_timeout_s,
         stall_s=wanted.stall_s,
         send_timeout_s=wanted.send_timeout_s,
-        rates=rates_of(wanted),
+        rates=SendRates(
+            per_chat=wanted.rate_per_chat,
+            per_group_minute=wanted.rate_per_group_minute,
+            total=wanted.rate_total,
+        ),
         ack_reaction=wanted.ack_reaction,
     )
     dated = partial(clock.told, "Telegram")
@@ -272,7 +276,7 @@ def _slack_of(
         stream_every_s=wanted.stream_every_s,
         send_timeout_s=wanted.send_timeout_s,
         edits_per_minute=wanted.rate_edits_minute,
-        rates=slack_rates_of(wanted),
+        rates=SendRates(per_chat=wanted.rate_per_chat, per_group_minute=0, total=wanted.rate_total),
     )
 
     async def learn(profile: SlackProfile) -> None:

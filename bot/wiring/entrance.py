@@ -28,10 +28,10 @@ from bot.commands.usage import UsageDesk
 from bot.inbox.intake import Intake
 from bot.inbox.rate_limit import MessageRateLimiter
 from bot.outbox.edits import QuestionMessages
+from bot.settings.options import bindings_of, host_zone
 from bot.wiring.assembly import Assembly
 from bot.wiring.housekeeping import Housekeeping, tasks_of
 from bot.wiring.memories import Rights, person_of, rights_of
-from bot.wiring.options import bindings_of, host_zone
 from bot.wiring.schedules import beat_minutes
 from bot.wiring.spending import Telling, Workplace, pressed_by
 from bot.wiring.tools import Reactions
@@ -65,7 +65,7 @@ async def opened_entrance(
     others than those in use."""
     access = whole.access
     spending = UsageDesk(
-        whole.usage,
+        whole.usage.groups,
         whole.budget,
         lambda: access.directory.people,
         clock=place.clock,
@@ -82,7 +82,7 @@ async def opened_entrance(
         outbox=whole.outbox,
         workspace=whole.abilities.workspace,
     )
-    await stack.enter_async_context(rights.erasing)
+    await stack.enter_async_context(rights.questions)
     whole.housekeeping = Housekeeping(
         tasks_of(
             place.home,
@@ -92,7 +92,7 @@ async def opened_entrance(
             sessions=whole.stores.memories.sessions,
             others={
                 "Sending what an error held up": whole.outbox.try_again,
-                "Removing ended private conversations": rights.private.sweep,
+                "Removing ended private conversations": rights.memory.private.sweep,
             },
         ),
         whole.clock,
@@ -143,7 +143,7 @@ def _watched(place: Workplace, whole: Assembly, models: ModelDesk, logs: LogDesk
         book=whole.abilities.calendar.clerk,
         switches=whole.abilities.calendar.switches,
         grants=SqliteApprovals(whole.database).grants,
-        sums=whole.usage,
+        sums=whole.usage.groups,
         troubles=logs,
         free_bytes=lambda: disk_usage(place.home.data).free,
         host_zone=ZoneInfo(host_zone()),
@@ -188,7 +188,7 @@ def _tools(place: Workplace, whole: Assembly, desks: _Desks) -> Tools:
         ),
         schedule=desks.schedule,
         heartbeat=_heartbeat_desk(place, whole),
-        memory=desks.rights.desk,
+        memory=desks.rights.commands,
         undo=desks.rights.undo,
         private=desks.rights.private,
         people=_reception(place, whole, desks),
@@ -212,7 +212,7 @@ def _door(place: Workplace, whole: Assembly, desks: _Desks) -> Intake:
                 QuestionMessages(whole.outbox, whole.abilities.calendar.cards),
                 clock=place.clock,
             ),
-            "mem": desks.rights.desk.press,
+            "mem": desks.rights.commands.press,
             "job": desks.schedule.press,
             "why": desks.why.press,
             "zone": whole.zones.press,
@@ -303,7 +303,7 @@ def _why_desk(whole: Assembly, rights: Rights) -> WhyDesk:
     sources = WhySources(
         facts=whole.stores.memories.facts,
         jobs=whole.abilities.calendar.clerk,
-        memory=rights.desk,
+        memory=rights.commands,
         counted=whole.budget.flush,
         texts=whole.library.texts,
         name_of=name_of,
@@ -321,7 +321,7 @@ def _home_view(place: Workplace, whole: Assembly) -> HomeView:
         book=calendar.clerk,
         agenda=calendar.agenda,
         facts=whole.stores.memories.facts,
-        sums=whole.usage,
+        sums=whole.usage.groups,
         counted=whole.budget.flush,
         models=whole.pool,
         jobs=calendar.jobs.kept,

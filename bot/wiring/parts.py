@@ -17,8 +17,8 @@ from agent.policy.gate import Gate
 from agent.policy.tool_access import Reach
 from agent.prompt.context import ContextBuilder
 from agent.prompt.templates import PromptLibrary, TextFiles
-from agent.skills.library import SkillShelf
-from agent.skills.lifecycle import Workshop
+from agent.skills.library import SkillLibrary
+from agent.skills.service import SkillService
 from agent.subagents.subagents import Subagents
 from agent.tools.files import KeptResults
 from agent.tools.jobs import Abilities as Scheduling
@@ -34,6 +34,7 @@ from agent.turn.steps.begin import BeginStep
 from agent.turn.steps.model import ModelStep, ModelStepOptions, Payment
 from agent.turn.steps.tools import ToolStep
 from bot.commands.model_names import Configured, NameFinder
+from bot.commands.model_pool import ModelPool
 from bot.commands.model_trial import client_of
 from bot.commands.prompts import Prompts
 from bot.commands.table import as_typed
@@ -43,10 +44,7 @@ from bot.people.approvals import ApprovalService
 from bot.people.linking import Deliver
 from bot.people.zone_question import AssumedZones
 from bot.settings.home import shipped
-from bot.wiring.calendar import Calendar
-from bot.wiring.memories import Memories, household_of, memories_of, remembering_tools
-from bot.wiring.model_pool import ModelPool
-from bot.wiring.options import (
+from bot.settings.options import (
     allowed_of,
     bindings_of,
     gathering_options_of,
@@ -62,6 +60,8 @@ from bot.wiring.options import (
     texts_of,
     tool_limits_of,
 )
+from bot.wiring.calendar import Calendar
+from bot.wiring.memories import Memories, household_of, memories_of, remembering_tools
 from bot.wiring.schedules import ShelfSkills
 from bot.wiring.spending import Workplace
 from bot.wiring.tools import Doors, Made, Materials, tools_of
@@ -96,8 +96,8 @@ class Stores:
 class Abilities:
     """Skills, and the tools by which they and all else are reached."""
 
-    shelf: SkillShelf
-    workshop: Workshop
+    shelf: SkillLibrary
+    skills: SkillService
     workspace: Workspace
     subagents: Subagents
     tools: Made
@@ -179,14 +179,16 @@ def abilities_of(
     workspace = Workspace(
         place.home.workspace, home=place.home.path, steering=steering_of(place.home, settings)
     )
-    shelf = SkillShelf(
+    shelf = SkillLibrary(
         places_of(place.home, settings),
         stores.records,
         clock=place.clock,
         env=place.env,
         given={name: skill.env for name, skill in settings.skills.by_name.items()},
     )
-    workshop = Workshop(shelf, stores.records, place.home.workspace / "skills")
+    skills = SkillService(
+        shelf, stores.records, place.home.workspace / "skills", rules_of(settings)
+    )
     subagents = Subagents(
         stores.journal, stores.conversations, doors.begin, limits=subagent_limits_of(settings)
     )
@@ -213,7 +215,7 @@ def abilities_of(
         place,
         Materials(
             shelf=shelf,
-            workshop=workshop,
+            skills=skills,
             workspace=workspace,
             former=former,
             conversations=stores.conversations,
@@ -236,7 +238,7 @@ def abilities_of(
         calendar=calendar,
         zones=zones,
         shelf=shelf,
-        workshop=workshop,
+        skills=skills,
         workspace=workspace,
         subagents=subagents,
         tools=tools,

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from agent.prompt.templates import PromptLibrary
-from agent.skills.library import SkillShelf
+from agent.skills.library import SkillLibrary
 from agent.skills.skill import SkillState
 from agent.turn.aftermath import EndedTurn, FollowUp
 from agent.turn.engine import LocalEngine
@@ -69,7 +69,7 @@ OFF_BY_HAND, OFF_BY_SETTINGS = "switched off by hand", "off in the settings"
 class ShelfSkills:
     """Implements `scheduler.kinds.agent_turn.Skills` over the shelf."""
 
-    def __init__(self, shelf: SkillShelf) -> None:
+    def __init__(self, shelf: SkillLibrary) -> None:
         self._shelf = shelf
 
     async def work(self, name: str) -> SkillWork:
@@ -97,7 +97,7 @@ class Surroundings:
     calendar: Calendar
     conversations: SqliteConversations
     memories: Memories
-    shelf: SkillShelf
+    shelf: SkillLibrary
     library: PromptLibrary
     outbox: Outbox
     held: Callable[[], bool]

@@ -22,8 +22,8 @@ from agent.models.wire import body
 from agent.policy.gate import Gate
 from agent.prompt.context import ContextBuilder
 from agent.prompt.templates import PromptLibrary
-from agent.skills.library import SkillShelf
-from agent.skills.lifecycle import Workshop
+from agent.skills.library import SkillLibrary
+from agent.skills.service import SkillService
 from agent.subagents.subagents import PeopleDrafts, Subagents
 from agent.tools.agents import StatusTold
 from agent.tools.files import KeptResults
@@ -45,7 +45,7 @@ from bot.people.approvals import ApprovalService
 from bot.settings.home import Home, shipped
 from bot.settings.load import load
 from bot.settings.logging import Redactor, secrets_of
-from bot.wiring.options import places_of, policy_of
+from bot.settings.options import places_of, policy_of
 from bot.wiring.parts import access_of
 from bot.wiring.spending import Workplace
 from bot.wiring.tools import Doors, Made, Materials, opened_servers, tools_of
@@ -264,10 +264,10 @@ class Castle(House):
         doors = Doors(say=self.outbox.say, post=self.outbox.post_file, status=_Status(self))
         subagents = Subagents(journal, self.conversations, doors.begin)
         records = SqliteSkillRecords(database)
-        self.shelf = SkillShelf(
+        self.shelf = SkillLibrary(
             places_of(self.home, place.settings), records, clock=self.clock, env={}
         )
-        self.workshop = Workshop(self.shelf, records, self.workspace / "skills")
+        self.workshop = SkillService(self.shelf, records, self.workspace / "skills")
         persona = (self.persona.persona_dir, self.persona.system_prompt_file)
         steering = [path for path in persona if path is not None]
         workspace = Workspace(self.workspace, steering=steering)
@@ -275,7 +275,7 @@ class Castle(House):
             place,
             Materials(
                 shelf=self.shelf,
-                workshop=self.workshop,
+                skills=self.workshop,
                 workspace=workspace,
                 former=SqliteFormerFiles(database),
                 conversations=self.conversations,
@@ -460,7 +460,7 @@ class Castle(House):
         return found
 
 
-class Lasting:
+class Lasting(Tool):
     """A stand-in for a tool whose doing lasts, a job's or a fact's; that it ran is seen in the
     notes."""
 

@@ -20,7 +20,7 @@ from agent.policy.gate import Gate
 from agent.policy.tool_access import Reach, ReachOptions
 from agent.prompt.context import ContextBuilder, ContextOptions
 from agent.prompt.templates import PersonaSettings, PromptLibrary
-from agent.skills.library import SkillShelf
+from agent.skills.library import SkillLibrary
 from agent.skills.places import Places
 from agent.skills.rules import Rule
 from agent.subagents.subagents import PeopleDrafts
@@ -93,18 +93,18 @@ class Words(Arguments):
 
 
 @dataclass(slots=True)
-class FakeTool:
-    """Implements Tool: `act` gets the text and makes the result."""
+class FakeTool(Tool):
+    """`act` gets the text and makes the result."""
 
     name: str
     act: Callable[[str], Awaitable[str]]
     effect: Effect = Effect.NONE
     redo: Redo = "repeat"
     ran: list[str] = field(default_factory=list)
+    card: ToolCard = field(init=False)
 
-    @property
-    def card(self) -> ToolCard:
-        return ToolCard(
+    def __post_init__(self) -> None:
+        self.card = ToolCard(
             name=self.name,
             description=f"Does {self.name}.",
             arguments=Words,
@@ -259,7 +259,7 @@ class House:
         toolbox = Toolbox([*file_tools(workspace), *self.tools])
         reach = Reach(toolbox, self.reach)
         library = PromptLibrary(shipped("prompts"), self.workspace, self.persona)
-        self.shelf = SkillShelf(
+        self.shelf = SkillLibrary(
             Places(workspace=self.workspace / "skills", shipped=self.shipped_skills),
             SqliteSkillRecords(self.database),
             clock=self.clock,

@@ -15,7 +15,6 @@ from bot.inbox.buttons import Press
 from bot.inbox.intake import Intake
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
-from bot.wiring.clock import SystemClock
 from memory.database.connection import Database
 from memory.records.errors import Permanent
 from memory.records.messages import OutboxId, Role
@@ -23,6 +22,7 @@ from memory.records.rows import Button, NewMessage, Person
 from memory.stores.inbox import SqliteInbox
 from memory.stores.outbox import SqliteOutbox
 from memory.stores.people import SqlitePeople
+from scheduler.clock.machine import SystemClock
 from tests.laid import lay
 
 CARD = "May I run **ls -la**?"

@@ -13,8 +13,8 @@ from bot.channels.slack.parse import SlackParser
 from bot.channels.slack.raw import StoredPayload, sketch
 from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
 from bot.channels.telegram.raw import TelegramSketch, to_payload
-from bot.wiring.clock import SystemClock
 from memory.records.messages import SOMEBODY_ELSE, IncomingMessage
+from scheduler.clock.machine import SystemClock
 from tests.bot.kit import GROUP, OWNER, TOKEN, US, Rig, eventually, rigged
 from tests.bot.slack_kit import ANN, BOB, CHANNEL, SlackRig, slack_rigged
 from tests.bot.slack_kit import US as SLACK_US

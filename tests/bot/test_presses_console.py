@@ -20,10 +20,10 @@ from bot.cli.screen import PlainScreen
 from bot.inbox.buttons import NO_LONGER, Press
 from bot.inbox.intake import InboundEvent
 from bot.rpc import ControlClient, ControlServer
-from bot.wiring.clock import SystemClock
 from bot.wiring.operations import terminal_operations
 from memory.records.rows import Button, NewMessage
 from memory.stores.approvals import SqliteCards
+from scheduler.clock.machine import SystemClock
 from tests.bot.press_kit import ALLOW, CARD, DENY, OUTCOME, ROWS, Process, Question, process
 
 CARD_SHOWN = f"{CARD}\n\n[1] Allow once\n[2] Deny\n\n{HOW_TO_PRESS}"

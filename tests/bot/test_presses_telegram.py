@@ -26,9 +26,9 @@ from bot.channels.telegram.raw import (
 from bot.channels.throttle import SendRates
 from bot.inbox.buttons import NO_LONGER
 from bot.lab.telegram import FakeTelegram, flood, refuse_markup
-from bot.wiring.clock import SystemClock
 from memory.records.messages import Address
 from memory.records.rows import Button
+from scheduler.clock.machine import SystemClock
 from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, TOKEN, eventually
 from tests.bot.press_kit import ALLOW, CARD, DENY, OUTCOME, ROWS, Question, fails, process
 

@@ -24,8 +24,8 @@ from bot.channels.slack.send import slack_name
 from bot.channels.throttle import SendRates
 from bot.lab.faults import answer, bad_gateway, drop, hold, reset
 from bot.lab.slack import APP_TOKEN, TOKEN, FakeSlack, flood, refusal
-from bot.wiring.clock import SystemClock
 from memory.records.messages import Address
+from scheduler.clock.machine import SystemClock
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, slack_rigged
 

@@ -21,9 +21,9 @@ from bot.lab.telegram import FakeTelegram, flood, refusal, refuse_markup
 from bot.markup.render import utf16_length
 from bot.outbox.outbox import REPEATED
 from bot.settings.load import load
-from bot.wiring.clock import SystemClock
 from memory.records.errors import SettingsWrong
 from memory.records.messages import Address, IncomingMessage
+from scheduler.clock.machine import SystemClock
 from tests.bot.files_kit import png
 from tests.bot.kit import GROUP, MEMBER, OWNER, TOKEN, US, Rig, eventually
 

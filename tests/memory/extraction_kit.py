@@ -11,14 +11,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agent.budget.spending import Charge, CheapModel
 from agent.prompt.templates import PersonaSettings, PromptLibrary
 from memory.database.connection import Database
 from memory.records.errors import AssistantError
 from memory.records.facts import FactSource, NewFact, Stored, StoredFact, Storing, Whose
 from memory.records.messages import ConversationId, PersonId, Role, RunId
+from memory.records.ports import CheapModel
 from memory.records.request import ModelTraits
 from memory.records.rows import Person
+from memory.records.spending import Charge
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
 from memory.stores.conversations import SqliteConversations
 from memory.stores.inbox import SqliteInbox

@@ -8,7 +8,6 @@ import structlog
 
 from agent.budget.budget import Budget
 from agent.budget.charge import charge_of
-from agent.budget.spending import Level
 from agent.history.window import (
     estimate_tokens,
     sent_since,
@@ -38,6 +37,7 @@ from memory.records.ports import (
     TurnContext,
 )
 from memory.records.request import ModelTraits
+from memory.records.spending import Level
 from memory.records.transcript import Context
 from memory.records.turns import BeginRequest
 

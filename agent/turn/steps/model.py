@@ -12,7 +12,6 @@ import structlog
 from agent.budget.budget import Budget
 from agent.budget.charge import charge_of
 from agent.budget.rate_limit import RateBuckets
-from agent.budget.spending import Charge, SpendingRefused, Verdict
 from agent.files.images import KeptPictures, caller_of
 from agent.guards.text import VisibleText, visible
 from agent.guards.unhelpful import looks_unhelpful
@@ -44,6 +43,7 @@ from memory.records.ports import (
     TurnContext,
 )
 from memory.records.request import ModelRequest
+from memory.records.spending import Charge, SpendingRefused, Verdict
 from memory.records.transcript import (
     Answered,
     Context,

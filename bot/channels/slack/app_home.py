@@ -15,8 +15,6 @@ from typing import Protocol
 
 import structlog
 
-from agent.budget.ledger import Group, UsageSums, Wanted
-from agent.budget.spending import Period, Scope, bounds, zone_for
 from bot.channels.base import EDIT_FACT, NEW_REMINDER, HomeLine, HomeSection, TellsHome
 from bot.channels.health import Outage
 from bot.channels.slack.api import Limited, SlackTrouble, SlackWeb
@@ -35,6 +33,7 @@ from memory.records.messages import Address, PersonId, Role
 from memory.records.ports import Clock, InUse
 from memory.records.rows import Button, Person, StoredApproval
 from memory.records.schedule import Agenda, JobBook, Occasion, due_words
+from memory.records.spending import Period, Scope, UsageQuery, UsageSum, bounds, zone_for
 
 log = structlog.get_logger()
 
@@ -241,7 +240,7 @@ class People(Protocol):
 
 
 class Answers(Protocol):
-    """Which model answers at an address; `bot.wiring.model_pool` is one."""
+    """Which model answers at an address; `bot.commands.model_pool` is one."""
 
     async def at(self, lane: str) -> InUse: ...
 
@@ -255,7 +254,7 @@ class HomeSources:
     book: JobBook
     agenda: Agenda
     facts: Facts
-    sums: UsageSums
+    sums: Callable[[UsageQuery], Awaitable[Sequence[UsageSum]]]
     counted: Callable[[], Awaitable[object]]
     models: Answers
     jobs: Callable[[], Awaitable[Sequence[Job]]]
@@ -342,8 +341,8 @@ class HomeView:
         lines = []
         for name, period in (("Today", Period.DAY), ("This month", Period.MONTH)):
             since_ms, until_ms = bounds(period, self._clock.now(), zone)
-            wanted = Wanted(since_ms=since_ms, until_ms=until_ms, person_id=person.id)
-            lines.append(f"**{name}**: {_spent_words(await self._told.sums.groups(wanted))}")
+            wanted = UsageQuery(since_ms=since_ms, until_ms=until_ms, person_id=person.id)
+            lines.append(f"**{name}**: {_spent_words(await self._told.sums(wanted))}")
         return _section("What you used", lines)
 
     async def _set(self, person: Person, lane: str) -> HomeSection:
@@ -412,7 +411,7 @@ def _answers(owner: PersonId, one: StoredApproval) -> bool:
     return one.asked.owner_alone or one.asked.person_id == owner
 
 
-def _spent_words(groups: Sequence[Group]) -> str:
+def _spent_words(groups: Sequence[UsageSum]) -> str:
     calls = sum(one.calls for one in groups)
     if not calls:
         return "nothing"

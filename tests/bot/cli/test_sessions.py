@@ -18,11 +18,11 @@ from bot.cli.sessions_shown import list_table
 from bot.commands.conversation import PAGE_ENTRIES_MAX, SessionCommands, session_operations
 from bot.rpc import ControlServer
 from bot.settings.home import Home, prepare
-from bot.wiring.clock import SystemClock
 from memory.database.connection import Database
 from memory.records.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
 from memory.stores.conversations import SqliteConversations
 from memory.stores.sessions import SqliteSessions
+from scheduler.clock.machine import SystemClock
 from tests.memory.history_kit import add_turns, talk
 from tests.memory.kit import LANE, run
 

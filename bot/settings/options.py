@@ -1,6 +1,6 @@
-"""What each part gets of the settings: the few values that it needs, as its own type.
+"""Convert the settings into the values that parts of `agent` take.
 
-Called by `bot.app`, so that the wiring reads as a list of objects.
+Called by `bot.app`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from agent.budget.budget import BudgetOptions
 from agent.budget.circuit_breaker import BrakeOptions
 from agent.budget.rate_limit import Pace
-from agent.budget.spending import Limit, Period, Scope, Unit
 from agent.mcp.values import ServerOptions, Start
 from agent.models.choose import Wanted
 from agent.policy.approval import Action, Policy, PolicyRule
@@ -36,12 +35,12 @@ from agent.turn.engine import EngineLimits
 from agent.turn.steps.begin import PromptOptions
 from agent.web.addresses import AllowedHosts, allowed_hosts
 from agent.web.search import SearchOptions
-from bot.channels.throttle import SendRates
 from bot.settings.home import Home, shipped
 from bot.settings.schema.agents import budget_of
-from bot.settings.schema.settings import Settings, SlackSettings, TelegramSettings
+from bot.settings.schema.settings import Settings
 from bot.settings.schema.tools import BudgetLimitSettings, McpServerSettings
 from memory.records.messages import DEFAULT_AGENT
+from memory.records.spending import Limit, Period, Scope, Unit
 
 
 def personas_of(home: Home, settings: Settings) -> Mapping[str, PersonaSettings]:
@@ -186,15 +185,6 @@ def rules_of(settings: Settings) -> tuple[Rule, ...]:
     )
 
 
-def rates_of(telegram: TelegramSettings) -> SendRates:
-    """How fast Telegram may be sent to."""
-    return SendRates(
-        per_chat=telegram.rate_per_chat,
-        per_group_minute=telegram.rate_per_group_minute,
-        total=telegram.rate_total,
-    )
-
-
 def host_zone() -> str:
     """The IANA name of this machine's zone; UTC where it has none. A change of it counts from the
     next start on, as one of the settings does."""
@@ -220,11 +210,6 @@ def _path(home: Home, text: str) -> Path | None:
     return home.workspace / Path(text).expanduser() if text.strip() else None
 
 
-def slack_rates_of(slack: SlackSettings) -> SendRates:
-    """The limits on sending."""
-    return SendRates(per_chat=slack.rate_per_chat, per_group_minute=0, total=slack.rate_total)
-
-
 def allowed_of(settings: Settings) -> list[str]:
     """The addresses that are always let in."""
     return [
@@ -232,11 +217,6 @@ def allowed_of(settings: Settings) -> list[str]:
         *(f"slack:{member}" for member in settings.slack.allow_from),
     ]
 
-
-# --- options tools ------------------------------------------------------------------------------
-#
-# What the parts about tools and cost get of the settings. Called by `bot.app` and
-# `bot.wiring.parts`.
 
 MICROS = 1_000_000
 MB = 1024**2
