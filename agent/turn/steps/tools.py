@@ -16,9 +16,18 @@ from agent.policy.taint import TOOL_CALL, rests_on_memory, tainted_by
 from agent.policy.tool_access import Reach
 from agent.prompt.scene import PromptKind
 from agent.subagents.subagents import Order, waits_for
-from agent.tools.agents import SUBAGENT, Delegate, Delegated
+from agent.tools.agents import SUBAGENT, AgentTools
 from agent.tools.ranking import UNATTENDED
-from agent.tools.tool import Caller, Effect, KeepWhole, Tool, ToolLimits, arguments_of, run_parsed
+from agent.tools.tool import (
+    Caller,
+    Effect,
+    FunctionTool,
+    KeepWhole,
+    Tool,
+    ToolLimits,
+    arguments_of,
+    run_parsed,
+)
 from agent.tools.toolbox import Toolbox
 from agent.turn.round import CALLS_MAX, Changes, Now, Rounds, without_surplus
 from memory.records.errors import StepUnknown
@@ -68,8 +77,10 @@ class Doing:
         if isinstance(judged, dict):
             return judged
         tool = judged.tool
-        if isinstance(tool, Delegate):
-            tool = tool.bound(_order(ctx, arguments, judged))
+        delegates = None
+        if isinstance(tool, FunctionTool) and isinstance(tool.group, AgentTools):
+            delegates = tool.group.bound(_order(ctx, arguments, judged))
+            tool = tool.of(delegates)
         draft = self._drafts.open(ctx.run_id, judged.caller.address)
         draft.status(tool.card.status or OTHER_WORDS)
         try:
@@ -85,8 +96,8 @@ class Doing:
             )
         finally:
             draft.status("")
-        if isinstance(tool, Delegated) and result.ok and tool.awaited is not None:
-            return {"child": tool.awaited}
+        if delegates is not None and result.ok and delegates.awaited is not None:
+            return {"child": delegates.awaited}
         return _as_json(result)
 
     async def _judged(self, ctx: TurnContext, arguments: Json) -> Wish | Json:
@@ -242,7 +253,7 @@ class Calling:
         if len(calls) > 1 and all(self._toolbox.is_pure(call) for call in calls):
             await self._in_parallel(now, calls)
             return await self._newer(now.ctx)
-        if len(calls) > 1 and all(call.name == SUBAGENT.name for call in calls):
+        if len(calls) > 1 and all(call.name == SUBAGENT for call in calls):
             await self._together(now, calls)
             return []
         for number, call in enumerate(calls):
