@@ -13,8 +13,8 @@ from typing import Any
 
 from agent.skills.checks import tests_file
 from agent.skills.matching import SCORE_MIN, near_misses
-from agent.skills.service import SkillRefused, SkillService
-from agent.skills.skill import Problem, Skill, SkillKind, SkillSet, SkillState
+from agent.skills.service import SkillService
+from agent.skills.skill import Problem, Skill, SkillKind, SkillRefused, SkillSet, SkillState
 from agent.skills.why import SkillWhy, Verdict, near_words
 from bot.commands.skill_messages import (
     KINDS,

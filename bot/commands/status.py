@@ -141,7 +141,7 @@ class BotStatus:
         return lines + await self._by_hand_and_lately(person)
 
     async def told(self, *, for_owner: bool, lane: str = "") -> StatusTold:
-        """Implements `agent.tools.agents.TellsStatus`. Raises StorageError. Whose chat it is reads
+        """See `agent.tools.agents.TellsStatus`. Raises StorageError. Whose chat it is reads
         what is theirs, as by `/status`. The reason of an error may repeat what a platform or a
         model's provider said, so it is a quote as well."""
         servers = self._watched.servers

@@ -102,7 +102,7 @@ async def opened_entrance(
     models = ModelDesk(whole.pool)
     logs = LogDesk(place.home.log_file, whole.redact, host_zone=host_zone())
     status = BotStatus(_watched(place, whole, models, logs), clock=place.clock, changed=changed)
-    whole.doors.status = status
+    whole.doors.status = status.told
     schedule = _schedule_desk(place, whole)
     calendar = whole.abilities.calendar
     cards = QuestionMessages(whole.outbox, calendar.cards)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agent.skills.rules import Rule
-from agent.skills.service import SkillRefused, SkillService
-from agent.skills.skill import SkillSchedule
+from agent.skills.service import SkillService
+from agent.skills.skill import SkillRefused, SkillSchedule
 from bot.commands.skill_messages import when_words
 from bot.commands.skills import (
     SHOWN_IN_CHAT,
