@@ -21,5 +21,5 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
 def slow_tool(monkeypatch: pytest.MonkeyPatch) -> SlowTool:
     """A tool more for bots that are opened from now on."""
     tool = SlowTool()
-    monkeypatch.setattr("bot.wiring.tools.file_tools", lambda *given: (*file_tools(*given), tool))
+    monkeypatch.setattr("bot.app.tools.file_tools", lambda *given: (*file_tools(*given), tool))
     return tool

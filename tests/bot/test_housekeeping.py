@@ -13,7 +13,7 @@ import structlog
 from structlog.typing import EventDict
 
 from agent.budget.spending import Notice
-from bot.wiring.housekeeping import Housekeeping
+from bot.app.housekeeping import Housekeeping
 from memory.records.errors import StorageError
 from scheduler.clock.machine import CheckedClock
 from tests.bot.kit import OWNER, Rig, eventually, rigged
