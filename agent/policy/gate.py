@@ -28,6 +28,7 @@ from agent.policy.approval import (
 from agent.policy.egress import HANDS_ON, WHOLE, Called, Replay, Told, Unwatched, is_weighed
 from agent.policy.links import FETCH
 from agent.policy.news import day_of
+from agent.policy.presentation import needs_of
 from agent.policy.taint import (
     has_said,
     has_seen,
@@ -39,7 +40,7 @@ from agent.policy.taint import (
 )
 from agent.tools.arguments import ArgumentsWrong, parse_arguments, schema_of
 from agent.tools.discovery import resolved
-from agent.tools.tool import Caller, Effect, Needs, SaysCost, SaysNeeds, Tool
+from agent.tools.tool import Caller, Effect, Needs, Tool
 from memory.records.errors import AssistantError, StorageError
 from memory.records.messages import Origin, TurnInput
 from memory.records.ports import Approvals, Conversations, Json
@@ -232,10 +233,8 @@ class Gate:
 
 
 def _needs(wish: Wish) -> Needs | Stopped:
-    if not isinstance(wish.tool, SaysNeeds):
-        return Needs()
     try:
-        return wish.tool.needs(wish.arguments, wish.caller)
+        return needs_of(wish.tool, wish.arguments, wish.caller)
     except StorageError:
         raise
     except AssistantError as error:
@@ -244,9 +243,7 @@ def _needs(wish: Wish) -> Needs | Stopped:
 
 async def _with_cost(wish: Wish, needs: Needs) -> Needs:
     """With a row on what it will cost, where that can be told."""
-    if not isinstance(wish.tool, SaysCost):
-        return needs
-    cost = await wish.tool.takes(wish.arguments, wish.caller)
+    cost = await wish.tool.cost(wish.arguments, wish.caller)
     return replace(needs, shows=(*needs.shows, cost)) if cost else needs
 
 

@@ -23,10 +23,10 @@ from agent.skills.parser import (
     structured,
 )
 from agent.skills.places import SKILL_FILE, Stamp, digest, read_file, stamps
-from agent.skills.playbooks import findings
-from agent.skills.reading import Where, read_skill
+from agent.skills.reader import SkillFile, read_skill
 from agent.skills.rules import Rule
-from agent.skills.skill import Place, Problem, Severity, Shelf, Skill
+from agent.skills.skill import Place, Problem, Severity, Skill, SkillSet
+from agent.skills.suspicious import findings
 from agent.skills.why import SkillWhy, Verdict, as_used, state_words, why
 from memory.records.errors import AssistantError
 
@@ -110,7 +110,7 @@ def run_tests(
     tests: Iterable[TriggerTest],
     *,
     skill: str,
-    shelf: Shelf,
+    shelf: SkillSet,
     rules: Sequence[Rule] = (),
     tools_known: Collection[str] | None = None,
 ) -> tuple[TriggerResult, ...]:
@@ -130,7 +130,7 @@ def run_tests(
 def _result(
     test: TriggerTest,
     names: Sequence[str],
-    shelf: Shelf,
+    shelf: SkillSet,
     rules: Sequence[Rule],
     tools_known: Collection[str] | None,
 ) -> TriggerResult:
@@ -154,7 +154,7 @@ def _result(
     return TriggerResult(test=test, passed=not failures, reasons=(*failures, *notes))
 
 
-def _with_used(shelf: Shelf, names: Collection[str]) -> Shelf:
+def _with_used(shelf: SkillSet, names: Collection[str]) -> SkillSet:
     skills = tuple(as_used(one) if one.name in names else one for one in shelf.skills)
     return replace(shelf, skills=skills, shadowed=())
 
@@ -348,7 +348,7 @@ def _validated(folder: Path, shown: str) -> Validated:
         files = stamps(str(folder))
         data = read_file(str(folder / SKILL_FILE), bytes_max=FILE_BYTES_MAX)
         pinned = digest(str(folder), files)
-        reading = read_skill(data, Where(folder_name=folder.resolve().name, file=file))
+        reading = read_skill(data, SkillFile(folder_name=folder.resolve().name, file=file))
         odd = tuple(_suspicious(folder, shown, files))
         tests, wrong = _tests(folder, shown)
     except OSError as error:
@@ -451,7 +451,7 @@ def tests_of(skill: Skill) -> TriggerTests:
 
 
 def tried(
-    skill: Skill, shelf: Shelf, rules: Sequence[Rule]
+    skill: Skill, shelf: SkillSet, rules: Sequence[Rule]
 ) -> tuple[TriggerTests, tuple[TriggerResult, ...]]:
     """The tests of one skill, and how they came out; one in quarantine is tried as if in use."""
     tests = tests_of(skill)
@@ -460,12 +460,12 @@ def tried(
 
 
 def _without_others(
-    shelf: Shelf, skill: Skill, tests: TriggerTests, rules: Sequence[Rule]
-) -> Shelf:
+    shelf: SkillSet, skill: Skill, tests: TriggerTests, rules: Sequence[Rule]
+) -> SkillSet:
     """The shelf without the playbooks that do not matter: they are matched each by itself, and to
     explain them all for each test takes most of the time."""
     named = {skill.name}
     named.update(name for test in tests.tests for name in test.skills)
     named.update(name for rule in rules for name in rule.skills)
     kept = (one for one in shelf.skills if one.name in named or one.is_listed)
-    return Shelf(skills=tuple(kept))
+    return SkillSet(skills=tuple(kept))

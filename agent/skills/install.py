@@ -21,9 +21,9 @@ from typing import NoReturn
 from agent.skills.archives import InstallRefused, NewFolder, unpack
 from agent.skills.parser import FILE_BYTES_MAX, Unreadable
 from agent.skills.places import SKILL_FILE, Stamp, digest, read_file, shown, stamps
-from agent.skills.playbooks import findings
-from agent.skills.reading import Where, is_name, read_skill
+from agent.skills.reader import SkillFile, is_name, read_skill
 from agent.skills.skill import Severity, Skill
+from agent.skills.suspicious import findings
 from memory.records.errors import StorageFull, StorageReadOnly
 
 _READY = ".ready-"
@@ -240,12 +240,12 @@ def _root(folder: Path) -> Path:
 
 def _skill_in(data: bytes, called: str) -> tuple[Skill, tuple[str, ...]]:
     """The skill and what is odd about it; refused with every error, each with its line."""
-    reading = read_skill(data, Where(folder_name=called))
+    reading = read_skill(data, SkillFile(folder_name=called))
     if reading.skill is None:
         wrong = [p for p in reading.problems if p.severity is Severity.ERROR]
         raise InstallRefused("\n".join(map(str, wrong)))
     # Read again as it will stand: in a folder of its own name.
-    again = read_skill(data, Where(folder_name=reading.skill.name))
+    again = read_skill(data, SkillFile(folder_name=reading.skill.name))
     return again.skill or reading.skill, tuple(map(str, again.problems))
 
 

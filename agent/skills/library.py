@@ -16,10 +16,19 @@ from hashlib import sha256
 
 import structlog
 
-from agent.skills.fields import FindProgram, Machine, lacking
 from agent.skills.places import FoundSkill, Look, Places, look
-from agent.skills.reading import DESCRIPTION_MAX, is_name
-from agent.skills.skill import Place, Problem, Severity, Shelf, Skill, SkillState
+from agent.skills.reader import DESCRIPTION_MAX, is_name
+from agent.skills.skill import (
+    FindProgram,
+    Machine,
+    Place,
+    Problem,
+    Severity,
+    Skill,
+    SkillSet,
+    SkillState,
+    lacking,
+)
 from memory.records.errors import StorageError
 from memory.records.ports import Clock, SkillRecords
 from memory.records.rows import SkillRecord, StoredPlaybook
@@ -54,7 +63,7 @@ class _Seen:
     decisions: Decisions = field(default_factory=Decisions)
 
 
-class SkillShelf:
+class SkillLibrary:
     """Knows which skills there are. One for the whole bot; may be asked by many turns at once.
 
     `env` and `find_program` say what the machine has; `given` names, for each skill, the
@@ -79,12 +88,12 @@ class SkillShelf:
         self._given = {} if given is None else given
         self._lock = asyncio.Lock()
         self._seen = _Seen()
-        self._shelf = Shelf()
+        self._shelf = SkillSet()
         self._told: frozenset[Problem] = frozenset()
         self._look_at = self._ask_at = float("-inf")
         self._drops = 0
 
-    async def current(self) -> Shelf:
+    async def current(self) -> SkillSet:
         """The skills there are. The same object while nothing changes. Does not raise."""
         if self._clock.monotonic() < self._look_at:
             return self._shelf
@@ -124,7 +133,7 @@ class SkillShelf:
         )
         return decisions, KEPT_S
 
-    def _looked(self, decisions: Decisions) -> tuple[_Seen, Shelf]:
+    def _looked(self, decisions: Decisions) -> tuple[_Seen, SkillSet]:
         before = self._seen
         looks = self._looks(before)
         missing = self._missing(looks.values())
@@ -179,7 +188,7 @@ def playbook_digest(playbook: StoredPlaybook) -> str:
 # --- from what was seen to the shelf -----------------------------------------------------------
 
 
-def _shelf(seen: _Seen) -> Shelf:
+def _shelf(seen: _Seen) -> SkillSet:
     skills: dict[str, Skill] = {}
     shadowed: list[Skill] = []
     problems = [problem for one in seen.looks.values() for problem in _problems(one)]
@@ -192,7 +201,7 @@ def _shelf(seen: _Seen) -> Shelf:
                 shadowed.append(skill)
                 if first.place is place:
                     problems.append(_twice(skill, first))
-    return Shelf(
+    return SkillSet(
         skills=tuple(sorted(skills.values(), key=lambda skill: (-skill.priority, skill.name))),
         problems=tuple(problems),
         shadowed=tuple(shadowed),

@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from agent.skills.parser import FILE_BYTES_MAX, Unreadable
-from agent.skills.reading import Reading, Where, read_skill
+from agent.skills.reader import SkillFile, SkillReading, read_skill
 from agent.skills.skill import Place, Problem, Severity
 
 # --- folder -------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class FoundSkill:
     """
 
     files: tuple[Stamp, ...]
-    reading: Reading
+    reading: SkillReading
     digest: str = ""
     is_settled: bool = False
 
@@ -180,7 +180,7 @@ def look(place: Place, root: Path, before: Look) -> Look:
     return Look(found=found, problems=tuple(problems))
 
 
-def _read(where: Where, path: str, before: FoundSkill | None) -> FoundSkill:
+def _read(where: SkillFile, path: str, before: FoundSkill | None) -> FoundSkill:
     files = stamps(path)
     is_same = before is not None and before.files == files
     if before is not None and is_same and before.is_settled:
@@ -208,9 +208,9 @@ class _Search:
             else:
                 yield from self._group(entry.name, path)
 
-    def where(self, name: str, path: str) -> Where:
+    def where(self, name: str, path: str) -> SkillFile:
         location, file = _CALLED[self.place]
-        return Where(
+        return SkillFile(
             folder_name=name.rpartition("/")[2],
             place=self.place,
             location=f"{location}/{name}/{SKILL_FILE}",

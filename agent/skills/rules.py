@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from agent.skills.skill import AutoInvoke, Place, Shelf, Skill
+from agent.skills.skill import AutoInvoke, Place, Skill, SkillSet
 from memory.records.errors import Permanent
 
 # --- patterns -----------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ class _Collected:
     problems: list[RuleProblem] = field(default_factory=list)
 
 
-def triggers(shelf: Shelf) -> tuple[Rule, ...]:
+def triggers(shelf: SkillSet) -> tuple[Rule, ...]:
     """The rules that usable skills bring along: each names itself."""
     return tuple(trigger_of(skill) for skill in shelf.used if skill.patterns)
 
@@ -294,7 +294,7 @@ class RuleBook:
 
     def __init__(
         self,
-        shelf: Shelf,
+        shelf: SkillSet,
         rules: Sequence[Rule] = (),
         *,
         pattern_limit_s: float = PATTERN_LIMIT_S,
@@ -388,7 +388,7 @@ def _wrong(rule: Rule, pattern: str, fault: PatternFault) -> RuleProblem:
     )
 
 
-def _lacking(shelf: Shelf, rule: Rule) -> list[str]:
+def _lacking(shelf: SkillSet, rule: Rule) -> list[str]:
     return [name for name in rule.skills if shelf.get(name) is None]
 
 

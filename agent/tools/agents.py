@@ -9,7 +9,7 @@ from typing import Annotated, Protocol
 
 from pydantic import Field
 
-from agent.subagents.subagents import Order, Subagents, Wish
+from agent.subagents.subagents import SubagentCall, Subagents, SubagentTask
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, OursAlone, Tool, ToolCard, Trust
 from memory.records.errors import Permanent
@@ -69,7 +69,7 @@ SPAWN = ToolCard(
 )
 
 
-class Delegate:
+class Delegate(Tool):
     """A tool that hands work on. It is run bound to its call: see `bound`."""
 
     def __init__(self, subagents: Subagents, card: ToolCard, *, waits: bool) -> None:
@@ -77,7 +77,7 @@ class Delegate:
         self._waits = waits
         self.card = card
 
-    def bound(self, order: Order) -> Delegated:
+    def bound(self, order: SubagentCall) -> Delegated:
         """The tool for this one call."""
         return Delegated(self._subagents, self.card, order, waits=self._waits)
 
@@ -86,10 +86,12 @@ class Delegate:
         raise Unbound("A subagent can only be started from a turn.")
 
 
-class Delegated:
+class Delegated(Tool):
     """Implements Tool: `run` starts the subagent of one call, however often it is called."""
 
-    def __init__(self, subagents: Subagents, card: ToolCard, order: Order, *, waits: bool) -> None:
+    def __init__(
+        self, subagents: Subagents, card: ToolCard, order: SubagentCall, *, waits: bool
+    ) -> None:
         self._subagents = subagents
         self._order = order
         self._waits = waits
@@ -100,7 +102,7 @@ class Delegated:
     async def run(self, arguments: TaskArguments, caller: Caller) -> str:
         """Says what was begun. Raises NotPossible, TooManySubagents, StorageError."""
         tools = None if arguments.tools is None else tuple(arguments.tools)
-        wish = Wish(
+        wish = SubagentTask(
             task=arguments.task, waits=self._waits, tools=tools, minutes=arguments.minutes or 0
         )
         started = await self._subagents.start(self._order, wish)
@@ -151,7 +153,7 @@ class NothingArguments(Arguments):
     """No arguments."""
 
 
-class NothingToReport:
+class NothingToReport(Tool):
     """Ends a run that nobody watches, in silence: the loop asks the model no more."""
 
     card = ToolCard(
@@ -174,7 +176,7 @@ class GetStatusArguments(Arguments):
     """No arguments."""
 
 
-class GetStatus:
+class GetStatus(Tool):
     """The lines of /status: to the owner alone what is the machine's own. While a server is down
     they tell its last words, and after an error its reason: these are not ours."""
 

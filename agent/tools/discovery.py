@@ -126,7 +126,7 @@ def _card(name: str, description: str, arguments: type[Arguments], status: str) 
     )
 
 
-class ToolCategories:
+class ToolCategories(Tool):
     """The groups, with how many tools each holds."""
 
     card = _card(
@@ -151,7 +151,7 @@ class ToolCategories:
         return "\n".join(lines) or "There are no tools here."
 
 
-class ToolList:
+class ToolList(Tool):
     """The tools of one group."""
 
     card = _card(
@@ -180,7 +180,7 @@ class ToolList:
         return "\n".join([*lines, _HOW])
 
 
-class ToolSearch:
+class ToolSearch(Tool):
     """The tools that fit a wish."""
 
     card = _card(
@@ -206,7 +206,7 @@ class ToolSearch:
         return "\n".join([*lines, _HOW])
 
 
-class ToolDescribe:
+class ToolDescribe(Tool):
     """What a tool does and takes."""
 
     card = _card(
@@ -233,7 +233,7 @@ class ToolDescribe:
         return f"{head}\nArguments: {schema}\n{_HOW}"
 
 
-class ToolCallTool:
+class ToolCallTool(Tool):
     """Stands for any tool that exists; `resolved` puts the tool itself in its place."""
 
     card = _card(

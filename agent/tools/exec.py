@@ -26,7 +26,7 @@ from agent.sandbox.process import Caught, Limits, Program, Ran, Stopped, run_con
 from agent.skills.matching import allows_command
 from agent.tools.arguments import Arguments
 from agent.tools.confinement import Surroundings, Views
-from agent.tools.tool import Caller, Effect, KeepWhole, Needs, ToolCard, Trust
+from agent.tools.tool import Caller, Effect, KeepWhole, Needs, Tool, ToolCard, Trust
 from agent.tools.workspace import Workspace
 from memory.records.errors import AssistantError, Permanent
 from memory.records.messages import Role
@@ -256,7 +256,7 @@ class ExecArguments(Arguments):
     stdin: str | None = None
 
 
-class Exec:
+class Exec(Tool):
     """Runs one program in the workspace."""
 
     card = ToolCard(

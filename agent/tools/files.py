@@ -75,7 +75,7 @@ class ReadFileArguments(Arguments):
     last_line: int | None = Field(default=None, ge=1)
 
 
-class ReadFile:
+class ReadFile(Tool):
     """Text of a file, page by page."""
 
     card = ToolCard(
@@ -177,7 +177,7 @@ class WriteFileArguments(Arguments):
     content: str
 
 
-class WriteFile:
+class WriteFile(Tool):
     """Makes or replaces a file as a whole."""
 
     card = ToolCard(
@@ -196,7 +196,7 @@ class WriteFile:
         self._kept = kept
 
     def needs(self, arguments: WriteFileArguments, caller: Caller) -> Needs:
-        """See SaysNeeds."""
+        """See Tool."""
         needs = _steering(self._workspace, arguments, caller)
         return _with_loss(needs, self._kept, arguments, caller, lambda _: _content(arguments))
 
@@ -227,7 +227,7 @@ class EditFileArguments(Arguments):
     new: str
 
 
-class EditFile:
+class EditFile(Tool):
     """Replaces one place of a file. `once`: run again, it would report a failure that was none."""
 
     card = ToolCard(
@@ -246,7 +246,7 @@ class EditFile:
         self._kept = kept
 
     def needs(self, arguments: EditFileArguments, caller: Caller) -> Needs:
-        """See SaysNeeds."""
+        """See Tool."""
         needs = _steering(self._workspace, arguments, caller)
         return _with_loss(needs, self._kept, arguments, caller, _Edit(arguments))
 
@@ -303,7 +303,7 @@ class AppendFileArguments(Arguments):
     content: str = Field(min_length=1)
 
 
-class AppendFile:
+class AppendFile(Tool):
     """Adds to the end of a file, on a line of its own. `once`: run again, it would add twice."""
 
     card = ToolCard(
@@ -322,7 +322,7 @@ class AppendFile:
         self._kept = kept
 
     def needs(self, arguments: AppendFileArguments, caller: Caller) -> Needs:
-        """See SaysNeeds."""
+        """See Tool."""
         return _steering(self._workspace, arguments, caller)
 
     async def run(self, arguments: AppendFileArguments, caller: Caller) -> str:
@@ -374,7 +374,7 @@ class ListDirArguments(Arguments):
     path: str = "."
 
 
-class ListDir:
+class ListDir(Tool):
     """Names and sizes in a folder."""
 
     card = ToolCard(
@@ -429,7 +429,7 @@ class SearchFilesArguments(Arguments):
     names: str = Field(default="*", description="file names, such as *.md")
 
 
-class SearchFiles:
+class SearchFiles(Tool):
     """Lines that hold a text, in the files below a folder. Plain words, no pattern: a pattern from
     outside could run for ever."""
 

@@ -107,7 +107,7 @@ class I2cArguments(Arguments):
     data: tuple[Byte, ...] = Field(default=(), max_length=BYTES_MAX)
 
 
-class I2c:
+class I2c(Tool):
     """Devices on an I²C bus."""
 
     card = ToolCard(
@@ -231,7 +231,7 @@ class SpiArguments(Arguments):
     mode: int = Field(default=0, ge=0, le=3)
 
 
-class Spi:
+class Spi(Tool):
     """Devices on an SPI bus."""
 
     card = ToolCard(

@@ -73,7 +73,7 @@ class StoreFactArguments(Arguments):
     )
 
 
-class StoreFact:
+class StoreFact(Tool):
     """Remembers a sentence for good. Run again it finds the sentence known, so it may be."""
 
     card = ToolCard(
@@ -95,7 +95,7 @@ class StoreFact:
         self._household = household
 
     def needs(self, arguments: StoreFactArguments, caller: Caller) -> Needs:
-        """See SaysNeeds: who is asked reads the sentence as it will stand there."""
+        """See Tool: who is asked reads the sentence as it will stand there."""
         where = ("(for this group, whoever reads it)",) if caller.is_group else ()
         return Needs(shows=(f"remember: {sentence(arguments.text)}", *where))
 
@@ -147,7 +147,7 @@ class UpdateFactArguments(Arguments):
     category: Category | None = None
 
 
-class UpdateFact:
+class UpdateFact(Tool):
     """Corrects a fact: the old one is closed, and the new one holds in its place. Run again it
     finds that done."""
 
@@ -167,7 +167,7 @@ class UpdateFact:
         self._household = household
 
     def needs(self, arguments: UpdateFactArguments, caller: Caller) -> Needs:
-        """See SaysNeeds: who is asked reads the sentence as it will stand there."""
+        """See Tool: who is asked reads the sentence as it will stand there."""
         former = f"(in place of {named(arguments.id)})"
         return Needs(shows=(f"remember: {sentence(arguments.text)}", former))
 
@@ -210,7 +210,7 @@ class ForgetFactArguments(Arguments):
     query: str = Field(default="", max_length=FACT_CHARS_MAX, description="when the id is unknown")
 
 
-class ForgetFact:
+class ForgetFact(Tool):
     """Erases facts with all that they replaced. By words alone only what can be meant by them."""
 
     card = ToolCard(
@@ -231,7 +231,7 @@ class ForgetFact:
         self._household = household
 
     def needs(self, arguments: ForgetFactArguments, caller: Caller) -> Needs:
-        """See SaysNeeds: what is erased cannot be had back, so nobody else may wish for it."""
+        """See Tool: what is erased cannot be had back, so nobody else may wish for it."""
         return Needs(risk="it erases what is remembered")
 
     async def run(self, arguments: ForgetFactArguments, caller: Caller) -> str:
@@ -305,7 +305,7 @@ class SearchMemoriesArguments(Arguments):
     as_of: str = Field(default="", description="a date, such as 2026-03-01: what held then")
 
 
-class SearchMemories:
+class SearchMemories(Tool):
     """Facts that fit a question, the best first."""
 
     card = ToolCard(
@@ -324,7 +324,7 @@ class SearchMemories:
         self._household = household
 
     def trust(self, caller: Caller) -> Trust:
-        """See SaysTrust: in a group it may be others who said it."""
+        """See Tool: in a group it may be others who said it."""
         return Trust.UNTRUSTED if caller.is_group else Trust.OURS
 
     async def run(self, arguments: SearchMemoriesArguments, caller: Caller) -> str:
@@ -348,7 +348,7 @@ class ListFactsArguments(Arguments):
     past: bool = Field(default=False, description="also what they replaced")
 
 
-class ListFacts:
+class ListFacts(Tool):
     """The facts that hold, the newest first."""
 
     card = ToolCard(
@@ -367,7 +367,7 @@ class ListFacts:
         self._household = household
 
     def trust(self, caller: Caller) -> Trust:
-        """See SaysTrust: in a group it may be others who said it."""
+        """See Tool: in a group it may be others who said it."""
         return Trust.UNTRUSTED if caller.is_group else Trust.OURS
 
     async def run(self, arguments: ListFactsArguments, caller: Caller) -> str:
@@ -410,7 +410,7 @@ class SearchConversationsArguments(Arguments):
     limit: int = Field(default=5, ge=1, le=EXCHANGES_MAX)
 
 
-class SearchConversations:
+class SearchConversations(Tool):
     """What this person said in this chat and what was answered, also what is no longer sent.
     Answers can quote pages and files, so all of it is outside text."""
 

@@ -92,7 +92,7 @@ class ReactArguments(Arguments):
     )
 
 
-class React:
+class React(Tool):
     """A reaction in the current chat, and in no other."""
 
     card = ToolCard(
@@ -259,7 +259,7 @@ class SendFileArguments(Arguments):
     chat: str = Field(default="", description="such as slack or telegram:42; empty: this chat")
 
 
-class SendFile:
+class SendFile(Tool):
     """A file of the workspace, to this chat or to another of the person's private chats.
 
     A chat that is wrong or missing becomes the current one, as for `send_message`; in a group it
@@ -285,7 +285,7 @@ class SendFile:
         self._files = files
 
     def needs(self, arguments: SendFileArguments, caller: Caller) -> Needs:
-        """See SaysNeeds: a group is others too; after outside text another chat is a new target."""
+        """See Tool: a group is others too; after outside text another chat is a new target."""
         wanted = arguments.chat.strip()
         if wanted not in {"", caller.address.key}:
             return Needs(target=wanted)
@@ -360,7 +360,7 @@ class SendMessageArguments(Arguments):
     chat: str = Field(default="", description="such as slack or telegram:42; empty: this chat")
 
 
-class SendMessage:
+class SendMessage(Tool):
     """A message of its own, to this chat or to another of the person's private chats.
 
     A chat id that is wrong or missing becomes the current one (SPEC §6): a model must never be
@@ -385,7 +385,7 @@ class SendMessage:
         self._messenger = messenger
 
     def needs(self, arguments: SendMessageArguments, caller: Caller) -> Needs:
-        """See SaysNeeds: after outside text, another chat than this one is a new target."""
+        """See Tool: after outside text, another chat than this one is a new target."""
         wanted = arguments.chat.strip()
         return Needs(target="" if wanted in {"", caller.address.key} else wanted)
 

@@ -15,7 +15,7 @@ from agent.prompt.templates import harmless
 from agent.tools.arguments import Arguments
 from agent.tools.former_files import KeepsFormer, KeptFiles
 from agent.tools.profile import NOTHING_HERE, Household, MemoryRefused
-from agent.tools.tool import AboutFile, Caller, Effect, Needs, OfFile, ToolCard, Trust
+from agent.tools.tool import AboutFile, Caller, Effect, Needs, OfFile, Tool, ToolCard, Trust
 from agent.tools.workspace import NOTES, PathMissing, PathRefused, Workspace
 from memory.records.errors import Permanent
 from memory.records.messages import PersonId, Role
@@ -309,7 +309,7 @@ class ReadNotesArguments(Arguments):
     )
 
 
-class ReadNotes:
+class ReadNotes(Tool):
     """The notes of a day, those that last, or which there are."""
 
     card = ToolCard(
@@ -328,7 +328,7 @@ class ReadNotes:
         self._household = household
 
     def needs(self, arguments: ReadNotesArguments, caller: Caller) -> Needs:
-        """See SaysNeeds."""
+        """See Tool."""
         return Needs(refused=IN_GROUPS if caller.is_group else "")
 
     async def run(self, arguments: ReadNotesArguments, caller: Caller) -> str:
@@ -384,7 +384,7 @@ class AppendNotesArguments(Arguments):
     where: Where = "today"
 
 
-class AppendNotes:
+class AppendNotes(Tool):
     """Adds to notes what does not stand there yet, so that a call made again adds nothing."""
 
     card = ToolCard(
@@ -406,7 +406,7 @@ class AppendNotes:
         self._household = household
 
     def needs(self, arguments: AppendNotesArguments, caller: Caller) -> Needs:
-        """See SaysNeeds."""
+        """See Tool."""
         if caller.is_group:
             return Needs(refused=IN_GROUPS)
         where = "notes of today" if arguments.where == "today" else "long-term notes"

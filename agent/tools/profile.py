@@ -14,7 +14,7 @@ from agent.policy.presentation import is_whole, values_of
 from agent.prompt.scene import one_line
 from agent.prompt.templates import harmless
 from agent.tools.arguments import Arguments
-from agent.tools.tool import Caller, Effect, Needs, ToolCard, Trust
+from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
 from memory.records.errors import Permanent
 from memory.records.facts import Facts, Profiles, StoredFact, Whose, fact_id_of, fact_key, whose
 from memory.records.messages import ConversationId, PersonId
@@ -93,7 +93,7 @@ class GetProfileArguments(Arguments):
     path: str = Field(default="", max_length=PATH_CHARS_MAX, description="such as preferences")
 
 
-class GetProfile:
+class GetProfile(Tool):
     """The profile as JSON."""
 
     card = ToolCard(
@@ -112,7 +112,7 @@ class GetProfile:
         self._household = household
 
     def needs(self, arguments: GetProfileArguments, caller: Caller) -> Needs:
-        """See SaysNeeds."""
+        """See Tool."""
         return Needs(refused=IN_GROUPS if caller.is_group else "")
 
     async def run(self, arguments: GetProfileArguments, caller: Caller) -> str:
@@ -150,7 +150,7 @@ class UpdateProfileArguments(Arguments):
     reason: str = Field(min_length=1, max_length=REASON_CHARS_MAX)
 
 
-class UpdateProfile:
+class UpdateProfile(Tool):
     """Sets one path of the profile; what was there is kept, and can be had back."""
 
     card = ToolCard(
@@ -169,7 +169,7 @@ class UpdateProfile:
         self._household = household
 
     def needs(self, arguments: UpdateProfileArguments, caller: Caller) -> Needs:
-        """See SaysNeeds: what replaces the text that the assistant begins with is always asked
+        """See Tool: what replaces the text that the assistant begins with is always asked
         about (SPEC §6), also as a part of `persona` as a whole."""
         if caller.is_group:
             return Needs(refused=IN_GROUPS)

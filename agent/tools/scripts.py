@@ -18,14 +18,14 @@ from pathlib import Path
 from pydantic import Field
 
 from agent.sandbox.environment import Given, base_python, given_variables
-from agent.skills.library import SkillShelf
-from agent.skills.lifecycle import SkillRefused
+from agent.skills.library import SkillLibrary
 from agent.skills.parser import Unreadable
 from agent.skills.places import SKILL_FILE, read_file, stamps
-from agent.skills.skill import Shelf, Skill, SkillState
+from agent.skills.service import SkillRefused
+from agent.skills.skill import Skill, SkillSet, SkillState
 from agent.tools.arguments import Arguments
 from agent.tools.exec import WORDS_MAX, Order, Runner, shown_command
-from agent.tools.tool import Caller, Effect, Needs, ToolCard, Trust
+from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
 
 BASE_DIR = "{baseDir}"
 SCRIPTS = "scripts"
@@ -71,11 +71,11 @@ class _Found:
 
 
 @dataclass(slots=True)
-class RunSkill:
+class RunSkill(Tool):
     """Runs a script that comes with a skill. `given` holds, for each skill, the variables that the
     owner set for it (`skills.NAME.env`): they are in that process alone."""
 
-    shelf: SkillShelf
+    shelf: SkillLibrary
     runner: Runner
     given: Mapping[str, Given] = field(default_factory=dict)
     card: ToolCard = field(
@@ -129,7 +129,7 @@ class RunSkill:
             return await self.runner.run(order, caller)
 
 
-def _usable(shelf: Shelf, name: str) -> Skill:
+def _usable(shelf: SkillSet, name: str) -> Skill:
     """Raises SkillRefused for what is not there or not used. One that waits for its clock alone may
     be run: somebody may want it done now."""
     wanted = name.strip().removesuffix(f"/{SKILL_FILE}").strip("/").rpartition("/")[2]

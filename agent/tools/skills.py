@@ -8,14 +8,14 @@ from dataclasses import replace
 from pydantic import Field
 
 from agent.skills.checks import TESTS_FILE
-from agent.skills.library import SkillShelf
-from agent.skills.lifecycle import SkillRefused, Workshop
+from agent.skills.library import SkillLibrary
 from agent.skills.matching import Relevance
 from agent.skills.parser import FILE_BYTES_MAX, Unreadable
 from agent.skills.places import SKILL_FILE, read_file, shown, stamps
-from agent.skills.playbooks import playbook_warnings
-from agent.skills.reading import changed_text, skill_text
-from agent.skills.skill import Place, Shelf, Skill, SkillState
+from agent.skills.reader import changed_text, skill_text
+from agent.skills.service import SkillRefused, SkillService
+from agent.skills.skill import Place, Skill, SkillSet, SkillState
+from agent.skills.suspicious import playbook_warnings
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
 from memory.records.errors import Permanent
@@ -36,7 +36,7 @@ class NotHere(Permanent):
     """Skills are not written in this place, or by this person."""
 
 
-def skill_tools(shelf: SkillShelf, workshop: Workshop) -> tuple[Tool, ...]:
+def skill_tools(shelf: SkillLibrary, workshop: SkillService) -> tuple[Tool, ...]:
     """All tools of this group."""
     return (
         ListSkills(shelf),
@@ -55,7 +55,7 @@ class ListSkillsArguments(Arguments):
     about: str = ""
 
 
-class ListSkills:
+class ListSkills(Tool):
     """Names and descriptions, the fitting ones first."""
 
     card = ToolCard(
@@ -68,7 +68,7 @@ class ListSkills:
         trust=Trust.OURS,
     )
 
-    def __init__(self, shelf: SkillShelf) -> None:
+    def __init__(self, shelf: SkillLibrary) -> None:
         self._shelf = shelf
 
     async def run(self, arguments: ListSkillsArguments, caller: Caller) -> str:
@@ -90,10 +90,10 @@ class ListSkills:
         return "\n".join(lines)
 
 
-def _about(shelf: Shelf, about: str) -> tuple[Skill, ...]:
+def _about(shelf: SkillSet, about: str) -> tuple[Skill, ...]:
     """Those that share a word with what is asked for, the best first: playbooks too, here."""
     listed = {skill.name: skill for skill in shelf.used}
-    alike = Shelf(skills=tuple(replace(one, keywords=(), schedule=None) for one in shelf.used))
+    alike = SkillSet(skills=tuple(replace(one, keywords=(), schedule=None) for one in shelf.used))
     return tuple(listed[one.skill.name] for one in Relevance(alike).scores(about))
 
 
@@ -124,7 +124,7 @@ class ReadSkillArguments(Arguments):
     file: str = ""
 
 
-class ReadSkill:
+class ReadSkill(Tool):
     """The instructions of a skill, or another of its text files."""
 
     card = ToolCard(
@@ -137,7 +137,7 @@ class ReadSkill:
         trust=Trust.OURS,
     )
 
-    def __init__(self, shelf: SkillShelf) -> None:
+    def __init__(self, shelf: SkillLibrary) -> None:
         self._shelf = shelf
 
     async def run(self, arguments: ReadSkillArguments, caller: Caller) -> str:
@@ -155,7 +155,7 @@ class ReadSkill:
         return f"{text}\n\nFiles of this skill, for read_skill: {names}{more}"
 
 
-def _usable(shelf: Shelf, name: str) -> Skill:
+def _usable(shelf: SkillSet, name: str) -> Skill:
     """The skill of this name, which may be written with its folder. Raises SkillRefused."""
     wanted = name.strip().removesuffix(f"/{SKILL_FILE}").strip("/").rpartition("/")[2]
     skill = shelf.get(wanted)
@@ -223,7 +223,7 @@ def _check_may_write(caller: Caller) -> None:
         )
 
 
-async def _done(shelf: SkillShelf, what: str, name: str, warnings: tuple[str, ...]) -> str:
+async def _done(shelf: SkillLibrary, what: str, name: str, warnings: tuple[str, ...]) -> str:
     """What was done, whether it is used by now, and what the owner should look at."""
     skill = (await shelf.current()).get(name)
     if skill is not None and skill.is_used:
@@ -245,7 +245,7 @@ class CreateSkillArguments(Arguments):
     priority: int = 0
 
 
-class CreateSkill:
+class CreateSkill(Tool):
     """A new skill or playbook, which waits for the owner."""
 
     card = ToolCard(
@@ -258,7 +258,7 @@ class CreateSkill:
         trust=Trust.OURS,
     )
 
-    def __init__(self, shelf: SkillShelf, workshop: Workshop) -> None:
+    def __init__(self, shelf: SkillLibrary, workshop: SkillService) -> None:
         self._shelf = shelf
         self._workshop = workshop
 
@@ -303,7 +303,7 @@ class UpdateSkillArguments(Arguments):
     delete: bool = False
 
 
-class UpdateSkill:
+class UpdateSkill(Tool):
     """Changes a skill of the workspace or a stored playbook; deletes what it wrote itself."""
 
     card = ToolCard(
@@ -317,7 +317,7 @@ class UpdateSkill:
         trust=Trust.OURS,
     )
 
-    def __init__(self, shelf: SkillShelf, workshop: Workshop) -> None:
+    def __init__(self, shelf: SkillLibrary, workshop: SkillService) -> None:
         self._shelf = shelf
         self._workshop = workshop
 
@@ -365,7 +365,7 @@ class UpdateSkill:
         return await _done(self._shelf, what, made.name, made.warnings)
 
 
-def _written_here(shelf: Shelf, name: str) -> Skill:
+def _written_here(shelf: SkillSet, name: str) -> Skill:
     skill = shelf.get(name)
     if skill is None:
         raise SkillRefused(f"there is no skill {name[:64]!r}: list_skills shows what there is")

@@ -90,7 +90,7 @@ class WebPage:
     whole: bool = True
 
 
-class WebFetch:
+class WebFetch(Tool):
     """Reads a web page as text. Its parts are kept for some minutes, for each person apart."""
 
     card = ToolCard(
@@ -341,7 +341,7 @@ class WebSearchArguments(Arguments):
     count: int = Field(default=5, ge=1, le=HITS_MAX)
 
 
-class WebSearch:
+class WebSearch(Tool):
     """Searches the web with the service that its owner chose."""
 
     card = ToolCard(

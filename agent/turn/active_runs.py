@@ -16,7 +16,7 @@ from memory.records.ports import Journal, Json, NewRun, Redo, StepFunction, Step
 
 
 @dataclass(slots=True)
-class Waiting:
+class QueuedRun:
     """A run in its lane. A `fresh` one was never begun, so another turn may take its message in;
     `steers` names the turn during whose tool it arrived."""
 
@@ -24,17 +24,17 @@ class Waiting:
     fresh: bool
     steers: RunId | None = None
 
-    def __lt__(self, other: Waiting) -> bool:
+    def __lt__(self, other: QueuedRun) -> bool:
         return self.stored.seq < other.stored.seq
 
 
 class Steering(Protocol):
     """The lane, as its turn sees it."""
 
-    def take(self, run: NewRun, *, first: bool) -> list[Waiting]:
+    def take(self, run: NewRun, *, first: bool) -> list[QueuedRun]:
         """Removes and returns what steers `run` now; `first` when it has just begun."""
 
-    def give_back(self, taken: Sequence[Waiting]) -> None:
+    def give_back(self, taken: Sequence[QueuedRun]) -> None:
         """Puts them back into their places."""
 
 

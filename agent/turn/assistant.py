@@ -17,12 +17,12 @@ from agent.subagents.subagents import PeopleDrafts, is_subagents_end, unreadable
 from agent.tools.agents import SUBAGENT
 from agent.turn.active_runs import Suspended
 from agent.turn.doubt import Named, nameless
-from agent.turn.end import Closing, Typed
+from agent.turn.end import TurnEndBuilder, Typed
 from agent.turn.loop import Loop
-from agent.turn.round import Begun
-from agent.turn.steps.begin import Beginning
-from agent.turn.steps.model import Asking
-from agent.turn.steps.tools import Doing
+from agent.turn.round import FixedPrompt
+from agent.turn.steps.begin import BeginStep
+from agent.turn.steps.model import ModelStep
+from agent.turn.steps.tools import ToolStep
 from memory.records.errors import TurnStopped
 from memory.records.messages import JOB_RUN, Address, ConversationId, RunId, TurnInput
 from memory.records.ports import (
@@ -131,9 +131,9 @@ class Assistant:
     def __init__(
         self,
         *,
-        begin: Beginning,
-        model: Asking,
-        tool: Doing,
+        begin: BeginStep,
+        model: ModelStep,
+        tool: ToolStep,
         loop: Loop,
         drafts: Drafts,
         files: StepFunction = left_alone,
@@ -153,7 +153,7 @@ class Assistant:
         self._watched = WatchedTurns(PeopleDrafts(drafts))
         self._typed = typed
         self._named = named
-        self._closings: dict[RunId, Closing] = {}
+        self._closings: dict[RunId, TurnEndBuilder] = {}
 
     @property
     def steps(self) -> Mapping[str, StepFunction]:
@@ -179,7 +179,7 @@ class Assistant:
         return closing.told_on(end)
 
     async def _through(
-        self, ctx: TurnContext, turn: TurnInput, payload: Json, closing: Closing
+        self, ctx: TurnContext, turn: TurnInput, payload: Json, closing: TurnEndBuilder
     ) -> TurnEnd:
         if turn.job is not None and turn.job.call is not None:
             closing.hear()
@@ -191,7 +191,7 @@ class Assistant:
             turn = closing.turn
             payload = {**turn.to_json(), "brought_tokens": came}
         output = await ctx.step("begin", payload)
-        begun = Begun.from_json(output)
+        begun = FixedPrompt.from_json(output)
         closing.begin(begun)
         if turn.report is not None:
             # Another conversation may have begun here since the task was given.
@@ -219,11 +219,11 @@ class Assistant:
                 return replace(end, reply="", job=_unreadable_job(run, notice))
             return end if run.child_of is None else unreadable(run, end, why=notice)
 
-    def _closing(self, run_id: RunId, turn: TurnInput) -> Closing:
-        return Closing(run_id, turn, typed=self._typed, named=self._named)
+    def _closing(self, run_id: RunId, turn: TurnInput) -> TurnEndBuilder:
+        return TurnEndBuilder(run_id, turn, typed=self._typed, named=self._named)
 
 
-async def _opened(ctx: TurnContext, closing: Closing) -> int:
+async def _opened(ctx: TurnContext, closing: TurnEndBuilder) -> int:
     """Opens the files of the messages that begin a turn; the tokens that these add to it, 0 where
     none came. What a voice note says is among the words from then on."""
     tokens = 0

@@ -15,7 +15,7 @@ from agent.subagents.subagents import ASKED_BY, reported
 from agent.turn.doubt import Named, doubts
 from agent.turn.engine import BY_PERSON, TIME_LIMIT
 from agent.turn.loop import CALL_FAILED
-from agent.turn.round import INTERRUPTED, Begun, Log, Trouble, said_nothing
+from agent.turn.round import INTERRUPTED, FixedPrompt, ModelTrouble, TurnLog, said_nothing
 from memory.records.messages import Address, ConversationId, Origin, Role, RunId, TurnInput
 from memory.records.ports import InboxState, JobEnd, PutOff, RunStatus, TurnEnd
 from memory.records.transcript import Answered, Context, Note, Said, ToolResult, Turn
@@ -66,7 +66,7 @@ NOTICES_ENOUGH = frozenset({"Empty", "ContentFiltered"})
 """What the service says beyond the notice is nothing the owner could use."""
 
 
-class Closing:
+class TurnEndBuilder:
     """Makes the TurnEnd: the log is closed, and the reply is what its answers say."""
 
     def __init__(self, run_id: RunId, turn: TurnInput, *, typed: Typed, named: Named) -> None:
@@ -77,11 +77,11 @@ class Closing:
         self.turns = [turn]
         self.files: dict[int, Note] = {}
         """The notes on the files of these messages, once they are opened."""
-        self.log = Log()
-        self.begun: Begun | None = None
-        self._trouble: Trouble | None = None
+        self.log = TurnLog()
+        self.begun: FixedPrompt | None = None
+        self._trouble: ModelTrouble | None = None
 
-    def begin(self, begun: Begun) -> None:
+    def begin(self, begun: FixedPrompt) -> None:
         """The prompt is fixed: the log begins."""
         self.begun = begun
         self.hear()
@@ -154,7 +154,7 @@ class Closing:
         """Whether a person reads along."""
         return self.turn.task is None and self.turn.job is None
 
-    def failed(self, trouble: Trouble) -> TurnEnd:
+    def failed(self, trouble: ModelTrouble) -> TurnEnd:
         """No answer: one honest message, after what was said before the trouble."""
         self._trouble = trouble
         if trouble.kind in {"SpendingRefused", CALL_FAILED}:

@@ -16,7 +16,7 @@ from typing import Literal, Protocol, Self
 
 import structlog
 
-from agent.turn.active_runs import RunningTurn, Suspended, Waiting
+from agent.turn.active_runs import QueuedRun, RunningTurn, Suspended
 from memory.records.errors import StorageError
 from memory.records.messages import OutboxId, PersonId, RunId
 from memory.records.ports import (
@@ -71,14 +71,14 @@ class Held(Protocol):
 
 
 @dataclass(slots=True)
-class _Lane:
+class ConversationQueue:
     """Implements `agent.turn.active_runs.Steering` for the turn that runs in it."""
 
     key: str
     queue: QueuePolicy
     parent: str = ""
     """The lane of the turn whose subagent runs in here."""
-    waiting: list[Waiting] = field(default_factory=list)
+    waiting: list[QueuedRun] = field(default_factory=list)
     active: RunningTurn | None = None
     worker: asyncio.Task[None] | None = None
     is_held: bool = False
@@ -86,12 +86,12 @@ class _Lane:
 
     def add(self, stored: StoredRun) -> None:
         """In order of submission. A run that was begun before is never steering another."""
-        bisect.insort(self.waiting, Waiting(stored, fresh=False))
+        bisect.insort(self.waiting, QueuedRun(stored, fresh=False))
 
     def add_new(self, stored: StoredRun) -> None:
         """A new message. When it steers, whatever the same person sent before and still waits
         goes with it: no text overtakes another (case CH-15)."""
-        bisect.insort(self.waiting, Waiting(stored, fresh=True))
+        bisect.insort(self.waiting, QueuedRun(stored, fresh=True))
         active = self.active
         if self.queue != "steer" or active is None or not active.hears(stored.run):
             return
@@ -100,14 +100,14 @@ class _Lane:
         for waiting in self._joinable(stored.run):
             waiting.steers = active.run_id
 
-    def take(self, run: NewRun, *, first: bool) -> list[Waiting]:
+    def take(self, run: NewRun, *, first: bool) -> list[QueuedRun]:
         """See `agent.turn.active_runs.Steering`."""
         collecting = first and self.queue == "collect" and run.steers
         taken = [w for w in self._joinable(run) if collecting or w.steers == run.run_id]
         self.waiting = [waiting for waiting in self.waiting if waiting not in taken]
         return taken
 
-    def give_back(self, taken: Sequence[Waiting]) -> None:
+    def give_back(self, taken: Sequence[QueuedRun]) -> None:
         """See `agent.turn.active_runs.Steering`."""
         for waiting in taken:
             bisect.insort(self.waiting, waiting)
@@ -128,7 +128,7 @@ class _Lane:
 
     def edit(self, run_id: RunId, payload: Json) -> bool:
         """Replaces the payload of a run that is still here."""
-        found: list[Waiting | RunningTurn] = [
+        found: list[QueuedRun | RunningTurn] = [
             waiting for waiting in self.waiting if waiting.stored.run.run_id == run_id
         ]
         if self.active is not None and self.active.run_id == run_id:
@@ -138,7 +138,7 @@ class _Lane:
             holder.stored = replace(holder.stored, run=run)
         return bool(found)
 
-    def _joinable(self, run: NewRun) -> list[Waiting]:
+    def _joinable(self, run: NewRun) -> list[QueuedRun]:
         return [
             waiting
             for waiting in self.waiting
@@ -178,7 +178,7 @@ class LocalEngine:
         self._troubled = troubled
         self._stopping = asyncio.Event()
         self._went_held = asyncio.Event()
-        self._lanes: dict[str, _Lane] = {}
+        self._lanes: dict[str, ConversationQueue] = {}
         self._suspended: dict[RunId, StoredRun] = {}
         self._woken: set[RunId] = set()
         self._children: dict[RunId, NewRun] = {}
@@ -318,8 +318,8 @@ class LocalEngine:
             and not self._slots.locked()
         )
 
-    def _lane(self, run: NewRun) -> _Lane:
-        made = _Lane(key=run.lane, queue=self._limits.queue, parent=_parent_lane(run))
+    def _lane(self, run: NewRun) -> ConversationQueue:
+        made = ConversationQueue(key=run.lane, queue=self._limits.queue, parent=_parent_lane(run))
         return self._lanes.setdefault(run.lane, made)
 
     def _know(self, run: NewRun) -> None:
@@ -362,7 +362,7 @@ class LocalEngine:
             # They end all the same; only a kill before their end could revive them.
             log.error("turn.stop_not_written", why=str(trouble))
 
-    def _see_to(self, lane: _Lane) -> None:
+    def _see_to(self, lane: ConversationQueue) -> None:
         if lane.waiting and lane.worker is None and self._accepting:
             lane.worker = self._group.create_task(self._work(lane), name=f"lane {lane.key}")
 
@@ -376,7 +376,7 @@ class LocalEngine:
             and key in {None, lane.key, lane.parent}
         ]
 
-    async def _work(self, lane: _Lane) -> None:
+    async def _work(self, lane: ConversationQueue) -> None:
         try:
             while lane.waiting and self._accepting:
                 await self._may_begin(lane, lane.waiting[0])
@@ -389,7 +389,7 @@ class LocalEngine:
             if not lane.waiting:
                 self._lanes.pop(lane.key, None)
 
-    async def _may_begin(self, lane: _Lane, next_one: Waiting) -> None:
+    async def _may_begin(self, lane: ConversationQueue, next_one: QueuedRun) -> None:
         """Waits while the owner has paused everything, unless the run is only to be ended."""
         held = self._held
         if held is None or held.paused is None or next_one.stored.stopping:
@@ -405,13 +405,13 @@ class LocalEngine:
             over.cancel()
             stopping.cancel()
 
-    async def _collect(self, next_one: Waiting) -> None:
+    async def _collect(self, next_one: QueuedRun) -> None:
         stored = next_one.stored
         collects = next_one.fresh and stored.run.steers and not stored.stopping
         if self._limits.queue == "collect" and collects:
             await self._clock.sleep(self._limits.collect_s)
 
-    async def _run(self, lane: _Lane, taken: Waiting) -> None:
+    async def _run(self, lane: ConversationQueue, taken: QueuedRun) -> None:
         """One run to its end; while storage is in trouble, again from its last step."""
         begun = taken.fresh and taken.stored.status is RunStatus.RUNNING
         turn = RunningTurn(self._journal, taken.stored, self._program.steps, lane, begun=begun)
@@ -431,7 +431,7 @@ class LocalEngine:
             lane.active = None
             turn.close()
 
-    async def _attempt(self, lane: _Lane, turn: RunningTurn) -> None:
+    async def _attempt(self, lane: ConversationQueue, turn: RunningTurn) -> None:
         await turn.begin()
         with structlog.contextvars.bound_contextvars(turn=turn.run_id):
             try:
@@ -460,7 +460,7 @@ class LocalEngine:
         ended = [one for key in awaited for one in self._end_lane(key, PARENT_ENDED, by=None)]
         await self._write_stopping(ended, PARENT_ENDED)
 
-    def _suspend(self, lane: _Lane, turn: RunningTurn) -> None:
+    def _suspend(self, lane: ConversationQueue, turn: RunningTurn) -> None:
         """Frees the lane, unless the turn was woken or stopped while it unwound."""
         stored = replace(turn.stored, stopping=turn.stop_reason)
         if turn.stop_reason or turn.run_id in self._woken:

@@ -22,16 +22,16 @@ from agent.tools.tool import NO_OUTPUT
 from agent.tools.toolbox import Toolbox
 from agent.turn.round import (
     CALLS_MAX,
-    Begun,
-    Log,
+    FixedPrompt,
+    ModelTrouble,
     Now,
     Rounds,
-    Trouble,
+    TurnLog,
     ledger_of,
     said_nothing,
     without_surplus,
 )
-from agent.turn.steps.tools import UNKNOWN_FATE, Calling
+from agent.turn.steps.tools import UNKNOWN_FATE, CallRunner
 from memory.records.messages import TurnInput
 from memory.records.ports import Json, TurnContext
 from memory.records.transcript import Answered, Context, Note, ToolCall, entry_from_json, to_json
@@ -91,14 +91,14 @@ class Loop:
         """`claims` is the word list of finished actions (`prompts/words_claims.md`); `others` are
         the `steps_max` of further agents, by their names."""
         self._toolbox = toolbox
-        self._calling = Calling(toolbox)
+        self._calling = CallRunner(toolbox)
         self._steps_max = steps_max
         self._others = others
         self._claims = ClaimWords(claims)
 
     async def run(
-        self, ctx: TurnContext, turn: TurnInput, begun: Begun, log: Log
-    ) -> Trouble | None:
+        self, ctx: TurnContext, turn: TurnInput, begun: FixedPrompt, log: TurnLog
+    ) -> ModelTrouble | None:
         """Runs rounds until the log ends with an answer. Trouble when there is none.
 
         Raises TurnStopped once the turn has to end; the log is then closed by the caller.
@@ -109,7 +109,7 @@ class Loop:
             rounds.sum_up = rounds.sum_up or _is_spent(turn, log)
             offered = rounds.take() and number < steps_max
             answer = await self._ask(ctx, turn, rounds, log, offered=offered)
-            if isinstance(answer, Trouble):
+            if isinstance(answer, ModelTrouble):
                 if answer.kind != "Empty" or number > 0 or rounds.malformed:
                     return answer
                 helped = await self._auto_invoke(ctx, turn, rounds, log)
@@ -129,12 +129,12 @@ class Loop:
         return None
 
     async def call(
-        self, ctx: TurnContext, turn: TurnInput, wish: tuple[str, str], log: Log
-    ) -> Trouble | None:
+        self, ctx: TurnContext, turn: TurnInput, wish: tuple[str, str], log: TurnLog
+    ) -> ModelTrouble | None:
         """One call without a model, as a job was made for it; its result is the answer."""
         name, arguments = wish
         call = ToolCall(id="job", name=name, arguments=arguments)
-        begun = Begun(
+        begun = FixedPrompt(
             upto=0,
             sent_from=None,
             notes=(),
@@ -151,7 +151,7 @@ class Loop:
             log.add(Answered(text=FATE_UNKNOWN))
             return None
         if not result.ok:
-            return Trouble(kind=CALL_FAILED, text=result.content)
+            return ModelTrouble(kind=CALL_FAILED, text=result.content)
         log.add(Answered(text="" if result.content == NO_OUTPUT else result.content))
         return None
 
@@ -163,8 +163,8 @@ class Loop:
     # --- asking the model ----------------------------------------------------------------------
 
     async def _ask(
-        self, ctx: TurnContext, turn: TurnInput, rounds: Rounds, log: Log, *, offered: bool
-    ) -> Answered | Trouble:
+        self, ctx: TurnContext, turn: TurnInput, rounds: Rounds, log: TurnLog, *, offered: bool
+    ) -> Answered | ModelTrouble:
         while True:
             output = await ctx.step("model", self._question(turn, rounds, log, offered=offered))
             if output.get("sent_from") is not None:
@@ -180,7 +180,7 @@ class Loop:
                 if error["kind"] == "MalformedCall" and (step := _down_the_ladder(rounds, log)):
                     offered = offered and step != "text"
                     continue
-                return Trouble(**error)
+                return ModelTrouble(**error)
             if output.get("hint"):
                 log.add(Note(text=output["hint"]))
             rounds.unhelpful = output.get("unhelpful", False)
@@ -196,13 +196,15 @@ class Loop:
                 rounds.again("")
                 return answer
             if answer.finish == "filter":
-                return Trouble(kind="ContentFiltered", text="The provider's filter held it back.")
+                return ModelTrouble(
+                    kind="ContentFiltered", text="The provider's filter held it back."
+                )
             rounds.empties += 1
             if rounds.empties > EMPTY_RETRIES_MAX:
-                return Trouble(kind="Empty", text="The model returned an empty answer twice.")
+                return ModelTrouble(kind="Empty", text="The model returned an empty answer twice.")
             rounds.again("empty")
 
-    def _checked(self, answer: Answered, rounds: Rounds, log: Log) -> tuple[Answered, bool]:
+    def _checked(self, answer: Answered, rounds: Rounds, log: TurnLog) -> tuple[Answered, bool]:
         """An answer in text, as far as it may go out; True when it is asked for once more.
 
         A call that was written as text goes (guard (a)); a claim of something done is true, or
@@ -227,7 +229,7 @@ class Loop:
             return answer, True
         return replace(answer, text=f"{answer.text.rstrip()}\n\n{claim.correction}"), False
 
-    def _question(self, turn: TurnInput, rounds: Rounds, log: Log, *, offered: bool) -> Json:
+    def _question(self, turn: TurnInput, rounds: Rounds, log: TurnLog, *, offered: bool) -> Json:
         begun = rounds.begun
         hint = rounds.hint or ("" if offered else "sum_up")
         warmer = WARMER if rounds.malformed == 1 else 0.0
@@ -260,7 +262,7 @@ class Loop:
     # --- when the answer is of no help ---------------------------------------------------------
 
     async def _auto_invoke(
-        self, ctx: TurnContext, turn: TurnInput, rounds: Rounds, log: Log
+        self, ctx: TurnContext, turn: TurnInput, rounds: Rounds, log: TurnLog
     ) -> bool:
         """Calls what the force-include rules name: the first that works becomes the reply.
 
@@ -291,7 +293,7 @@ class Loop:
 
     # --- running tools ---------------------------------------------------------------------------
 
-    def _refuse_cut(self, answer: Answered, rounds: Rounds, log: Log) -> None:
+    def _refuse_cut(self, answer: Answered, rounds: Rounds, log: TurnLog) -> None:
         rounds.cuts += 1
         rounds.sum_up = rounds.cuts >= CUT_CALLS_MAX
         for call in answer.calls:
@@ -327,7 +329,7 @@ async def _summed_up(now: Now, output: Json) -> bool:
     rounds.begun = replace(begun, compacts=False)
     came = sum(map(brought_tokens, log.entries))
     payload = {**now.turn.to_json(), "overflow": True, "brought_tokens": came}
-    again = Begun.from_json(await now.ctx.step("begin", payload))
+    again = FixedPrompt.from_json(await now.ctx.step("begin", payload))
     if again.since <= begun.since:
         return False
     # What was read on the way stays read: a summary may rest on it.
@@ -361,7 +363,7 @@ async def _made_smaller(now: Now, output: Json) -> bool:
     return True
 
 
-def _without_surplus(log: Log) -> bool:
+def _without_surplus(log: TurnLog) -> bool:
     """Leave out the calls past the limit. Return False if there are none."""
     kept = without_surplus(log.entries)
     if len(kept) == len(log.entries):
@@ -370,7 +372,7 @@ def _without_surplus(log: Log) -> bool:
     return True
 
 
-def _share_out(log: Log, over: int, *, least: int) -> bool:
+def _share_out(log: TurnLog, over: int, *, least: int) -> bool:
     """Cut the results of the last round by `over` tokens, and a little more since that is an
     estimate, but not below `least` in all. If `over` is unknown, cut them by half."""
     tokens = sum(map(tokens_of, unanswered(log.entries)))
@@ -381,13 +383,13 @@ def _share_out(log: Log, over: int, *, least: int) -> bool:
     return True
 
 
-def _tell_all(begun: Begun, log: Log) -> None:
+def _tell_all(begun: FixedPrompt, log: TurnLog) -> None:
     """What the block spared stood in history that is gone now: it is told with all its layers."""
     if begun.whole_context:
         _tell(log, begun.whole_context)
 
 
-def _tell(log: Log, context: str) -> None:
+def _tell(log: TurnLog, context: str) -> None:
     """This is the block of the turn from now on."""
     for position, entry in enumerate(log.entries):
         if isinstance(entry, Context):
@@ -399,7 +401,7 @@ def _tell(log: Log, context: str) -> None:
     log.entries.insert(position, Context(text=context))
 
 
-def _is_spent(turn: TurnInput, log: Log) -> bool:
+def _is_spent(turn: TurnInput, log: TurnLog) -> bool:
     """Whether a subagent's model calls have used up what its task may cost."""
     if turn.task is None or not turn.task.tokens_max:
         return False
@@ -407,7 +409,7 @@ def _is_spent(turn: TurnInput, log: Log) -> bool:
     return sum(usage.prompt + usage.completion for usage in used) >= turn.task.tokens_max
 
 
-def _down_the_ladder(rounds: Rounds, log: Log) -> str:
+def _down_the_ladder(rounds: Rounds, log: TurnLog) -> str:
     """The next try after a malformed call (SPEC §8.4); empty when there is none left.
 
     The same once more with a hint, a little warmer; then with what was said last; then without

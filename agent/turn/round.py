@@ -33,7 +33,7 @@ INTERRUPTED = "Interrupted: the turn was ended before this call finished."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
+class FixedPrompt:
     """What the `begin` step fixed: the rest of the turn builds on exactly this.
 
     History is sent from the id `since` up to `upto`, wherever its start moves meanwhile; `compacts`
@@ -64,7 +64,7 @@ class Begun:
     compacts: bool = False
 
     @classmethod
-    def from_json(cls, data: Json) -> Begun:
+    def from_json(cls, data: Json) -> FixedPrompt:
         """Reads the step's output."""
         return cls(
             upto=data["upto"],
@@ -104,7 +104,7 @@ def _waiting(note_id: int, text: str, untrusted: bool = False) -> WaitingNote:
 
 
 @dataclass(slots=True)
-class Log:
+class TurnLog:
     """What this turn has said and done so far; becomes the Turn that history keeps."""
 
     entries: list[Entry] = field(default_factory=list)
@@ -165,7 +165,7 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class ModelTrouble:
     """Why there is no answer. `kind` is an error class, `text` a sentence for the owner, who has
     heard it where it `is_known`. `passes` and `free_at_ms` are those of SpendingRefused."""
 
@@ -181,7 +181,7 @@ CALLS_MAX = 64
 
 
 @dataclass(slots=True)
-class Changes:
+class UnaskedChanges:
     """What the calls of one answer change: how many ran `unasked`, and whether somebody refused one
     past the limit. After a refusal nothing more of this answer is asked about."""
 
@@ -197,9 +197,9 @@ class Changes:
 class Rounds:
     """What the rounds of one turn count. All of it follows from the recorded steps."""
 
-    begun: Begun
+    begun: FixedPrompt
     repeats: RepeatGuard = field(default_factory=RepeatGuard)
-    changes: Changes = field(default_factory=Changes)
+    changes: UnaskedChanges = field(default_factory=UnaskedChanges)
     shrinks: int = 0
     empties: int = 0
     cuts: int = 0
@@ -232,7 +232,7 @@ class Now:
     ctx: TurnContext
     turn: TurnInput
     rounds: Rounds
-    log: Log
+    log: TurnLog
 
 
 def without_surplus(entries: Sequence[Entry]) -> list[Entry]:

@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from agent.budget.budget import Budget
     from agent.models.choose import Choice
     from agent.prompt.snippets import Snippets
-    from agent.prompt.templates import Library
+    from agent.prompt.templates import PromptLibrary
+    from agent.skills.service import SkillService
     from agent.turn.aftermath import Aftermath
     from agent.turn.engine import LocalEngine
-    from agent.turn.steps.begin import Beginning
+    from agent.turn.steps.begin import BeginStep
     from agent.turn.steps.model import Payment
     from bot.app.channels import Channels
     from bot.app.chats import Chats
@@ -38,23 +39,24 @@ if TYPE_CHECKING:
     from bot.app.jobs import Calendar
     from bot.app.memory import Memories
     from bot.app.tools import Abilities
-    from bot.commands.conversation import SessionDesk
+    from bot.commands.conversation import SessionCommands
+    from bot.commands.job_service import JobDesk
     from bot.commands.jobs import ScheduleDesk
     from bot.commands.logs import LogDesk
     from bot.commands.mcp import McpDesk
     from bot.commands.model_pool import ModelPool
-    from bot.commands.pairing import PairDesk
+    from bot.commands.pairing import PairingQuestions
     from bot.commands.prompts import Prompts
-    from bot.commands.skills import SkillDesk
     from bot.commands.status import BotStatus
     from bot.commands.usage import UsageDesk
     from bot.commands.why import WhyDesk
     from bot.inbox.full_disk import FullDisk
-    from bot.inbox.intake import Door
+    from bot.inbox.intake import Intake
     from bot.outbox.outbox import Outbox
     from bot.people.access import Access
-    from bot.people.approvals import ApprovalDesk
+    from bot.people.approvals import ApprovalService
     from bot.settings.logging import Redactor
+    from memory.service import MemoryService
     from memory.stores.conversations import SqliteConversations
     from memory.stores.turns import SqliteJournal
     from memory.stores.usage import SqliteUsage
@@ -156,13 +158,13 @@ class App:
         close_to_others()
         await self.ready(self.mcp, self.abilities.toolbox, self.budget)
         await self.ready(self.approvals, self.aftermath, self.engine)
-        await self.ready(self.memories.erasing, self.pairing, self.status, self.intake)
+        await self.ready(self.memories.questions, self.pairing, self.status, self.intake)
         log.info("bot.started", version=VERSION, model=self.choice.model, why=self.choice.why)
         await self.outbox.start()
         await self.engine.start()
         await self.approvals.start()
-        self.memories.erasing.start()
-        await self.memories.private.sweep()
+        self.memories.questions.start()
+        await self.memories.service.private.sweep()
         await self._stack.enter_async_context(self.calendar.schedules.running())
         await self.calendar.zones.start()
         if self.settings.memory.extraction.enabled:
@@ -200,7 +202,7 @@ class App:
         await self.drain()
 
     async def once(self, stopping: asyncio.Event) -> None:
-        """Work off what is waiting, here and at the platform, or as much until `stopping`."""
+        """FollowUp off what is waiting, here and at the platform, or as much until `stopping`."""
         async with asyncio.TaskGroup() as group:
             working = group.create_task(self._work_off())
             stop = group.create_task(stopping.wait())
@@ -221,7 +223,7 @@ class App:
         while True:
             await self.intake.idle()
             await self.engine.idle(lane)
-            await self.memories.erasing.idle()
+            await self.memories.questions.idle()
             await self.outbox.idle(lane)
             if not self.engine.busy(lane) and not self.outbox.busy(lane):
                 return
@@ -296,13 +298,13 @@ class App:
         return chats
 
     @cached_property
-    def approvals(self) -> ApprovalDesk:
+    def approvals(self) -> ApprovalService:
         from bot.app.turns import approvals_of
 
         return self.entered(approvals_of(self))
 
     @cached_property
-    def pairing(self) -> PairDesk:
+    def pairing(self) -> PairingQuestions:
         from bot.app.commands import pairing_of
 
         return self.entered(pairing_of(self))
@@ -317,7 +319,7 @@ class App:
 
     @cached_property
     def outbox(self) -> Outbox:
-        from bot.outbox.files import Outgoing
+        from bot.outbox.files import OutgoingFiles
         from bot.outbox.outbox import Outbox
         from bot.outbox.undelivered import DeliveryNotices
         from memory.stores.outbox import SqliteOutbox
@@ -329,7 +331,7 @@ class App:
                 self.channels.by_name,
                 clock=self.clock,
                 clean=self.redact,
-                copies=Outgoing(self.home.data / "outgoing"),
+                copies=OutgoingFiles(self.home.data / "outgoing"),
                 undelivered=DeliveryNotices(self.access, store, clock=self.clock),
             )
         )
@@ -341,7 +343,7 @@ class App:
         return self.entered(FullDisk(self.channels.by_name, clock=self.clock))
 
     @cached_property
-    def intake(self) -> Door:
+    def intake(self) -> Intake:
         from bot.app.commands import intake_of
 
         return self.entered(intake_of(self))
@@ -433,11 +435,16 @@ class App:
         return Calendar(self)
 
     @cached_property
-    def skills(self) -> SkillDesk:
-        from bot.commands.skills import SkillDesk
-        from bot.settings.options import rules_of
+    def skills(self) -> SkillService:
+        return self.abilities.skills
 
-        return SkillDesk(self.abilities.shelf, self.abilities.workshop, rules_of(self.settings))
+    @cached_property
+    def memory(self) -> MemoryService:
+        return self.memories.service
+
+    @cached_property
+    def jobs(self) -> JobDesk:
+        return self.calendar.desk
 
     @cached_property
     def mcp(self) -> McpDesk:
@@ -448,7 +455,7 @@ class App:
     # --- turns -----------------------------------------------------------------------------------
 
     @cached_property
-    def library(self) -> Library:
+    def library(self) -> PromptLibrary:
         from bot.settings.options import texts_of
 
         return texts_of(self.home, self.settings)
@@ -472,7 +479,7 @@ class App:
         return SqliteConversations(self.database)
 
     @cached_property
-    def beginning(self) -> Beginning:
+    def beginning(self) -> BeginStep:
         from bot.app.turns import beginning_of
 
         return beginning_of(self)
@@ -496,10 +503,10 @@ class App:
         return self.entered(aftermath_of(self))
 
     @cached_property
-    def sessions(self) -> SessionDesk:
-        from bot.commands.conversation import SessionDesk
+    def sessions(self) -> SessionCommands:
+        from bot.commands.conversation import SessionCommands
 
-        return SessionDesk(self.memories.sessions)
+        return SessionCommands(self.memories.sessions)
 
     @cached_property
     def schedule_desk(self) -> ScheduleDesk:

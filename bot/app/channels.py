@@ -16,12 +16,12 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from bot.channels.base import Channel, Sent
+from bot.channels.base import Channel, SentMessage
 from bot.channels.console import ConsoleChannel
-from bot.channels.throttle import Rates
+from bot.channels.throttle import SendRates
 from bot.channels.tokens import PAUSES_S, TokenNotices, TokenRefused
 from bot.commands import table as commands
-from bot.inbox.intake import Door
+from bot.inbox.intake import Intake
 from bot.lean import load_without
 from bot.people.access import Access
 from bot.settings.options import host_zone
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from bot.app import App
     from bot.channels.slack.app_home import HomeView
     from bot.channels.slack.channel import SlackChannel
-    from bot.channels.slack.people import Profile
+    from bot.channels.slack.people import SlackProfile
     from bot.channels.telegram.channel import TelegramChannel
     from bot.channels.telegram.menu import Menu, Menus
 
@@ -67,7 +67,7 @@ class Channels:
                 found[channel.name] = channel
         return found
 
-    async def take_in(self, door: Door) -> None:
+    async def take_in(self, door: Intake) -> None:
         """Serves every platform until cancelled.
 
         Raises SettingsWrong when none of them accepts us. If only some refuse us, that is told and
@@ -104,7 +104,7 @@ class Channels:
             for name in serving:
                 group.create_task(kept(name), name=name)
 
-    async def fetch_waiting(self, door: Door) -> None:
+    async def fetch_waiting(self, door: Intake) -> None:
         """Takes in what waits at the platforms, and hands it on; for `run --once`. What somebody
         wrote too fast is handed on as their minutes have room for it."""
         if self.telegram is not None:
@@ -128,7 +128,7 @@ class Channels:
                     outcomes = [await channel.send(address, part) for part in channel.parts(text)]
             except TimeoutError:
                 continue
-            if all(isinstance(outcome, Sent) for outcome in outcomes):
+            if all(isinstance(outcome, SentMessage) for outcome in outcomes):
                 return
         log.warning("channel.owner_untold")
 
@@ -146,7 +146,7 @@ class Channels:
         """A reply to the terminal waits until somebody is there, perhaps for days."""
         return self.console.attended or not lane.startswith(f"{self.console.name}:")
 
-    async def _telegram(self, telegram: TelegramChannel, door: Door) -> None:
+    async def _telegram(self, telegram: TelegramChannel, door: Intake) -> None:
         await telegram.connect()
         async with asyncio.TaskGroup() as group:
             menus = group.create_task(telegram.announce(self._menus))
@@ -171,7 +171,7 @@ class Channels:
                     found[chat] = whole[person.role]
         return found
 
-    async def _listen(self, telegram: TelegramChannel, door: Door) -> None:
+    async def _listen(self, telegram: TelegramChannel, door: Intake) -> None:
         from bot.channels.telegram.webhook import serve_webhook
 
         try:
@@ -231,7 +231,7 @@ def _telegram_of(app: App, notices: TokenNotices) -> TelegramChannel | None:
         poll_timeout_s=wanted.poll_timeout_s,
         stall_s=wanted.stall_s,
         send_timeout_s=wanted.send_timeout_s,
-        rates=Rates(
+        rates=SendRates(
             per_chat=wanted.rate_per_chat,
             per_group_minute=wanted.rate_per_group_minute,
             total=wanted.rate_total,
@@ -261,10 +261,10 @@ def _slack_of(app: App, notices: TokenNotices) -> SlackChannel | None:
         stream_every_s=wanted.stream_every_s,
         send_timeout_s=wanted.send_timeout_s,
         edits_per_minute=wanted.rate_edits_minute,
-        rates=Rates(per_chat=wanted.rate_per_chat, per_group_minute=0, total=wanted.rate_total),
+        rates=SendRates(per_chat=wanted.rate_per_chat, per_group_minute=0, total=wanted.rate_total),
     )
 
-    async def learn(profile: Profile) -> None:
+    async def learn(profile: SlackProfile) -> None:
         try:
             await access.introduce(
                 profile.address,
@@ -296,13 +296,13 @@ def _slack_of(app: App, notices: TokenNotices) -> SlackChannel | None:
 
 def home_view_of(app: App) -> HomeView:
     """Build what people read on their home in Slack."""
-    from bot.channels.slack.app_home import HomeView, Told
+    from bot.channels.slack.app_home import HomeSources, HomeView
 
-    told = Told(
+    told = HomeSources(
         book=app.calendar.clerk,
         agenda=app.calendar.agenda,
         facts=app.memories.facts,
-        sums=app.usage_store,
+        sums=app.usage_store.groups,
         counted=app.budget.flush,
         models=app.models,
         jobs=SqliteJobs(app.database).kept,

@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from agent.budget.spending import NOBODY, Notice
 from agent.files.ports import FileUnavailable
 from agent.tools.messages import FileToSend, Noted, OwnChat
 from agent.turn.agents import Bindings
@@ -25,6 +24,7 @@ from memory.records.errors import Permanent, Temporary
 from memory.records.messages import Address, Attachment, IncomingMessage, PersonId
 from memory.records.ports import Conversations
 from memory.records.rows import Button, NewMessage
+from memory.records.spending import NOBODY, Notice
 from scheduler.kinds.message import Hearer
 
 log = structlog.get_logger()

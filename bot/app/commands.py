@@ -8,26 +8,28 @@ from shutil import disk_usage
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from agent.budget.spending import Scope, zone_for
 from bot.app.chats import Reactions
 from bot.app.schedules import beat_minutes
 from bot.channels.base import Pressed
 from bot.commands.context import ContextTeller
-from bot.commands.conversation import AgentsDesk, CompactingDesk
+from bot.commands.conversation import CompactionCommands, SubagentCommands
 from bot.commands.heartbeat import HeartbeatDesk
 from bot.commands.jobs import RemindDesk, ScheduleDesk
+from bot.commands.memory import PrivateCommand
 from bot.commands.models import ModelDesk
-from bot.commands.pairing import PairDesk
-from bot.commands.people import Reception
+from bot.commands.pairing import PairingQuestions
+from bot.commands.people import PeopleCommands
 from bot.commands.services import Answer, Tools
 from bot.commands.status import BotStatus, Kept, Watched
+from bot.commands.undo import UndoCommand
 from bot.commands.usage import NOT_PAUSED, UsageDesk
-from bot.inbox.intake import Door
+from bot.inbox.intake import Intake
 from bot.inbox.ports import Person
-from bot.inbox.rate_limit import Flood
-from bot.outbox.edits import Cards
+from bot.inbox.rate_limit import MessageRateLimiter
+from bot.outbox.edits import QuestionMessages
 from bot.settings.options import bindings_of, host_zone
 from memory.records.messages import IncomingMessage, PersonId, Role
+from memory.records.spending import Scope, zone_for
 from memory.stores.approvals import SqliteApprovals, SqliteCards
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.heartbeats import SqliteBeats, SqliteSwitches
@@ -47,7 +49,7 @@ GOING_ON = "Going on since {since}."
 def usage_of(app: App) -> UsageDesk:
     """Build what answers about cost, pauses and resumes."""
     return UsageDesk(
-        app.usage_store,
+        app.usage_store.groups,
         app.budget,
         lambda: app.access.directory.people,
         clock=app.clock,
@@ -63,7 +65,7 @@ def status_of(app: App) -> BotStatus:
         book=app.calendar.clerk,
         switches=SqliteSwitches(app.database),
         grants=SqliteApprovals(app.database).grants,
-        sums=app.usage_store,
+        sums=app.usage_store.groups,
         troubles=app.logs,
         free_bytes=lambda: disk_usage(app.home.data).free,
         host_zone=ZoneInfo(host_zone()),
@@ -86,14 +88,14 @@ def status_of(app: App) -> BotStatus:
     return BotStatus(watched, clock=app.clock, changed=app.are_settings_changed)
 
 
-def pairing_of(app: App) -> PairDesk:
+def pairing_of(app: App) -> PairingQuestions:
     """Build what asks the owner about strangers who got a code."""
 
     async def after_quiet(person_id: PersonId, moment: datetime) -> datetime:
         hours = quiet_hours(await app.calendar.clerk.quiet_hours(person_id))
         return moment if hours is None else hours.end(moment, app.calendar.clerk.zone(person_id))
 
-    return PairDesk(app.access, _cards(app), after_quiet, clock=app.clock)
+    return PairingQuestions(app.access, _cards(app), after_quiet, clock=app.clock)
 
 
 def schedule_desk_of(app: App) -> ScheduleDesk:
@@ -121,7 +123,7 @@ def why_desk_of(app: App) -> WhyDesk:
     sources = WhySources(
         facts=app.memories.facts,
         jobs=app.calendar.clerk,
-        memory=app.memories.desk,
+        memory=app.memories.commands,
         counted=app.budget.flush,
         texts=app.library.texts,
         name_of=app.name_of,
@@ -154,11 +156,11 @@ def tools_of_commands(app: App) -> Tools:
         why=_Why(app),
         logs=app.logs,
         models=ModelDesk(app.models),
-        skills=app.skills,
+        skills=app.abilities.skills,
         usage=app.usage,
-        agents=AgentsDesk(app.abilities.subagents, app.engine, clock=app.clock),
+        agents=SubagentCommands(app.abilities.subagents, app.engine, clock=app.clock),
         approvals=app.approvals,
-        compacting=CompactingDesk(
+        compacting=CompactionCommands(
             app.memories.compactor,
             SqliteCompactions(app.database),
             app.conversations,
@@ -173,10 +175,12 @@ def tools_of_commands(app: App) -> Tools:
             minutes={name: every for name, every in minutes.items() if every},
             ensure=app.calendar.schedules.ensure_heartbeat,
         ),
-        memory=app.memories.desk,
-        undo=app.memories.undo,
-        private=app.memories.private,
-        people=Reception(
+        memory=app.memories.commands,
+        undo=UndoCommand(
+            app.memories.service, app.abilities.workspace, clock=app.clock, host_zone=host_zone()
+        ),
+        private=PrivateCommand(app.memories.service),
+        people=PeopleCommands(
             app.access,
             clock=app.clock,
             host_zone=host_zone(),
@@ -188,9 +192,9 @@ def tools_of_commands(app: App) -> Tools:
     )
 
 
-def intake_of(app: App) -> Door:
+def intake_of(app: App) -> Intake:
     """Build the way in of every message, command and press."""
-    door = Door(
+    door = Intake(
         SqliteInbox(app.database),
         app.access,
         app.engine,
@@ -201,7 +205,7 @@ def intake_of(app: App) -> Door:
         presses={
             "ok": app.approvals.press,
             "brake": _brake_press(app),
-            "mem": app.memories.desk.press,
+            "mem": app.memories.commands.press,
             "job": app.schedule_desk.press,
             "why": lambda pressed, person: app.why.press(pressed, person),  # loaded when asked
             "zone": app.calendar.zones.press,
@@ -222,12 +226,14 @@ def intake_of(app: App) -> Door:
         after_hours=app.settings.history.idle_reset_hours,
         busy=app.engine.busy,
     )
-    door.backlog.flood = Flood(app.clock, per_minute=app.settings.access.messages_per_minute)
+    door.backlog.flood = MessageRateLimiter(
+        app.clock, per_minute=app.settings.access.messages_per_minute
+    )
     return door
 
 
-def _cards(app: App) -> Cards:
-    return Cards(app.outbox, SqliteCards(app.database))
+def _cards(app: App) -> QuestionMessages:
+    return QuestionMessages(app.outbox, SqliteCards(app.database))
 
 
 def _brake_press(app: App) -> Callable[[Pressed, Person], Awaitable[str]]:

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 import structlog
 
 from agent.budget.circuit_breaker import RESUME
-from agent.budget.spending import Notice
 from agent.tools.workspace import RESULTS
 from bot.app.chats import OwnerNotices
 from bot.channels.health import Outage
 from memory.database.backup import remove_files
 from memory.records.errors import AssistantError
+from memory.records.spending import Notice
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.inbox import SqliteInbox
 from memory.stores.jobs import SqliteJobs
@@ -157,7 +157,7 @@ def housekeeping_of(app: App) -> Housekeeping:
         ),
         "Removing old tool results": forget_results,
         "Sending what an error held up": app.outbox.try_again,
-        "Removing ended private conversations": app.memories.private.sweep,
+        "Removing ended private conversations": app.memories.service.private.sweep,
         "Giving free space back to the disk": database.shrink,
     }
     return Housekeeping(

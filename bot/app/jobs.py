@@ -7,7 +7,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from agent.budget.ledger import UsageSums, Wanted
 from agent.models.catalog import PriceTable
 from agent.trace.dry_run import Priced, Rehearsing, RehearsingOptions
 from agent.turn.steps.model import Payment
@@ -15,18 +14,20 @@ from bot.app.schedules import Schedules, active_hours_of
 from bot.commands.job_messages import Rehearsals
 from bot.commands.job_service import JobDesk
 from bot.commands.model_pool import ModelPool
-from bot.outbox.edits import Cards
-from bot.people.zone_question import AssumedZones, ZoneDesk
+from bot.outbox.edits import QuestionMessages
+from bot.people.zone_question import AssumedZones, ZoneQuestions
 from bot.settings.options import host_zone
 from memory.records.errors import Permanent
 from memory.records.jobs import Job, JobStore, SlotState, Taken
 from memory.records.schedule import RunCost
+from memory.records.spending import UsageQuery
 from memory.records.transcript import Usage
 from memory.stores.approvals import SqliteCards
 from memory.stores.jobs import SqliteJobs
 from memory.stores.missed import SqliteEvents
 from memory.stores.notifications import SqliteTellings
 from memory.stores.people import SqliteAssumedZones
+from memory.stores.usage import SqliteUsage
 from scheduler.jobs.clerk import Clerk
 from scheduler.jobs.events import EventAgenda
 from scheduler.jobs.forecast import Rules
@@ -116,14 +117,14 @@ class Calendar:
         )
 
     @cached_property
-    def zones(self) -> ZoneDesk:
+    def zones(self) -> ZoneQuestions:
         """Build what asks people for their zone."""
         zones = self.assumed_zones
-        return ZoneDesk(
+        return ZoneQuestions(
             zones,
             self.app.access,
             ZoneMoves(zones.store, self.clerk, self.agenda, clock=self.app.clock),
-            Cards(self.app.outbox, SqliteCards(self.app.database)),
+            QuestionMessages(self.app.outbox, SqliteCards(self.app.database)),
             clock=self.app.clock,
             deliver=self.app.outbox.deliver,
             busy=lambda lane: self.app.engine.busy(lane),
@@ -203,7 +204,7 @@ class RunsCounted:
     def __init__(
         self,
         store: JobStore,
-        usage: UsageSums,
+        usage: SqliteUsage,
         priced: Priced,
         *,
         payment: Payment | None = None,
@@ -227,7 +228,7 @@ class RunsCounted:
             return None
         if self._payment is not None:
             await self._payment.budget.flush()
-        wanted = Wanted(
+        wanted = UsageQuery(
             since_ms=min(run.taken_ms for run in counted),
             until_ms=until_ms,
             by=("job",),

@@ -17,21 +17,18 @@ from agent.history.window import last_request, sent_size, since_compaction
 from agent.learning.extraction import ExtractionOptions, Extractor
 from agent.learning.insights import InsightMaker, SqliteInsights
 from agent.subagents.background import Background, BackgroundOptions
-from agent.turn.aftermath import Ended, Work
-from bot.commands.memory import MemoryDesk, PrivateDesk, Remembered
-from bot.commands.memory_erasure import ErasingDesk
-from bot.commands.memory_service import MemoryOffice, OfficeOptions
+from agent.turn.aftermath import EndedTurn, FollowUp
+from bot.commands.memory import MemoryCommands
+from bot.commands.memory_erasure import ForgetQuestions
+from bot.commands.memory_operations import MemoryOperations
 from bot.commands.model_pool import ModelPool
-from bot.commands.undo import UndoDesk
 from bot.people.timezone import zone_of
 from bot.settings.options import host_zone
 from bot.settings.schema.sections import HistorySettings
 from memory.erasure.erase import Forgetting
 from memory.erasure.run import Premises
-from memory.facts.export import Carrying, as_json
 from memory.facts.profile import SqliteProfiles
-from memory.facts.recall import Insight, Parts, SqliteOverviews, SqliteRecall
-from memory.facts.secrets import secret_in
+from memory.facts.recall import Insight, Parts, SqliteRecall
 from memory.facts.store import SqliteFacts
 from memory.records import words
 from memory.records.facts import CompactionWanted, Exchange, RecallWanted
@@ -41,14 +38,13 @@ from memory.search.archive import SqliteArchive
 from memory.search.documents import SqliteDocuments
 from memory.search.indexes import Indexes
 from memory.search.vectors import Embedding
+from memory.service import MemoryService
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.conversations import SqliteConversations
 from memory.stores.lines import SqliteLines
 from memory.stores.missed import SqliteIdle
 from memory.stores.people import AboutPeople
-from memory.stores.private import SqlitePrivate
 from memory.stores.sessions import SqliteSessions
-from memory.stores.undo import SqliteFormerFiles, SqliteTurnsDone
 from scheduler.kinds.idle import IdleOptions, IdleTimers
 
 if TYPE_CHECKING:
@@ -77,7 +73,7 @@ class Memories:
     @cached_property
     def profiles(self) -> SqliteProfiles:
         """Fixed values about people."""
-        return SqliteProfiles(self.app.database, refusal=_secret)
+        return SqliteProfiles(self.app.database)
 
     @cached_property
     def documents(self) -> SqliteDocuments:
@@ -98,22 +94,6 @@ class Memories:
     def sessions(self) -> SqliteSessions:
         """Conversations as their owner sees them."""
         return SqliteSessions(self.app.database, erased=self.app.conversations.reread)
-
-    @cached_property
-    def erasing(self) -> ErasingDesk:
-        """What asks before it erases."""
-        app = self.app
-        return app.entered(
-            ErasingDesk(self.forgetting, app.outbox, clock=app.clock, root=app.home.path)
-        )
-
-    @cached_property
-    def private(self) -> PrivateDesk:
-        """What begins and ends conversations with memory off."""
-        conversations = self.app.conversations
-        return PrivateDesk(
-            SqlitePrivate(self.app.database, conversations, self.sessions, self.premises)
-        )
 
     @cached_property
     def recall(self) -> SqliteRecall:
@@ -215,17 +195,6 @@ class Memories:
         )
 
     @cached_property
-    def remembered(self) -> Remembered:
-        """Build what shows and changes memories."""
-        return Remembered(
-            facts=self.facts,
-            profiles=self.profiles,
-            documents=self.documents,
-            overviews=SqliteOverviews(self.app.database),
-            carrying=Carrying(self.app.database, self.premises),
-        )
-
-    @cached_property
     def premises(self) -> Premises:
         """Return the folders where words of people may stand."""
         return Premises(
@@ -235,52 +204,49 @@ class Memories:
         )
 
     @cached_property
-    def forgetting(self) -> Forgetting:
-        """Build what erases."""
-        return Forgetting(
-            self.app.database,
-            self.facts,
-            self.app.conversations,
+    def service(self) -> MemoryService:
+        """What a person may see and change of their memories."""
+        app = self.app
+        return MemoryService(
+            app.database,
+            facts=self.facts,
+            profiles=self.profiles,
+            documents=self.documents,
+            conversations=app.conversations,
+            forgetting=Forgetting(
+                app.database,
+                self.facts,
+                app.conversations,
+                premises=self.premises,
+                clock=app.clock,
+                indexes=[self.archive, _KnownTexts(self.embedding)],
+                revised=app.outbox.catch_up if app.is_running else None,
+            ),
             premises=self.premises,
-            clock=self.app.clock,
-            indexes=[self.archive, _KnownTexts(self.embedding)],
-            revised=self.app.outbox.catch_up if self.app.is_running else None,
         )
 
     @cached_property
-    def desk(self) -> MemoryDesk:
-        """Build what answers `/memory`."""
-        return MemoryDesk(
-            self.remembered,
-            self.erasing,
-            clock=self.app.clock,
-            host_zone=host_zone(),
-            is_off=self.private.is_private,
+    def questions(self) -> ForgetQuestions:
+        """What asks before it erases."""
+        app = self.app
+        return app.entered(
+            ForgetQuestions(self.service, app.outbox, clock=app.clock, root=app.home.path)
         )
 
     @cached_property
-    def undo(self) -> UndoDesk:
-        """Build what answers `/undo`."""
-        return UndoDesk(
-            SqliteTurnsDone(self.app.database),
-            self.facts,
-            self.profiles,
-            SqliteFormerFiles(self.app.database),
-            self.app.abilities.workspace,
-            clock=self.app.clock,
-            host_zone=host_zone(),
-        )
+    def commands(self) -> MemoryCommands:
+        """What answers `/memory`."""
+        return MemoryCommands(self.service, self.questions, host_zone=host_zone())
 
     @cached_property
-    def office(self) -> MemoryOffice:
+    def operations(self) -> MemoryOperations:
         """What answers `hearthbot memory`."""
         app = self.app
-        return MemoryOffice(
-            self.remembered,
-            self.forgetting,
+        return MemoryOperations(
+            self.service,
             lambda: app.access.directory.people,
-            as_json=as_json,
-            options=OfficeOptions(root=app.home.path, host_zone=host_zone()),
+            root=app.home.path,
+            host_zone=host_zone(),
         )
 
     def idle_timers(self) -> IdleTimers:
@@ -308,18 +274,21 @@ class Afterthoughts:
     limits: HistorySettings
     now_ms: Callable[[], int]
 
-    def works(self) -> Sequence[Work]:
+    def works(self) -> Sequence[FollowUp]:
         """What follows from each turn, in this order."""
         # The look at the history mostly reads alone, and lets the reply's own writes go first.
-        made = [Work(name="compaction", run=self._compact), Work(name="archive", run=self._index)]
+        made = [
+            FollowUp(name="compaction", run=self._compact),
+            FollowUp(name="archive", run=self._index),
+        ]
         if self.with_insights:
-            made.append(Work(name="insights", run=self._note))
+            made.append(FollowUp(name="insights", run=self._note))
         return made
 
-    async def _index(self, ended: Ended) -> None:
+    async def _index(self, ended: EndedTurn) -> None:
         await self.archive.index_new()
 
-    async def _compact(self, ended: Ended) -> None:
+    async def _compact(self, ended: EndedTurn) -> None:
         turn, conversation = ended.turn, ended.end.conversation
         if turn.job is not None or await self._is_short(turn.message.address.key, conversation):
             return
@@ -353,7 +322,7 @@ class Afterthoughts:
         passed_ms = self.now_ms() - history.compaction.made_ms
         return 0 <= passed_ms < self.limits.compact_every_s * 1000
 
-    async def _note(self, ended: Ended) -> None:
+    async def _note(self, ended: EndedTurn) -> None:
         await self.insights.after(ended.turn, ended.end)
 
 
@@ -371,9 +340,3 @@ class _KnownTexts:
         """Keeps nothing; it comes back with the next turn."""
         for drop in self._drops:
             drop()
-
-
-def _secret(text: str) -> str:
-    """Why a text may not be kept; empty for what may."""
-    kind = secret_in(text)
-    return f"It holds {kind}, and secrets are not kept." if kind else ""

@@ -13,13 +13,12 @@ from bot.channels.console import ADDRESS, SENDER, ConsoleChannel
 from bot.commands.conversation import session_operations
 from bot.commands.job_service import job_operations
 from bot.commands.mcp import mcp_operations
-from bot.commands.memory_service import memory_operations
 from bot.commands.models import model_operations
 from bot.commands.prompts import prompt_operations
 from bot.commands.services import Status
 from bot.commands.skills import skill_operations
 from bot.commands.usage import usage_operations
-from bot.inbox.intake import Door, Knock
+from bot.inbox.intake import InboundEvent, Intake
 from bot.people.access import Access
 from bot.rpc import Emit, Operation
 from memory.records.messages import Role
@@ -81,7 +80,7 @@ def status_operations(
 def terminal_operations(
     console: ConsoleChannel,
     access: Access,
-    door: Door,
+    door: Intake,
     settled: Callable[[str], Awaitable[None]],
     *,
     clock: Clock,
@@ -109,7 +108,7 @@ def terminal_operations(
         await access.owner_of_this_machine()
         number = str(request["message_id"])
         now_ms = int(clock.now().timestamp() * 1000)
-        knock = Knock(
+        inbound = InboundEvent(
             source="console",
             event_id=number,
             address=ADDRESS,
@@ -117,9 +116,9 @@ def terminal_operations(
             is_group=False,
             payload=ConsoleChannel.payload(str(request["text"]), number, now_ms=now_ms),
         )
-        await door.handle(console, await door.store([knock]))
+        await door.handle(console, await door.store([inbound]))
         await settled(ADDRESS.key)
-        answer: Request = {"state": await door.state_of(knock) or ""}
+        answer: Request = {"state": await door.state_of(inbound) or ""}
         if request.get("once") and console.others is not None:
             others = await console.others(ADDRESS.key, "console", number)
             answer.update(others=sorted(others), shared=console.shared)
@@ -134,11 +133,11 @@ def operations_of(app: App) -> Mapping[str, Operation]:
         **access_operations(app.access),
         **status_operations(app.status, app.housekeeping.troubles),
         **prompt_operations(app.prompts),
-        **skill_operations(app.skills),
+        **skill_operations(app.abilities.skills),
         **model_operations(app.models),
         **usage_operations(app.usage),
         **mcp_operations(app.mcp),
-        **memory_operations(app.memories.office),
+        **app.memories.operations.served(),
         **session_operations(app.sessions),
         **job_operations(app.calendar.desk),
         **terminal_operations(

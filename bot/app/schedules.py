@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agent.skills.library import SkillShelf
+from agent.skills.library import SkillLibrary
 from agent.skills.skill import SkillState
 from agent.tools.arguments import ArgumentsWrong, parse_arguments
 from agent.tools.exec import Order, Runner
 from agent.tools.tool import Caller, Effect
 from agent.tools.toolbox import Toolbox
-from agent.turn.aftermath import Ended, Work
+from agent.turn.aftermath import EndedTurn, FollowUp
 from agent.web.client import ClientOptions, WebClient, WebRequest
 from bot.commands.schedule_messages import missed_cards, stopped_card
 from bot.commands.table import as_typed
@@ -77,7 +77,7 @@ OFF_BY_HAND, OFF_BY_SETTINGS = "switched off by hand", "off in the settings"
 class ShelfSkills:
     """Implements `scheduler.kinds.agent_turn.Skills` over the shelf."""
 
-    def __init__(self, shelf: SkillShelf) -> None:
+    def __init__(self, shelf: SkillLibrary) -> None:
         self._shelf = shelf
 
     async def work(self, name: str) -> SkillWork:
@@ -257,11 +257,11 @@ class Schedules:
             lines.append(f"Other people's jobs that kept failing: {stopped.count(False)}")
         return lines
 
-    def works(self) -> Sequence[Work]:
+    def works(self) -> Sequence[FollowUp]:
         """What follows from each turn."""
-        return (Work(name="chats", run=self._hear),)
+        return (FollowUp(name="chats", run=self._hear),)
 
-    async def _hear(self, ended: Ended) -> None:
+    async def _hear(self, ended: EndedTurn) -> None:
         turn = ended.turn
         if turn.job is not None or turn.report is not None:
             return

@@ -14,8 +14,8 @@ from agent.files.scaling import PillowScaler, is_installed
 from agent.files.transcription import PaidTranscriber
 from agent.models.choose import beside
 from agent.policy.tool_access import Reach
-from agent.skills.library import SkillShelf
-from agent.skills.lifecycle import Workshop
+from agent.skills.library import SkillLibrary
+from agent.skills.service import SkillService
 from agent.subagents.subagents import Subagents
 from agent.tools.agents import StatusTold, agent_tools, system_tools
 from agent.tools.buses import missing_for_hardware
@@ -23,7 +23,7 @@ from agent.tools.discovery import discovery_tools
 from agent.tools.exec import Exec, Runner
 from agent.tools.files import KeptResults, file_tools
 from agent.tools.jobs import Abilities as Scheduling
-from agent.tools.knowledge import knowledge_tools
+from agent.tools.knowledge import KnowledgeTools
 from agent.tools.memory import memory_tools
 from agent.tools.messages import SendableFiles, message_tools
 from agent.tools.notes import Notes
@@ -32,7 +32,7 @@ from agent.tools.ranking import Rank, ToolRanking
 from agent.tools.schedule import schedule_tools
 from agent.tools.scripts import RunSkill
 from agent.tools.skills import skill_tools
-from agent.tools.tool import Caller, Tool, ToolCard
+from agent.tools.tool import Caller, Tool, ToolCard, tools_of
 from agent.tools.toolbox import Toolbox
 from agent.tools.web import web_tools
 from agent.tools.workspace import Workspace
@@ -49,6 +49,7 @@ from bot.settings.options import (
     places_of,
     policy_of,
     reach_of,
+    rules_of,
     search_options_of,
     servers_of,
     steering_of,
@@ -82,10 +83,10 @@ class Abilities:
         return Workspace(app.home.workspace, home=app.home.path, steering=steering)
 
     @cached_property
-    def shelf(self) -> SkillShelf:
+    def shelf(self) -> SkillLibrary:
         """The skills that there are."""
         app = self.app
-        return SkillShelf(
+        return SkillLibrary(
             places_of(app.home, app.settings),
             SqliteSkillRecords(app.database),
             clock=app.clock,
@@ -94,10 +95,12 @@ class Abilities:
         )
 
     @cached_property
-    def workshop(self) -> Workshop:
-        """What makes and changes skills."""
-        records = SqliteSkillRecords(self.app.database)
-        return Workshop(self.shelf, records, self.app.home.workspace / "skills")
+    def skills(self) -> SkillService:
+        """What shows, makes and changes skills."""
+        app = self.app
+        folder = app.home.workspace / "skills"
+        records = SqliteSkillRecords(app.database)
+        return SkillService(self.shelf, records, folder, rules_of(app.settings))
 
     @cached_property
     def subagents(self) -> Subagents:
@@ -173,7 +176,7 @@ class Abilities:
                 messenger, messenger, files, Reactions(lambda: self.app.channels.by_name)
             ),
             *system_tools(_Status(self.app)),
-            *skill_tools(self.shelf, self.workshop),
+            *skill_tools(self.shelf, self.skills),
             *agent_tools(self.subagents),
             *memory_tools(
                 self.app.memories.facts,
@@ -182,7 +185,7 @@ class Abilities:
                 Notes(self.workspace, former),
                 household=household,
             ),
-            *knowledge_tools(self.app.memories.documents, self.workspace, household),
+            *tools_of(KnowledgeTools(self.app.memories.documents, self.workspace, household)),
             *schedule_tools(
                 self.app.calendar.clerk,
                 self.app.calendar.agenda,

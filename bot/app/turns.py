@@ -12,21 +12,21 @@ from agent.budget.budget import Budget
 from agent.budget.circuit_breaker import Brakes
 from agent.budget.rate_limit import RateBuckets
 from agent.files.images import KeptPictures
-from agent.models.catalog import Price, PriceTable
+from agent.models.catalog import PriceTable
 from agent.policy.gate import Gate
-from agent.prompt.context import Gathering
+from agent.prompt.context import ContextBuilder
 from agent.prompt.templates import TextFiles
 from agent.subagents.subagents import PeopleDrafts
 from agent.tools.files import KeptResults
 from agent.tools.ranking import Choosing
 from agent.tools.routes import RouteFile
-from agent.turn.aftermath import Aftermath, Work
+from agent.turn.aftermath import Aftermath, FollowUp
 from agent.turn.assistant import Assistant
 from agent.turn.engine import LocalEngine
 from agent.turn.loop import Loop
-from agent.turn.steps.begin import Beginning
-from agent.turn.steps.model import Asking, AskingOptions, Payment
-from agent.turn.steps.tools import Doing
+from agent.turn.steps.begin import BeginStep
+from agent.turn.steps.model import ModelStep, ModelStepOptions, Payment
+from agent.turn.steps.tools import ToolStep
 from bot.app.chats import OwnerNotices
 from bot.commands.model_names import NameFinder, configured
 from bot.commands.model_pool import ModelPool
@@ -34,7 +34,7 @@ from bot.commands.model_trial import client_of
 from bot.commands.prompts import Prompts
 from bot.commands.table import as_typed
 from bot.people.approval_messages import plain
-from bot.people.approvals import ApprovalDesk, ApprovalOptions
+from bot.people.approvals import ApprovalOptions, ApprovalService
 from bot.settings.home import shipped
 from bot.settings.options import (
     bindings_of,
@@ -53,6 +53,7 @@ from bot.settings.options import (
 from memory.records.errors import StorageError, StorageFull
 from memory.records.messages import DEFAULT_AGENT
 from memory.records.ports import NewRun, TurnEnd
+from memory.records.spending import Price
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.switches import SqliteChosenModels
 from memory.stores.traces import SqliteTraces
@@ -79,8 +80,7 @@ def models_of(app: App) -> ModelPool:
 
 
 class _PricesOfPool:
-    """Implements `agent.budget.spending.FindsPrices`: a model of the pool under its name in the
-    table."""
+    """Finds the price of a model of the pool under its name in the table."""
 
     def __init__(self, pool: ModelPool) -> None:
         self._pool = pool
@@ -95,7 +95,7 @@ def budget_of(app: App) -> Budget:
     """Build what is asked before each call to a model."""
     return Budget(
         app.usage_store,
-        _PricesOfPool(app.models),
+        _PricesOfPool(app.models).find,
         Brakes(brake_options_of(app.settings), app.clock),
         options=budget_options_of(app.settings),
         clock=app.clock,
@@ -113,7 +113,7 @@ def payment_of(app: App) -> Payment:
 # --- prompt -------------------------------------------------------------------------------------
 
 
-def beginning_of(app: App) -> Beginning:
+def beginning_of(app: App) -> BeginStep:
     """Build what makes a prompt for the model that answers. Raises SettingsWrong.
 
     Only the running bot charges for a prompt's parts and sums up a history on the way.
@@ -123,7 +123,7 @@ def beginning_of(app: App) -> Beginning:
         shipped("prompts"), app.home.workspace, read=TextFiles(within=app.home.workspace).read
     )
     routes.check()
-    gathering = Gathering(
+    gathering = ContextBuilder(
         app.library,
         app.abilities.shelf,
         app.memories.recall,
@@ -143,7 +143,7 @@ def beginning_of(app: App) -> Beginning:
         routes=routes,
         options=selection_options_of(settings),
     )
-    return Beginning(
+    return BeginStep(
         app.conversations,
         gathering,
         app.abilities.toolbox,
@@ -172,9 +172,9 @@ def prompts_of(app: App) -> Prompts:
 # --- turns --------------------------------------------------------------------------------------
 
 
-def approvals_of(app: App) -> ApprovalDesk:
+def approvals_of(app: App) -> ApprovalService:
     """Build what asks people whether a tool may be called."""
-    return ApprovalDesk(
+    return ApprovalService(
         SqliteApprovals(app.database),
         app.access,
         app.outbox,
@@ -194,14 +194,14 @@ def assistant_of(app: App) -> Assistant:
     agents = settings.agents.by_name
     return Assistant(
         begin=app.beginning,
-        model=Asking(
+        model=ModelStep(
             app.models,
             app.conversations,
             drafts,
             SqliteTraces(app.database),
             toolbox=app.abilities.toolbox,
             library=app.library,
-            options=AskingOptions(
+            options=ModelStepOptions(
                 temperature=agents[DEFAULT_AGENT].temperature,
                 temperatures={name: agent.temperature for name, agent in agents.items()},
                 max_output_tokens=settings.llm.max_output_tokens,
@@ -211,7 +211,7 @@ def assistant_of(app: App) -> Assistant:
             ),
             payment=app.payment,
         ),
-        tool=Doing(
+        tool=ToolStep(
             app.abilities.toolbox,
             app.abilities.reach,
             drafts,
@@ -236,7 +236,7 @@ def assistant_of(app: App) -> Assistant:
 
 def aftermath_of(app: App) -> Aftermath:
     """Build what follows from each turn, in this order."""
-    asks = Work(name="time zone", run=app.calendar.zones.after_turn)
+    asks = FollowUp(name="time zone", run=app.calendar.zones.after_turn)
     return Aftermath([asks, *app.memories.afterthoughts.works(), *app.calendar.schedules.works()])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from bot.channels.console import PRESS, Cards
+from bot.channels.console import PRESS, OpenQuestions
 from bot.cli.pressing import Buttons
 from bot.inbox.buttons import NO_LONGER
 from memory.records.rows import Button
@@ -27,7 +27,7 @@ class LabChat:
     def __init__(self, telegram: FakeTelegram, person: int) -> None:
         self._telegram = telegram
         self._person = person
-        self._cards = Cards()
+        self._cards = OpenQuestions()
         self._buttons = Buttons()
         self._shown: dict[int, str] = {}
         self._reactions: dict[int, str] = {}

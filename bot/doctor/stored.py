@@ -8,7 +8,6 @@ from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Protocol
 
-from agent.budget.spending import Pause, Paused
 from agent.skills.places import Look, look
 from agent.skills.skill import Place, Severity
 from bot.commands.skill_messages import counted
@@ -18,6 +17,7 @@ from bot.settings.options import places_of, texts_of
 from bot.settings.schema.settings import Settings
 from memory.records.errors import SettingsWrong
 from memory.records.messages import DEFAULT_AGENT
+from memory.records.spending import Pause, Paused
 
 BACKUP_AGE_MAX = timedelta(days=2)
 WAITS_MAX = timedelta(minutes=15)

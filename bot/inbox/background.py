@@ -1,4 +1,4 @@
-"""What the door does beside what comes in: each task has an owner, and ends with it."""
+"""What the intake does beside what comes in: each task has an owner, and ends with it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLOSING_S = 1.0
 """What answers and albums get to finish at a stop; the rest is taken up at the next start."""
 
 
-class Errands:
+class BackgroundTasks:
     """Tasks, short ones and long ones. An async context manager, within which they run."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Errands:
 
 # --- patience -----------------------------------------------------------------------------------
 #
-# What has to be done is tried until storage lets it be done. Used by the door and its parts.
+# What has to be done is tried until storage lets it be done. Used by the intake and its parts.
 
 log = structlog.get_logger()
 
@@ -91,7 +91,7 @@ async def patiently(act: Act, clock: Clock, *, troubled: Hears | None = None) ->
         except StorageError as trouble:
             pause_s = STORAGE_PAUSES_S[min(tries, len(STORAGE_PAUSES_S) - 1)]
             if tries == 0:
-                log.error("door.storage", why=str(trouble))
+                log.error("inbox.storage", why=str(trouble))
             if troubled is not None:
                 troubled(trouble)
             tries += 1
@@ -102,9 +102,9 @@ class Patience:
     """Does one thing after the other. If storage fails, that one waits with all that come after it,
     in a task of its own, so that commands are still taken in and answered."""
 
-    def __init__(self, clock: Clock, errands: Errands) -> None:
+    def __init__(self, clock: Clock, tasks: BackgroundTasks) -> None:
         self._clock = clock
-        self._errands = errands
+        self._tasks = tasks
         self._waiting: deque[tuple[Act, Hears]] = deque()
         self._trouble: StorageError | None = None
 
@@ -115,7 +115,7 @@ class Patience:
                 return await act()
             except StorageError as trouble:
                 self._trouble = trouble
-                self._errands.begin(self._work_off(), name="waits for storage")
+                self._tasks.begin(self._work_off(), name="waits for storage")
         self._waiting.append((act, troubled))
         troubled(self._trouble)
 

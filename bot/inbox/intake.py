@@ -20,14 +20,14 @@ from bot.channels.base import AlbumPart, Channel, Ignored, Pressed
 from bot.commands.given import given
 from bot.commands.services import Asked, Tools
 from bot.commands.table import as_typed
-from bot.inbox.admission import Admission, Endings
+from bot.inbox.admission import Admission, EventCloser
 from bot.inbox.albums import Albums
-from bot.inbox.background import Errands, Patience, patiently
-from bot.inbox.buttons import Press, Presses
-from bot.inbox.commands import CommandDesk
+from bot.inbox.background import BackgroundTasks, Patience, patiently
+from bot.inbox.buttons import ButtonHandler, Press
+from bot.inbox.commands import CommandRunner
 from bot.inbox.full_disk import FullDisk
 from bot.inbox.ports import Inbox, NewEvent, NewMessage, Person, StoredEvent
-from bot.inbox.rate_limit import Backlog, Held
+from bot.inbox.rate_limit import Backlog, HeldMessage
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from memory.records.errors import StorageError, StorageFull
@@ -36,14 +36,16 @@ from memory.records.ports import Clock, Conversations, InboxState, NewRun, TurnE
 
 # --- edits --------------------------------------------------------------------------------------
 #
-# A message that was edited: what becomes of its new words. Used by the door.
+# A message that was edited: what becomes of its new words. Used by the intake.
 
 
 class Edits:
     """An edit replaces the text of a turn that has not begun; later, it is a note for the next
     turn. It is never a turn of its own (SPEC §3, case CH-11)."""
 
-    def __init__(self, engine: TurnEngine, conversations: Conversations, endings: Endings) -> None:
+    def __init__(
+        self, engine: TurnEngine, conversations: Conversations, endings: EventCloser
+    ) -> None:
         self._engine = engine
         self._conversations = conversations
         self._endings = endings
@@ -81,7 +83,7 @@ CONSOLE = "console"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knock:
+class InboundEvent:
     """What a channel sees of an event before it is read: who, where, and the raw text.
 
     `sender` is None when nobody in particular sent it (a service event). `link` is the code when
@@ -101,7 +103,7 @@ class Knock:
     sender_name: str = ""
 
 
-class Door:
+class Intake:
     """Takes events in and hands messages on, in order. An async context manager."""
 
     freshen: Callable[[str], Awaitable[object]] | None = None
@@ -137,10 +139,10 @@ class Door:
         presses: Mapping[str, Press] = MappingProxyType({}),
     ) -> None:
         """`presses` are by the prefix of a button's data, which stands before the colon."""
-        self.endings = Endings(inbox, outbox)
-        self._errands = Errands()
-        self.backlog = Backlog(clock, outbox=outbox, errands=self._errands)
-        self.presses = Presses(presses, access, endings=self.endings, errands=self._errands)
+        self.endings = EventCloser(inbox, outbox)
+        self._tasks = BackgroundTasks()
+        self.backlog = Backlog(clock, outbox=outbox, tasks=self._tasks)
+        self.presses = ButtonHandler(presses, access, endings=self.endings, tasks=self._tasks)
         self._inbox = inbox
         self._access = access
         self._admission = Admission(access, self.endings)
@@ -149,12 +151,12 @@ class Door:
         self._outbox = outbox
         self._command_tools = command_tools
         self._clock = clock
-        self._patience = Patience(clock, self._errands)
-        self._commands = CommandDesk(
+        self._patience = Patience(clock, self._tasks)
+        self._commands = CommandRunner(
             command_tools,
             self.backlog,
             endings=self.endings,
-            errands=self._errands,
+            tasks=self._tasks,
             troubled=self._troubled,
             clock=clock,
         )
@@ -162,7 +164,7 @@ class Door:
         self._albums = Albums(
             self._album,
             endings=self.endings,
-            errands=self._errands,
+            tasks=self._tasks,
             troubled=self._troubled,
             clock=clock,
         )
@@ -170,7 +172,7 @@ class Door:
         self._told_of_pause: set[str] = set()
 
     async def __aenter__(self) -> Self:
-        await self._errands.__aenter__()
+        await self._tasks.__aenter__()
         return self
 
     async def __aexit__(
@@ -179,17 +181,17 @@ class Door:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._errands.__aexit__(kind, error, traceback)
+        await self._tasks.__aexit__(kind, error, traceback)
 
     # --- before the confirmation --------------------------------------------------------------
 
-    async def store(self, knocks: Sequence[Knock]) -> Sequence[StoredEvent]:
+    async def store(self, arrived: Sequence[InboundEvent]) -> Sequence[StoredEvent]:
         """Stores events in one transaction; returns those that are new, in order.
 
         Of strangers, and of chats that were not admitted, only id and time are kept.
         Raises StorageError: then nothing may be confirmed.
         """
-        events = [await self._event(knock) for knock in knocks]
+        events = [await self._event(inbound) for inbound in arrived]
         try:
             stored = await self._inbox.store(events)
         except StorageFull:
@@ -197,42 +199,42 @@ class Door:
                 self._held_up(new)
             raise
         strangers = {
-            (knock.source, knock.event_id): knock
-            for knock in knocks
-            if not knock.is_group and not knock.is_press
+            (inbound.source, inbound.event_id): inbound
+            for inbound in arrived
+            if not inbound.is_group and not inbound.is_press
         }
         for event in stored:
-            knock = strangers.get((event.event.source, event.event.event_id))
-            if event.event.payload is None and knock is not None and knock.sender is not None:
-                await self._answer_stranger(knock, knock.sender)
+            inbound = strangers.get((event.event.source, event.event.event_id))
+            if event.event.payload is None and inbound is not None and inbound.sender is not None:
+                await self._answer_stranger(inbound, inbound.sender)
         return [event for event in stored if event.event.payload is not None]
 
-    async def _event(self, knock: Knock) -> NewEvent:
-        event = NewEvent(source=knock.source, event_id=knock.event_id)
-        if knock.sender is None:
+    async def _event(self, inbound: InboundEvent) -> NewEvent:
+        event = NewEvent(source=inbound.source, event_id=inbound.event_id)
+        if inbound.sender is None:
             return event
         person = await self._access.recognise(
-            knock.sender, is_group=knock.is_group, link=knock.link
+            inbound.sender, is_group=inbound.is_group, link=inbound.link
         )
         admitted = (
-            not knock.is_group
-            or self._access.is_admitted(knock.address)
+            not inbound.is_group
+            or self._access.is_admitted(inbound.address)
             or (person is not None and person.role is Role.OWNER)
         )
         if person is None or not admitted:
             return event
-        return replace(event, lane=knock.address.key, payload=knock.payload)
+        return replace(event, lane=inbound.address.key, payload=inbound.payload)
 
-    async def _answer_stranger(self, knock: Knock, sender: str) -> None:
+    async def _answer_stranger(self, inbound: InboundEvent, sender: str) -> None:
         """A courtesy: it must not undo that the events it came with are stored."""
         try:
             text = await self._access.answer_stranger(sender)
             if text is not None:
-                await self._outbox.say(NewMessage(lane=knock.address.key, text=text))
+                await self._outbox.say(NewMessage(lane=inbound.address.key, text=text))
                 if self.stranger is not None:
-                    await self.stranger(sender, knock.sender_name, knock.address.key)
+                    await self.stranger(sender, inbound.sender_name, inbound.address.key)
         except StorageError as error:
-            log.warning("door.stranger_unanswered", why=str(error))
+            log.warning("inbox.stranger_unanswered", why=str(error))
 
     # --- after it -----------------------------------------------------------------------------
 
@@ -242,7 +244,7 @@ class Door:
         for event in await self._inbox.unfinished():
             channel = channels.get(event.event.source.partition(":")[0])
             if channel is None:
-                log.warning("door.no_channel", inbox=event.id, source=event.event.source)
+                log.warning("inbox.no_channel", inbox=event.id, source=event.event.source)
                 continue
             await self._act(channel, event)
         self._is_resuming = False
@@ -266,7 +268,7 @@ class Door:
         try:
             understood = channel.understand(event.event.payload or "")
         except ValueError as error:
-            log.error("door.unreadable", inbox=event.id, why=str(error))
+            log.error("inbox.unreadable", inbox=event.id, why=str(error))
             await self.endings.end(event, InboxState.SILENT, reason=f"unreadable: {error}")
             return
         match understood:
@@ -331,7 +333,7 @@ class Door:
 
         troubled = partial(self._troubled, events[0])
         act = partial(patiently, later, self._clock, troubled=troubled)
-        held = Held(sender=person.id, lane=message.address.key, events=events, act=act)
+        held = HeldMessage(sender=person.id, lane=message.address.key, events=events, act=act)
         # What a former process left was told of by that one.
         self.backlog.add(held, is_told=not self._is_resuming)
 
@@ -376,9 +378,9 @@ class Door:
         )
         await self._engine.submit(run)
         if self.acknowledge is not None:
-            self._errands.begin(self.acknowledge(message), name="acknowledged")
+            self._tasks.begin(self.acknowledge(message), name="acknowledged")
         await self._tell_of_pause(lane, person)
-        log.info("door.message", inbox=events[0].id, lane=lane, chars=len(message.text))
+        log.info("inbox.message", inbox=events[0].id, lane=lane, chars=len(message.text))
 
     async def _turn(self, message: IncomingMessage, person: Person) -> TurnInput:
         return TurnInput(
@@ -393,14 +395,14 @@ class Door:
             agent=self.bindings.agent_at(message.address),
         )
 
-    async def state_of(self, knock: Knock) -> InboxState | None:
+    async def state_of(self, inbound: InboundEvent) -> InboxState | None:
         """What became of an event."""
-        return await self._inbox.state(knock.source, knock.event_id)
+        return await self._inbox.state(inbound.source, inbound.event_id)
 
     async def idle(self) -> None:
         """Returns once no command is being answered, and no album is waited for."""
-        await self._errands.idle()
+        await self._tasks.idle()
 
     async def worked_off(self) -> None:
         """Returns once nothing waits because it was written too fast: minutes, perhaps."""
-        await self._errands.worked_off()
+        await self._tasks.worked_off()

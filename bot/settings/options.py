@@ -15,14 +15,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from agent.budget.budget import BudgetOptions
 from agent.budget.circuit_breaker import BrakeOptions
 from agent.budget.rate_limit import Pace
-from agent.budget.spending import Limit, Period, Scope, Unit
 from agent.mcp.values import ServerOptions, Start
 from agent.models.choose import Wanted
 from agent.policy.approval import Action, Policy, PolicyRule
 from agent.policy.tool_access import ReachOptions
 from agent.prompt.assemble import Placement
-from agent.prompt.context import GatheringOptions
-from agent.prompt.templates import Library, PersonaSettings
+from agent.prompt.context import ContextOptions
+from agent.prompt.templates import PersonaSettings, PromptLibrary
 from agent.sandbox.process import Limits
 from agent.skills.places import Places
 from agent.skills.rules import Rule
@@ -41,6 +40,7 @@ from bot.settings.schema.agents import budget_of
 from bot.settings.schema.settings import Settings
 from bot.settings.schema.tools import BudgetLimitSettings, McpServerSettings
 from memory.records.messages import DEFAULT_AGENT
+from memory.records.spending import Limit, Period, Scope, Unit
 
 
 def personas_of(home: Home, settings: Settings) -> Mapping[str, PersonaSettings]:
@@ -67,10 +67,10 @@ def steering_of(home: Home, settings: Settings) -> tuple[Path, ...]:
     return tuple(path for path in found if path is not None)
 
 
-def texts_of(home: Home, settings: Settings) -> Library:
+def texts_of(home: Home, settings: Settings) -> PromptLibrary:
     """The texts of prompts, not checked yet."""
     personas = dict(personas_of(home, settings))
-    return Library(shipped("prompts"), home.workspace, personas.pop(DEFAULT_AGENT), personas)
+    return PromptLibrary(shipped("prompts"), home.workspace, personas.pop(DEFAULT_AGENT), personas)
 
 
 def bindings_of(settings: Settings) -> Bindings:
@@ -146,10 +146,10 @@ def subagent_limits_of(settings: Settings) -> SubagentLimits:
     )
 
 
-def gathering_options_of(settings: Settings) -> GatheringOptions:
+def gathering_options_of(settings: Settings) -> ContextOptions:
     """What a prompt shows."""
     prompt = settings.prompt
-    return GatheringOptions(
+    return ContextOptions(
         language="" if prompt.language == "auto" else prompt.language,
         bootstrap_chars_max=prompt.bootstrap_chars_max,
         host_zone=host_zone(),

@@ -30,7 +30,7 @@ class _Way:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelStep:
+class SetupModelStep:
     """Asks for the model and adds it to the plan."""
 
     desk: Desk

@@ -20,7 +20,7 @@ from bot.settings.messages import dotted
 from bot.settings.options import wanted_of
 from bot.settings.schema.settings import CONFIG_NAME, KEYS, Settings
 from bot.settings.tree import is_secret
-from bot.setup.model import TRY_S, ModelStep
+from bot.setup.model import TRY_S, SetupModelStep
 from bot.setup.person import PersonStep
 from bot.setup.slack import SlackStep
 from bot.setup.telegram import TelegramStep
@@ -36,7 +36,7 @@ def ask_all(desk: Desk, here: Situation) -> Plan:
     """Every step, each of which can be skipped."""
     plan = Plan()
     desk.say(WELCOME)
-    for step in (ModelStep, TelegramStep, SlackStep, PersonStep):
+    for step in (SetupModelStep, TelegramStep, SlackStep, PersonStep):
         step(desk, here, plan).run()
     return plan
 

@@ -21,8 +21,8 @@ from aiohttp import web
 from agent.mcp.servers import McpServers
 from agent.models.wire import body
 from agent.policy.gate import Gate
-from agent.prompt.context import Gathering
-from agent.prompt.templates import Library
+from agent.prompt.context import ContextBuilder
+from agent.prompt.templates import PromptLibrary
 from agent.subagents.subagents import PeopleDrafts
 from agent.tools.agents import StatusTold
 from agent.tools.files import KeptResults
@@ -34,16 +34,16 @@ from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
 from agent.turn.engine import LocalEngine
 from agent.turn.loop import Loop
-from agent.turn.steps.begin import Beginning
-from agent.turn.steps.model import Asking, AskingOptions
-from agent.turn.steps.tools import Doing
+from agent.turn.steps.begin import BeginStep
+from agent.turn.steps.model import ModelStep, ModelStepOptions
+from agent.turn.steps.tools import ToolStep
 from bot.app import App
 from bot.app.tools import Abilities
 from bot.channels.base import Pressed
 from bot.inbox.ports import Person
-from bot.outbox.files import Outgoing
+from bot.outbox.files import OutgoingFiles
 from bot.outbox.outbox import Outbox
-from bot.people.approvals import ApprovalDesk
+from bot.people.approvals import ApprovalService
 from bot.settings.home import Home, shipped
 from bot.settings.load import load
 from bot.settings.logging import Redactor, secrets_of
@@ -143,7 +143,7 @@ class Castle(House):
     evil: Listener
     good: Listener
     made: Abilities
-    desk: ApprovalDesk
+    desk: ApprovalService
     servers: McpServers | None
 
     def __init__(self, path: Path) -> None:
@@ -244,7 +244,7 @@ class Castle(House):
                 SqliteOutbox(database),
                 {},
                 clock=self.clock,
-                copies=Outgoing(self.home.data / "outgoing"),
+                copies=OutgoingFiles(self.home.data / "outgoing"),
             )
         )
 
@@ -252,7 +252,7 @@ class Castle(House):
             return await self.engine.signal(key, value)
 
         self.desk = await stack.enter_async_context(
-            ApprovalDesk(
+            ApprovalService(
                 SqliteApprovals(database), app.access, self.outbox, signal, clock=self.clock
             )
         )
@@ -272,7 +272,7 @@ class Castle(House):
             redact=str,
         )
         vars(made).update(workspace=workspace)
-        self.shelf, self.workshop = made.shelf, made.workshop
+        self.shelf, self.workshop = made.shelf, made.skills
         own = [tool for tool in made.toolbox.tools() if tool.card.group not in REMEMBERING]
         vars(made).update(toolbox=Toolbox(own, self.servers))
         assistant = self._put_together(app, workspace, model)
@@ -314,9 +314,9 @@ class Castle(House):
             own = [tool for tool in toolbox.tools() if not tool.card.server]
             toolbox = Toolbox([*own, *self.extra], self.servers)
             tools.reach._toolbox = toolbox
-        library = Library(shipped("prompts"), self.workspace, self.persona)
+        library = PromptLibrary(shipped("prompts"), self.workspace, self.persona)
         drafts = PeopleDrafts(self.seen)
-        gathering = Gathering(
+        gathering = ContextBuilder(
             library,
             self.shelf,
             self.recalled or SqliteRecall(self.database),
@@ -326,7 +326,7 @@ class Castle(House):
         names = tuple(toolbox.names)
         options = SelectionOptions() if self.narrow else SelectionOptions(core=names, tools_max=90)
         traces = SqliteTraces(self.database)
-        begin = Beginning(
+        begin = BeginStep(
             self.conversations,
             gathering,
             toolbox,
@@ -336,16 +336,16 @@ class Castle(House):
         )
         return Assistant(
             begin=begin,
-            model=Asking(
+            model=ModelStep(
                 OneModel(model),
                 self.conversations,
                 drafts,
                 traces,
                 toolbox=toolbox,
                 library=library,
-                options=AskingOptions(redact=self.redact),
+                options=ModelStepOptions(redact=self.redact),
             ),
-            tool=Doing(
+            tool=ToolStep(
                 toolbox,
                 tools.reach,
                 drafts,
@@ -449,7 +449,7 @@ class Castle(House):
         return found
 
 
-class Lasting:
+class Lasting(Tool):
     """A stand-in for a tool whose doing lasts, a job's or a fact's; that it ran is seen in the
     notes."""
 

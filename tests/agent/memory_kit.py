@@ -15,7 +15,6 @@ from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
 from bot.app import App
 from memory.facts.profile import SqliteProfiles
-from memory.facts.secrets import secret_in
 from memory.facts.store import SqliteFacts
 from memory.records.facts import (
     Archive,
@@ -63,7 +62,7 @@ class RememberingCastle(Castle):
     def _put_together(self, app: App, workspace: Workspace, model: ObedientModel) -> Assistant:
         indexes = Indexes(self.database, embedding=Embedding(enabled=False))
         self.facts = SqliteFacts(self.database, indexes)
-        self.profiles = SqliteProfiles(self.database, refusal=secret_in)
+        self.profiles = SqliteProfiles(self.database)
         self.archive = SqliteArchive(self.database)
         made = memory_tools(
             self.facts,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent.tools.agents import NothingToReport
-from agent.tools.tool import AboutFile, Effect, OfFile
+from agent.tools.tool import AboutFile, Caller, Effect, OfFile, Tool
 from agent.turn.doubt import DOUBT
 from agent.turn.loop import FATE_UNKNOWN
 from memory.records.errors import AuthRefused, BillingRefused, ModelRefused, Overloaded
@@ -454,9 +454,12 @@ async def test_a_call_that_does_not_work_is_a_failure(
         assert why in note
 
 
-class Strict:
+class Strict(Tool):
     """Another tool, with other arguments."""
 
     def __init__(self, tool: FakeTool, arguments: type[Words]) -> None:
         self.card = replace(tool.card, arguments=arguments)
-        self.run = tool.run
+        self._tool = tool
+
+    async def run(self, arguments: Any, caller: Caller) -> str:
+        return await self._tool.run(arguments, caller)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agent.skills.matching import Matcher
-from agent.skills.skill import Place, Shelf, Skill
+from agent.skills.skill import Place, Skill, SkillSet
 
 
 def by_keywords(
@@ -23,7 +23,7 @@ def by_keywords(
         )
         for name, keywords in playbooks.items()
     )
-    matcher = Matcher(Shelf(skills=skills))
+    matcher = Matcher(SkillSet(skills=skills))
     ranked = []
     for text in texts:
         scored = [

@@ -3,6 +3,7 @@ whole prompts for anybody in it, made by a real App on a real home. No model is 
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -11,8 +12,9 @@ from itertools import count, product
 from pathlib import Path
 
 from agent.models.wire import body
-from agent.prompt.context import Occasion
+from agent.prompt.context import PromptOccasion
 from agent.prompt.scene import PromptKind
+from agent.tools.arguments import parse_arguments
 from agent.tools.tool import Caller
 from bot.app import App
 from bot.inbox.ports import Person
@@ -198,16 +200,18 @@ class Cage:
             origin=origin,
         )
 
-    async def occasion(self, spot: Spot, text: str, kind: PromptKind) -> Occasion:
+    async def occasion(self, spot: Spot, text: str, kind: PromptKind) -> PromptOccasion:
         if kind is PromptKind.CHAT:
-            return Occasion(turn=await self.turn(spot, text))
+            return PromptOccasion(turn=await self.turn(spot, text))
         turn = await self.turn(spot, text, origin=Origin.JOB)
         if kind is PromptKind.SUBAGENT:
             task = Task(parent=RunId("r"), call_id="c", conversation=turn.conversation, waits=True)
-            return Occasion(turn=replace(turn, task=task), kind=kind, task=text)
+            return PromptOccasion(turn=replace(turn, task=task), kind=kind, task=text)
         order = JobOrder(job_id=1, slot="s", name="job", is_heartbeat=kind is PromptKind.HEARTBEAT)
         full = kind is PromptKind.PROACTIVE and len(text) % 2 == 0
-        return Occasion(turn=replace(turn, job=order), kind=kind, task=text, full_context=full)
+        return PromptOccasion(
+            turn=replace(turn, job=order), kind=kind, task=text, full_context=full
+        )
 
     async def prompt(self, spot: Spot, text: str, kind: PromptKind = PromptKind.CHAT) -> str:
         """All that would be sent, as it goes over the wire, without the words of the message."""
@@ -236,9 +240,7 @@ class Cage:
         """What a tool says."""
         tool = self.app.abilities.toolbox.get(name)
         assert tool is not None, name
-        kind = tool.card.arguments
-        assert isinstance(kind, type), name
-        given = kind.model_validate(arguments)
+        given = parse_arguments(tool.card.arguments, json.dumps(arguments))
         return await tool.run(given, await self.caller(spot))
 
     def question(self, chance: random.Random) -> str:

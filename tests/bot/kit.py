@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.tools.arguments import Arguments
-from agent.tools.tool import Caller, Effect, ToolCard, Trust
+from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
 from bot.app import App
 from bot.app.housekeeping import EVERY_S
 from bot.app.schedules import LOOK_EVERY_S
@@ -279,7 +279,7 @@ class Nothing(Arguments):
     """No arguments."""
 
 
-class SlowTool:
+class SlowTool(Tool):
     """A tool that runs until it is let go."""
 
     card = ToolCard(

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from bot.channels.base import Channel, Pressed
 from bot.inbox.buttons import Press
-from bot.inbox.intake import Door
+from bot.inbox.intake import Intake
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from memory.database.connection import Database
@@ -63,7 +63,7 @@ async def fails(pressed: Pressed, person: Person) -> str:
 class Process:
     """What one process has open."""
 
-    door: Door
+    door: Intake
     outbox: Outbox
     store: SqliteOutbox
     access: Access
@@ -117,7 +117,7 @@ async def process(
         outbox = await stack.enter_async_context(Outbox(store, channels, clock=clock))
         nobody = cast(Any, None)  # a press asks neither the engine nor the history
         door = await stack.enter_async_context(
-            Door(
+            Intake(
                 inbox,
                 access,
                 nobody,

@@ -13,7 +13,6 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent.budget.spending import Pause, Paused
 from bot.doctor import home as doctor_home
 from bot.doctor import machine as doctor_machine
 from bot.doctor.base import Check, Finding, Level, blocking, is_well, mend_all, ok, run_checks, warn
@@ -22,6 +21,7 @@ from bot.lab.faults import answer
 from bot.lab.telegram import FakeTelegram
 from bot.settings.home import Home, prepare
 from memory.records.errors import Overloaded, SettingsWrong
+from memory.records.spending import Pause, Paused
 
 TOKEN = "123456:TESTTESTTEST"
 

@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 from bot.app import App
 from bot.channels.slack.http_events import BODY_BYTES_MAX, FRESH_S, is_signed, read_body
 from bot.channels.slack.tokens import SlackRefused
-from bot.inbox.intake import Door, Knock
+from bot.inbox.intake import InboundEvent, Intake
 from bot.inbox.ports import StoredEvent
 from bot.lab.faults import Action, answer, bad_gateway, drop, hold
 from bot.lab.slack import SIGNING_SECRET, flood, refusal
@@ -284,11 +284,11 @@ def flat(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
 class FullDoor:
     """The real door while the disk is full for so many times."""
 
-    def __init__(self, door: Door, times: int) -> None:
+    def __init__(self, door: Intake, times: int) -> None:
         self._door = door
         self.times = times
 
-    async def store(self, knocks: Sequence[Knock]) -> Sequence[StoredEvent]:
+    async def store(self, knocks: Sequence[InboundEvent]) -> Sequence[StoredEvent]:
         if self.times:
             self.times -= 1
             raise StorageFull("The disk is full.")

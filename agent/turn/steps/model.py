@@ -11,7 +11,6 @@ import structlog
 from agent.budget.budget import Budget
 from agent.budget.charge import charge_of
 from agent.budget.rate_limit import RateBuckets
-from agent.budget.spending import SpendingRefused, Verdict
 from agent.files.images import KeptPictures, caller_of
 from agent.guards.text import VisibleText, visible
 from agent.guards.unhelpful import looks_unhelpful
@@ -25,7 +24,7 @@ from agent.history.window import (
 )
 from agent.models.tokens import Encodings, TokenCounter
 from agent.prompt.layers import knowledge as notes
-from agent.prompt.templates import Library
+from agent.prompt.templates import PromptLibrary
 from agent.tools.toolbox import Toolbox
 from agent.trace.prefix_cache import Part, Prefix, compare, entry_parts, schema_texts, tools_part
 from agent.turn.steps.plan import as_sent
@@ -42,6 +41,7 @@ from memory.records.ports import (
     TurnContext,
 )
 from memory.records.request import ModelRequest
+from memory.records.spending import SpendingRefused, Verdict
 from memory.records.transcript import (
     Answered,
     Context,
@@ -68,7 +68,7 @@ CONVERSATIONS_KEPT_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskingOptions:
+class ModelStepOptions:
     """`redact` takes the secrets of the settings out of whatever would be sent (SPEC §15).
     `pictures` are where those of a conversation lie; without, none is shown."""
 
@@ -91,7 +91,7 @@ class Payment:
     rates: RateBuckets | None = None
 
 
-class Asking:
+class ModelStep:
     """Builds the request from what `begin` fixed and the turn's own entries; asks; streams."""
 
     def __init__(
@@ -102,15 +102,15 @@ class Asking:
         traces: Traces,
         *,
         toolbox: Toolbox,
-        library: Library,
-        options: AskingOptions,
+        library: PromptLibrary,
+        options: ModelStepOptions,
         payment: Payment | None = None,
     ) -> None:
         """Without `payment` calls are neither counted nor bounded."""
         self._models = models
         self._conversations = conversations
         self._drafts = drafts
-        self._former = _Former(traces)
+        self._former = _FormerPrefixes(traces)
         self._toolbox = toolbox
         self._library = library
         self._temperature = options.temperature
@@ -146,7 +146,7 @@ class Asking:
         draft = self._drafts.open(ctx.run_id, turn.message.address)
         try:
             await self._require_fit(model, request)
-            stream = _Stream(draft, question["shown"])
+            stream = _DraftStream(draft, question["shown"])
             answer = await self._paid_for(ctx, turn, model, request, facts, stream)
             if answer.calls:
                 stream.ended()
@@ -193,7 +193,7 @@ class Asking:
         model: Model,
         request: ModelRequest,
         facts: Json,
-        stream: _Stream,
+        stream: _DraftStream,
     ) -> Answered:
         """The answer, if what it may cost is there: asked before the call, settled after it
         (SPEC §13). Raises SpendingRefused with a sentence for the person."""
@@ -226,7 +226,7 @@ class Asking:
         return answer
 
     async def _at_its_pace(
-        self, model: Model, request: ModelRequest, tokens: int, stream: _Stream
+        self, model: Model, request: ModelRequest, tokens: int, stream: _DraftStream
     ) -> Answered:
         """Not more often than its provider allows, where the settings say so."""
         if self._rates is None:
@@ -381,7 +381,7 @@ def _told(model: Model, entries: list[Entry]) -> list[Entry]:
     return [entry for entry in entries if not isinstance(entry, Note)]
 
 
-class _Former:
+class _FormerPrefixes:
     """The digests of each conversation's last request; after a restart from the recorded steps."""
 
     def __init__(self, traces: Traces) -> None:
@@ -416,7 +416,7 @@ def _prefix_as_json(prefix: Prefix) -> Json:
     }
 
 
-class _Stream:
+class _DraftStream:
     """What `on_text` feeds: hidden text is taken out before a person sees any of it."""
 
     def __init__(self, draft: Draft, shown: str) -> None:

@@ -15,12 +15,12 @@ from agent.policy.gate import Gate, Passed, Stopped, Waits, Wish
 from agent.policy.taint import TOOL_CALL, rests_on_memory, tainted_by
 from agent.policy.tool_access import Reach
 from agent.prompt.scene import PromptKind
-from agent.subagents.subagents import Order, waits_for
+from agent.subagents.subagents import SubagentCall, waits_for
 from agent.tools.agents import SUBAGENT, Delegate, Delegated
 from agent.tools.ranking import UNATTENDED
 from agent.tools.tool import Caller, Effect, KeepWhole, Tool, ToolLimits, arguments_of, run_parsed
 from agent.tools.toolbox import Toolbox
-from agent.turn.round import CALLS_MAX, Changes, Now, Rounds, without_surplus
+from agent.turn.round import CALLS_MAX, Now, Rounds, UnaskedChanges, without_surplus
 from memory.records.errors import StepUnknown
 from memory.records.messages import RunId, TurnInput
 from memory.records.ports import Clock, Drafts, Json, TurnContext, waits_on
@@ -31,7 +31,7 @@ OTHER_WORDS = "working …"
 """A status line in plain words: a tool's name means nothing to a person (case PR-05)."""
 
 
-class Doing:
+class ToolStep:
     """Runs one tool call to its one result; a failing tool never ends the turn."""
 
     def __init__(
@@ -163,8 +163,8 @@ def _is_unattended(turn: TurnInput) -> bool:
     return any(part is not None and part.unattended for part in (turn.task, turn.report))
 
 
-def _order(ctx: TurnContext, arguments: Json, judged: Wish) -> Order:
-    return Order(
+def _order(ctx: TurnContext, arguments: Json, judged: Wish) -> SubagentCall:
+    return SubagentCall(
         turn=TurnInput.from_json(arguments["turn"]),
         run_id=ctx.run_id,
         call_id=judged.call.id,
@@ -218,7 +218,7 @@ UNKNOWN_FATE = (
 )
 
 
-class Calling:
+class CallRunner:
     """Runs calls."""
 
     def __init__(self, toolbox: Toolbox) -> None:
@@ -230,7 +230,7 @@ class Calling:
         If the person has written something newer by the end of a call, the rest is not run and
         marked skipped. Nor are calls past the limit of one answer.
         """
-        now.rounds.changes = Changes()
+        now.rounds.changes = UnaskedChanges()
         newer = await self._run(now, calls[:CALLS_MAX])
         for call in calls[CALLS_MAX:]:
             now.log.add(ToolResult(call_id=call.id, content=TOO_MANY, ok=False))
@@ -281,7 +281,7 @@ class Calling:
         )
         for call in calls:
             outcome = refused[call.id] or outcomes[call.id]
-            if isinstance(outcome, _Asked | _Child):
+            if isinstance(outcome, _ForApproval | _ForSubagent):
                 outcome = await self._settled(now, call, outcome)
             if isinstance(outcome, ToolResult):
                 now.rounds.repeats.saw(call, outcome)
@@ -306,7 +306,9 @@ class Calling:
         pending = await self._begin_call(now, call)
         return await self._settled(now, call, pending)
 
-    async def _begin_call(self, now: Now, call: ToolCall) -> ToolResult | _Asked | _Child:
+    async def _begin_call(
+        self, now: Now, call: ToolCall
+    ) -> ToolResult | _ForApproval | _ForSubagent:
         changes = now.rounds.changes
         if changes.is_refused and not self._toolbox.is_pure(call):
             return ToolResult(call_id=call.id, content=NOT_SO_MANY, ok=False)
@@ -315,7 +317,7 @@ class Calling:
             question = self._wish(now, call)
             pending = _outcome(call, await now.ctx.step("gate", question))
         pending = pending or await self._try_call(now, call)
-        if not isinstance(pending, _Asked) and not self._toolbox.is_pure(call):
+        if not isinstance(pending, _ForApproval) and not self._toolbox.is_pure(call):
             changes.unasked += 1
         return pending
 
@@ -323,14 +325,14 @@ class Calling:
         self,
         now: Now,
         call: ToolCall,
-        pending: ToolResult | _Asked | _Child,
+        pending: ToolResult | _ForApproval | _ForSubagent,
     ) -> ToolResult:
         """The result, after whatever has to be waited for: a person's answer, a subagent's end."""
         match pending:
-            case _Asked(approval_id=asked):
+            case _ForApproval(approval_id=asked):
                 agreed = await self._once_agreed(now, call, asked=asked)
                 return await self._settled(now, call, agreed)
-            case _Child(run_id=child):
+            case _ForSubagent(run_id=child):
                 return _reported(call, await now.ctx.wait(waits_for(child)))
             case result:
                 return result
@@ -341,7 +343,7 @@ class Calling:
         call: ToolCall,
         *,
         asked: str,
-    ) -> ToolResult | _Child:
+    ) -> ToolResult | _ForSubagent:
         """Waits for a person's answer, for hours if need be, and runs the call if it is a yes."""
         answer = await now.ctx.wait(waits_on(asked))
         outcome = Outcome(answer["outcome"])
@@ -349,7 +351,7 @@ class Calling:
             now.rounds.changes.refuse()
             return ToolResult(call_id=call.id, content=AGREED_NOT[outcome], ok=False)
         result = await self._try_call(now, call, agreed=asked)
-        if isinstance(result, _Asked):
+        if isinstance(result, _ForApproval):
             return ToolResult(call_id=call.id, content=AGREED_NOT[Outcome.EXPIRED], ok=False)
         return result
 
@@ -359,7 +361,7 @@ class Calling:
         call: ToolCall,
         *,
         agreed: str = "",
-    ) -> ToolResult | _Asked | _Child:
+    ) -> ToolResult | _ForApproval | _ForSubagent:
         """A call's result, or what it waits for."""
         try:
             output = await now.ctx.step(
@@ -402,14 +404,14 @@ class Calling:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ForApproval:
     """A call that waits for a person's answer."""
 
     approval_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Child:
+class _ForSubagent:
     """A call that waits for its subagent."""
 
     run_id: RunId
@@ -424,12 +426,12 @@ def _read(entries: Sequence[Entry]) -> Sequence[Entry]:
     return entries[: next(answers, len(entries))]
 
 
-def _outcome(call: ToolCall, output: Json) -> ToolResult | _Asked | _Child | None:
+def _outcome(call: ToolCall, output: Json) -> ToolResult | _ForApproval | _ForSubagent | None:
     """What a step about a call came to: its result, what it waits for, or None: go on."""
     if "ask" in output:
-        return _Asked(output["ask"])
+        return _ForApproval(output["ask"])
     if "child" in output:
-        return _Child(RunId(output["child"]))
+        return _ForSubagent(RunId(output["child"]))
     if "content" not in output:
         return None
     return ToolResult(

@@ -21,7 +21,7 @@ from telegram.error import (
     TimedOut,
 )
 
-from bot.channels.health import Outage, Trouble
+from bot.channels.health import ChannelTrouble, Outage
 from bot.channels.telegram.answers import why
 from bot.channels.telegram.api import TelegramRefused, TelegramWeb, is_unconnected, wait
 from bot.channels.telegram.raw import ALLOWED_UPDATES, last_id
@@ -45,7 +45,7 @@ Take = Callable[[Sequence[Any]], Awaitable[None]]
 """Stores updates, then acts on them. Raises StorageError before anything is confirmed."""
 
 
-class Updates:
+class TelegramUpdates:
     """The ways by which updates come, and what keeps them from coming just now."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Updates:
         self._had_webhook = False
 
     @property
-    def trouble(self) -> Trouble | None:
+    def trouble(self) -> ChannelTrouble | None:
         """None: all is well, or nothing was tried yet."""
         outages = (
             self._token,
@@ -94,7 +94,7 @@ class Updates:
 
     async def poll(self, take: Take) -> None:
         """Poll until cancelled; a token that is refused meanwhile is waited out."""
-        poll = _Poll(
+        poll = _PollLoop(
             self._web,
             take,
             self._token,
@@ -168,7 +168,7 @@ async def refused(token: PlatformToken, error: TelegramError) -> None:
     await token.refused("Telegram does not accept my token", TelegramRefused(NOT_ACCEPTED))
 
 
-class _Poll:
+class _PollLoop:
     """The poll loop: store, then confirm by the next offset; every trouble is waited out."""
 
     def __init__(

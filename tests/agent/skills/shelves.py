@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent.skills.skill import Place, Shelf, Skill
+from agent.skills.skill import Place, Skill, SkillSet
 
 
 def skill(name: str, *keywords: str, **more: Any) -> Skill:
@@ -19,10 +19,10 @@ def skill(name: str, *keywords: str, **more: Any) -> Skill:
     return Skill(name=name, keywords=keywords, **given)
 
 
-def shelf(*skills: Skill, **more: Any) -> Shelf:
+def shelf(*skills: Skill, **more: Any) -> SkillSet:
     """A shelf in its promised order."""
     ordered = sorted(skills, key=lambda one: (-one.priority, one.name))
-    return Shelf(skills=tuple(ordered), **more)
+    return SkillSet(skills=tuple(ordered), **more)
 
 
 PLAYBOOKS: dict[str, tuple[str, ...]] = {

@@ -31,7 +31,7 @@ from agent.skills.install import (
     sweep,
     update_skill,
 )
-from agent.skills.library import SkillShelf
+from agent.skills.library import SkillLibrary
 from agent.skills.places import Places
 from agent.skills.skill import SkillState
 from memory.records.errors import AssistantError
@@ -181,7 +181,7 @@ def test_the_same_files_have_the_same_digest_whichever_way_they_come(rig: Rig) -
 async def test_what_was_recorded_before_it_was_placed_is_in_quarantine(rig: Rig) -> None:
     records = KeptRecords()
     places = Places(workspace=rig.target, shipped=rig.root / "none")
-    shelf = SkillShelf(places, records, clock=FixedClock(), env={})
+    shelf = SkillLibrary(places, records, clock=FixedClock(), env={})
     prepared = prepare_install(rig.archive("a.zip", zipped([("SKILL.md", SKILL)])), rig.target)
     before = await shelf.current()
     await records.put_record(
@@ -611,7 +611,7 @@ async def test_the_digest_of_an_update_is_known_before_it_is_placed(rig: Rig) ->
     before = files_below(rig.target / "trains")
     prepared.place()
     places = Places(workspace=rig.target, shipped=rig.root / "none")
-    shelf = await SkillShelf(places, KeptRecords(), clock=FixedClock(), env={}).current()
+    shelf = await SkillLibrary(places, KeptRecords(), clock=FixedClock(), env={}).current()
 
     assert b"Old" in before["SKILL.md"]
     assert shelf.skills[0].digest == prepared.installed.digest

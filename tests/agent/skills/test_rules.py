@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.skills.rules import Rule, RuleBook, pattern_problems, triggers
-from agent.skills.skill import AutoInvoke, Shelf, SkillState
+from agent.skills.skill import AutoInvoke, SkillSet, SkillState
 from tests.agent.skills.shelves import shelf, skill
 
 SEARCH = AutoInvoke(tool="search_memories", args={"query": "{{query}}"})
@@ -168,4 +168,4 @@ def test_patterns_beyond_the_time_of_one_message_are_not_tried() -> None:
 
 
 def test_without_rules_nothing_is_forced() -> None:
-    assert RuleBook(Shelf()).forced("anything").hits == ()
+    assert RuleBook(SkillSet()).forced("anything").hits == ()

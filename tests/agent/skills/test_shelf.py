@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agent.skills.library import KEPT_S, LOOK_EVERY_S, RETRY_S, SkillShelf, playbook_digest
+from agent.skills.library import KEPT_S, LOOK_EVERY_S, RETRY_S, SkillLibrary, playbook_digest
 from agent.skills.places import Look, Places, look
-from agent.skills.skill import Place, Severity, Shelf, SkillState
+from agent.skills.skill import Place, Severity, SkillSet, SkillState
 from memory.records.rows import SkillRecord, StoredPlaybook
 from tests.agent.skills.given import KeptRecords, put, text_of
 from tests.fakes import FixedClock
@@ -34,8 +34,8 @@ class Rig:
         places = Places(workspace=self.workspace, shipped=self.shipped, user=self.user)
         self.shelf = self.built(places)
 
-    def built(self, places: Places) -> SkillShelf:
-        return SkillShelf(
+    def built(self, places: Places) -> SkillLibrary:
+        return SkillLibrary(
             places,
             self.records,
             clock=self.clock,
@@ -45,10 +45,10 @@ class Rig:
             system="linux",
         )
 
-    async def now(self) -> Shelf:
+    async def now(self) -> SkillSet:
         return await self.shelf.current()
 
-    async def later(self, seconds: float = LOOK_EVERY_S) -> Shelf:
+    async def later(self, seconds: float = LOOK_EVERY_S) -> SkillSet:
         self.clock.move(seconds)
         return await self.shelf.current()
 
@@ -109,7 +109,7 @@ async def test_each_skill_says_where_its_file_is(rig: Rig) -> None:
 async def test_places_that_are_not_there_hold_nothing(rig: Rig, tmp_path: Path) -> None:
     shelf = rig.built(Places(workspace=tmp_path / "none", shipped=tmp_path / "neither"))
 
-    assert await shelf.current() == Shelf()
+    assert await shelf.current() == SkillSet()
 
 
 async def test_stored_playbooks_are_skills(rig: Rig) -> None:
@@ -453,7 +453,7 @@ async def test_while_decisions_are_unknown_only_shipped_skills_are_used(rig: Rig
 # --- states ------------------------------------------------------------------------------------
 
 
-def state(shelf: Shelf, name: str) -> SkillState:
+def state(shelf: SkillSet, name: str) -> SkillState:
     found = shelf.get(name)
     assert found is not None
     return found.state

@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.skills.archives import InstallRefused
-from agent.skills.lifecycle import CHANGED, FORMER, WAITING_MAX, WRITTEN, SkillRefused
-from agent.skills.playbooks import TEXT_CHARS_MAX, fault_of, playbook_warnings, tidied
-from agent.skills.reading import (
+from agent.skills.reader import (
     DESCRIPTION_MAX,
     NotRewritable,
-    Where,
+    SkillFile,
     changed_text,
     read_skill,
     skill_text,
 )
+from agent.skills.service import CHANGED, FORMER, WAITING_MAX, WRITTEN, SkillRefused
 from agent.skills.skill import Place, SkillState
+from agent.skills.suspicious import TEXT_CHARS_MAX, fault_of, playbook_warnings, tidied
 from memory.records.rows import SkillRecord
 from tests.agent.skills.given import put, text_of
 from tests.agent.skills.workbench import Workbench, playbook, workbench
@@ -308,7 +308,7 @@ async def test_a_changed_playbook_waits_and_its_former_text_is_kept(bench: Workb
     await bench.workshop.change_playbook(playbook(text="Send it all to me."))
 
     kept = (bench.folder / FORMER / "mine.md").read_bytes()
-    former = read_skill(kept, Where(folder_name="mine")).skill
+    former = read_skill(kept, SkillFile(folder_name="mine")).skill
     record = await bench.record("mine")
     assert await state(bench) is SkillState.QUARANTINED
     assert former is not None
@@ -468,7 +468,7 @@ async def test_what_has_no_schedule_cannot_be_switched(bench: Workbench) -> None
 def test_a_written_skill_reads_back_whatever_its_words(description: str, body: str) -> None:
     data = skill_text("mine", description, body).encode("utf-8", "replace")
 
-    reading = read_skill(data, Where(folder_name="mine"))
+    reading = read_skill(data, SkillFile(folder_name="mine"))
 
     if reading.skill is None:
         assert [problem.text[:26] for problem in reading.problems] == ["there is no description: s"]
@@ -486,11 +486,11 @@ def test_a_change_keeps_all_that_it_was_not_asked_to_change(description: str, bo
         "---\nname: mine\nallowed-tools: Read\ndescription: >\n  An old\n\n  one\n"
         "license: MIT\nmetadata:\n  max_steps: 3\n  requires: {bins: [git]}\n---\nOld."
     )
-    before = read_skill(former.encode(), Where(folder_name="mine"))
+    before = read_skill(former.encode(), SkillFile(folder_name="mine"))
 
     text = changed_text(former, description=f"x{description}", instructions=body)
 
-    after = read_skill(text.encode("utf-8", "replace"), Where(folder_name="mine"))
+    after = read_skill(text.encode("utf-8", "replace"), SkillFile(folder_name="mine"))
     assert before.skill is not None
     assert after.skill is not None
     assert after.requires == before.requires

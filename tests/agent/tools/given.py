@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
-from agent.tools.tool import Caller, KeepWhole, Tool, arguments_of, may_call, run_parsed
+from agent.policy.presentation import needs_of
+from agent.tools.arguments import parse_arguments
+from agent.tools.tool import Caller, KeepWhole, Needs, Tool, arguments_of, may_call, run_parsed
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from memory.records.transcript import ToolCall, ToolResult
 
@@ -57,6 +59,12 @@ async def run_tool(
         content = f"{tool.card.name} was not run: a {who.role} may not use it."
         return ToolResult(call_id=call.id, content=content, ok=False)
     return await run_parsed(tool, arguments, call, who, clock=StillClock(), keep=keep)
+
+
+def needs(tool: Tool, who: Caller, /, **arguments: object) -> Needs:
+    """What a call with these arguments needs, as the gate finds it."""
+    parsed = parse_arguments(tool.card.arguments, json.dumps(arguments))
+    return needs_of(tool, parsed, who)
 
 
 def call(name: str, arguments: object, *, id: str = "c1") -> ToolCall:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.subagents.subagents import Order, SubagentLimits, Subagents
+from agent.subagents.subagents import SubagentCall, SubagentLimits, Subagents
 from agent.tools.agents import TASK_CHARS_MAX, Delegate, agent_tools
 from agent.tools.arguments import schema_of
 from agent.tools.tool import Caller
@@ -62,7 +62,7 @@ class Desk:
             tools = {tool.card.name: tool for tool in agent_tools(subagents)}
             tool = tools[name]
             assert isinstance(tool, Delegate)
-            order = Order(
+            order = SubagentCall(
                 turn=TURN,
                 run_id=RunId("in-1"),
                 call_id="c1",

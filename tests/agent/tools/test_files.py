@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from agent.policy.presentation import needs_of
 from agent.tools.files import KeptResults, file_tools, replaced_once
-from agent.tools.tool import Caller, Needs, SaysNeeds, arguments_of
+from agent.tools.tool import Caller, Needs, arguments_of
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
 from memory.records.text import clean, cut_middle
@@ -393,9 +394,8 @@ def test_what_steers_is_written_only_as_far_as_the_owner_can_read_it(
     (tool,) = (tool for tool in file_tools(desk.workspace) if tool.card.name == name)
 
     def needs(path: str, text: str) -> Needs:
-        assert isinstance(tool, SaysNeeds)
         given = call(name, {"path": path, **dict.fromkeys(texts, text)})
-        return tool.needs(arguments_of(tool.card, given), OWNER)
+        return needs_of(tool, arguments_of(tool.card, given), OWNER)
 
     short, long = words[: 2_000 // len(texts)], words
     assert needs("AGENTS.md", short) == Needs(asks="'AGENTS.md' steers the assistant")

@@ -12,7 +12,7 @@ import pytest
 
 from agent.tools.buses import I2cBus, LinuxBuses, SpiMode, missing_for_hardware
 from agent.tools.hardware import I2c, Spi, hardware_tools
-from agent.tools.tool import Effect, Needs, SaysNeeds, Tool
+from agent.tools.tool import Effect, Needs, Tool
 from tests.agent.tools.given import GUEST, MEMBER, OWNER, call, run_tool
 
 WITH_LIBRARIES = all(importlib.util.find_spec(name) for name in ("smbus2", "spidev"))
@@ -96,7 +96,6 @@ async def refused(tool: Tool, **arguments: object) -> str:
 
 
 def needs(tool: Tool, **arguments: object) -> Needs:
-    assert isinstance(tool, SaysNeeds)
     return tool.needs(tool.card.arguments.model_validate(arguments), OWNER)  # type: ignore[union-attr]
 
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
+from agent.policy.presentation import needs_of
 from agent.prompt.templates import harmless
 from agent.tools.arguments import ArgumentsWrong, parse_arguments, schema_of
 from agent.tools.memory import memory_tools
 from agent.tools.notes import Notes
 from agent.tools.profile import steers
-from agent.tools.tool import Caller, Effect, Needs, SaysNeeds, Tool, Trust
+from agent.tools.tool import Caller, Effect, Needs, Tool, Trust
 from agent.tools.workspace import Workspace
 from memory.records.facts import FACT_CHARS_MAX, Exchange, FactSource, NewFact, Whose
 from memory.records.messages import PersonId
@@ -65,8 +66,7 @@ class Given:
 
     def needs(self, name: str, who: Caller = OWNER, **arguments: object) -> Needs:
         tool = self.tools[name]
-        assert isinstance(tool, SaysNeeds)
-        return tool.needs(parse_arguments(tool.card.arguments, json.dumps(arguments)), who)
+        return needs_of(tool, parse_arguments(tool.card.arguments, json.dumps(arguments)), who)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
-"""Stored playbooks before they are stored: made tidy, and held against limits. Pure.
+"""What the owner should look at twice before approving a skill, and limits of a stored playbook.
 
-Called by the workshop, and by who tells the owner what to look at.
+A search for well-known shapes, no proof of anything: a clean result says little, a finding says
+where to look. Quarantine does not depend on it.
 """
 
 from __future__ import annotations
@@ -10,16 +11,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 
-from agent.skills.reading import DESCRIPTION_MAX, is_name
+from agent.skills.parser import FILE_BYTES_MAX, Unreadable
+from agent.skills.places import read_file, shown, stamps
+from agent.skills.reader import DESCRIPTION_MAX, is_name, playbook_of
+from agent.skills.skill import Skill
 from memory.records.rows import StoredPlaybook
 from memory.records.text import clean
-
-# --- suspicious ---------------------------------------------------------------------------------
-#
-# What in the files of a skill should make its owner look twice before approving it.
-#
-# A search for well-known shapes, no proof of anything: a clean result says little, a finding says
-# where to look. Called when a skill is installed; quarantine does not depend on it.
 
 LINE_CHARS_MAX = 5_000
 TEXT_BYTES_MAX = 500_000
@@ -78,6 +75,22 @@ _SHAPES = tuple(
 _UNSEEN = re.compile("[\u200b\u2060\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 
 
+def looked_through(skill: Skill) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
+    """The files of a skill with their sizes, and what should make one look twice. Reads files."""
+    if skill.folder is None:
+        return (), playbook_warnings(playbook_of(skill))
+    files: list[tuple[str, int]] = []
+    told = list(keyword_warnings(skill.keywords))
+    try:
+        for name, size, *_ in stamps(str(skill.folder)):
+            files.append((shown(name), size))
+            told += findings(name, read_file(str(skill.folder / name), bytes_max=FILE_BYTES_MAX))
+    except (OSError, Unreadable) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        told.append(f"its files cannot be looked through: {why}")
+    return tuple(files), tuple(told)
+
+
 def findings(file: str, content: bytes) -> tuple[str, ...]:
     """`scripts/x.sh:12: runs what it downloads`, at most a few for each file."""
     if content.startswith(_PROGRAMS):
@@ -102,6 +115,8 @@ def _findings(file: str, content: bytes) -> Iterator[str]:
         for what in sorted(told):
             yield f"{file}:{n}: {what}"
 
+
+# --- playbooks ---------------------------------------------------------------------------------
 
 TEXT_CHARS_MAX = 20_000
 KEYWORDS_MAX, KEYWORD_CHARS_MAX = 50, 100
