@@ -84,7 +84,7 @@ class DiscoveryTools:
         self._cards = cards
         self._rank = rank
 
-    @tool(group=_GROUP, effect=Effect.NONE, redo="repeat", status="Looking through the tools")
+    @tool(_GROUP, Effect.NONE, status="Looking through the tools")
     async def tool_categories(self, caller: Caller) -> str:
         """Lists the groups of tools that exist here, with how many each holds. More tools exist
         than are offered to you at a time."""
@@ -97,7 +97,7 @@ class DiscoveryTools:
         ]
         return "\n".join(lines) or "There are no tools here."
 
-    @tool(group=_GROUP, effect=Effect.NONE, redo="repeat", status="Looking through the tools")
+    @tool(_GROUP, Effect.NONE, status="Looking through the tools")
     async def tool_list(
         self,
         caller: Caller,
@@ -117,7 +117,7 @@ class DiscoveryTools:
             lines.append(f"… and {len(found) - LISTED_MAX} more: narrow it down by tool_search.")
         return "\n".join([*lines, _HOW])
 
-    @tool(group=_GROUP, effect=Effect.NONE, redo="repeat", status="Looking for a tool")
+    @tool(_GROUP, Effect.NONE, status="Looking for a tool")
     async def tool_search(
         self,
         caller: Caller,
@@ -134,7 +134,7 @@ class DiscoveryTools:
         lines = [f"{_summary(card)} [{_group(card)}]" for card in found]
         return "\n".join([*lines, _HOW])
 
-    @tool(group=_GROUP, effect=Effect.NONE, redo="repeat", status="Reading about a tool")
+    @tool(_GROUP, Effect.NONE, status="Reading about a tool")
     async def tool_describe(self, caller: Caller, name: ToolName) -> str:
         """Shows what a tool does, and the schema of its arguments."""
         by_name = {card.name: card for card in self._cards(caller)}
@@ -149,7 +149,7 @@ class DiscoveryTools:
         return f"{head}\nArguments: {schema}\n{_HOW}"
 
     # It stands for any tool that exists: `resolved` puts the tool itself in its place.
-    @tool(group=_GROUP, effect=Effect.NONE, redo="repeat", status="Calling a tool")
+    @tool(_GROUP, Effect.NONE, status="Calling a tool")
     async def tool_call(
         self,
         caller: Caller,

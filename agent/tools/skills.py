@@ -43,7 +43,7 @@ class SkillTools:
         self._shelf = shelf
         self._workshop = workshop
 
-    @tool(group="skills", effect=Effect.NONE, redo="repeat")
+    @tool("skills", Effect.NONE)
     async def list_skills(self, caller: Caller, about: str = "") -> str:
         """List skills, also those that the prompt does not name."""
         shelf = await self._shelf.current()
@@ -60,7 +60,7 @@ class SkillTools:
                 lines.append(f"({len(unused) - LISTED_MAX} more that are not used)")
         return "\n".join(lines)
 
-    @tool(group="skills", effect=Effect.NONE, redo="repeat")
+    @tool("skills", Effect.NONE)
     async def read_skill(self, caller: Caller, name: str, file: str = "") -> str:
         """Read a skill's instructions, or a file that they name."""
         skill = _usable(await self._shelf.current(), name)
@@ -76,7 +76,7 @@ class SkillTools:
         return f"{text}\n\nFiles of this skill, for read_skill: {names}{more}"
 
     # With keywords it is a playbook: its instructions join the prompt when one is said.
-    @tool(group="skills", effect=Effect.WORKSPACE, redo="idempotent")
+    @tool("skills", Effect.WORKSPACE, redo="idempotent")
     async def create_skill(
         self,
         caller: Caller,
@@ -106,7 +106,7 @@ class SkillTools:
         return await _done(self._shelf, what, made.name, made.warnings)
 
     # What is left out stays as it is. What was not written here is neither changed nor deleted.
-    @tool(group="skills", effect=Effect.WORKSPACE, redo="idempotent")
+    @tool("skills", Effect.WORKSPACE, redo="idempotent")
     async def update_skill(
         self,
         caller: Caller,

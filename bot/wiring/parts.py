@@ -20,7 +20,7 @@ from agent.prompt.templates import Library, TextFiles
 from agent.skills.library import SkillShelf
 from agent.skills.lifecycle import Workshop
 from agent.subagents.subagents import Subagents
-from agent.tools.files import KeptResults
+from agent.tools.files import ResultStore
 from agent.tools.jobs import Abilities as Scheduling
 from agent.tools.ranking import Choosing
 from agent.tools.routes import RouteFile
@@ -384,7 +384,7 @@ def assistant_of(
             drafts,
             Gate(policy_of(settings), checks.approvals, stores.conversations),
             clock=place.clock,
-            keep=KeptResults(abilities.workspace),
+            keep=ResultStore(abilities.workspace),
             limits=tool_limits_of(settings),
             redact=checks.redact,
         ),

@@ -26,7 +26,7 @@ from agent.tools.agents import AgentTools, StatusTold, SystemTools, TellsStatus
 from agent.tools.buses import LinuxBuses, missing_for_hardware
 from agent.tools.discovery import DiscoveryTools
 from agent.tools.exec import ExecTools, Runner
-from agent.tools.files import FileTools, KeptResults
+from agent.tools.files import FileTools, ResultStore
 from agent.tools.former_files import KeepsFormer
 from agent.tools.messages import FileToSend, MessageTools, OwnChat, React, SendableFiles
 from agent.tools.ranking import MakeRanker, Rank, ToolRanking
@@ -256,7 +256,7 @@ def toolbox_of(place: Workplace, of: Materials) -> Made:
         options=exec_options_of(settings),
         fixed=tuple(path for path in steering_of(place.home, settings) if root in path.parents),
         own=place.env,
-        keep=KeptResults(of.workspace),
+        keep=ResultStore(of.workspace),
     )
     made: list[Tool] = [
         *tools_of(FileTools(of.workspace, of.former)),

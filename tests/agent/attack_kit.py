@@ -26,10 +26,11 @@ from agent.skills.library import SkillShelf
 from agent.skills.lifecycle import Workshop
 from agent.subagents.subagents import PeopleDrafts, Subagents
 from agent.tools.agents import StatusTold
-from agent.tools.files import KeptResults
+from agent.tools.call import ToolLimits
+from agent.tools.files import ResultStore
 from agent.tools.ranking import Choosing
 from agent.tools.selection import SelectionOptions
-from agent.tools.tool import Caller, Effect, Tool, ToolCard, ToolLimits, Trust
+from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
@@ -360,7 +361,7 @@ class Castle(House):
                 drafts,
                 Gate(policy_of(place.settings), self.desk, self.conversations),
                 clock=self.clock,
-                keep=KeptResults(workspace),
+                keep=ResultStore(workspace),
                 limits=ToolLimits(result_chars_max=self.result_chars_max),
                 redact=self.redact,
             ),

@@ -17,17 +17,9 @@ from agent.policy.tool_access import Reach
 from agent.prompt.scene import PromptKind
 from agent.subagents.subagents import Order, waits_for
 from agent.tools.agents import SUBAGENT, AgentTools
+from agent.tools.call import KeepResult, ToolLimits, arguments_of, run_parsed
 from agent.tools.ranking import UNATTENDED
-from agent.tools.tool import (
-    Caller,
-    Effect,
-    FunctionTool,
-    KeepWhole,
-    Tool,
-    ToolLimits,
-    arguments_of,
-    run_parsed,
-)
+from agent.tools.tool import Caller, Effect, FunctionTool, Tool
 from agent.tools.toolbox import Toolbox
 from agent.turn.round import CALLS_MAX, Changes, Now, Rounds, without_surplus
 from memory.records.errors import StepUnknown
@@ -51,7 +43,7 @@ class Doing:
         gate: Gate,
         *,
         clock: Clock,
-        keep: KeepWhole | None,
+        keep: KeepResult | None,
         limits: ToolLimits,
         redact: Callable[[str], str] | None = None,
     ) -> None:
