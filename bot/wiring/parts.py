@@ -22,9 +22,9 @@ from agent.skills.lifecycle import Workshop
 from agent.subagents.subagents import Subagents
 from agent.tools.files import ResultStore
 from agent.tools.jobs import Abilities as Scheduling
-from agent.tools.ranking import Choosing
 from agent.tools.routes import RouteFile
 from agent.tools.schedule import schedule_tools
+from agent.tools.selection import ToolSelector
 from agent.tools.tool import Caller, Tool
 from agent.tools.toolbox import ForeignTools
 from agent.tools.workspace import Workspace
@@ -284,7 +284,7 @@ def prompting_of(
         stores.conversations,
         gathering,
         tools.toolbox,
-        Choosing(
+        ToolSelector(
             tools.toolbox,
             tools.reach,
             stores.traces,

@@ -24,12 +24,11 @@ from agent.skills.lifecycle import Workshop
 from agent.subagents.subagents import Subagents
 from agent.tools.agents import AgentTools, StatusTold, SystemTools, TellsStatus
 from agent.tools.buses import LinuxBuses, missing_for_hardware
-from agent.tools.discovery import DiscoveryTools
+from agent.tools.discovery import DiscoveryTools, MakeRanker, ToolRanking
 from agent.tools.exec import ExecTools, Runner
 from agent.tools.files import FileTools, ResultStore
 from agent.tools.former_files import KeepsFormer
 from agent.tools.messages import FileToSend, MessageTools, OwnChat, React, SendableFiles
-from agent.tools.ranking import MakeRanker, Rank, ToolRanking
 from agent.tools.scripts import ScriptTools
 from agent.tools.skills import SkillTools
 from agent.tools.tool import Tool, tools_of
@@ -317,7 +316,7 @@ def _put_together(place: Workplace, of: Materials, made: Sequence[Tool], runner:
     toolbox = Toolbox(made, of.servers)
     reaches = dict(reach_of(place.settings))
     reach = Reach(toolbox, reaches.pop(DEFAULT_AGENT), reaches)
-    toolbox.add(tools_of(DiscoveryTools(reach.cards, Rank(ranking, toolbox.cards))))
+    toolbox.add(tools_of(DiscoveryTools(reach.cards, toolbox.cards, ranking)))
     for key, pattern in matching_nothing(place.settings, toolbox.names):
         log.warning("settings.no_such_tool", key=key, pattern=pattern)
     return Made(toolbox=toolbox, reach=reach, ranking=ranking, runner=runner)

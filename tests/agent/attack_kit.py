@@ -28,8 +28,7 @@ from agent.subagents.subagents import PeopleDrafts, Subagents
 from agent.tools.agents import StatusTold
 from agent.tools.call import ToolLimits
 from agent.tools.files import ResultStore
-from agent.tools.ranking import Choosing
-from agent.tools.selection import SelectionOptions
+from agent.tools.selection import SelectionOptions, ToolSelector
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
@@ -340,7 +339,7 @@ class Castle(House):
             self.conversations,
             gathering,
             toolbox,
-            Choosing(toolbox, tools.reach, traces, ranking=tools.ranking, options=options),
+            ToolSelector(toolbox, tools.reach, traces, ranking=tools.ranking, options=options),
             OneModel(model),
             options=self.options,
         )

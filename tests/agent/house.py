@@ -27,8 +27,7 @@ from agent.subagents.subagents import PeopleDrafts
 from agent.tools.arguments import Arguments
 from agent.tools.call import ToolLimits
 from agent.tools.files import FileTools, ResultStore
-from agent.tools.ranking import Choosing
-from agent.tools.selection import SelectionOptions
+from agent.tools.selection import SelectionOptions, ToolSelector
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust, tools_of
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
@@ -278,7 +277,7 @@ class House:
             self.conversations,
             gathering,
             toolbox,
-            Choosing(
+            ToolSelector(
                 toolbox,
                 reach,
                 SqliteTraces(self.database),

@@ -18,7 +18,7 @@ from agent.prompt.scene import PromptKind
 from agent.subagents.subagents import Order, waits_for
 from agent.tools.agents import SUBAGENT, AgentTools
 from agent.tools.call import KeepResult, ToolLimits, arguments_of, run_parsed
-from agent.tools.ranking import UNATTENDED
+from agent.tools.selection import UNATTENDED
 from agent.tools.tool import Caller, Effect, FunctionTool, Tool
 from agent.tools.toolbox import Toolbox
 from agent.turn.round import CALLS_MAX, Changes, Now, Rounds, without_surplus
