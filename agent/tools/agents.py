@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agent.subagents.subagents import Order, Started, Subagents, Wish
+from agent.subagents.subagents import StartedSubagent, SubagentCall, Subagents, SubagentTask
 from agent.tools.tool import (
     Caller,
     Effect,
@@ -53,13 +53,13 @@ Minutes = Annotated[
 class AgentTools:
     """Hands work to subagents. They belong to a call: the step `tool` runs what `bound` gives."""
 
-    def __init__(self, subagents: Subagents, order: Order | None = None) -> None:
+    def __init__(self, subagents: Subagents, order: SubagentCall | None = None) -> None:
         self._subagents = subagents
         self._order = order
         self.awaited: RunId | None = None
         """The subagent whose end is to be waited for, once one runs."""
 
-    def bound(self, order: Order) -> AgentTools:
+    def bound(self, order: SubagentCall) -> AgentTools:
         """The same for one call."""
         return AgentTools(self._subagents, order)
 
@@ -89,13 +89,13 @@ class AgentTools:
 
     async def _start(
         self, task: str, tools: list[str] | None, minutes: int | None, *, waits: bool
-    ) -> Started:
+    ) -> StartedSubagent:
         """However often it is called, one call starts one. Raises Unbound, NotPossible,
         TooManySubagents, StorageError."""
         if self._order is None:
             raise Unbound("A subagent can only be started from a turn.")
         chosen = None if tools is None else tuple(tools)
-        wish = Wish(task=task, waits=waits, tools=chosen, minutes=minutes or 0)
+        wish = SubagentTask(task=task, waits=waits, tools=chosen, minutes=minutes or 0)
         return await self._subagents.start(self._order, wish)
 
 

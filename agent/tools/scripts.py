@@ -19,11 +19,10 @@ from typing import Annotated
 from pydantic import Field
 
 from agent.sandbox.environment import Given, base_python, given_variables
-from agent.skills.library import SkillShelf
-from agent.skills.lifecycle import SkillRefused
+from agent.skills.library import SkillLibrary
 from agent.skills.parser import Unreadable
 from agent.skills.places import SKILL_FILE, read_file, stamps
-from agent.skills.skill import Shelf, Skill, SkillState
+from agent.skills.skill import Skill, SkillRefused, SkillSet, SkillState
 from agent.tools.exec import WORDS_MAX, Order, Runner, shown_command
 from agent.tools.tool import Caller, Effect, Needs, Trust, tool
 
@@ -66,7 +65,7 @@ class ScriptTools:
     owner set for it (`skills.NAME.env`): they are in that process alone."""
 
     def __init__(
-        self, shelf: SkillShelf, runner: Runner, given: Mapping[str, Given] | None = None
+        self, shelf: SkillLibrary, runner: Runner, given: Mapping[str, Given] | None = None
     ) -> None:
         self._shelf = shelf
         self._runner = runner
@@ -121,7 +120,7 @@ class ScriptTools:
             return await self._runner.run(order, caller)
 
 
-def _usable(shelf: Shelf, name: str) -> Skill:
+def _usable(shelf: SkillSet, name: str) -> Skill:
     """Raises SkillRefused for what is not there or not used. One that waits for its clock alone may
     be run: somebody may want it done now."""
     wanted = name.strip().removesuffix(f"/{SKILL_FILE}").strip("/").rpartition("/")[2]

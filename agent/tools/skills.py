@@ -9,14 +9,14 @@ from typing import Annotated
 from pydantic import Field
 
 from agent.skills.checks import TESTS_FILE
-from agent.skills.library import SkillShelf
-from agent.skills.lifecycle import SkillRefused, Workshop
+from agent.skills.library import SkillLibrary
 from agent.skills.matching import Relevance
 from agent.skills.parser import FILE_BYTES_MAX, Unreadable
 from agent.skills.places import SKILL_FILE, read_file, shown, stamps
-from agent.skills.playbooks import playbook_warnings
-from agent.skills.reading import changed_text, skill_text
-from agent.skills.skill import Place, Shelf, Skill, SkillState
+from agent.skills.service import SkillService
+from agent.skills.skill import Skill, SkillPlace, SkillRefused, SkillSet, SkillState
+from agent.skills.suspicious import playbook_warnings
+from agent.skills.writer import changed_text, skill_text
 from agent.tools.tool import Caller, Effect, tool
 from memory.records.errors import Permanent
 from memory.records.messages import Role
@@ -39,14 +39,14 @@ class NotHere(Permanent):
 class SkillTools:
     """Finds, reads and writes skills."""
 
-    def __init__(self, shelf: SkillShelf, workshop: Workshop) -> None:
-        self._shelf = shelf
-        self._workshop = workshop
+    def __init__(self, library: SkillLibrary, service: SkillService) -> None:
+        self._library = library
+        self._service = service
 
     @tool("skills", Effect.NONE)
     async def list_skills(self, caller: Caller, about: str = "") -> str:
         """List skills, also those that the prompt does not name."""
-        shelf = await self._shelf.current()
+        shelf = await self._library.current()
         found = _about(shelf, about) if about.strip() else shelf.used
         lines = [f"- {skill.name}: {_short(skill.description)}" for skill in found[:LISTED_MAX]]
         if len(found) > LISTED_MAX:
@@ -63,7 +63,7 @@ class SkillTools:
     @tool("skills", Effect.NONE)
     async def read_skill(self, caller: Caller, name: str, file: str = "") -> str:
         """Read a skill's instructions, or a file that they name."""
-        skill = _usable(await self._shelf.current(), name)
+        skill = _usable(await self._library.current(), name)
         wanted = file.strip()
         if wanted and wanted != SKILL_FILE:
             return await asyncio.to_thread(_file_of, skill, wanted)
@@ -96,14 +96,14 @@ class SkillTools:
                 text=instructions,
                 priority=priority,
             )
-            await self._workshop.create_playbook(playbook)
+            await self._service.create_playbook(playbook)
             what = f"The playbook {name} is stored."
-            return await _done(self._shelf, what, name, playbook_warnings(playbook))
+            return await _done(self._library, what, name, playbook_warnings(playbook))
         if not instructions.strip():
             raise SkillRefused("a skill needs instructions")
-        made = await self._workshop.create(name, skill_text(name, description, instructions))
+        made = await self._service.create(name, skill_text(name, description, instructions))
         what = f"The skill {made.name} is written."
-        return await _done(self._shelf, what, made.name, made.warnings)
+        return await _done(self._library, what, made.name, made.warnings)
 
     # What is left out stays as it is. What was not written here is neither changed nor deleted.
     @tool("skills", Effect.WORKSPACE, redo="idempotent")
@@ -120,15 +120,15 @@ class SkillTools:
         a change."""
         _check_may_write(caller)
         if delete:
-            if await self._workshop.remove_written(name):
+            if await self._service.remove_written(name):
                 return f"{name} is deleted."
             return f"There is no skill {name[:64]!r}, so there is nothing to delete."
         if all(one is None for one in (description, instructions, keywords)):
             raise SkillRefused("nothing was said to change: give a description or instructions")
-        skill = _written_here(await self._shelf.current(), name)
+        skill = _written_here(await self._library.current(), name)
         if instructions is not None and not instructions.strip():
             raise SkillRefused("a skill needs instructions; to take it away, use delete")
-        if skill.place is Place.STORED:
+        if skill.place is SkillPlace.STORED:
             playbook = StoredPlaybook(
                 name=skill.name,
                 description=skill.description if description is None else description,
@@ -137,22 +137,22 @@ class SkillTools:
                 priority=skill.priority,
                 required_tools=skill.required_tools,
             )
-            await self._workshop.change_playbook(playbook)
+            await self._service.change_playbook(playbook)
             what = f"The playbook {skill.name} is changed."
-            return await _done(self._shelf, what, skill.name, playbook_warnings(playbook))
+            return await _done(self._library, what, skill.name, playbook_warnings(playbook))
         if keywords is not None:
             raise SkillRefused("the keywords of a skill's file are changed by its owner, by hand")
         former = await asyncio.to_thread(_whole_text, skill)
         text = changed_text(former, description=description, instructions=instructions)
-        made = await self._workshop.change(skill.name, text)
+        made = await self._service.change(skill.name, text)
         what = f"The skill {made.name} is changed."
-        return await _done(self._shelf, what, made.name, made.warnings)
+        return await _done(self._library, what, made.name, made.warnings)
 
 
-def _about(shelf: Shelf, about: str) -> tuple[Skill, ...]:
+def _about(shelf: SkillSet, about: str) -> tuple[Skill, ...]:
     """Those that share a word with what is asked for, the best first: playbooks too, here."""
     listed = {skill.name: skill for skill in shelf.used}
-    alike = Shelf(skills=tuple(replace(one, keywords=(), schedule=None) for one in shelf.used))
+    alike = SkillSet(skills=tuple(replace(one, keywords=(), schedule=None) for one in shelf.used))
     return tuple(listed[one.skill.name] for one in Relevance(alike).scores(about))
 
 
@@ -173,7 +173,7 @@ def _unused(skill: Skill) -> str:
     return f"- {skill.name} is not used ({_short(why)})"
 
 
-def _usable(shelf: Shelf, name: str) -> Skill:
+def _usable(shelf: SkillSet, name: str) -> Skill:
     """The skill of this name, which may be written with its folder. Raises SkillRefused."""
     wanted = name.strip().removesuffix(f"/{SKILL_FILE}").strip("/").rpartition("/")[2]
     skill = shelf.get(wanted)
@@ -238,7 +238,7 @@ def _check_may_write(caller: Caller) -> None:
         )
 
 
-async def _done(shelf: SkillShelf, what: str, name: str, warnings: tuple[str, ...]) -> str:
+async def _done(shelf: SkillLibrary, what: str, name: str, warnings: tuple[str, ...]) -> str:
     """What was done, whether it is used by now, and what the owner should look at."""
     skill = (await shelf.current()).get(name)
     if skill is not None and skill.is_used:
@@ -250,11 +250,11 @@ async def _done(shelf: SkillShelf, what: str, name: str, warnings: tuple[str, ..
     return "\n".join((f"{what} {waits}", *warnings))
 
 
-def _written_here(shelf: Shelf, name: str) -> Skill:
+def _written_here(shelf: SkillSet, name: str) -> Skill:
     skill = shelf.get(name)
     if skill is None:
         raise SkillRefused(f"there is no skill {name[:64]!r}: list_skills shows what there is")
-    if skill.place not in {Place.WORKSPACE, Place.STORED}:
+    if skill.place not in {SkillPlace.WORKSPACE, SkillPlace.STORED}:
         raise SkillRefused(
             f"{name} is {skill.place.value}, and cannot be changed by a tool: write one of your "
             "own under another name with create_skill"

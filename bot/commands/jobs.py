@@ -18,7 +18,7 @@ from bot.channels.base import Pressed
 from bot.commands import schedule_messages as words
 from bot.commands.memory_messages import bare
 from bot.inbox.ports import Person
-from bot.outbox.edits import Cards
+from bot.outbox.edits import QuestionMessages
 from bot.people.approvals import is_shared
 from memory.records.errors import Permanent
 from memory.records.facts import place_of
@@ -86,7 +86,7 @@ class RemindDesk:
     def __init__(
         self,
         book: JobBook,
-        cards: Cards,
+        cards: QuestionMessages,
         *,
         clock: Clock,
         new_token: Callable[[], str] = _new_token,
@@ -233,7 +233,7 @@ class ScheduleDesk:
         book: JobBook,
         agenda: Agenda,
         reminding: RemindDesk,
-        cards: Cards,
+        cards: QuestionMessages,
         *,
         clock: Clock,
     ) -> None:

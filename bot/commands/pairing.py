@@ -46,8 +46,8 @@ COMPARE = "Let them in only if they tell you the code: a name can be anybody's."
 _COMMANDS = frozenset({"pair", "access", "link"})
 
 
-class Cards(Protocol):
-    """See `bot.outbox.edits.Cards`."""
+class PostsQuestions(Protocol):
+    """See `bot.outbox.edits.QuestionMessages`."""
 
     async def post(self, message: NewMessage) -> OutboxId: ...
 
@@ -59,10 +59,12 @@ SpokenTo = Callable[[PersonId, datetime], Awaitable[datetime]]
 raise StorageError."""
 
 
-class PairDesk:
+class PairingQuestions:
     """An async context manager. Everything but `asked` may raise StorageError."""
 
-    def __init__(self, access: Access, cards: Cards, spoken_to: SpokenTo, *, clock: Clock) -> None:
+    def __init__(
+        self, access: Access, cards: PostsQuestions, spoken_to: SpokenTo, *, clock: Clock
+    ) -> None:
         self._access = access
         self._cards = cards
         self._spoken_to = spoken_to

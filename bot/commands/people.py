@@ -72,7 +72,7 @@ class OffersPairing(Protocol):
     async def offer(self, message: IncomingMessage) -> Offer | None: ...
 
 
-class Reception:
+class PeopleCommands:
     """Answers about people. Raises StorageError and nothing else."""
 
     asking: OffersPairing | None = None

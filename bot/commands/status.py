@@ -9,8 +9,6 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Protocol
 
 from agent.budget.budget import Budget
-from agent.budget.ledger import UsageSums, Wanted
-from agent.budget.spending import NOBODY, Period, Scope, bounds, zone_for
 from agent.models.choose import Choice
 from agent.prompt.languages import AUTO, language_of
 from agent.tools.agents import StatusTold
@@ -31,6 +29,7 @@ from memory.records.messages import DEFAULT_AGENT, PersonId, Role
 from memory.records.ports import Clock
 from memory.records.rows import Grant
 from memory.records.schedule import JobBook, Switches
+from memory.records.spending import NOBODY, Period, Scope, UsageQuery, UsageSum, bounds, zone_for
 
 FREE_LOW_BYTES = 4 * 1024 * 1024
 """What the database's `-wal` grows to between two checkpoints (SQLite: 1000 pages)."""
@@ -63,7 +62,7 @@ class Kept:
     book: JobBook
     switches: Switches
     grants: Callable[[PersonId], Awaitable[Sequence[Grant]]]
-    sums: UsageSums
+    sums: Callable[[UsageQuery], Awaitable[Sequence[UsageSum]]]
     troubles: TellsTroubles
     free_bytes: Callable[[], int]
     host_zone: tzinfo
@@ -198,8 +197,8 @@ class BotStatus:
         with suppress(StorageError):  # on a full disk, say: then the last seconds are missing
             await self._watched.budget.flush()
         since_ms, until_ms = bounds(Period.DAY, self._clock.now(), zone)
-        wanted = Wanted(since_ms=since_ms, until_ms=until_ms, person_id=person_id)
-        groups = await self._watched.kept.sums.groups(wanted)
+        wanted = UsageQuery(since_ms=since_ms, until_ms=until_ms, person_id=person_id)
+        groups = await self._watched.kept.sums(wanted)
         calls = sum(one.calls for one in groups)
         if not calls:
             return "nothing"

@@ -1,4 +1,4 @@
-"""Whether a stored message is let in still, once it is its turn. Used by the door."""
+"""Whether a stored message is let in still, once it is its turn. Used by the intake."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memory.records.ports import InboxState
 # --- endings ------------------------------------------------------------------------------------
 #
 # How a stored event ends: its state and its reply are stored, and what follows an answer is told
-# of it. Used by the door and its parts.
+# of it. Used by the intake and its parts.
 
 log = structlog.get_logger()
 
@@ -26,7 +26,7 @@ BROKEN = (
 """To whoever asked for what did, by the name that they know it by."""
 
 
-class Endings:
+class EventCloser:
     """Gives events their terminal state."""
 
     afterwards: Callable[[str], Awaitable[None]] | None = None
@@ -58,13 +58,13 @@ class Endings:
         try:
             await self.afterwards(lane)
         except StorageError as trouble:
-            log.warning("door.afterwards", lane=lane, why=str(trouble))
+            log.warning("inbox.afterwards", lane=lane, why=str(trouble))
 
 
 class Admission:
     """Asks anew who is let in: between what is stored and what is done, that may have changed."""
 
-    def __init__(self, access: Access, endings: Endings) -> None:
+    def __init__(self, access: Access, endings: EventCloser) -> None:
         self._access = access
         self._endings = endings
 

@@ -1,7 +1,8 @@
-"""What the doors need stored. Implemented by `memory`; each method is one durable transaction.
+"""What the inbox and the outbox need stored; implemented by `memory.stores`.
 
+Each method is one durable transaction.
 All raise StorageError and nothing else. The values are those of `memory.records.rows`, named here
-again so that the doors have one place to import from.
+again so that both have one place to import from.
 """
 
 from __future__ import annotations

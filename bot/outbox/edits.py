@@ -21,7 +21,7 @@ from bot.channels.base import (
     NotSent,
     Pressed,
     Refused,
-    Sent,
+    SentMessage,
 )
 from bot.inbox.ports import OutboxState, OutboxStore, OutPart, OutRow
 from memory.records.errors import StorageError
@@ -152,7 +152,7 @@ class Revisions:
         """Seconds to wait before it is tried again (0: back off). A message that is gone, or that
         the platform lets nobody change, is left as it is."""
         match await channel.edit(address, message_id, part):
-            case Sent():
+            case SentMessage():
                 return None
             case MessageGone():
                 log.info("outbox.revision_without_message", lane=address.key)
@@ -218,7 +218,7 @@ def _is_last(row: OutRow, part: OutPart) -> bool:
 # Used by the desks whose buttons stand under messages that others sent, such as reminders.
 
 
-class Outgoing(Protocol):
+class SendsAndEdits(Protocol):
     """Sends and edits; `bot.outbox.outbox` is one. Raises StorageError."""
 
     async def post(self, message: NewMessage) -> OutboxId:
@@ -236,10 +236,10 @@ class FindsCards(Protocol):
         """A message that still has its buttons, and its text."""
 
 
-class Cards:
+class QuestionMessages:
     """Everything may raise StorageError."""
 
-    def __init__(self, outgoing: Outgoing, found: FindsCards) -> None:
+    def __init__(self, outgoing: SendsAndEdits, found: FindsCards) -> None:
         self._outgoing = outgoing
         self._found = found
 

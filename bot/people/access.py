@@ -1,4 +1,4 @@
-"""People, their addresses and roles: who is let in (SPEC §4). Called by the door and the CLI.
+"""People, their addresses and roles: who is let in (SPEC §4). Called by the inbox and the CLI.
 
 Closed by default. An address is a channel and a numeric id; names are never identity. The whole
 directory is small and stands in memory; every change goes through the store first.
@@ -116,7 +116,7 @@ class Access:
         """Everybody and every chat, as last read."""
         return self._register.directory
 
-    # --- at the door --------------------------------------------------------------------------
+    # --- who is let in ------------------------------------------------------------------------
 
     def who(self, sender: str) -> Person | None:
         """The person behind an address; None is a stranger."""

@@ -77,7 +77,7 @@ _PLAINER = str.maketrans("`[]", "'()")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
+class ApprovalCard:
     """What a card is made of: the question, whose turn it is, who reads it, and when the answer is
     due: "within 10 minutes" (of its arrival), or "by 12:10"."""
 
@@ -88,7 +88,7 @@ class Card:
     answer: str
 
 
-def card_text(card: Card) -> str:
+def card_text(card: ApprovalCard) -> str:
     """The question, with what would be done."""
     return "\n\n".join(
         (
@@ -213,7 +213,7 @@ def minutes_of(seconds: float) -> str:
 # --- inside ------------------------------------------------------------------------------------
 
 
-def _whose(card: Card) -> str:
+def _whose(card: ApprovalCard) -> str:
     """In whose turn it came up. A model may have been talked into it: nobody is said to want it."""
     person = card.person
     if person is None:

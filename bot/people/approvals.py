@@ -1,7 +1,7 @@
 """Asks people whether a call may run: cards with buttons, their answers, and `/approve`.
 
-The core asks by the port `memory.records.ports.Approvals`; buttons come from the door. An answer is
-checked against the person who was recognised, never against what a button says (SPEC §4, §6).
+The core asks by the port `memory.records.ports.Approvals`; buttons come from the intake. An answer
+is checked against the person who was recognised, never against what a button says (SPEC §4, §6).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class ApprovalStore(Protocol):
         """Takes that back; returns how many there were."""
 
 
-class Cards(Protocol):
+class ClosesQuestions(Protocol):
     """What is done with messages that ask; `bot.outbox.outbox` is one."""
 
     def deliver(self, rows: Sequence[tuple[str, OutboxId]]) -> None:
@@ -110,7 +110,7 @@ class ApprovalOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _QuestionPlace:
     """Where a question goes: a lane, or nowhere, and who reads it there. `is_here`: where the turn
     is."""
 
@@ -119,7 +119,7 @@ class _Place:
     is_here: bool
 
 
-class ApprovalDesk:
+class ApprovalService:
     """Implements `memory.records.ports.Approvals`. An async context manager; `start` takes up what
     a former process left."""
 
@@ -127,7 +127,7 @@ class ApprovalDesk:
         self,
         store: ApprovalStore,
         access: Access,
-        cards: Cards,
+        cards: ClosesQuestions,
         signal: Signal,
         *,
         clock: Clock,
@@ -293,7 +293,7 @@ class ApprovalDesk:
 
     def _shown(self, approval: StoredApproval, reader: Person) -> str:
         asked = approval.asked
-        card = words.Card(
+        card = words.ApprovalCard(
             asked=asked,
             person=self._person(asked.person_id),
             reader=reader,
@@ -304,22 +304,22 @@ class ApprovalDesk:
 
     # --- cards --------------------------------------------------------------------------------
 
-    async def _place(self, asked: NewApproval, person: Person | None) -> _Place:
+    async def _place(self, asked: NewApproval, person: Person | None) -> _QuestionPlace:
         """In the chat of the turn, if whoever may answer is there and nobody reads along who has
         no business with it; else in the owner's private chat. What stands in a private chat is
         never shown in a group."""
         is_owners = person is not None and person.role is Role.OWNER
         if not asked.owner_alone or (is_owners and not is_shared(asked.lane)):
-            return _Place(lane=asked.lane, reader=person, is_here=True)
+            return _QuestionPlace(lane=asked.lane, reader=person, is_here=True)
         owners = [one for one in self._access.directory.people if one.role is Role.OWNER]
         owners.sort(key=lambda one: one.id != asked.person_id)
         for owner in owners:
             for lane in await self._access.private_chats(owner.id):
-                return _Place(lane=lane, reader=owner, is_here=False)
-        return _Place(lane="", reader=None, is_here=False)
+                return _QuestionPlace(lane=lane, reader=owner, is_here=False)
+        return _QuestionPlace(lane="", reader=None, is_here=False)
 
-    def _card(self, asked: NewApproval, person: Person | None, place: _Place) -> NewMessage:
-        card = words.Card(
+    def _card(self, asked: NewApproval, person: Person | None, place: _QuestionPlace) -> NewMessage:
+        card = words.ApprovalCard(
             asked=asked,
             person=person,
             reader=place.reader,

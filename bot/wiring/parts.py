@@ -15,10 +15,10 @@ from agent.files.images import KeptPictures
 from agent.models.catalog import PriceTable
 from agent.policy.gate import Gate
 from agent.policy.tool_access import Reach
-from agent.prompt.context import Gathering
-from agent.prompt.templates import Library, TextFiles
-from agent.skills.library import SkillShelf
-from agent.skills.lifecycle import Workshop
+from agent.prompt.context import ContextBuilder
+from agent.prompt.templates import PromptLibrary, TextFiles
+from agent.skills.library import SkillLibrary
+from agent.skills.service import SkillService
 from agent.subagents.subagents import Subagents
 from agent.tools.files import ResultStore
 from agent.tools.jobs import Abilities as Scheduling
@@ -30,23 +30,21 @@ from agent.tools.toolbox import ForeignTools
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
 from agent.turn.loop import Loop
-from agent.turn.steps.begin import Beginning
-from agent.turn.steps.model import Asking, AskingOptions, Payment
-from agent.turn.steps.tools import Doing
+from agent.turn.steps.begin import BeginStep
+from agent.turn.steps.model import ModelStep, ModelStepOptions, Payment
+from agent.turn.steps.tools import ToolStep
 from bot.commands.model_names import Configured, NameFinder
+from bot.commands.model_pool import ModelPool
 from bot.commands.model_trial import client_of
 from bot.commands.prompts import Prompts
 from bot.commands.table import as_typed
 from bot.people.access import Access
 from bot.people.approval_messages import plain
-from bot.people.approvals import ApprovalDesk
+from bot.people.approvals import ApprovalService
 from bot.people.linking import Deliver
 from bot.people.zone_question import AssumedZones
 from bot.settings.home import shipped
-from bot.wiring.calendar import Calendar
-from bot.wiring.memories import Memories, household_of, memories_of, remembering_tools
-from bot.wiring.model_pool import ModelPool
-from bot.wiring.options import (
+from bot.settings.options import (
     allowed_of,
     bindings_of,
     gathering_options_of,
@@ -62,6 +60,8 @@ from bot.wiring.options import (
     texts_of,
     tool_limits_of,
 )
+from bot.wiring.calendar import Calendar
+from bot.wiring.memories import Memories, household_of, memories_of, remembering_tools
 from bot.wiring.schedules import ShelfSkills
 from bot.wiring.spending import Workplace
 from bot.wiring.tools import Doors, Made, Materials, toolbox_of
@@ -96,8 +96,8 @@ class Stores:
 class Abilities:
     """Skills, and the tools by which they and all else are reached."""
 
-    shelf: SkillShelf
-    workshop: Workshop
+    shelf: SkillLibrary
+    skills: SkillService
     workspace: Workspace
     subagents: Subagents
     tools: Made
@@ -110,8 +110,8 @@ class Abilities:
 class Prompting:
     """What makes a prompt, and what shows it."""
 
-    library: Library
-    beginning: Beginning
+    library: PromptLibrary
+    beginning: BeginStep
     prompts: Prompts
 
 
@@ -160,7 +160,7 @@ async def access_of(
     return access
 
 
-def library_of(place: Workplace) -> Library:
+def library_of(place: Workplace) -> PromptLibrary:
     """The texts of prompts, checked. Raises SettingsWrong."""
     library = texts_of(place.home, place.settings)
     library.check()
@@ -179,14 +179,16 @@ def abilities_of(
     workspace = Workspace(
         place.home.workspace, home=place.home.path, steering=steering_of(place.home, settings)
     )
-    shelf = SkillShelf(
+    shelf = SkillLibrary(
         places_of(place.home, settings),
         stores.records,
         clock=place.clock,
         env=place.env,
         given={name: skill.env for name, skill in settings.skills.by_name.items()},
     )
-    workshop = Workshop(shelf, stores.records, place.home.workspace / "skills")
+    skills = SkillService(
+        shelf, stores.records, place.home.workspace / "skills", rules_of(settings)
+    )
     subagents = Subagents(
         stores.journal, stores.conversations, doors.begin, limits=subagent_limits_of(settings)
     )
@@ -213,7 +215,7 @@ def abilities_of(
         place,
         Materials(
             shelf=shelf,
-            workshop=workshop,
+            skills=skills,
             workspace=workspace,
             former=former,
             conversations=stores.conversations,
@@ -236,7 +238,7 @@ def abilities_of(
         calendar=calendar,
         zones=zones,
         shelf=shelf,
-        workshop=workshop,
+        skills=skills,
         workspace=workspace,
         subagents=subagents,
         tools=tools,
@@ -261,14 +263,14 @@ def prompting_of(
     *,
     access: Access,
     models: ModelPool,
-    library: Library | None = None,
+    library: PromptLibrary | None = None,
     budget: Budget | None = None,
     compactor: Compactor | None = None,
 ) -> Prompting:
     """What makes a prompt for the model that answers. Raises SettingsWrong."""
     settings, tools = place.settings, abilities.tools
     library = library or library_of(place)
-    gathering = Gathering(
+    gathering = ContextBuilder(
         library,
         abilities.shelf,
         stores.memories.recall,
@@ -280,7 +282,7 @@ def prompting_of(
         ),
         options=gathering_options_of(settings),
     )
-    beginning = Beginning(
+    beginning = BeginStep(
         stores.conversations,
         gathering,
         tools.toolbox,
@@ -340,7 +342,7 @@ def payment_of(place: Workplace, budget: Budget) -> Payment:
 class Checks:
     """What stands between a model's wish and the world."""
 
-    approvals: ApprovalDesk
+    approvals: ApprovalService
     payment: Payment
     redact: Callable[[str], str]
 
@@ -361,14 +363,14 @@ def assistant_of(
     agents = settings.agents.by_name
     return Assistant(
         begin=prompting.beginning,
-        model=Asking(
+        model=ModelStep(
             models,
             stores.conversations,
             drafts,
             stores.traces,
             toolbox=tools.toolbox,
             library=prompting.library,
-            options=AskingOptions(
+            options=ModelStepOptions(
                 temperature=agents[DEFAULT_AGENT].temperature,
                 temperatures={name: agent.temperature for name, agent in agents.items()},
                 max_output_tokens=settings.llm.max_output_tokens,
@@ -378,7 +380,7 @@ def assistant_of(
             ),
             payment=checks.payment,
         ),
-        tool=Doing(
+        tool=ToolStep(
             tools.toolbox,
             tools.reach,
             drafts,

@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from agent.prompt.templates import Library
-from agent.skills.library import SkillShelf
+from agent.prompt.templates import PromptLibrary
+from agent.skills.library import SkillLibrary
 from agent.skills.skill import SkillState
-from agent.turn.aftermath import Ended, Work
+from agent.turn.aftermath import EndedTurn, FollowUp
 from agent.turn.engine import LocalEngine
 from bot.commands.schedule_messages import missed_cards, stopped_card
 from bot.commands.table import as_typed
@@ -69,7 +69,7 @@ OFF_BY_HAND, OFF_BY_SETTINGS = "switched off by hand", "off in the settings"
 class ShelfSkills:
     """Implements `scheduler.kinds.agent_turn.Skills` over the shelf."""
 
-    def __init__(self, shelf: SkillShelf) -> None:
+    def __init__(self, shelf: SkillLibrary) -> None:
         self._shelf = shelf
 
     async def work(self, name: str) -> SkillWork:
@@ -97,8 +97,8 @@ class Surroundings:
     calendar: Calendar
     conversations: SqliteConversations
     memories: Memories
-    shelf: SkillShelf
-    library: Library
+    shelf: SkillLibrary
+    library: PromptLibrary
     outbox: Outbox
     held: Callable[[], bool]
     doubted: Callable[[], bool]
@@ -268,11 +268,11 @@ class Schedules:
             lines.append(f"Other people's jobs that kept failing: {stopped.count(False)}")
         return lines
 
-    def works(self) -> Sequence[Work]:
+    def works(self) -> Sequence[FollowUp]:
         """What follows from each turn."""
-        return (Work(name="chats", run=self._hear),)
+        return (FollowUp(name="chats", run=self._hear),)
 
-    async def _hear(self, ended: Ended) -> None:
+    async def _hear(self, ended: EndedTurn) -> None:
         turn = ended.turn
         if turn.job is not None or turn.report is not None:
             return

@@ -19,8 +19,8 @@ from agent.files.transcription import PaidTranscriber
 from agent.mcp.values import ToolApprovals
 from agent.models.choose import beside
 from agent.policy.tool_access import Reach
-from agent.skills.library import SkillShelf
-from agent.skills.lifecycle import Workshop
+from agent.skills.library import SkillLibrary
+from agent.skills.service import SkillService
 from agent.subagents.subagents import Subagents
 from agent.tools.agents import AgentTools, StatusTold, SystemTools, TellsStatus
 from agent.tools.buses import LinuxBuses, missing_for_hardware
@@ -40,8 +40,7 @@ from agent.web.search import search_service
 from bot.channels.base import Acknowledges, Channel, FetchesFiles, NotSent, Reacted, Reacts, Refused
 from bot.outbox.outbox import NewFile
 from bot.people.access import Access
-from bot.settings.schema.settings import Settings
-from bot.wiring.options import (
+from bot.settings.options import (
     allowed_hosts_of,
     exec_options_of,
     file_bytes_max_of,
@@ -53,6 +52,7 @@ from bot.wiring.options import (
     steering_of,
     wanted_of,
 )
+from bot.settings.schema.settings import Settings
 from bot.wiring.spending import Workplace
 from memory.records.errors import AssistantError, Permanent, SettingsWrong, Temporary
 from memory.records.messages import DEFAULT_AGENT, Address, Attachment, IncomingMessage, PersonId
@@ -232,8 +232,8 @@ class Made:
 class Materials:
     """What tools are made over."""
 
-    shelf: SkillShelf
-    workshop: Workshop
+    shelf: SkillLibrary
+    skills: SkillService
     workspace: Workspace
     former: KeepsFormer
     conversations: Conversations
@@ -261,7 +261,7 @@ def toolbox_of(place: Workplace, of: Materials) -> Made:
         *tools_of(FileTools(of.workspace, of.former)),
         *_message_tools(place, of),
         *tools_of(SystemTools(of.doors.told)),
-        *tools_of(SkillTools(of.shelf, of.workshop)),
+        *tools_of(SkillTools(of.shelf, of.skills)),
         *tools_of(AgentTools(of.subagents)),
         *of.remembering,
         *_web(place),

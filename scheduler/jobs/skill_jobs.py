@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from agent.skills.skill import Problem, Severity, Shelf, Skill, SkillSchedule, SkillState
+from agent.skills.skill import Problem, Severity, Skill, SkillSchedule, SkillSet, SkillState
 from memory.records.errors import Permanent
 from memory.records.job_specs import COUNT_MAX, At, Cron, Every, Unit, When
 from memory.records.jobs import Due, Job, JobKind, JobStore, Missed, NewJob, SetBy, SlotState, What
@@ -45,9 +45,9 @@ BY_US = frozenset({*STOPPED.values(), GONE, NOT_OWNERS, UNPLANNED})
 
 
 class Shelves(Protocol):
-    """Where the skills of this moment come from; `agent.skills.library.SkillShelf` is one."""
+    """Where the skills of this moment come from; `agent.skills.library.SkillLibrary` is one."""
 
-    async def current(self) -> Shelf: ...
+    async def current(self) -> SkillSet: ...
 
 
 class Owner(Protocol):
@@ -161,7 +161,7 @@ class SkillJobs:
 
     # --- one after the other ------------------------------------------------------------------
 
-    async def _synced(self, shelf: Shelf, mine: Mapping[str, Job]) -> Synced:
+    async def _synced(self, shelf: SkillSet, mine: Mapping[str, Job]) -> Synced:
         added, changed, stopped = [], [], []
         problems: list[Problem] = []
         whose = await self._whose()
@@ -201,7 +201,7 @@ class SkillJobs:
         home = await self._owner.home_of(person_id)
         return _Whose(person_id=person_id, home=home, zone=self._owner.zone(person_id))
 
-    def _why_not(self, shelf: Shelf, job: Job, skill: Skill | None, whose: _Whose | None) -> str:
+    def _why_not(self, shelf: SkillSet, job: Job, skill: Skill | None, whose: _Whose | None) -> str:
         """Why a job has to stand still; empty: it has not."""
         if whose is None or job.new.person_id != whose.person_id:
             return NOT_OWNERS
@@ -323,7 +323,7 @@ def _skill_of(job: Job) -> str:
     return job.new.what.skill
 
 
-def _is_told(shelf: Shelf, job: Job) -> bool:
+def _is_told(shelf: SkillSet, job: Job) -> bool:
     skill = shelf.get(_skill_of(job))
     if skill is None or skill.schedule is None:
         return True

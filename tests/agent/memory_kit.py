@@ -16,7 +16,6 @@ from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
 from bot.wiring.spending import Workplace
 from memory.facts.profile import SqliteProfiles
-from memory.facts.secrets import secret_in
 from memory.facts.store import SqliteFacts
 from memory.records.facts import (
     Archive,
@@ -66,7 +65,7 @@ class RememberingCastle(Castle):
     ) -> Assistant:
         indexes = Indexes(self.database, embedding=Embedding(enabled=False))
         self.facts = SqliteFacts(self.database, indexes)
-        self.profiles = SqliteProfiles(self.database, refusal=secret_in)
+        self.profiles = SqliteProfiles(self.database)
         self.archive = SqliteArchive(self.database)
         home = Household(
             clock=self.clock,

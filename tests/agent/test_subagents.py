@@ -25,12 +25,12 @@ from agent.subagents.subagents import (
     NEVER_GIVEN,
     RESULT_CHARS_MAX,
     NotPossible,
-    Order,
     PeopleDrafts,
+    SubagentCall,
     SubagentLimits,
     Subagents,
+    SubagentTask,
     TooManySubagents,
-    Wish,
     given_tools,
     head_of,
     is_child,
@@ -132,7 +132,7 @@ class Parents:
     async def _start(self, ctx: TurnContext, payload: Json) -> Json:
         awaited = []
         for place, wish in enumerate(payload["orders"]):
-            given_order = Order(
+            given_order = SubagentCall(
                 turn=TurnInput.from_json(payload),
                 run_id=ctx.run_id,
                 call_id="c1",
@@ -143,7 +143,7 @@ class Parents:
             try:
                 started = await self._subagents.start(
                     given_order,
-                    Wish(
+                    SubagentTask(
                         task=wish["task"],
                         waits=wish["waits"],
                         tools=None if wish.get("tools") is None else tuple(wish["tools"]),
@@ -410,9 +410,11 @@ async def test_a_subagent_starts_none(home: Home) -> None:
         await home.ordered(order(waited("Find a berth")))
         (payload,) = await home.rows("select payload from turns where lane like 'agent:%'")
         child = TurnInput.from_json(json.loads(payload[0]))
-        deeper = Order(turn=child, run_id=RunId("task-1"), call_id="c1", place=0, offered=("look",))
+        deeper = SubagentCall(
+            turn=child, run_id=RunId("task-1"), call_id="c1", place=0, offered=("look",)
+        )
         with pytest.raises(NotPossible, match="cannot start another"):
-            await home.subagents.start(deeper, Wish(task="deeper", waits=True))
+            await home.subagents.start(deeper, SubagentTask(task="deeper", waits=True))
 
     assert child.task is not None
     assert child.task.depth == 1
@@ -450,14 +452,14 @@ async def test_the_same_call_starts_one_however_often_it_is_made(home: Home) -> 
         turn = await home.order(order(behind("once")))
         await home.engine.idle()
         payload = (await home.rows("select payload from turns where run_id = ?", turn))[0][0]
-        again = Order(
+        again = SubagentCall(
             turn=TurnInput.from_json(json.loads(payload)),
             run_id=turn,
             call_id="c1",
             place=0,
             offered=OFFERED,
         )
-        started = await home.subagents.start(again, Wish(task="once", waits=False))
+        started = await home.subagents.start(again, SubagentTask(task="once", waits=False))
         await home.engine.idle()
         children = await home.subagents.of("telegram:5")
 
@@ -1096,7 +1098,9 @@ def test_each_call_has_a_child_of_its_own_in_a_lane_that_is_an_address(
     for run_id, place, call_id in named:
         if "\n" in run_id + call_id:
             continue
-        one = Order(turn=TURN, run_id=RunId(run_id), call_id=call_id, place=place, offered=())
+        one = SubagentCall(
+            turn=TURN, run_id=RunId(run_id), call_id=call_id, place=place, offered=()
+        )
         found[run_id, place, call_id.encode("utf-8", "replace")] = one.child
         assert is_child(one.child)
         assert Address.parse(f"agent:{one.child}").chat_id == one.child

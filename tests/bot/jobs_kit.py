@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from agent.skills.skill import Place, Shelf, Skill, SkillSchedule, SkillState
+from agent.skills.skill import Skill, SkillPlace, SkillSchedule, SkillSet, SkillState
 from agent.trace.dry_run import NO_MODEL, Heard, Rehearsal
 from bot.commands.job_messages import Rehearsals
 from bot.commands.job_service import JobDesk, job_operations
@@ -37,7 +37,7 @@ BRIEFING = Skill(
     name="briefing",
     description="d",
     text="Look at the day.",
-    place=Place.SHIPPED,
+    place=SkillPlace.SHIPPED,
     location="shipped/skills/briefing/SKILL.md",
     required_tools=("list_events",),
     state=SkillState.OFF,
@@ -120,8 +120,8 @@ class Workshop:
     def clock(self) -> FixedClock:
         return self.office.clock
 
-    async def current(self) -> Shelf:
-        return Shelf(skills=tuple(self.skills))
+    async def current(self) -> SkillSet:
+        return SkillSet(skills=tuple(self.skills))
 
     async def _list(self, agent: str) -> str:
         return self.beats

@@ -12,7 +12,7 @@ from bot.channels.base import Pressed
 from bot.commands.heartbeat import HeartbeatDesk
 from bot.commands.jobs import RemindDesk, ScheduleDesk
 from bot.inbox.ports import Person
-from bot.outbox.edits import Cards
+from bot.outbox.edits import QuestionMessages
 from memory.records.jobs import Job, JobKind, SetBy
 from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role
 from memory.records.rows import Button, NewMessage, OutboxState, OutPart, PartState
@@ -25,7 +25,7 @@ BENNY = Person(id=BEN, role=Role.MEMBER, name="Ben")
 
 
 class Chats:
-    """Implements `bot.outbox.edits.Outgoing` over the stored outbox: what is posted is sent at
+    """Implements `bot.outbox.edits.SendsAndEdits` over the stored outbox: what is posted is sent at
     once."""
 
     def __init__(self, outbox: SqliteOutbox) -> None:
@@ -69,7 +69,7 @@ class Place:
         async with self.counter.opened() as counter:
             self.outbox = SqliteOutbox(counter.database)
             self.chats = Chats(self.outbox)
-            cards = Cards(self.chats, SqliteCards(counter.database))
+            cards = QuestionMessages(self.chats, SqliteCards(counter.database))
             reminding = RemindDesk(
                 counter.clerk,
                 cards,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.commands.conversation import BUSY, NOTHING_TO_RESTORE, CompactingDesk
+from bot.commands.conversation import BUSY, NOTHING_TO_RESTORE, CompactionCommands
 from bot.inbox.ports import Person
 from memory.database.connection import Database
 from memory.records.errors import Overloaded
@@ -36,7 +36,7 @@ class Chat:
 
     def __post_init__(self) -> None:
         self.conversations = SqliteConversations(self.database)
-        self.desk = CompactingDesk(
+        self.desk = CompactionCommands(
             compactor(self.database, self.cheap),
             SqliteCompactions(self.database),
             self.conversations,

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent.skills.skill import Place, Problem, Shelf, Skill, SkillSchedule, SkillState
+from agent.skills.skill import Problem, Skill, SkillPlace, SkillSchedule, SkillSet, SkillState
 from memory.records.jobs import Job, JobKind, SetBy, SlotState
 from memory.records.messages import PersonId
 from scheduler.jobs.skill_jobs import BY_US, SkillJobs
@@ -29,7 +29,7 @@ def skill(name: str = "briefing", **schedule: Any) -> Skill:
         name=name,
         description="d",
         text="t",
-        place=Place.SHIPPED,
+        place=SkillPlace.SHIPPED,
         location=f"shipped/skills/{name}/SKILL.md",
         schedule=when,
     )
@@ -42,12 +42,12 @@ class Around:
 
     def __init__(self, path: Path) -> None:
         self.office = Office(path, start=MORNING)
-        self.shelf = Shelf()
+        self.shelf = SkillSet()
         self.whose: str | None = "p1"
         self.home = HOME
         self.alarms = 0
 
-    async def current(self) -> Shelf:
+    async def current(self) -> SkillSet:
         return self.shelf
 
     def owner(self) -> PersonId | None:
@@ -63,7 +63,7 @@ class Around:
         return ZoneInfo("Europe/Berlin")
 
     def put(self, *skills: Skill, problems: tuple[Problem, ...] = ()) -> None:
-        self.shelf = Shelf(skills=skills, problems=problems)
+        self.shelf = SkillSet(skills=skills, problems=problems)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Around]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.subagents.subagents import Order, SubagentLimits, Subagents
+from agent.subagents.subagents import SubagentCall, SubagentLimits, Subagents
 from agent.tools.agents import TASK_CHARS_MAX, AgentTools
 from agent.tools.arguments import schema_of
 from agent.tools.tool import Caller, tools_of
@@ -59,7 +59,7 @@ class Desk:
             subagents = Subagents(
                 journal, SqliteConversations(database), submit, limits=SubagentLimits(at_once=2)
             )
-            order = Order(
+            order = SubagentCall(
                 turn=TURN,
                 run_id=RunId("in-1"),
                 call_id="c1",

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from agent.sandbox.environment import Given
 from agent.skills.library import LOOK_EVERY_S
-from agent.skills.lifecycle import SkillRefused
+from agent.skills.skill import SkillRefused
 from agent.tools.exec import ExecOptions, ProgramNotRun, Runner
 from agent.tools.scripts import ScriptTools
 from agent.tools.tool import Caller

@@ -1,6 +1,7 @@
-"""Stored playbooks before they are stored: made tidy, and held against limits. Pure.
+"""What the owner should look at twice before approving a skill, and limits of a stored playbook.
 
-Called by the workshop, and by who tells the owner what to look at.
+A search for well-known shapes, no proof of anything: a clean result says little, a finding says
+where to look. Quarantine does not depend on it.
 """
 
 from __future__ import annotations
@@ -10,16 +11,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 
-from agent.skills.reading import DESCRIPTION_MAX, is_name
+from agent.skills.parser import FILE_BYTES_MAX, Unreadable
+from agent.skills.places import read_file, shown, stamps
+from agent.skills.reader import DESCRIPTION_MAX, is_name
+from agent.skills.skill import Skill
+from agent.skills.writer import playbook_of
 from memory.records.rows import StoredPlaybook
 from memory.records.text import clean
-
-# --- suspicious ---------------------------------------------------------------------------------
-#
-# What in the files of a skill should make its owner look twice before approving it.
-#
-# A search for well-known shapes, no proof of anything: a clean result says little, a finding says
-# where to look. Called when a skill is installed; quarantine does not depend on it.
 
 LINE_CHARS_MAX = 5_000
 TEXT_BYTES_MAX = 500_000
@@ -78,30 +76,53 @@ _SHAPES = tuple(
 _UNSEEN = re.compile("[\u200b\u2060\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 
 
+def looked_through(skill: Skill) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
+    """The files of a skill with their sizes, and what should make one look twice. Reads files."""
+    if skill.folder is None:
+        return (), playbook_warnings(playbook_of(skill))
+    files: list[tuple[str, int]] = []
+    told = list(keyword_warnings(skill.keywords))
+    try:
+        for name, size, *_ in stamps(str(skill.folder)):
+            files.append((shown(name), size))
+            told += findings(name, read_file(str(skill.folder / name), bytes_max=FILE_BYTES_MAX))
+    except (OSError, Unreadable) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        told.append(f"its files cannot be looked through: {why}")
+    return tuple(files), tuple(told)
+
+
 def findings(file: str, content: bytes) -> tuple[str, ...]:
     """`scripts/x.sh:12: runs what it downloads`, at most a few for each file."""
+    found = suspicious_lines(content)
+    return tuple(f"{file}:{line}: {text}" if line else f"{file}: {text}" for line, text in found)
+
+
+def suspicious_lines(content: bytes) -> Iterable[tuple[int, str]]:
+    """Lines from 1 with what is found there; 0 is the file as a whole."""
+    return islice(_suspicious_lines(content), FINDINGS_MAX)
+
+
+def _suspicious_lines(content: bytes) -> Iterator[tuple[int, str]]:
     if content.startswith(_PROGRAMS):
-        return (f"{file}: is a program, and cannot be looked into",)
-    return tuple(islice(_findings(file, content), FINDINGS_MAX))
-
-
-def _findings(file: str, content: bytes) -> Iterator[str]:
+        yield 0, "is a program, and cannot be looked into"
+        return
     if b"\0" in content:
         return
     if len(content) > TEXT_BYTES_MAX:
-        yield f"{file}: is too long to be looked through"
+        yield 0, "is too long to be looked through"
         return
-    text = content.decode("utf-8-sig", "replace")
-    for n, line in enumerate(text.splitlines(), 1):
+    for n, line in enumerate(content.decode("utf-8-sig", "replace").splitlines(), 1):
         if len(line) > LINE_CHARS_MAX:
-            yield f"{file}:{n}: has a line of {len(line):,} characters"
+            yield n, f"has a line of {len(line):,} characters"
         part = line[:LINE_CHARS_MAX]
         told = {what for shape, what in _SHAPES if shape.search(part)}
         if _UNSEEN.search(part):
             told.add("holds characters that cannot be seen")
-        for what in sorted(told):
-            yield f"{file}:{n}: {what}"
+        yield from ((n, what) for what in sorted(told))
 
+
+# --- playbooks ---------------------------------------------------------------------------------
 
 TEXT_CHARS_MAX = 20_000
 KEYWORDS_MAX, KEYWORD_CHARS_MAX = 50, 100
