@@ -19,16 +19,15 @@ from agent.skills.service import SkillService
 from agent.subagents.subagents import Subagents
 from agent.tools.agents import AgentTools, SystemTools
 from agent.tools.buses import LinuxBuses, missing_for_hardware
-from agent.tools.discovery import DiscoveryTools
+from agent.tools.discovery import DiscoveryTools, ToolRanking
 from agent.tools.exec import ExecTools, Runner
-from agent.tools.files import FileTools, KeptResults
+from agent.tools.files import FileTools, ResultStore
 from agent.tools.jobs import Abilities as Scheduling
 from agent.tools.knowledge import KnowledgeTools
 from agent.tools.memory import FactTools
 from agent.tools.messages import MessageTools, SendableFiles
 from agent.tools.notes import Notes, NoteTools
 from agent.tools.profile import Household, ProfileTools
-from agent.tools.ranking import Rank, ToolRanking
 from agent.tools.schedule import schedule_tools
 from agent.tools.scripts import ScriptTools
 from agent.tools.skills import SkillTools
@@ -136,7 +135,7 @@ class Abilities:
                 path for path in steering_of(self.app.home, settings) if root in path.parents
             ),
             own=self.app.env,
-            keep=KeptResults(self.workspace),
+            keep=ResultStore(self.workspace),
         )
 
     @cached_property
@@ -206,9 +205,7 @@ class Abilities:
         toolbox = Toolbox(own, self.servers if self.app.is_running else None)
         toolbox.add(
             tools_of(
-                DiscoveryTools(
-                    lambda caller: self.reach.cards(caller), Rank(self.ranking, toolbox.cards)
-                )
+                DiscoveryTools(lambda caller: self.reach.cards(caller), toolbox.cards, self.ranking)
             )
         )
         for key, pattern in matching_nothing(self.app.settings, toolbox.names):
