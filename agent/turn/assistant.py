@@ -15,7 +15,7 @@ import structlog
 from agent.files.attachments import STEP as FILES
 from agent.files.attachments import brought, left_alone
 from agent.subagents.subagents import PeopleDrafts, is_subagents_end, unreadable
-from agent.tools.agents import SUBAGENT
+from agent.tools.agents import SUBAGENT_STATUS
 from agent.turn.active_runs import Suspended
 from agent.turn.doubt import Named, nameless
 from agent.turn.end import TurnEndBuilder, Typed
@@ -115,7 +115,7 @@ class WatchedTurns:
         if run_id in self._asking:
             self._drafts.close(run_id)
         else:
-            self._drafts.open(run_id, address).status(SUBAGENT.status)
+            self._drafts.open(run_id, address).status(SUBAGENT_STATUS)
 
 
 log = structlog.get_logger()

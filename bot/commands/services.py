@@ -10,10 +10,9 @@ from agent.prompt.snippets import Snippets
 from bot.commands.models import ModelCommand
 from bot.commands.people import PeopleCommands
 from bot.commands.usage import UsageCommand
-from bot.inbox.ports import Person
 from memory.records.messages import IncomingMessage
 from memory.records.ports import Conversations, TurnEngine
-from memory.records.rows import ButtonRows
+from memory.records.rows import ButtonRows, Person
 
 if TYPE_CHECKING:  # they import the table of commands, and it imports this
     from agent.skills.service import SkillService

@@ -23,13 +23,12 @@ from bot.commands.logs import LogReader
 from bot.commands.mcp import McpDesk
 from bot.commands.models import ModelCommand
 from bot.commands.usage import cost_words
-from bot.inbox.ports import Person
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from memory.records.errors import StorageError
 from memory.records.messages import DEFAULT_AGENT, PersonId, Role
 from memory.records.ports import Clock
-from memory.records.rows import Grant
+from memory.records.rows import Grant, Person
 from memory.records.schedule import JobBook, Switches
 from memory.records.spending import NOBODY, Period, Scope, added, zone_for
 
@@ -45,7 +44,7 @@ TROUBLES = "Last warnings and errors of the last 24 hours (`/logs errors`):"
 
 
 class TellsNext(Protocol):
-    """Says what happens next by the clock; `bot.wiring.schedules` is one."""
+    """Says what happens next by the clock; `bot.app.schedules` is one."""
 
     async def next_lines(self, person_id: PersonId | None) -> list[str]: ...
 
@@ -140,7 +139,7 @@ class BotStatus:
         return lines + await self._by_hand_and_lately(person)
 
     async def told(self, *, for_owner: bool, lane: str = "") -> StatusTold:
-        """Implements `agent.tools.agents.TellsStatus`. Raises StorageError. Whose chat it is reads
+        """See `agent.tools.agents.TellsStatus`. Raises StorageError. Whose chat it is reads
         what is theirs, as by `/status`. The reason of an error may repeat what a platform or a
         model's provider said, so it is a quote as well."""
         servers = self._watched.servers

@@ -25,10 +25,10 @@ from bot.commands.usage import (
     names_of,
     usage_operations,
 )
-from bot.inbox.ports import Person
 from bot.rpc import ControlClient, ControlServer
 from memory.database.connection import Database
 from memory.records.messages import Address, IncomingMessage, PersonId, Role
+from memory.records.rows import Person
 from memory.records.spending import (
     CallState,
     Changes,

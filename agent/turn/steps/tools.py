@@ -16,9 +16,10 @@ from agent.policy.taint import TOOL_CALL, rests_on_memory, tainted_by
 from agent.policy.tool_access import Reach
 from agent.prompt.scene import PromptKind
 from agent.subagents.subagents import SubagentCall, waits_for
-from agent.tools.agents import SUBAGENT, Delegate, Delegated
-from agent.tools.ranking import UNATTENDED
-from agent.tools.tool import Caller, Effect, KeepWhole, Tool, ToolLimits, arguments_of, run_parsed
+from agent.tools.agents import SUBAGENT, AgentTools
+from agent.tools.call import KeepResult, ToolLimits, arguments_of, run_parsed
+from agent.tools.selection import UNATTENDED
+from agent.tools.tool import Caller, Effect, FunctionTool, Tool
 from agent.tools.toolbox import Toolbox
 from agent.turn.progress import CALLS_MAX, TurnProgress, heard, without_surplus
 from memory.records.errors import StepUnknown
@@ -43,7 +44,7 @@ class ToolStep:
         gate: Gate,
         *,
         clock: Clock,
-        keep: KeepWhole | None,
+        keep: KeepResult | None,
         limits: ToolLimits,
         redact: Callable[[str], str] | None = None,
     ) -> None:
@@ -69,8 +70,10 @@ class ToolStep:
         if isinstance(judged, dict):
             return judged
         tool = judged.tool
-        if isinstance(tool, Delegate):
-            tool = tool.bound(_order(ctx, wished.state, judged))
+        delegates = None
+        if isinstance(tool, FunctionTool) and isinstance(tool.group, AgentTools):
+            delegates = tool.group.bound(_order(ctx, wished.state, judged))
+            tool = tool.of(delegates)
         draft = self._drafts.open(ctx.run_id, judged.caller.address)
         draft.status(tool.card.status or OTHER_WORDS)
         try:
@@ -86,8 +89,8 @@ class ToolStep:
             )
         finally:
             draft.status("")
-        if isinstance(tool, Delegated) and result.ok and tool.awaited is not None:
-            return {"child": tool.awaited}
+        if delegates is not None and result.ok and delegates.awaited is not None:
+            return {"child": delegates.awaited}
         return _as_json(result)
 
     async def _judged(self, ctx: TurnContext, wished: ToolCallState) -> Wish | Json:
@@ -244,7 +247,7 @@ class CallRunner:
         if len(calls) > 1 and all(self._toolbox.is_pure(call) for call in calls):
             await self._in_parallel(calls)
             return await self._newer()
-        if len(calls) > 1 and all(call.name == SUBAGENT.name for call in calls):
+        if len(calls) > 1 and all(call.name == SUBAGENT for call in calls):
             await self._together(calls)
             return []
         for number, call in enumerate(calls):
