@@ -19,7 +19,7 @@ from typing import Any
 from aiohttp import web
 
 from agent.mcp.servers import McpServers
-from agent.models.wire import body
+from agent.models.chat_request import body
 from agent.policy.gate import Gate
 from agent.prompt.context import ContextBuilder
 from agent.prompt.templates import PromptLibrary
