@@ -13,6 +13,7 @@ from contextlib import (
     asynccontextmanager,
 )
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -24,7 +25,7 @@ from agent.turn.engine import LocalEngine
 from agent.version import VERSION
 from bot.commands.conversation import SessionDesk, session_operations
 from bot.commands.job_service import JobDesk, job_operations
-from bot.commands.mcp import McpDesk, mcp_operations
+from bot.commands.mcp import mcp_operations
 from bot.commands.memory_service import memory_operations
 from bot.commands.model_names import configured
 from bot.commands.models import model_operations
@@ -56,6 +57,9 @@ from memory.stores.switches import SqliteToolApprovals
 from memory.stores.turns import SqliteJournal
 from memory.stores.usage import SqliteUsage
 
+if TYPE_CHECKING:
+    from agent.mcp.servers import McpServers
+
 log = structlog.get_logger()
 
 ENGINE_SHARE, OUTBOX_SHARE, AFTERMATH_SHARE = 0.65, 0.15, 0.05
@@ -83,7 +87,7 @@ class Bot:
     pool: ModelPool
     usage: SqliteUsage
     spending: UsageDesk
-    servers: McpDesk
+    servers: McpServers | None
     runner: Runner
     aftermath: Aftermath
     memories: Memories
@@ -318,7 +322,7 @@ async def open_mcp(
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(_opened_database(place))
         servers = await opened_servers(stack, place, SqliteToolApprovals(database))
-        yield mcp_operations(McpDesk(servers))
+        yield mcp_operations(servers)
 
 
 @asynccontextmanager

@@ -2,8 +2,8 @@
 
 Pictures go to a model that sees, documents become text from outside, a voice note becomes words.
 Whatever is wrong with one file is told in a sentence, and keeps none of the others back. Called by
-`agent.turn.assistant` and `agent.turn.steps.tools`; the bytes come through a
-`FileSource`.
+`agent.turn.assistant` and `agent.turn.steps.tools`; the bytes come by a
+`FetchFile`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ from agent.budget.charge import charge_of
 from agent.budget.spending import Charge
 from agent.files.extract import FileReader, FileText
 from agent.files.images import PicturesShown, caller_of
-from agent.files.messages import called, file_name, size_of
-from agent.files.ports import (
-    AttachedOptions,
-    FileSource,
-    FileUnavailable,
-    Scaler,
-    Sound,
-    Transcriber,
-)
+from agent.files.scaling import PillowScaler
 from agent.files.sniff import FileKind, as_fitted, fitting, signature_of
+from agent.files.transcription import PaidTranscriber
+from agent.files.values import (
+    AttachedOptions,
+    FetchFile,
+    FileUnavailable,
+    Sound,
+    called,
+    file_name,
+    size_of,
+)
 from agent.history.window import brought_tokens
 from agent.prompt.layers import knowledge as notes
 from agent.tools.tool import Caller
@@ -138,8 +140,8 @@ class Means:
     picture is made smaller."""
 
     reader: FileReader = field(default_factory=FileReader)
-    transcriber: Transcriber | None = None
-    scaler: Scaler | None = None
+    transcriber: PaidTranscriber | None = None
+    scaler: PillowScaler | None = None
 
 
 class AttachedFiles:
@@ -147,7 +149,7 @@ class AttachedFiles:
 
     def __init__(
         self,
-        source: FileSource,
+        fetch: FetchFile,
         workspace: Workspace,
         models: Models,
         *,
@@ -155,7 +157,7 @@ class AttachedFiles:
         options: AttachedOptions | None = None,
         means: Means | None = None,
     ) -> None:
-        self._source = source
+        self._fetch_file = fetch
         self._workspace = workspace
         self._models = models
         self._clock = clock
@@ -277,9 +279,7 @@ class AttachedFiles:
         address = arrival.turn.message.address
         try:
             async with asyncio.timeout(FETCH_S):
-                return await self._source.fetch(
-                    address, attachment, bytes_max=self._options.bytes_max
-                )
+                return await self._fetch_file(address, attachment, self._options.bytes_max)
         except TimeoutError as error:
             raise Temporary(f"it did not come within {FETCH_S:.0f} seconds") from error
 

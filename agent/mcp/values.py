@@ -235,7 +235,7 @@ def _schema(entry: dict[str, Any]) -> dict[str, Any]:
 _log = structlog.get_logger(__name__)
 
 
-class Pace:
+class RereadBackoff:
     """After a quiet time a changed list is read at once; while changes keep coming, after pauses
     that double. Times are seconds of one clock."""
 
@@ -255,7 +255,7 @@ class Pace:
         self._read_at = now
 
 
-class Warnings:
+class RareWarnings:
     """What is wrong with one server, into the log: each kind once in so many seconds."""
 
     def __init__(self, server: str, timing: Timing) -> None:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from agent.budget.budget import Budget
 from agent.models.choose import Choice
@@ -25,7 +26,6 @@ from agent.turn.steps.model import Payment
 from agent.web.client import ClientOptions, WebClient
 from bot.channels.tokens import TokenNotices
 from bot.commands.job_service import JobDesk
-from bot.commands.mcp import McpDesk
 from bot.commands.model_names import configured
 from bot.inbox.full_disk import FullDisk
 from bot.outbox.edits import Cards
@@ -74,6 +74,9 @@ from scheduler.jobs.skill_jobs import SkillJobs
 from scheduler.jobs.zone_moves import ZoneMoves
 from scheduler.kinds.idle import IdleOptions, IdleTimers
 
+if TYPE_CHECKING:
+    from agent.mcp.servers import McpServers
+
 
 class Assembly:
     """The parts, as they come to be: each step sets what later ones use."""
@@ -92,7 +95,7 @@ class Assembly:
     doors: Doors
     abilities: Abilities
     skills: SkillService
-    servers: McpDesk
+    servers: McpServers | None
     usage: SqliteUsage
     budget: Budget
     payment: Payment
@@ -179,7 +182,7 @@ class Assembly:
         await asyncio.to_thread(sweep, place.home.workspace / "skills")
         close_to_others()
         servers = await opened_servers(self._stack, place, SqliteToolApprovals(self.database))
-        self.servers = McpDesk(servers)
+        self.servers = servers
         self.abilities = abilities_of(place, stores, self.access, self.doors, servers)
         self.skills = self.abilities.skills
         self.usage = SqliteUsage(self.database)

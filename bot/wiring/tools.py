@@ -12,10 +12,9 @@ import structlog
 from agent.budget.budget import Budget
 from agent.files.attachments import AttachedFiles, Means
 from agent.files.images import PICTURE_BYTES_MAX, PICTURE_SIDE_MAX
-from agent.files.messages import size_of
-from agent.files.ports import AttachedOptions, FileUnavailable, Transcriber
 from agent.files.scaling import INSTALL, PillowScaler, is_installed
 from agent.files.transcription import PaidTranscriber
+from agent.files.values import AttachedOptions, FileUnavailable, size_of
 from agent.mcp.values import ToolApprovals
 from agent.models.choose import beside
 from agent.policy.tool_access import Reach
@@ -342,9 +341,9 @@ async def opened_servers(
     options = servers_of(place.settings)
     if not options:
         return None
-    from agent.mcp.servers import Home, McpServers
+    from agent.mcp.servers import McpServers, ServerFolders
 
-    home = Home(workspace=place.home.workspace, env=place.env)
+    home = ServerFolders(workspace=place.home.workspace, env=place.env)
     return await stack.enter_async_context(McpServers(options, approvals, home))
 
 
@@ -354,12 +353,12 @@ async def opened_servers(
 
 
 class ChannelFiles:
-    """Implements `agent.files.ports.FileSource` over the channels, by name."""
+    """Fetches files of messages from the channels, by name."""
 
     def __init__(self, channels: Callable[[], Mapping[str, Channel]]) -> None:
         self._channels = channels
 
-    async def fetch(self, address: Address, attachment: Attachment, *, bytes_max: int) -> bytes:
+    async def fetch(self, address: Address, attachment: Attachment, bytes_max: int) -> bytes:
         """The whole of it. Raises FileUnavailable, Temporary."""
         channel = self._channels().get(address.channel)
         if not isinstance(channel, FetchesFiles):
@@ -385,7 +384,7 @@ def files_of(
     """The step that opens files, by the settings."""
     wanted = place.settings.attachments
     return AttachedFiles(
-        ChannelFiles(channels),
+        ChannelFiles(channels).fetch,
         workspace,
         models,
         clock=place.clock,
@@ -415,7 +414,7 @@ def pictures_check(side_max: int, *, installed: bool | None = None) -> Iterator[
         )
 
 
-def _transcriber_of(settings: Settings, budget: Budget) -> Transcriber | None:
+def _transcriber_of(settings: Settings, budget: Budget) -> PaidTranscriber | None:
     """None where no model is set. Address and key are the main model's where it is of the same
     provider; else its provider's own, from the environment."""
     name = settings.llm.transcription_model.strip()
@@ -433,4 +432,4 @@ def _transcriber_of(settings: Settings, budget: Budget) -> Transcriber | None:
         api_key=wanted.api_key,
         timeout_s=settings.llm.timeout_s,
     )
-    return PaidTranscriber(speech, budget)
+    return PaidTranscriber(speech.name, speech.text, budget)

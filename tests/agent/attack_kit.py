@@ -486,10 +486,11 @@ class _Status:
         self._castle = castle
 
     async def told(self, *, for_owner: bool, lane: str = "") -> StatusTold:
-        from bot.commands.mcp import McpDesk
+        from bot.commands.mcp import are_quoted, server_lines
 
-        desk = McpDesk(self._castle.servers)
-        return StatusTold(lines=("Hearthbot is fine.", *desk.lines()), quotes=desk.are_quoted())
+        servers = self._castle.servers
+        lines = ("Hearthbot is fine.", *server_lines(servers))
+        return StatusTold(lines=lines, quotes=are_quoted(servers))
 
 
 def _is_free(file: Path, workspace: Path, mcp: Path) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 from agent.files.attachments import AttachedFiles, Brought, Means, brought, left_alone
 from agent.files.extract import FileText
-from agent.files.ports import AttachedOptions, FileUnavailable, ScaledPicture, Sound
+from agent.files.values import AttachedOptions, FileUnavailable, ScaledPicture, Sound
 from agent.policy.taint import tainted_by
 from agent.tools.workspace import Workspace
 from memory.records.errors import AssistantError, Overloaded, Temporary
@@ -46,7 +46,7 @@ class Source:
         }
         self.asked: list[str] = []
 
-    async def fetch(self, address: Address, attachment: Attachment, *, bytes_max: int) -> bytes:
+    async def fetch(self, address: Address, attachment: Attachment, bytes_max: int) -> bytes:
         self.asked.append(attachment.ref)
         left = self.files[attachment.ref]
         found = left.pop(0) if len(left) > 1 else left[0]
@@ -85,7 +85,7 @@ class House:
         sees = more.pop("sees", True)
         options = AttachedOptions(**more.pop("options", {}))
         self.files = AttachedFiles(
-            source,
+            source.fetch,
             Workspace(folder),
             OneModel(ScriptedModel(traits=ModelTraits(vision=sees))),
             clock=self.clock,

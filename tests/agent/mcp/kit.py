@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agent.mcp.servers import Home, McpServers, ServerState
+from agent.mcp.servers import McpServers, ServerFolders, ServerState
 from agent.mcp.values import Health, ServerOptions, Start, Timing
 from agent.tools.tool import Tool
 from memory.records.transcript import ToolResult
@@ -75,7 +75,7 @@ async def running(
     wait: bool = True,
 ) -> AsyncIterator[McpServers]:
     """Servers that have come up, or failed once."""
-    home = Home(workspace=workspace(tmp_path), env=os.environ if env is None else env)
+    home = ServerFolders(workspace=workspace(tmp_path), env=os.environ if env is None else env)
     async with (
         opened(tmp_path / "bot.db") as database,
         McpServers(
