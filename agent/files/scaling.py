@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 
 from agent.files.sniff import picture_of
 from agent.files.values import PictureDamaged, PictureTooLarge, ScaledPicture
-from agent.files.worker import Bounds, answer_of, bound_itself
-from memory.records.errors import Temporary
+from agent.files.worker import Bounds, NoRoom, answer_of, bound_itself
 
 if TYPE_CHECKING:
     from PIL.Image import Image, Transpose
@@ -51,10 +50,6 @@ QUALITIES = (85, 70, 50)
 
 _FORMATS = ("JPEG", "PNG", "GIF", "WEBP")
 _ORIENTATION = 0x0112
-
-
-class NoRoom(Temporary):
-    """The process could not be started, or its turn did not come."""
 
 
 def is_installed() -> bool:

@@ -29,7 +29,7 @@ class LineTooLong(Permanent):
     """The program wrote a line of more than may be; it is being ended."""
 
 
-class Program:
+class ServerProgram:
     """One that runs. Its lines are read by one task; written by any."""
 
     def __init__(
@@ -123,7 +123,7 @@ async def program(
     folder: Path,
     errors: TextIO | None = None,
     end_s: float = END_S,
-) -> AsyncIterator[Program]:
+) -> AsyncIterator[ServerProgram]:
     """Runs a command in a folder, with this environment and no other, for as long as this is
     open. `errors` gets its standard error. Raises OSError, ValueError when it cannot be started.
     """
@@ -140,7 +140,7 @@ async def program(
         cwd=folder,
         start_new_session=True,
     )
-    running = Program(transport, streams, end_s=end_s)
+    running = ServerProgram(transport, streams, end_s=end_s)
     try:
         yield running
     finally:

@@ -34,8 +34,8 @@ from agent.mcp.values import (
     RareWarnings,
     ServerHealth,
     ServerOptions,
+    ServerStart,
     ServerTool,
-    Start,
     Timing,
     ToolApprovals,
 )
@@ -127,7 +127,7 @@ class McpServers:
         reader = ResultReader(Workspace(home.workspace))
         self._workspace = home.workspace
         self._servers = {
-            one.name: _Server(one, approvals, home, reader, reserved, timing)
+            one.name: _McpServer(one, approvals, home, reader, reserved, timing)
             for one in sorted(servers, key=lambda one: one.name)
         }
         self._group: asyncio.TaskGroup | None = None
@@ -138,7 +138,7 @@ class McpServers:
         await self._group.__aenter__()
         for server in self._servers.values():
             server.begin(self._group)
-            if server.options.start is Start.EAGER:
+            if server.options.start is ServerStart.EAGER:
                 server.connection.want()
         return self
 
@@ -207,7 +207,7 @@ class McpServers:
         return await found.approve(tool, digests)
 
 
-class _Server:
+class _McpServer:
     """One server: its connection, and what became of its tools."""
 
     def __init__(

@@ -17,7 +17,7 @@ CALL_S = 60.0
 REFRESH_S = 600.0
 
 
-class Start(StrEnum):
+class ServerStart(StrEnum):
     """When a server is started: with the bot, or when a message first has need of tools."""
 
     LAZY = "lazy"
@@ -47,7 +47,7 @@ class ServerOptions:
     trust: Trust = Trust.UNTRUSTED
     timeout_s: float = CALL_S
     refresh_s: float = REFRESH_S
-    start: Start = Start.LAZY
+    start: ServerStart = ServerStart.LAZY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

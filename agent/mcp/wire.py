@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import httpx2
 import structlog
 
-from agent.mcp.process import LineTooLong, Program
+from agent.mcp.process import LineTooLong, ServerProgram
 from agent.mcp.values import mended
 from memory.records.text import clean
 
@@ -29,7 +29,7 @@ _log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
-async def spoken_to(running: Program, exceeded: Callable[[str], None]) -> AsyncIterator[Any]:
+async def spoken_to(running: ServerProgram, exceeded: Callable[[str], None]) -> AsyncIterator[Any]:
     """The program as a transport. `exceeded` hears why nothing more is taken from it."""
     import anyio
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream

@@ -12,7 +12,14 @@ from datetime import datetime, tzinfo
 
 from pydantic import Field
 
-from agent.files.extract import BYTES_MAX, READABLE, FileReader, FileText, Kind, kind_of_name
+from agent.files.extract import (
+    BYTES_MAX,
+    READABLE,
+    DocumentKind,
+    FileReader,
+    FileText,
+    kind_of_name,
+)
 from agent.prompt.scene import one_line
 from agent.prompt.templates import harmless
 from agent.tools.arguments import Arguments
@@ -30,7 +37,7 @@ FOUND_MAX = 10
 LISTED_MAX = 100
 SAVE_TIMEOUT_S = 120.0
 _SPOKEN = "what was said or read in the chat"
-_AS_TEXT = frozenset({Kind.MARKDOWN, Kind.TABLE})
+_AS_TEXT = frozenset({DocumentKind.MARKDOWN, DocumentKind.TABLE})
 
 
 class KnowledgeRefused(Permanent):
@@ -117,7 +124,9 @@ class SaveDocument:
         path = arguments.path.strip()
         if not path:
             kind = kind_of_name(name)
-            return FileText(text=arguments.text, kind=kind if kind in _AS_TEXT else Kind.TEXT)
+            return FileText(
+                text=arguments.text, kind=kind if kind in _AS_TEXT else DocumentKind.TEXT
+            )
         content = await asyncio.to_thread(self._workspace.read, path, caller, bytes_max=BYTES_MAX)
         return await self._reader.read(path, content)
 

@@ -128,7 +128,7 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Moved:
+class _Redirect:
     location: str
     status: int
 
@@ -211,7 +211,7 @@ class WebClient:
             "read."
         )
 
-    async def _asked(self, url: WebUrl, request: WebRequest) -> Fetched | _Moved:
+    async def _asked(self, url: WebUrl, request: WebRequest) -> Fetched | _Redirect:
         """One hop, on a connection of its own."""
         import aiohttp
 
@@ -247,7 +247,7 @@ class WebClient:
 
     async def _exchange(
         self, session: aiohttp.ClientSession, url: WebUrl, request: WebRequest
-    ) -> Fetched | _Moved:
+    ) -> Fetched | _Redirect:
         from yarl import URL
 
         headers = {
@@ -266,7 +266,7 @@ class WebClient:
         ) as response:
             location = response.headers.get("Location")
             if response.status in _REDIRECTS and location is not None:
-                return _Moved(location=location, status=response.status)
+                return _Redirect(location=location, status=response.status)
             return await self._read(response, url, request)
 
     async def _read(
@@ -359,7 +359,7 @@ def named(url: WebUrl, asked: WebUrl) -> str:
     return url.host if url.host == asked.host else f"a place that {asked.host} redirects to"
 
 
-def _next(url: WebUrl, moved: _Moved, request: WebRequest) -> WebUrl:
+def _next(url: WebUrl, moved: _Redirect, request: WebRequest) -> WebUrl:
     """Where to go on. What is asked with a body is not asked again elsewhere."""
     if request.method not in {"GET", "HEAD"}:
         raise AnswerRefused(f"{url.host} redirects what was sent to it; nothing was sent on.")

@@ -15,7 +15,7 @@ from agent.skills.checks import tests_file
 from agent.skills.matching import SCORE_MIN, near_misses
 from agent.skills.service import SkillService
 from agent.skills.skill import Problem, Skill, SkillKind, SkillRefused, SkillSet, SkillState
-from agent.skills.why import SkillWhy, Verdict, near_words
+from agent.skills.why import SkillVerdict, SkillWhy, near_words
 from bot.commands.skill_messages import (
     KINDS,
     PLACES,
@@ -305,9 +305,9 @@ def _verdict(one: SkillWhy, text: str) -> Json:
 
 
 def _near(one: SkillWhy, text: str) -> list[str]:
-    if one.verdict is Verdict.PICKED:
+    if one.verdict is SkillVerdict.PICKED:
         return []
-    if one.verdict is Verdict.CANNOT:
+    if one.verdict is SkillVerdict.CANNOT:
         return list(one.reasons[1:])
     if one.skill.is_playbook:
         return [near_words(miss) for miss in near_misses(one.skill.keywords, text)]

@@ -16,14 +16,14 @@ from agent.budget.budget import BudgetOptions
 from agent.budget.circuit_breaker import BrakeOptions
 from agent.budget.rate_limit import Pace
 from agent.budget.spending import Limit, Period, Scope, Unit
-from agent.mcp.values import ServerOptions, Start
+from agent.mcp.values import ServerOptions, ServerStart
 from agent.models.choose import Wanted
 from agent.policy.approval import Action, Policy, PolicyRule
 from agent.policy.tool_access import ReachOptions
 from agent.prompt.assemble import Placement
 from agent.prompt.context import GatheringOptions
 from agent.prompt.templates import Library, PersonaSettings
-from agent.sandbox.process import Limits
+from agent.sandbox.process import RunLimits
 from agent.skills.places import SkillFolders
 from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke
@@ -284,7 +284,7 @@ def exec_options_of(settings: Settings) -> ExecOptions:
         sandbox=program.sandbox,
         readable=tuple(Path(folder).expanduser() for folder in program.readable),
         output_chars_max=program.output_chars,
-        limits=Limits(
+        limits=RunLimits(
             timeout_s=program.timeout_s,
             memory_bytes=program.memory_mb * MB,
             file_bytes=program.file_mb * MB,
@@ -344,7 +344,7 @@ def _server(name: str, server: McpServerSettings) -> ServerOptions:
         trust=Trust(server.trust),
         timeout_s=server.timeout_s,
         refresh_s=server.refresh_minutes * 60,
-        start=Start(server.start),
+        start=ServerStart(server.start),
     )
 
 

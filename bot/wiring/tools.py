@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, assert_never
 import structlog
 
 from agent.budget.budget import Budget
-from agent.files.attachments import AttachedFiles, Means
+from agent.files.attachments import AttachedFiles
 from agent.files.images import PICTURE_BYTES_MAX, PICTURE_SIDE_MAX
 from agent.files.scaling import INSTALL, PillowScaler, is_installed
 from agent.files.transcription import PaidTranscriber
@@ -394,10 +394,8 @@ def files_of(
             picture_side_max=wanted.picture_side,
             host_zone=host_zone(),
         ),
-        means=Means(
-            transcriber=_transcriber_of(place.settings, budget),
-            scaler=PillowScaler() if is_installed() else None,
-        ),
+        transcriber=_transcriber_of(place.settings, budget),
+        scaler=PillowScaler() if is_installed() else None,
     )
 
 

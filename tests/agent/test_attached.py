@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from agent.files.attachments import AttachedFiles, Brought, Means, brought, left_alone
+from agent.files.attachments import AttachedFiles, Brought, brought, left_alone
 from agent.files.extract import FileText
 from agent.files.values import AttachedOptions, FileUnavailable, ScaledPicture, Sound
 from agent.policy.taint import tainted_by
@@ -90,7 +90,8 @@ class House:
             OneModel(ScriptedModel(traits=ModelTraits(vision=sees))),
             clock=self.clock,
             options=options,
-            means=Means(reader=cast(Any, Reader()), **more),
+            reader=cast(Any, Reader()),
+            **more,
         )
 
     async def step(self, name: str, arguments: Json, **_: Any) -> Json:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent.mcp.servers import McpRefused, McpServers, ServerFolders
-from agent.mcp.values import Health, ServerOptions, Start
+from agent.mcp.values import Health, ServerOptions, ServerStart
 from bot.commands.mcp import are_quoted, mcp_operations, server_lines
 from bot.doctor.base import Level, Result, run_checks
 from bot.doctor.reach import checks
@@ -33,7 +33,7 @@ from tests.agent.mcp.kit import (
 )
 from tests.memory.kit import opened
 
-ABSENT = ServerOptions(name="absent", command="no-such-program", start=Start.EAGER)
+ABSENT = ServerOptions(name="absent", command="no-such-program", start=ServerStart.EAGER)
 
 
 async def asked(servers: McpServers, operation: str, **request: Any) -> dict[str, Any]:
@@ -97,7 +97,7 @@ async def test_what_is_approved_is_what_was_shown(tmp_path: Path) -> None:
 
 async def test_status_has_a_line_for_each_server(tmp_path: Path) -> None:
     options = await with_a_changed_tool(tmp_path)
-    lazy = replace(odd("later"), start=Start.LAZY)
+    lazy = replace(odd("later"), start=ServerStart.LAZY)
 
     async with running(tmp_path, options, lazy, ABSENT) as mcp:
         # It is tried again and again, and is starting then.
