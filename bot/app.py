@@ -23,17 +23,17 @@ from agent.tools.exec import Runner
 from agent.turn.aftermath import Aftermath
 from agent.turn.engine import LocalEngine
 from agent.version import VERSION
-from bot.commands.conversation import SessionDesk, session_operations
+from bot.commands.conversation import SessionCommands, session_operations
 from bot.commands.job_service import JobDesk, job_operations
 from bot.commands.mcp import mcp_operations
-from bot.commands.memory_service import memory_operations
 from bot.commands.model_names import configured
+from bot.commands.model_pool import ModelPool
 from bot.commands.models import model_operations
 from bot.commands.prompts import Prompts, prompt_operations
 from bot.commands.skills import skill_operations
 from bot.commands.status import BotStatus
 from bot.commands.usage import UsageDesk, usage_operations
-from bot.inbox.intake import Door
+from bot.inbox.intake import Intake
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from bot.rpc import ControlServer, Operation
@@ -41,11 +41,9 @@ from bot.settings.home import Home, HomeLock, ensure_open_files, settings_change
 from bot.settings.schema.settings import Settings
 from bot.wiring.assembly import Assembly, opened_database
 from bot.wiring.channels import Channels
-from bot.wiring.clock import checked
 from bot.wiring.entrance import Entrance, opened_entrance
 from bot.wiring.housekeeping import Housekeeping
 from bot.wiring.memories import Memories, Rights
-from bot.wiring.model_pool import ModelPool
 from bot.wiring.operations import access_operations, status_operations, terminal_operations
 from bot.wiring.parts import abilities_of, access_of, pool_of, prompting_of, stores_of
 from bot.wiring.schedules import Schedules
@@ -56,6 +54,7 @@ from memory.records.ports import Clock
 from memory.stores.switches import SqliteToolApprovals
 from memory.stores.turns import SqliteJournal
 from memory.stores.usage import SqliteUsage
+from scheduler.clock.machine import checked
 
 if TYPE_CHECKING:
     from agent.mcp.servers import McpServers
@@ -78,7 +77,7 @@ class Bot:
     channels: Channels
     outbox: Outbox
     engine: LocalEngine
-    door: Door
+    door: Intake
     database: Database
     journal: SqliteJournal
     status: BotStatus
@@ -92,7 +91,7 @@ class Bot:
     aftermath: Aftermath
     memories: Memories
     rights: Rights
-    sessions: SessionDesk
+    sessions: SessionCommands
     jobs: JobDesk
     schedules: Schedules
     housekeeping: Housekeeping
@@ -108,7 +107,7 @@ class Bot:
             **model_operations(self.pool),
             **usage_operations(self.spending),
             **mcp_operations(self.servers),
-            **memory_operations(self.rights.office),
+            **self.rights.operations.served(),
             **session_operations(self.sessions),
             **job_operations(self.jobs),
             **terminal_operations(
@@ -126,7 +125,7 @@ class Bot:
         while True:
             await self.door.idle()
             await self.engine.idle(lane)
-            await self.rights.erasing.idle()
+            await self.rights.questions.idle()
             await self.outbox.idle(lane)
             if not self.engine.busy(lane) and not self.outbox.busy(lane):
                 return
@@ -250,7 +249,7 @@ def _bot_of(place: Workplace, whole: Assembly, entrance: Entrance) -> Bot:
         aftermath=whole.aftermath,
         memories=whole.stores.memories,
         rights=entrance.rights,
-        sessions=SessionDesk(whole.stores.memories.sessions),
+        sessions=SessionCommands(whole.stores.memories.sessions),
         jobs=whole.job_desk,
         schedules=whole.schedules,
         housekeeping=whole.housekeeping,

@@ -48,11 +48,11 @@ UNASKED = (
 
 OPENED = """
 import asyncio, sys
-from bot.wiring.lean import load_without
+from bot.lean import load_without
 load_without("rich", "structlog")
 load_without("click", "httpx")
 from bot.app import open_bot
-from bot.wiring.clock import SystemClock
+from scheduler.clock.machine import SystemClock
 from bot.settings.load import load
 from bot.settings.home import find_home, prepare
 

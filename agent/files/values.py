@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from agent.budget.spending import Charge
 from agent.files.sniff import safe_name
 from memory.records.errors import Permanent
 from memory.records.messages import Address, Attachment, TurnInput
+from memory.records.spending import Charge
 
 FetchFile = Callable[[Address, Attachment, int], Awaitable[bytes]]
 """The whole of a file of at most so many bytes, from its platform; by many tasks at once, and again

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.tools.arguments import Schema, inlined, shown_properties
+from agent.mcp.json_schema import Schema, inlined, shown_properties
 from memory.records.text import seen
 
 DEPTH_MAX = 8

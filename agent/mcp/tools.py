@@ -17,18 +17,18 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from agent.mcp.values import BlobPart, LinkPart, Part, ServerRefused, ServerResult, TextPart
-from agent.tools.arguments import (
+from agent.mcp.json_schema import (
     CHARS_A_STEP,
     NAMES_A_STEP,
-    ArgumentsWrong,
     Checker,
     Schema,
     TooMuchToCheck,
     inlined,
     shown_properties,
 )
-from agent.tools.tool import Caller, ToolCard
+from agent.mcp.values import BlobPart, LinkPart, Part, ServerRefused, ServerResult, TextPart
+from agent.tools.arguments import ArgumentsWrong
+from agent.tools.tool import Caller, Tool, ToolCard
 from agent.tools.workspace import RESULTS, Workspace, results_folder
 from memory.records.errors import AssistantError
 from memory.records.text import clean, seen, without_surrogates
@@ -49,7 +49,7 @@ CallServer = Callable[[dict[str, Any], Caller], Awaitable[str]]
 
 
 class ServerArguments:
-    """Implements `agent.tools.arguments.ForeignArguments`."""
+    """Implements `agent.tools.arguments.Parameters`."""
 
     def __init__(self, original: Mapping[str, Any], *, shown: Mapping[str, Any]) -> None:
         """`shown` is the copy for the model."""
@@ -73,16 +73,12 @@ class ServerArguments:
         return arguments
 
 
-class ForeignTool:
-    """Implements `agent.tools.tool.Tool`."""
+class ForeignTool(Tool):
+    """A tool of a server."""
 
     def __init__(self, card: ToolCard, call: CallServer) -> None:
-        self._card = card
+        self.card = card
         self._call = call
-
-    @property
-    def card(self) -> ToolCard:
-        return self._card
 
     async def run(self, arguments: dict[str, Any], caller: Caller) -> str:
         """The server's answer as text."""

@@ -12,13 +12,14 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 from pydantic import BaseModel
 
 from agent.tools.arguments import ArgumentsWrong, parse_arguments
-from agent.tools.tool import ToolCard
+from agent.tools.tool import Caller, Needs, Tool, ToolCard
 
 SHOWN_CHARS_MAX = 2_400
 """Of all values together, about: a card is one message on every platform."""
@@ -65,6 +66,17 @@ def as_called(card: ToolCard, arguments: str) -> Mapping[str, Any] | str:
     if isinstance(parsed, BaseModel):
         return values_of(parsed)
     return parsed if isinstance(parsed, dict) else arguments
+
+
+def needs_of(tool: Tool, arguments: Any, caller: Caller) -> Needs:
+    """Return what a call needs: refused, where it has to be shown whole and no card can.
+
+    Raise AssistantError as `Tool.needs` does.
+    """
+    needs = tool.needs(arguments, caller)
+    if needs.whole and not is_whole(values_of(arguments), says=needs.shows):
+        return Needs(refused=needs.whole)
+    return replace(needs, whole="")
 
 
 def values_of(arguments: BaseModel) -> Mapping[str, Any]:

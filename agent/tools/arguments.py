@@ -1,22 +1,18 @@
 """Arguments that a model wrote, read at the edge: JSON, repaired where that is unambiguous.
 
-Called by `agent.tools.tool`; every tool's arguments model derives from Arguments.
+A tool of ours is a function, and its signature is the schema of its arguments (`agent.tools.tool`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import math
-import re
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache, lru_cache
-from typing import Any, Protocol
-from urllib.parse import unquote
+from collections.abc import Callable, Mapping
+from functools import cached_property, lru_cache
+from inspect import Parameter, signature
+from typing import Any, Protocol, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model, model_validator
 
 from agent.guards.loose_json import read_object
-from memory.records.text import seen
 
 ERRORS_SHOWN_MAX = 5
 KNOWN_SCHEMAS_MAX = 256
@@ -54,8 +50,9 @@ class Arguments(BaseModel):
         }
 
 
-class ForeignArguments(Protocol):
-    """Arguments whose schema somebody else wrote, such as an MCP server."""
+class Parameters(Protocol):
+    """What a tool takes: by the signature of a function of ours, or by a schema that an MCP server
+    wrote."""
 
     def schema(self) -> Mapping[str, Any]:
         """As a model is shown it: what no provider takes is left out."""
@@ -64,24 +61,53 @@ class ForeignArguments(Protocol):
         """What the tool gets of a call's arguments. Raises ArgumentsWrong."""
 
 
-def parse_arguments(model: type[BaseModel] | ForeignArguments, text: str) -> Any:
+class Signature:
+    """Parameters of a method, behind the instance and the caller. It is looked at when the tool is
+    first offered or called: many never are, and a start waits for none."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    @cached_property
+    def model(self) -> type[BaseModel]:
+        """The model that reads a call's arguments."""
+        hints = get_type_hints(self._function, include_extras=True)
+        parameters = list(signature(self._function).parameters.values())[2:]
+        fields: dict[str, Any] = {
+            one.name: hints[one.name]
+            if one.default is Parameter.empty
+            else (hints[one.name], one.default)
+            for one in parameters
+        }
+        return create_model(self._function.__name__, __base__=Arguments, **fields)
+
+    def schema(self) -> Mapping[str, Any]:
+        """As a model is shown it."""
+        return _own_schema(self.model)
+
+    def parse(self, data: dict[str, Any]) -> BaseModel:
+        """The arguments, coerced and checked. Raises ArgumentsWrong."""
+        return _parsed(self.model, data)
+
+
+def parse_arguments(model: type[BaseModel] | Parameters, text: str) -> Any:
     """The arguments of a call. Raises ArgumentsWrong with a text that the model can act on."""
     data = read_object(text)
     if data is None:
         raise ArgumentsWrong(NOT_JSON)
-    if not isinstance(model, type):
-        return model.parse(data)
+    return _parsed(model, data) if isinstance(model, type) else model.parse(data)
+
+
+def _parsed(model: type[BaseModel], data: dict[str, Any]) -> BaseModel:
     try:
         return model.model_validate(data)
     except ValidationError as error:
         raise ArgumentsWrong(_readable(error, model)) from error
 
 
-def schema_of(model: type[BaseModel] | ForeignArguments) -> Mapping[str, Any]:
+def schema_of(model: type[BaseModel] | Parameters) -> Mapping[str, Any]:
     """A JSON schema without what no model needs: titles, nulls, refusal of unknown names."""
-    if not isinstance(model, type):
-        return model.schema()
-    return _own_schema(model)
+    return _own_schema(model) if isinstance(model, type) else model.schema()
 
 
 @lru_cache(maxsize=KNOWN_SCHEMAS_MAX)
@@ -132,329 +158,3 @@ def _problem(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
     # Before the words of a check of ours the library puts its own.
     message = str(problem["msg"]).removeprefix("Value error, ")
     return f"'{where}': {message[:1].lower()}{message[1:]}"
-
-
-# --- json schema --------------------------------------------------------------------------------
-#
-# JSON schemas that somebody else wrote, made harmless: whole, finite, without references. Pure.
-#
-# Used to read arguments (`agent.mcp.tools`) and to show a schema to a model (`agent.mcp.schema`).
-# Whatever comes in, a finite schema comes out that means the same or allows more: the server has
-# the last word on its arguments anyway.
-
-NODES_MAX = 2_000
-DEPTH_MAX = 16
-SAME_REF_MAX = 3
-"""How often a reference may stand within itself before it means anything at all."""
-
-REF_HOPS_MAX = 20
-PROPERTY_CHARS_MAX = 64
-INTEGER_END = 2**64
-
-Schema = dict[str, Any]
-
-TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
-
-
-def inlined(schema: object) -> Schema:
-    """The schema with each `$ref` replaced by what it points to, and nothing that is malformed.
-
-    What is too deep, too much, dangling or of another document becomes `{}`, which allows
-    anything. Patterns stay, for a model to read; to search by a stranger's can take for ever.
-    """
-    return _Inliner(schema).node(schema, depth=0, within=())
-
-
-def resolved(root: object, ref: object) -> object:
-    """What a reference such as `#/$defs/a~1b%20c` points to; None when there is no such thing."""
-    if not isinstance(ref, str) or not ref.startswith("#"):
-        return None
-    pointer = unquote(ref[1:])
-    if not pointer:
-        return root
-    if not pointer.startswith("/"):
-        return None
-    node = root
-    for part in pointer[1:].split("/"):
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(node, Mapping) and key in node:
-            node = node[key]
-        elif isinstance(node, list) and re.fullmatch(r"[0-9]{1,6}", key) and int(key) < len(node):
-            node = node[int(key)]
-        else:
-            return None
-    return node
-
-
-def shown_properties(names: Iterable[str]) -> Mapping[str, str]:
-    """Parameter names as providers take them, each with the original one."""
-    shown: dict[str, str] = {}
-    for name in names:
-        fits = re.fullmatch(rf"[A-Za-z0-9_.-]{{1,{PROPERTY_CHARS_MAX}}}", name) is not None
-        shown[name if fits else _fitted(name)] = name
-    return shown
-
-
-def _fitted(name: str) -> str:
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{re.sub(r'[^A-Za-z0-9_.-]+', '_', name)[: PROPERTY_CHARS_MAX - 9]}_{digest}"
-
-
-class _Inliner:
-    """One pass over one document, with a bound on how much may come out."""
-
-    def __init__(self, root: object) -> None:
-        self._root = root
-        self._left = NODES_MAX
-
-    def node(self, node: object, *, depth: int, within: tuple[str, ...]) -> Schema:
-        self._left -= 1
-        if not isinstance(node, Mapping) or depth > DEPTH_MAX or self._left < 0:
-            return {}  # `false`, which nothing satisfies, is a mistake in a parameter
-        rest = node
-        target: object = node
-        for _ in range(REF_HOPS_MAX):
-            if not (isinstance(target, Mapping) and "$ref" in target):
-                break
-            ref = target["$ref"]
-            if not isinstance(ref, str) or within.count(ref) >= SAME_REF_MAX:
-                target = None
-                break
-            within = (*within, ref)
-            target = resolved(self._root, ref)
-        if target is rest:
-            return self._keywords(rest, depth, within)
-        own = self._keywords({k: v for k, v in rest.items() if k != "$ref"}, depth, within)
-        if not isinstance(target, Mapping) or "$ref" in target:
-            return own
-        return _both(self._keywords(target, depth, within), own)
-
-    def _keywords(self, node: Mapping[Any, Any], depth: int, within: tuple[str, ...]) -> Schema:
-        made: Schema = {}
-        for key, is_fine in _PLAIN.items():
-            if key in node and is_fine(node[key]):
-                made[key] = node[key]
-        made.update(_typed(node))
-        made.update(self._of_object(node, depth, within))
-        made.update(self._of_array(node, depth, within))
-        for key in ("anyOf", "oneOf", "allOf"):
-            if isinstance(choices := node.get(key), list) and choices:
-                made[key] = [self.node(one, depth=depth + 1, within=within) for one in choices]
-        return made
-
-    def _of_object(self, node: Mapping[Any, Any], depth: int, within: tuple[str, ...]) -> Schema:
-        made: Schema = {}
-        if isinstance(found := node.get("properties"), Mapping):
-            made["properties"] = {
-                name: self.node(part, depth=depth + 1, within=within)
-                for name, part in found.items()
-                if isinstance(name, str)
-            }
-        if isinstance(required := node.get("required"), list):
-            names = [name for name in required if isinstance(name, str)]
-            made["required"] = list(dict.fromkeys(names))
-        more = node.get("additionalProperties")
-        if isinstance(more, Mapping):
-            made["additionalProperties"] = self.node(more, depth=depth + 1, within=within)
-        elif more is False and not node.get("patternProperties") and "$ref" not in node:
-            made["additionalProperties"] = False
-        return made
-
-    def _of_array(self, node: Mapping[Any, Any], depth: int, within: tuple[str, ...]) -> Schema:
-        items, places = node.get("items"), node.get("prefixItems")
-        if isinstance(items, list):  # as it was written before 2020
-            items, places = node.get("additionalItems"), items
-        made: Schema = {}
-        if isinstance(places, list) and places:
-            made["prefixItems"] = [self.node(one, depth=depth + 1, within=within) for one in places]
-        if isinstance(items, Mapping):
-            made["items"] = self.node(items, depth=depth + 1, within=within)
-        return made
-
-
-def _both(target: Schema, own: Schema) -> Schema:
-    """What a reference points to, together with what stands beside it."""
-    notes: Schema = {key: own[key] for key in ("description", "title", "default") if key in own}
-    limits: Schema = {key: value for key, value in own.items() if key not in notes}
-    if limits.keys().isdisjoint(target):
-        return {**target, **limits, **notes}
-    return {"allOf": [target, limits], **notes}
-
-
-def _typed(node: Mapping[Any, Any]) -> Schema:
-    named = node.get("type")
-    types = [named] if isinstance(named, str) else named if isinstance(named, list) else []
-    known = [one for one in dict.fromkeys(str(one) for one in types) if one in TYPES]
-    if not known or len(known) < len(types):
-        return {}  # a type that nobody knows: anything may be meant
-    if node.get("nullable") is True and "null" not in known:
-        known.append("null")
-    return {"type": known[0] if len(known) == 1 else known}
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_scalar(value: object) -> bool:
-    return value is None or isinstance(value, str | bool) or _is_number(value)
-
-
-def _is_number(value: object) -> bool:
-    """Whether every reader of JSON takes it as one: hundreds of digits, few do."""
-    if isinstance(value, bool):
-        return False
-    if isinstance(value, int):
-        return abs(value) < INTEGER_END
-    return isinstance(value, float) and math.isfinite(value)
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
-
-
-_PLAIN: Mapping[str, Callable[[object], bool]] = {
-    "title": _is_text,
-    "description": _is_text,
-    "format": _is_text,
-    "pattern": _is_text,
-    "default": _is_scalar,
-    "const": _is_scalar,
-    "enum": lambda value: isinstance(value, list) and value != [] and all(map(_is_scalar, value)),
-    "minimum": _is_number,
-    "maximum": _is_number,
-    "exclusiveMinimum": _is_number,
-    "exclusiveMaximum": _is_number,
-    "minLength": _is_count,
-    "maxLength": _is_count,
-    "minItems": _is_count,
-    "maxItems": _is_count,
-}
-
-
-# --- checking -----------------------------------------------------------------------------------
-#
-# A value checked against somebody else's schema, with a bound on the work. The one module that
-# knows jsonschema; called by `agent.mcp.tools`.
-#
-# The work is counted before it is done: a library that is at it cannot be stopped.
-
-CHECK_STEPS_MAX = 50_000
-"""Each value with each schema that may count for it is a step: about a second for all of them."""
-
-NAMES_A_STEP = 20
-"""Names or allowed values that are looked at in the time of one step."""
-
-CHARS_A_STEP = 1_000
-"""What is wrong is said with the value written out, once for each choice that it does not fit."""
-
-MESSAGE_CHARS_MAX = 160
-
-
-class TooMuchToCheck(Exception):
-    """A check would take more steps than there are left; nothing was checked."""
-
-
-class Checker:
-    """Checks values against schemas that have no references and no patterns, until its steps are
-    used up. Raises TooMuchToCheck."""
-
-    def __init__(self, *, steps_max: int = CHECK_STEPS_MAX) -> None:
-        self._left = steps_max
-
-    def is_valid(self, value: Any, schema: Schema) -> bool:
-        self._count(value, schema)
-        return bool(_validator()(schema).is_valid(value))
-
-    def problems(self, value: Any, schema: Schema) -> list[str]:
-        """What is wrong, in words for the model."""
-        from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
-
-        self._count(value, schema)
-        found = list(_validator()(schema).iter_errors(value))
-        words = []
-        for error in found[:ERRORS_SHOWN_MAX]:
-            deepest = best_match([error]) or error
-            where = ".".join(str(part)[:60] for part in deepest.absolute_path) or "the arguments"
-            words.append(seen(f"'{where}': {_cut(_said(deepest))}"))
-        if len(found) > ERRORS_SHOWN_MAX:
-            words.append(f"and {len(found) - ERRORS_SHOWN_MAX} more problems")
-        return words
-
-    def _count(self, value: Any, schema: Schema) -> None:
-        sizes: dict[int, int] = {}
-        _measure(value, sizes)
-        self._take(len(sizes) // NAMES_A_STEP)
-        self._walk(value, schema, sizes)
-
-    def _walk(self, value: Any, schema: Schema, sizes: Mapping[int, int]) -> None:
-        if not schema:
-            return
-        self._take(1 + (_size(value, sizes) // CHARS_A_STEP))
-        self._take(len(schema.get("enum", ())) // NAMES_A_STEP)
-        if isinstance(value, dict):
-            properties = schema.get("properties", {})
-            required = schema.get("required", ())
-            self._take((len(properties) + len(required)) // NAMES_A_STEP)
-            self._take(sum(name not in value for name in required))
-            more = schema.get("additionalProperties")
-            for name, one in value.items():
-                wanted = properties.get(name, more)
-                self._walk(one, wanted if isinstance(wanted, dict) else {}, sizes)
-        elif isinstance(value, list):
-            places, items = schema.get("prefixItems", ()), schema.get("items", {})
-            for n, one in enumerate(value):
-                self._walk(one, places[n] if n < len(places) else items, sizes)
-        for key in ("allOf", "anyOf", "oneOf"):
-            for part in schema.get(key, ()):
-                self._walk(value, part, sizes)
-
-    def _take(self, steps: int) -> None:
-        self._left -= steps
-        if self._left < 0:
-            raise TooMuchToCheck
-
-
-def _measure(value: Any, sizes: dict[int, int]) -> int:
-    """Roughly the characters of a value as Python writes it; of lists and objects they are noted,
-    by their id."""
-    if isinstance(value, dict):
-        size = sum(len(key) + _measure(one, sizes) + 6 for key, one in value.items())
-    elif isinstance(value, list):
-        size = sum(_measure(one, sizes) + 4 for one in value)
-    else:
-        return _size(value, sizes)
-    sizes[id(value)] = size + 2
-    return size + 2
-
-
-def _size(value: Any, sizes: Mapping[int, int]) -> int:
-    if isinstance(value, str):
-        return len(value)
-    return sizes.get(id(value), 8) if isinstance(value, dict | list) else 8
-
-
-@cache
-def _validator() -> Any:
-    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-    from jsonschema.validators import extend  # type: ignore[import-untyped]
-
-    # No searching by a pattern of a stranger: the server may do that itself. And where a choice
-    # is not as clear as its writer thought, what fits two of them is no mistake of a model.
-    lenient = {"pattern": lambda *_: None, "oneOf": Draft202012Validator.VALIDATORS["anyOf"]}
-    return extend(Draft202012Validator, lenient)
-
-
-def _said(error: Any) -> str:
-    if error.validator == "required" and isinstance(error.instance, dict):
-        missing = [name for name in error.validator_value if name not in error.instance]
-        return f"missing: {', '.join(missing)}"
-    if error.validator == "additionalProperties" and isinstance(error.instance, dict):
-        known = error.schema.get("properties", {})
-        unknown = [name for name in error.instance if name not in known]
-        return f"unknown: {', '.join(unknown)} (known: {', '.join(known) or 'none'})"
-    return str(error.message)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MESSAGE_CHARS_MAX else text[:MESSAGE_CHARS_MAX] + "…"

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from agent.tools.arguments import Arguments
 from agent.tools.profile import Household
-from agent.tools.tool import Caller, Effect, Needs, ToolCard, Trust
+from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
 from memory.records.errors import Permanent
 from memory.records.facts import place_of
 from memory.records.jobs import Job, Missed, WhenQuiet
@@ -203,7 +203,7 @@ class ListEventsArguments(Arguments):
     days: Annotated[int, Field(default=90, ge=1, le=3_660, description="how far ahead")]
 
 
-class RecordEvent:
+class RecordEvent(Tool):
     """Notes something that will happen, with reminders of it."""
 
     card = ToolCard(
@@ -229,7 +229,7 @@ class RecordEvent:
         self._readings = readings
 
     def needs(self, arguments: RecordArguments, caller: Caller) -> Needs:
-        """See SaysNeeds: what is read, for a turn in which it is asked about."""
+        """See Tool: what is read, for a turn in which it is asked about."""
         rows = [f"event: {arguments.name}"]
         if arguments.when.strip():
             time = self._readings.of(arguments, caller, arguments.when)
@@ -267,7 +267,7 @@ class RecordEvent:
         return "\n".join(lines)
 
 
-class ListEvents:
+class ListEvents(Tool):
     """What is noted ahead."""
 
     card = ToolCard(

@@ -15,9 +15,8 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator
 
 from agent.policy.approval import Allowed, AskFirst, NotAllowed, Policy, Verdict, decide
-from agent.policy.presentation import is_whole, values_of
+from agent.policy.presentation import is_whole, needs_of, values_of
 from agent.policy.tool_access import MAKES_JOBS, UNATTENDED_ALONE
-from agent.tools.agents import Delegate
 from agent.tools.arguments import Arguments, ArgumentsWrong, parse_arguments
 from agent.tools.events import (
     IfMissed,
@@ -31,7 +30,7 @@ from agent.tools.events import (
     rules_of,
     saved_words,
 )
-from agent.tools.tool import Caller, Effect, Needs, SaysNeeds, Tool, ToolCard, Trust
+from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
 from memory.records.errors import AssistantError, StorageError
 from memory.records.job_specs import At
 from memory.records.jobs import JobKind, What, WhenQuiet
@@ -104,7 +103,7 @@ class Abilities:
     policy: Policy
 
 
-class ScheduleJob:
+class ScheduleJob(Tool):
     """Makes a job, once a person agreed to exactly that."""
 
     card = ToolCard(
@@ -128,7 +127,7 @@ class ScheduleJob:
         self._abilities = abilities
 
     def needs(self, arguments: ScheduleArguments, caller: Caller) -> Needs:
-        """See SaysNeeds: it is always asked about, each time; of members their owner is asked, but
+        """See Tool: it is always asked about, each time; of members their owner is asked, but
         for what is their own. Raises ScheduleRefused for what cannot be kept."""
         require_member(caller)
         kind, what = self._what(arguments, caller)
@@ -145,8 +144,8 @@ class ScheduleJob:
         is_own = self._is_own(kind, what, caller)
         return Needs(asks=asks, is_own=is_own, once_only=True, shows=rows)
 
-    async def takes(self, arguments: ScheduleArguments, caller: Caller) -> str:
-        """See SaysCost."""
+    async def cost(self, arguments: ScheduleArguments, caller: Caller) -> str:
+        """See Tool."""
         try:
             kind, what = self._what(arguments, caller)
             time = self._readings.of(arguments, caller, arguments.when)
@@ -218,7 +217,7 @@ class ScheduleJob:
             tool is not None
             and tool.card.group not in NOT_ALONE
             and name not in MAKES_JOBS | UNATTENDED_ALONE
-            and not isinstance(tool, Delegate)
+            and tool.card.group != "agents"
         )
         if tool is None or not fits:
             raise ScheduleRefused(
@@ -267,10 +266,8 @@ def _needs_of(tool: Tool, arguments: str, caller: Caller) -> Needs:
         parsed = parse_arguments(tool.card.arguments, arguments)
     except ArgumentsWrong as error:
         raise ScheduleRefused(f"the arguments of {tool.card.name} are wrong: {error}") from error
-    if not isinstance(tool, SaysNeeds):
-        return Needs()
     try:
-        return tool.needs(parsed, caller)
+        return needs_of(tool, parsed, caller)
     except StorageError:
         raise
     except AssistantError as error:

@@ -14,7 +14,7 @@ from typing import Any
 
 from agent.policy.taint import called_name
 from agent.policy.tool_access import Reach
-from agent.prompt.context import Gathered
+from agent.prompt.context import PromptContext
 from agent.prompt.scene import PromptKind
 from agent.tools.arguments import schema_of
 from agent.tools.routes import RouteFile
@@ -188,7 +188,7 @@ class Choosing:
         self._offered: dict[ConversationId, tuple[str, ...]] = {}
 
     async def choose(
-        self, gathered: Gathered, history: History, *, is_step: bool, window: int
+        self, gathered: PromptContext, history: History, *, is_step: bool, window: int
     ) -> Selection:
         """What is offered for this message by a model with this window. Changes nothing."""
         if not gathered.thinking.is_small_talk:

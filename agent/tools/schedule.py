@@ -120,7 +120,7 @@ class UpdateArguments(Arguments):
         return self.missed is not None or self.quiet is not None
 
 
-class RemindMe:
+class RemindMe(Tool):
     """Keeps a reminder: a fixed text at its time, without a model."""
 
     card = ToolCard(
@@ -142,7 +142,7 @@ class RemindMe:
         self._readings = readings
 
     def needs(self, arguments: RemindArguments, caller: Caller) -> Needs:
-        """See SaysNeeds: what is read, for a turn in which it is asked about."""
+        """See Tool: what is read, for a turn in which it is asked about."""
         time = self._readings.of(arguments, caller, arguments.when)
         rows = read_rows(time, self._book.zone(caller.person_id))
         return Needs(shows=(*rows, f"goes to: {caller.address.key}"))
@@ -167,7 +167,7 @@ class RemindMe:
         return f"Saved as {job.key}. {saved_words(self._book, job, time)}"
 
 
-class ListJobs:
+class ListJobs(Tool):
     """The jobs of the person."""
 
     card = ToolCard(
@@ -207,7 +207,7 @@ def _job_line(job: Job, book: JobBook) -> str:
     return f"- {job.key} {job.new.name} [{job.new.kind}]: {state}"
 
 
-class UpdateJob:
+class UpdateJob(Tool):
     """Stops a job, lets it go on, or changes a reminder."""
 
     card = ToolCard(
@@ -229,7 +229,7 @@ class UpdateJob:
         self._readings = readings
 
     def needs(self, arguments: UpdateArguments, caller: Caller) -> Needs:
-        """See SaysNeeds: what is read, for a turn in which it is asked about."""
+        """See Tool: what is read, for a turn in which it is asked about."""
         rows = rule_rows(arguments.missed, arguments.quiet)
         if arguments.when.strip():
             time = self._readings.of(arguments, caller, arguments.when)
@@ -266,7 +266,7 @@ class UpdateJob:
         return f"{job.key} ({job.new.name}) is changed. {saved_words(self._book, job, time)}"
 
 
-class RemoveJob:
+class RemoveJob(Tool):
     """Removes a job, or an event with its reminders."""
 
     card = ToolCard(
@@ -297,7 +297,7 @@ class RemoveJob:
         return f"Removed {job.key} ({job.new.name})."
 
 
-class RunJob:
+class RunJob(Tool):
     """Runs a job at once, beside its times."""
 
     card = ToolCard(

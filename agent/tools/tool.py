@@ -1,21 +1,62 @@
-"""The Tool port, and the one place where a tool's failure is caught. Called by the loop.
+"""Tools: what the model and the gate know of one, how one is written, and how a call is run.
 
-A tool is a small class with a `card` (what the model and the gate need to know) and an async
-`run` that takes a frozen arguments model. What goes wrong becomes a ToolResult that is not ok.
+A tool is an async method with a decorator, on a class that holds what the group acts through:
+
+    class KnowledgeTools:
+        def __init__(self, documents: Documents) -> None:
+            self._documents = documents
+
+        @tool(
+            group="knowledge",
+            effect=Effect.PERSON,
+            redo="idempotent",
+            needs=Needs(risk="it removes what was saved, and cannot be undone"),
+            status="removing a document …",
+        )
+        async def remove_document(
+            self, caller: Caller, name: Annotated[str, Field(max_length=120)]
+        ) -> str:
+            '''Remove a saved document; the file that it was made from stays.'''
+            ...
+
+    toolbox = Toolbox(tools_of(KnowledgeTools(documents)))
+
+Its name, its parameters behind `caller` and its docstring are what a model is shown; notes for
+programmers are comments. Pydantic reads the arguments by the signature (`agent.tools.arguments`):
+limits and descriptions stand in `Annotated[…, Field(…)]`. A plain method, without `async`, runs in
+a thread. What it raises becomes a result that the model reads.
+
+What differs from call to call is said by hooks, methods written above the tool and handed to the
+decorator: `needs` (what a call needs to be allowed, and what its card shows), `cost` (a row of the
+card), `trust` (whose words come back). They get the instance and the caller, and by name those
+arguments that they have a parameter for:
+
+        def _renamed(self, caller: Caller, name: str) -> Needs:
+            return Needs(shows=(f"becomes: {name}",))
+
+        @tool(…, needs=_renamed)
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Protocol, runtime_checkable
+from functools import lru_cache
+from inspect import getdoc, iscoroutinefunction, signature
+from typing import Any, TypeVar
 
 import structlog
 from pydantic import BaseModel
 
-from agent.tools.arguments import ArgumentsWrong, ForeignArguments, parse_arguments, schema_of
+from agent.tools.arguments import (
+    ArgumentsWrong,
+    Parameters,
+    Signature,
+    parse_arguments,
+    schema_of,
+)
 from memory.records.errors import AssistantError
 from memory.records.messages import DEFAULT_AGENT, Address, ConversationId, PersonId, Role, RunId
 from memory.records.ports import Clock, Redo
@@ -55,8 +96,8 @@ class Trust(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCard:
-    """What is known of a tool without running it. `arguments` is a subclass of Arguments, or
-    reads what follows somebody else's schema.
+    """What is known of a tool without running it. `arguments` reads what a call gives by the
+    signature of our function or by somebody else's schema.
 
     `server` and `server_about` say where a foreign tool comes from; `timeout_s` None means the
     time that all tools get (`tools.timeout_s`).
@@ -64,7 +105,7 @@ class ToolCard:
 
     name: str
     description: str
-    arguments: type[BaseModel] | ForeignArguments
+    arguments: type[BaseModel] | Parameters
     group: str
     effect: Effect
     redo: Redo
@@ -122,9 +163,10 @@ class Needs:
     even with a tap. `target`: where something goes by this call, such as a URL or a chat:
     in a tainted turn it must stand word for word in what was read or said, or a person has to
     agree. `risk`: what it could do for somebody else, after "it": asked about in a tainted turn.
-    `once_only`: "always" may not be chosen. `shows`: what will happen, exactly, in rows for the
-    person who is asked, beside the arguments. Each row begins with words of ours; whatever follows
-    them may hold line breaks, and stays in its row.
+    `once_only`: "always" may not be chosen. `whole`: why it is refused where no card can show all
+    of it (`agent.policy.presentation.needs_of` looks). `shows`: what will happen, exactly, in rows
+    for the person who is asked, beside the arguments. Each row begins with words of ours; whatever
+    follows them may hold line breaks, and stays in its row.
     """
 
     asks: str = ""
@@ -133,32 +175,8 @@ class Needs:
     target: str = ""
     risk: str = ""
     once_only: bool = False
+    whole: str = ""
     shows: tuple[str, ...] = ()
-
-
-@runtime_checkable
-class SaysNeeds(Protocol):
-    """A tool whose calls differ in what they need. May be asked at any time; changes nothing."""
-
-    def needs(self, arguments: Any, caller: Caller) -> Needs:
-        """Of a call with these parsed arguments. Raises AssistantError as `run` does."""
-
-
-@runtime_checkable
-class SaysCost(Protocol):
-    """A tool whose effect goes on costing something. May be asked at any time; changes nothing."""
-
-    async def takes(self, arguments: Any, caller: Caller) -> str:
-        """A row of the card on what a call with these arguments will cost, in some tenths of a
-        second; empty where nobody can tell. Raises nothing."""
-
-
-@runtime_checkable
-class SaysTrust(Protocol):
-    """A tool that returns words of others in some places only; its card is the wary case."""
-
-    def trust(self, caller: Caller) -> Trust:
-        """Whose words it returns here."""
 
 
 class OursAlone(str):
@@ -195,17 +213,174 @@ class AboutFile(str):
         return made
 
 
-class Tool(Protocol):
-    """One thing that the assistant can do. May be called for many turns at once.
+class Tool:
+    """One thing that the assistant can do, with its card. May be called for many turns at once.
 
-    `run` gets an instance of `card.arguments`, and returns text for the model. It raises an
-    AssistantError whose sentence the model may read, or anything else: `run_parsed` catches it.
+    All but `run` may be asked at any time, and changes nothing. `arguments` are those that
+    `card.arguments` has read.
     """
 
-    @property
-    def card(self) -> ToolCard: ...
+    card: ToolCard
 
-    async def run(self, arguments: Any, caller: Caller) -> str: ...
+    async def run(self, arguments: Any, caller: Caller) -> str:
+        """Return text for the model. Raise AssistantError with a sentence that the model may read,
+        or anything else: `run_parsed` catches it."""
+        raise NotImplementedError
+
+    def needs(self, arguments: Any, caller: Caller) -> Needs:
+        """Return what this call needs. Raise AssistantError as `run` does."""
+        return Needs()
+
+    async def cost(self, arguments: Any, caller: Caller) -> str:
+        """Return a row of the card on what goes on costing something, in some tenths of a second;
+        empty where nobody can tell. Raise nothing."""
+        return ""
+
+    def trust(self, caller: Caller) -> Trust:
+        """Return whose words it returns here."""
+        return self.card.trust
+
+
+# --- functions as tools -------------------------------------------------------------------------
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+NeedsHook = Callable[..., Needs]
+CostHook = Callable[..., Awaitable[str]]
+TrustHook = Callable[..., Trust]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Definition:
+    """What `@tool` notes of a function."""
+
+    function: Callable[..., Any]
+    card: ToolCard
+    needs: Needs | NeedsHook
+    cost: CostHook | None
+    trust: TrustHook | None
+
+
+def tool(  # noqa: PLR0913 - what a tool is, by name
+    *,
+    group: str,
+    effect: Effect,
+    redo: Redo,
+    trust: Trust | TrustHook = Trust.OURS,
+    needs: Needs | NeedsHook = Needs(),
+    cost: CostHook | None = None,
+    status: str = "",
+    timeout_s: float | None = None,
+    description: str = "",
+) -> Callable[[Function], Function]:
+    """Mark a method as a tool: see the top of this module, and ToolCard for what the words mean.
+
+    With a hook for `trust`, the card says the wary case. `description` is for words that are not
+    known before the program runs, in the place of the docstring.
+    """
+
+    def mark(function: Function) -> Function:
+        card = ToolCard(
+            name=function.__name__,
+            description=description or " ".join((getdoc(function) or "").split()),
+            arguments=Signature(function),
+            group=group,
+            effect=effect,
+            redo=redo,
+            trust=trust if isinstance(trust, Trust) else Trust.UNTRUSTED,
+            timeout_s=timeout_s,
+            status=status,
+        )
+        _DEFINITIONS[function] = _Definition(
+            function=function,
+            card=card,
+            needs=needs,
+            cost=cost,
+            trust=None if isinstance(trust, Trust) else trust,
+        )
+        return function
+
+    return mark
+
+
+_DEFINITIONS: dict[object, _Definition] = {}
+
+
+def tools_of(group: object, *, timeout_s: float | None = None) -> tuple[FunctionTool, ...]:
+    """Return the tools of an instance in the order of its class, all with `timeout_s` if given."""
+    found = [_DEFINITIONS[one] for one in vars(type(group)).values() if _is_tool(one)]
+    return tuple(
+        FunctionTool(
+            group,
+            one,
+            card=one.card if timeout_s is None else replace(one.card, timeout_s=timeout_s),
+        )
+        for one in found
+    )
+
+
+def _is_tool(member: object) -> bool:
+    return callable(member) and member in _DEFINITIONS
+
+
+class FunctionTool(Tool):
+    """A method that was marked by `@tool`, with the instance that it is called on."""
+
+    def __init__(self, group: object, definition: _Definition, *, card: ToolCard) -> None:
+        self.card = card
+        self.group = group
+        self._definition = definition
+
+    def of(self, group: object) -> FunctionTool:
+        """The same method of another instance."""
+        return FunctionTool(group, self._definition, card=self.card)
+
+    async def run(self, arguments: BaseModel, caller: Caller) -> str:
+        """Call the method; one without `async` in a thread."""
+        function, values = self._definition.function, _values(arguments)
+        if iscoroutinefunction(function):
+            text: str = await function(self.group, caller, **values)
+        else:
+            text = await asyncio.to_thread(function, self.group, caller, **values)
+        return text
+
+    def needs(self, arguments: BaseModel, caller: Caller) -> Needs:
+        """Ask the hook, if there is one."""
+        needs = self._definition.needs
+        if isinstance(needs, Needs):
+            return needs
+        return needs(self.group, caller, **_taken(needs, arguments))
+
+    async def cost(self, arguments: BaseModel, caller: Caller) -> str:
+        """Ask the hook, if there is one."""
+        cost = self._definition.cost
+        return "" if cost is None else await cost(self.group, caller, **_taken(cost, arguments))
+
+    def trust(self, caller: Caller) -> Trust:
+        """Ask the hook, if there is one."""
+        trust = self._definition.trust
+        return self.card.trust if trust is None else trust(self.group, caller)
+
+
+def others_in_groups(_: object, caller: Caller) -> Trust:
+    """A hook for `trust`: in a group it may be others whose words were stored."""
+    return Trust.UNTRUSTED if caller.is_group else Trust.OURS
+
+
+def _values(arguments: BaseModel) -> dict[str, Any]:
+    return {name: getattr(arguments, name) for name in type(arguments).model_fields}
+
+
+def _taken(hook: Callable[..., Any], arguments: BaseModel) -> dict[str, Any]:
+    return {name: getattr(arguments, name) for name in _parameters(hook)}
+
+
+@lru_cache(maxsize=256)
+def _parameters(hook: Callable[..., Any]) -> tuple[str, ...]:
+    """Names behind the instance and the caller."""
+    return tuple(signature(hook).parameters)[2:]
+
+
+# --- running ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,11 +391,9 @@ class Kept:
     whole: bool = True
 
 
-class KeepWhole(Protocol):
-    """Keeps a result that is too long to be sent. Raises AssistantError; the same text twice in
-    a run gives the same path, so that equal results stay equal."""
-
-    async def __call__(self, text: str, caller: Caller) -> Kept: ...
+KeepWhole = Callable[[str, Caller], Awaitable[Kept]]
+"""Keeps a result that is too long to be sent. Raises AssistantError; the same text twice in a run
+gives the same path, so that equal results stay equal."""
 
 
 _MAY_CALL = {
@@ -277,18 +450,18 @@ async def run_parsed(
     started = clock.monotonic()
     text, ok = await _attempt(tool, arguments, caller, limits)
     is_ours = isinstance(text, OursAlone)
+    is_others = tool.trust(caller) is Trust.UNTRUSTED
     of_file = text.of if isinstance(text, AboutFile) else OfFile()
     elapsed_ms = round((clock.monotonic() - started) * 1000)
     _log.info("tool_ran", tool=card.name, ok=ok, ms=elapsed_ms, chars=len(text))
     if redact is not None:
         text = redact(text)
     content = await _fitted(text, caller, chars_max=limits.result_chars_max, keep=keep)
-    trust = tool.trust(caller) if isinstance(tool, SaysTrust) else card.trust
     return ToolResult(
         call_id=call.id,
         content=content,
         ok=ok,
-        untrusted=trust is Trust.UNTRUSTED and not is_ours and (ok or bool(card.server)),
+        untrusted=not is_ours and is_others and (ok or bool(card.server)),
         effect=card.effect.value if ok and card.effect is not Effect.NONE else "",
         file=of_file.path,
         lost=of_file.lost if redact is None else redact(of_file.lost),

@@ -30,7 +30,7 @@ async def reach(home: Opened) -> AsyncIterator[ControlClient]:
 async def ask_access(home: Opened, operation: str, **arguments: Any) -> dict[str, Any]:
     """One question about people: to the running bot, else to the database alone."""
     from bot.app import open_access
-    from bot.wiring.clock import SystemClock
+    from scheduler.clock.machine import SystemClock
 
     async with asker(
         home, lambda: open_access(home.home, home.settings, clock=SystemClock())
@@ -65,7 +65,7 @@ async def asker(
 @asynccontextmanager
 async def _own_bot(home: Opened) -> AsyncIterator[ControlClient]:
     from bot.app import open_bot
-    from bot.wiring.clock import CheckedClock, SystemClock
+    from scheduler.clock.machine import CheckedClock, SystemClock
 
     clock = CheckedClock(SystemClock(), file=home.home.database)
     async with (

@@ -45,7 +45,7 @@ async def _rehearse(home: Opened) -> None:
     from bot.lab.telegram import FakeTelegram
     from bot.settings.home import Home, prepare, settings_digest
     from bot.settings.load import load
-    from bot.wiring.clock import SystemClock
+    from scheduler.clock.machine import SystemClock
 
     with tempfile.TemporaryDirectory(prefix="hearthbot-lab-") as folder:
         copy = Home(Path(folder))

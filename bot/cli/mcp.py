@@ -109,7 +109,7 @@ def _desk(home: Opened) -> AbstractAsyncContextManager[Ask]:
 
 def _here(home: Opened) -> AbstractAsyncContextManager[Mapping[str, Operation]]:
     from bot.app import open_mcp
-    from bot.wiring.clock import SystemClock
+    from scheduler.clock.machine import SystemClock
 
     return open_mcp(home.home, home.settings, env=home.env, clock=SystemClock())
 

@@ -153,7 +153,7 @@ async def _ask(home: Opened, operation: str, **arguments: Any) -> tuple[Shown, d
     from bot.app import open_prompts
     from bot.cli.asking import running_or
     from bot.rpc import ControlClient
-    from bot.wiring.clock import SystemClock
+    from scheduler.clock.machine import SystemClock
 
     texts: dict[int, str] = {}
 

@@ -13,7 +13,7 @@ import structlog
 import typer
 
 from bot.cli.opening import Opened, exit_for, last_words, logged, opened, read_home
-from bot.wiring.lean import late_methods, load_without, without_garbage_search
+from bot.lean import late_methods, load_without, without_garbage_search
 from memory.records.errors import SettingsWrong
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ async def _run(home: Opened, *, once: bool, trust_clock: bool = False) -> None:
 def _opened_bot(home: Opened, *, trust_clock: bool) -> AbstractAsyncContextManager[Bot]:
     load_without("click", "httpx")
     from bot.app import open_bot
-    from bot.wiring.clock import CheckedClock, SystemClock
+    from scheduler.clock.machine import CheckedClock, SystemClock
 
     clock = CheckedClock(SystemClock(), file=home.home.database, is_trusted=trust_clock)
     return open_bot(home.home, home.settings, env=home.env, digest=home.digest, clock=clock)

@@ -311,7 +311,7 @@ async def _reached(stack: AsyncExitStack, home: Opened) -> ControlClient | Mappi
 def _here(home: Opened) -> AbstractAsyncContextManager[Mapping[str, Operation]]:
     # Loaded where no bot runs alone: it brings all that makes a prompt.
     from bot.cli.schedule_here import open_jobs
-    from bot.wiring.clock import SystemClock
+    from scheduler.clock.machine import SystemClock
 
     return open_jobs(home.home, home.settings, env=home.env, clock=SystemClock())
 

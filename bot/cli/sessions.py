@@ -137,13 +137,13 @@ def _desk(home: Opened) -> AbstractAsyncContextManager[Ask]:
 @asynccontextmanager
 async def _here(home: Opened) -> AsyncIterator[Mapping[str, Operation]]:
     """What can be asked where no bot runs. Raises HomeBusy, StorageError."""
-    from bot.commands.conversation import SessionDesk, session_operations
+    from bot.commands.conversation import SessionCommands, session_operations
     from bot.settings.home import HomeLock
-    from bot.wiring.clock import SystemClock
     from memory.database.connection import Database
     from memory.stores.sessions import SqliteSessions
+    from scheduler.clock.machine import SystemClock
 
     clock, place = SystemClock(), home.home
     with HomeLock(place, started_at=clock.now()):
         async with Database.open(place.database, clock=clock, backups=place.backups) as database:
-            yield session_operations(SessionDesk(SqliteSessions(database)))
+            yield session_operations(SessionCommands(SqliteSessions(database)))

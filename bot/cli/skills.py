@@ -336,7 +336,7 @@ def _desk(home: Opened) -> AbstractAsyncContextManager[Ask]:
     """Asks the running bot; where none runs, the files and the database alone."""
     from bot.app import open_skills
     from bot.cli.asking import asker
-    from bot.wiring.clock import SystemClock
+    from scheduler.clock.machine import SystemClock
 
     return asker(
         home, lambda: open_skills(home.home, home.settings, env=home.env, clock=SystemClock())

@@ -17,8 +17,7 @@ import structlog
 from bot.channels.base import Pressed
 from bot.commands import schedule_messages as words
 from bot.commands.memory_messages import bare
-from bot.inbox.ports import Person
-from bot.outbox.edits import Cards
+from bot.outbox.edits import QuestionMessages
 from bot.people.approvals import is_shared
 from memory.records.errors import Permanent
 from memory.records.facts import place_of
@@ -26,7 +25,7 @@ from memory.records.job_specs import At
 from memory.records.jobs import Job, JobKind, What
 from memory.records.messages import IncomingMessage, OutboxId, PersonId, RunId
 from memory.records.ports import Clock
-from memory.records.rows import NewMessage
+from memory.records.rows import NewMessage, Person
 from memory.records.schedule import (
     Agenda,
     JobBook,
@@ -86,7 +85,7 @@ class RemindDesk:
     def __init__(
         self,
         book: JobBook,
-        cards: Cards,
+        cards: QuestionMessages,
         *,
         clock: Clock,
         new_token: Callable[[], str] = _new_token,
@@ -233,7 +232,7 @@ class ScheduleDesk:
         book: JobBook,
         agenda: Agenda,
         reminding: RemindDesk,
-        cards: Cards,
+        cards: QuestionMessages,
         *,
         clock: Clock,
     ) -> None:

@@ -9,8 +9,6 @@ from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Protocol
 
 from agent.budget.budget import Budget
-from agent.budget.ledger import UsageSums, Wanted
-from agent.budget.spending import NOBODY, Period, Scope, bounds, zone_for
 from agent.models.choose import Choice
 from agent.prompt.languages import AUTO, language_of
 from agent.tools.agents import StatusTold
@@ -23,14 +21,14 @@ from bot.commands.heartbeat import SWITCH
 from bot.commands.mcp import are_quoted, server_lines
 from bot.commands.models import ModelDesk
 from bot.commands.usage import cost_words
-from bot.inbox.ports import Person
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from memory.records.errors import StorageError
 from memory.records.messages import DEFAULT_AGENT, PersonId, Role
 from memory.records.ports import Clock
-from memory.records.rows import Grant
+from memory.records.rows import Grant, Person
 from memory.records.schedule import JobBook, Switches
+from memory.records.spending import NOBODY, Period, Scope, UsageQuery, UsageSum, bounds, zone_for
 
 if TYPE_CHECKING:
     from agent.mcp.servers import McpServers
@@ -66,7 +64,7 @@ class Kept:
     book: JobBook
     switches: Switches
     grants: Callable[[PersonId], Awaitable[Sequence[Grant]]]
-    sums: UsageSums
+    sums: Callable[[UsageQuery], Awaitable[Sequence[UsageSum]]]
     troubles: TellsTroubles
     free_bytes: Callable[[], int]
     host_zone: tzinfo
@@ -146,7 +144,7 @@ class BotStatus:
         return lines + await self._by_hand_and_lately(person)
 
     async def told(self, *, for_owner: bool, lane: str = "") -> StatusTold:
-        """Implements `agent.tools.agents.TellsStatus`. Raises StorageError. Whose chat it is reads
+        """See `agent.tools.agents.TellsStatus`. Raises StorageError. Whose chat it is reads
         what is theirs, as by `/status`. The reason of an error may repeat what a platform or a
         model's provider said, so it is a quote as well."""
         servers = self._watched.servers
@@ -201,8 +199,8 @@ class BotStatus:
         with suppress(StorageError):  # on a full disk, say: then the last seconds are missing
             await self._watched.budget.flush()
         since_ms, until_ms = bounds(Period.DAY, self._clock.now(), zone)
-        wanted = Wanted(since_ms=since_ms, until_ms=until_ms, person_id=person_id)
-        groups = await self._watched.kept.sums.groups(wanted)
+        wanted = UsageQuery(since_ms=since_ms, until_ms=until_ms, person_id=person_id)
+        groups = await self._watched.kept.sums(wanted)
         calls = sum(one.calls for one in groups)
         if not calls:
             return "nothing"

@@ -8,16 +8,16 @@ from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Protocol
 
-from agent.budget.spending import Pause, Paused
 from agent.skills.places import PlaceScan, scan
 from agent.skills.skill import Severity, SkillPlace
 from bot.commands.skill_messages import counted
 from bot.doctor.base import Finding, fail, ok, warn
 from bot.settings.home import Home
+from bot.settings.options import places_of, texts_of
 from bot.settings.schema.settings import Settings
-from bot.wiring.options import places_of, texts_of
 from memory.records.errors import SettingsWrong
 from memory.records.messages import DEFAULT_AGENT
+from memory.records.spending import Pause, Paused
 
 BACKUP_AGE_MAX = timedelta(days=2)
 WAITS_MAX = timedelta(minutes=15)

@@ -12,12 +12,11 @@ from typing import Protocol, assert_never
 
 import structlog
 
-from agent.turn.aftermath import Ended
+from agent.turn.aftermath import EndedTurn
 from bot.channels.base import Pressed
 from bot.commands.people import Offer
 from bot.commands.schedule_messages import event_words, name_of
 from bot.commands.typed import as_typed
-from bot.inbox.ports import Person
 from bot.people.access import Access
 from bot.people.approvals import is_shared
 from bot.people.timezone import zone_of
@@ -25,7 +24,7 @@ from bot.wiring.memories import person_of
 from memory.records.jobs import Job, SetBy
 from memory.records.messages import IncomingMessage, OutboxId, PersonId, Role
 from memory.records.ports import Clock
-from memory.records.rows import Button, ButtonRows, NewMessage
+from memory.records.rows import Button, ButtonRows, NewMessage, Person
 from memory.records.schedule import Occasion, TimeRead, due_words, moment_words
 from memory.records.zones import (
     Asking,
@@ -146,15 +145,15 @@ IN_PRIVATE = (
 )
 
 
-class Cards(Protocol):
-    """See `bot.outbox.edits.Cards`."""
+class ClosesZoneQuestions(Protocol):
+    """See `bot.outbox.edits.QuestionMessages`."""
 
     async def close(self, pressed: Pressed, said: str) -> None: ...
 
     async def revise(self, card: OutboxId, text: str) -> None: ...
 
 
-class ZoneDesk:
+class ZoneQuestions:
     """Everything may raise StorageError."""
 
     def __init__(
@@ -162,7 +161,7 @@ class ZoneDesk:
         assumed: AssumedZones,
         access: Access,
         moves: Moves,
-        cards: Cards,
+        cards: ClosesZoneQuestions,
         *,
         clock: Clock,
         deliver: Callable[[Sequence[tuple[str, OutboxId]]], None],
@@ -192,7 +191,7 @@ class ZoneDesk:
         if (waiting := self._assumed.waiting_in(lane)) is not None and not self._busy(lane):
             await self._ask(waiting, lane)
 
-    async def after_turn(self, ended: Ended) -> None:
+    async def after_turn(self, ended: EndedTurn) -> None:
         """The answer of a turn is stored."""
         lane = ended.turn.message.address.key
         if (waiting := self._assumed.waiting_in(lane)) is not None:

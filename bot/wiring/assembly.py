@@ -15,35 +15,34 @@ from typing import TYPE_CHECKING
 from agent.budget.budget import Budget
 from agent.models.choose import Choice
 from agent.prompt.snippets import Snippets
-from agent.prompt.templates import Library
+from agent.prompt.templates import PromptLibrary
 from agent.sandbox.environment import close_to_others
 from agent.skills.install import sweep
 from agent.skills.service import SkillService
 from agent.subagents.subagents import PeopleDrafts
-from agent.turn.aftermath import Aftermath, Work
+from agent.turn.aftermath import Aftermath, FollowUp
 from agent.turn.engine import LocalEngine
 from agent.turn.steps.model import Payment
 from agent.web.client import ClientOptions, WebClient
 from bot.channels.tokens import TokenNotices
 from bot.commands.job_service import JobDesk
 from bot.commands.model_names import configured
+from bot.commands.model_pool import ModelPool
 from bot.inbox.full_disk import FullDisk
-from bot.outbox.edits import Cards
-from bot.outbox.files import Outgoing
+from bot.outbox.edits import QuestionMessages
+from bot.outbox.files import OutgoingFiles
 from bot.outbox.outbox import Outbox
 from bot.outbox.undelivered import DeliveryNotices
 from bot.people.access import Access
-from bot.people.approvals import ApprovalDesk, ApprovalOptions
-from bot.people.zone_question import ZoneDesk
+from bot.people.approvals import ApprovalOptions, ApprovalService
+from bot.people.zone_question import ZoneQuestions
 from bot.settings.home import shipped
 from bot.settings.logging import Redactor, secrets_of
+from bot.settings.options import allowed_hosts_of, host_zone, limits_of
 from bot.wiring.channels import Channels, opened_channels
-from bot.wiring.clock import CheckedClock, checked
 from bot.wiring.housekeeping import Housekeeping
 from bot.wiring.jobs import Stage, job_desk_of, skill_jobs_of
 from bot.wiring.memories import Afterthoughts, Rights, afterthoughts_of, background_of
-from bot.wiring.model_pool import ModelPool
-from bot.wiring.options import allowed_hosts_of, host_zone, limits_of
 from bot.wiring.parts import (
     Abilities,
     Checks,
@@ -70,6 +69,7 @@ from memory.stores.approvals import SqliteApprovals, SqliteCards
 from memory.stores.outbox import SqliteOutbox
 from memory.stores.switches import SqliteToolApprovals
 from memory.stores.usage import SqliteUsage
+from scheduler.clock.machine import CheckedClock, checked
 from scheduler.jobs.skill_jobs import SkillJobs
 from scheduler.jobs.zone_moves import ZoneMoves
 from scheduler.kinds.idle import IdleOptions, IdleTimers
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
 class Assembly:
     """The parts, as they come to be: each step sets what later ones use."""
 
-    library: Library
+    library: PromptLibrary
     database: Database
     stores: Stores
     access: Access
@@ -104,8 +104,8 @@ class Assembly:
     skill_jobs: SkillJobs
     schedules: Schedules
     job_desk: JobDesk
-    approvals: ApprovalDesk
-    zones: ZoneDesk
+    approvals: ApprovalService
+    zones: ZoneQuestions
     aftermath: Aftermath
     engine: LocalEngine
     clock: CheckedClock
@@ -161,7 +161,7 @@ class Assembly:
                 self.channels.by_name,
                 clock=place.clock,
                 clean=self.redact,
-                copies=Outgoing(place.home.data / "outgoing"),
+                copies=OutgoingFiles(place.home.data / "outgoing"),
                 undelivered=DeliveryNotices(self.access, store, clock=place.clock),
             )
         )
@@ -172,7 +172,7 @@ class Assembly:
         self.doors = Doors(
             say=self.outbox.say,
             post=self.outbox.post_file,
-            reactions=Reactions(self.channels.by_name),
+            reactions=Reactions(self.channels.by_name).react,
             clean=self.redact,
         )
 
@@ -233,7 +233,7 @@ class Assembly:
             return await self.engine.signal(key, value)
 
         self.approvals = await self._stack.enter_async_context(
-            ApprovalDesk(
+            ApprovalService(
                 SqliteApprovals(self.database),
                 self.access,
                 self.outbox,
@@ -261,7 +261,7 @@ class Assembly:
             ),
         )
         self.zones = self._zone_desk()
-        asks = Work(name="time zone", run=self.zones.after_turn)
+        asks = FollowUp(name="time zone", run=self.zones.after_turn)
         works = [asks, *self.afterthoughts.works(), *self.schedules.works()]
         self.aftermath = await self._stack.enter_async_context(Aftermath(works))
         self.engine = await self._stack.enter_async_context(
@@ -283,24 +283,24 @@ class Assembly:
         await self.outbox.start()
         await self.engine.start()
         await self.approvals.start()
-        rights.erasing.start()
-        await rights.private.sweep()
+        rights.questions.start()
+        await rights.memory.private.sweep()
         await self._stack.enter_async_context(self.schedules.running(self.engine))
         await self.zones.start()
         await self._stack.enter_async_context(self._idle_timers())
 
-    def _zone_desk(self) -> ZoneDesk:
+    def _zone_desk(self) -> ZoneQuestions:
         calendar, zones = self.abilities.calendar, self.abilities.zones
         clock = self._place.clock
 
         def busy(lane: str) -> bool:
             return self.engine.busy(lane)  # which is built with this
 
-        return ZoneDesk(
+        return ZoneQuestions(
             zones,
             self.access,
             ZoneMoves(zones.store, calendar.clerk, calendar.agenda, clock=clock),
-            Cards(self.outbox, calendar.cards),
+            QuestionMessages(self.outbox, calendar.cards),
             clock=clock,
             deliver=self.outbox.deliver,
             busy=busy,

@@ -8,8 +8,8 @@ from agent.turn.agents import Bindings
 from bot.people.access import Access
 from bot.people.approvals import is_shared
 from bot.people.timezone import zone_of
+from bot.settings.options import bindings_of, host_zone
 from bot.wiring.memories import person_of
-from bot.wiring.options import bindings_of, host_zone
 from bot.wiring.spending import Workplace
 from bot.wiring.tools import NoBotRuns
 from memory.database.connection import Database

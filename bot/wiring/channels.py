@@ -17,22 +17,22 @@ from typing import TYPE_CHECKING
 import structlog
 
 from agent.prompt.snippets import Snippets
-from bot.channels.base import Channel, Sent
+from bot.channels.base import Channel, SentMessage
 from bot.channels.console import ConsoleChannel
+from bot.channels.throttle import SendRates
 from bot.channels.tokens import PAUSES_S, TokenNotices, TokenRefused
 from bot.commands import table as commands
-from bot.inbox.intake import Door
+from bot.inbox.intake import Intake
+from bot.lean import load_without
 from bot.people.access import Access
 from bot.settings.schema.settings import Settings, SlackSettings, TelegramSettings
-from bot.wiring.clock import CheckedClock
-from bot.wiring.lean import load_without
-from bot.wiring.options import rates_of, slack_rates_of
 from memory.records.errors import SettingsWrong, StorageError
 from memory.records.messages import Address, Role
+from scheduler.clock.machine import CheckedClock
 
 if TYPE_CHECKING:
     from bot.channels.slack.channel import SlackChannel
-    from bot.channels.slack.people import Profile
+    from bot.channels.slack.people import SlackProfile
     from bot.channels.telegram.channel import TelegramChannel
     from bot.channels.telegram.menu import Menu, Menus
 
@@ -63,7 +63,7 @@ class Channels:
                 found[channel.name] = channel
         return found
 
-    async def take_in(self, door: Door) -> None:
+    async def take_in(self, door: Intake) -> None:
         """Serves every platform until cancelled.
 
         Raises SettingsWrong when none of them accepts us. If only some refuse us, that is told and
@@ -100,7 +100,7 @@ class Channels:
             for name in serving:
                 group.create_task(kept(name), name=name)
 
-    async def fetch_waiting(self, door: Door) -> None:
+    async def fetch_waiting(self, door: Intake) -> None:
         """Takes in what waits at the platforms, and hands it on; for `run --once`. What somebody
         wrote too fast is handed on as their minutes have room for it."""
         if self.telegram is not None:
@@ -124,7 +124,7 @@ class Channels:
                     outcomes = [await channel.send(address, part) for part in channel.parts(text)]
             except TimeoutError:
                 continue
-            if all(isinstance(outcome, Sent) for outcome in outcomes):
+            if all(isinstance(outcome, SentMessage) for outcome in outcomes):
                 return
         log.warning("channel.owner_untold")
 
@@ -142,7 +142,7 @@ class Channels:
         """A reply to the terminal waits until somebody is there, perhaps for days."""
         return self.console.attended or not lane.startswith(f"{self.console.name}:")
 
-    async def _telegram(self, telegram: TelegramChannel, door: Door) -> None:
+    async def _telegram(self, telegram: TelegramChannel, door: Intake) -> None:
         await telegram.connect()
         async with asyncio.TaskGroup() as group:
             menus = group.create_task(telegram.announce(self._menus))
@@ -167,7 +167,7 @@ class Channels:
                     found[chat] = whole[person.role]
         return found
 
-    async def _listen(self, telegram: TelegramChannel, door: Door) -> None:
+    async def _listen(self, telegram: TelegramChannel, door: Intake) -> None:
         from bot.channels.telegram.webhook import serve_webhook
 
         try:
@@ -241,7 +241,11 @@ def _telegram_of(
         poll_timeout_s=wanted.poll_timeout_s,
         stall_s=wanted.stall_s,
         send_timeout_s=wanted.send_timeout_s,
-        rates=rates_of(wanted),
+        rates=SendRates(
+            per_chat=wanted.rate_per_chat,
+            per_group_minute=wanted.rate_per_group_minute,
+            total=wanted.rate_total,
+        ),
         ack_reaction=wanted.ack_reaction,
     )
     dated = partial(clock.told, "Telegram")
@@ -272,10 +276,10 @@ def _slack_of(
         stream_every_s=wanted.stream_every_s,
         send_timeout_s=wanted.send_timeout_s,
         edits_per_minute=wanted.rate_edits_minute,
-        rates=slack_rates_of(wanted),
+        rates=SendRates(per_chat=wanted.rate_per_chat, per_group_minute=0, total=wanted.rate_total),
     )
 
-    async def learn(profile: Profile) -> None:
+    async def learn(profile: SlackProfile) -> None:
         try:
             await access.introduce(
                 profile.address,

@@ -15,28 +15,28 @@ from zoneinfo import ZoneInfo
 
 from bot.channels.base import Pressed
 from bot.commands.context import ContextTeller
-from bot.commands.conversation import AgentsDesk, CompactingDesk
+from bot.commands.conversation import CompactionCommands, SubagentCommands
 from bot.commands.heartbeat import HeartbeatDesk
 from bot.commands.jobs import RemindDesk, ScheduleDesk
 from bot.commands.logs import LogDesk
 from bot.commands.models import ModelDesk
-from bot.commands.pairing import PairDesk, SpokenTo
-from bot.commands.people import Reception
+from bot.commands.pairing import PairingQuestions, SpokenTo
+from bot.commands.people import PeopleCommands
 from bot.commands.services import Answer, Tools
 from bot.commands.status import BotStatus, Kept, Watched
 from bot.commands.usage import UsageDesk
-from bot.inbox.intake import Door
-from bot.inbox.ports import Person
-from bot.inbox.rate_limit import Flood
-from bot.outbox.edits import Cards
+from bot.inbox.intake import Intake
+from bot.inbox.rate_limit import MessageRateLimiter
+from bot.outbox.edits import QuestionMessages
+from bot.settings.options import bindings_of, host_zone
 from bot.wiring.assembly import Assembly
 from bot.wiring.housekeeping import Housekeeping, tasks_of
 from bot.wiring.memories import Rights, person_of, rights_of
-from bot.wiring.options import bindings_of, host_zone
 from bot.wiring.schedules import beat_minutes
 from bot.wiring.spending import Telling, Workplace, pressed_by
 from bot.wiring.tools import Reactions
 from memory.records.messages import IncomingMessage, PersonId
+from memory.records.rows import Person
 from memory.records.schedule import JobBook
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.inbox import SqliteInbox
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 class Entrance:
     """The door, and the desks that others reach as well."""
 
-    door: Door
+    door: Intake
     status: BotStatus
     spending: UsageDesk
     rights: Rights
@@ -65,7 +65,7 @@ async def opened_entrance(
     others than those in use."""
     access = whole.access
     spending = UsageDesk(
-        whole.usage,
+        whole.usage.groups,
         whole.budget,
         lambda: access.directory.people,
         clock=place.clock,
@@ -82,7 +82,7 @@ async def opened_entrance(
         outbox=whole.outbox,
         workspace=whole.abilities.workspace,
     )
-    await stack.enter_async_context(rights.erasing)
+    await stack.enter_async_context(rights.questions)
     whole.housekeeping = Housekeeping(
         tasks_of(
             place.home,
@@ -92,7 +92,7 @@ async def opened_entrance(
             sessions=whole.stores.memories.sessions,
             others={
                 "Sending what an error held up": whole.outbox.try_again,
-                "Removing ended private conversations": rights.private.sweep,
+                "Removing ended private conversations": rights.memory.private.sweep,
             },
         ),
         whole.clock,
@@ -102,11 +102,11 @@ async def opened_entrance(
     models = ModelDesk(whole.pool)
     logs = LogDesk(place.home.log_file, whole.redact, host_zone=host_zone())
     status = BotStatus(_watched(place, whole, models, logs), clock=place.clock, changed=changed)
-    whole.doors.status = status
+    whole.doors.status = status.told
     schedule = _schedule_desk(place, whole)
     calendar = whole.abilities.calendar
-    cards = Cards(whole.outbox, calendar.cards)
-    pairing = PairDesk(access, cards, _spoken_to(calendar.clerk), clock=place.clock)
+    cards = QuestionMessages(whole.outbox, calendar.cards)
+    pairing = PairingQuestions(access, cards, _spoken_to(calendar.clerk), clock=place.clock)
     await stack.enter_async_context(pairing)
     if whole.channels.slack is not None:
         whole.channels.slack.tells_home = _home_view(place, whole)
@@ -135,7 +135,7 @@ class _Desks:
     models: ModelDesk
     schedule: ScheduleDesk
     why: _LateWhy
-    pairing: PairDesk
+    pairing: PairingQuestions
 
 
 def _watched(place: Workplace, whole: Assembly, models: ModelDesk, logs: LogDesk) -> Watched:
@@ -143,7 +143,7 @@ def _watched(place: Workplace, whole: Assembly, models: ModelDesk, logs: LogDesk
         book=whole.abilities.calendar.clerk,
         switches=whole.abilities.calendar.switches,
         grants=SqliteApprovals(whole.database).grants,
-        sums=whole.usage,
+        sums=whole.usage.groups,
         troubles=logs,
         free_bytes=lambda: disk_usage(place.home.data).free,
         host_zone=ZoneInfo(host_zone()),
@@ -177,9 +177,9 @@ def _tools(place: Workplace, whole: Assembly, desks: _Desks) -> Tools:
         models=desks.models,
         skills=whole.skills,
         usage=desks.spending,
-        agents=AgentsDesk(whole.abilities.subagents, whole.engine, clock=place.clock),
+        agents=SubagentCommands(whole.abilities.subagents, whole.engine, clock=place.clock),
         approvals=whole.approvals,
-        compacting=CompactingDesk(
+        compacting=CompactionCommands(
             whole.afterthoughts.compactor,
             whole.stores.memories.compactions,
             whole.stores.conversations,
@@ -188,7 +188,7 @@ def _tools(place: Workplace, whole: Assembly, desks: _Desks) -> Tools:
         ),
         schedule=desks.schedule,
         heartbeat=_heartbeat_desk(place, whole),
-        memory=desks.rights.desk,
+        memory=desks.rights.commands,
         undo=desks.rights.undo,
         private=desks.rights.private,
         people=_reception(place, whole, desks),
@@ -196,8 +196,8 @@ def _tools(place: Workplace, whole: Assembly, desks: _Desks) -> Tools:
     )
 
 
-def _door(place: Workplace, whole: Assembly, desks: _Desks) -> Door:
-    door = Door(
+def _door(place: Workplace, whole: Assembly, desks: _Desks) -> Intake:
+    door = Intake(
         SqliteInbox(whole.database),
         whole.access,
         whole.engine,
@@ -209,10 +209,10 @@ def _door(place: Workplace, whole: Assembly, desks: _Desks) -> Door:
             "ok": whole.approvals.press,
             "brake": pressed_by(
                 desks.spending,
-                Cards(whole.outbox, whole.abilities.calendar.cards),
+                QuestionMessages(whole.outbox, whole.abilities.calendar.cards),
                 clock=place.clock,
             ),
-            "mem": desks.rights.desk.press,
+            "mem": desks.rights.commands.press,
             "job": desks.schedule.press,
             "why": desks.why.press,
             "zone": whole.zones.press,
@@ -233,13 +233,15 @@ def _door(place: Workplace, whole: Assembly, desks: _Desks) -> Door:
         after_hours=place.settings.history.idle_reset_hours,
         busy=whole.engine.busy,
     )
-    door.backlog.flood = Flood(place.clock, per_minute=place.settings.access.messages_per_minute)
+    door.backlog.flood = MessageRateLimiter(
+        place.clock, per_minute=place.settings.access.messages_per_minute
+    )
     return door
 
 
 def _schedule_desk(place: Workplace, whole: Assembly) -> ScheduleDesk:
     calendar, clock = whole.abilities.calendar, place.clock
-    cards = Cards(whole.outbox, calendar.cards)
+    cards = QuestionMessages(whole.outbox, calendar.cards)
     desk = ScheduleDesk(
         calendar.clerk,
         calendar.agenda,
@@ -251,8 +253,8 @@ def _schedule_desk(place: Workplace, whole: Assembly) -> ScheduleDesk:
     return desk
 
 
-def _reception(place: Workplace, whole: Assembly, desks: _Desks) -> Reception:
-    reception = Reception(
+def _reception(place: Workplace, whole: Assembly, desks: _Desks) -> PeopleCommands:
+    reception = PeopleCommands(
         whole.access,
         clock=place.clock,
         host_zone=host_zone(),
@@ -301,7 +303,7 @@ def _why_desk(whole: Assembly, rights: Rights) -> WhyDesk:
     sources = WhySources(
         facts=whole.stores.memories.facts,
         jobs=whole.abilities.calendar.clerk,
-        memory=rights.desk,
+        memory=rights.commands,
         counted=whole.budget.flush,
         texts=whole.library.texts,
         name_of=name_of,
@@ -312,14 +314,14 @@ def _why_desk(whole: Assembly, rights: Rights) -> WhyDesk:
 
 
 def _home_view(place: Workplace, whole: Assembly) -> HomeView:
-    from bot.channels.slack.app_home import HomeView, Told
+    from bot.channels.slack.app_home import HomeSources, HomeView
 
     calendar = whole.abilities.calendar
-    told = Told(
+    told = HomeSources(
         book=calendar.clerk,
         agenda=calendar.agenda,
         facts=whole.stores.memories.facts,
-        sums=whole.usage,
+        sums=whole.usage.groups,
         counted=whole.budget.flush,
         models=whole.pool,
         jobs=calendar.jobs.kept,

@@ -17,15 +17,14 @@ from pathlib import Path
 import structlog
 
 from agent.budget.circuit_breaker import RESUME
-from agent.budget.spending import Notice
 from agent.tools.workspace import RESULTS
 from bot.channels.health import Outage
 from bot.settings.home import Home
 from bot.settings.schema.settings import Settings
-from bot.wiring.clock import CheckedClock
 from memory.database.backup import remove_files
 from memory.database.connection import Database
 from memory.records.errors import AssistantError
+from memory.records.spending import Notice
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.inbox import SqliteInbox
 from memory.stores.jobs import SqliteJobs
@@ -33,6 +32,7 @@ from memory.stores.outbox import SqliteOutbox
 from memory.stores.sessions import SqliteSessions
 from memory.stores.turns import SqliteJournal
 from memory.stores.usage import SqliteUsage
+from scheduler.clock.machine import CheckedClock
 
 log = structlog.get_logger()
 

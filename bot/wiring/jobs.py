@@ -7,21 +7,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent.budget.ledger import UsageSums, Wanted
 from agent.models.catalog import PriceTable
 from agent.skills.library import SkillLibrary
 from agent.trace.dry_run import Priced, Rehearsing, RehearsingOptions
 from agent.turn.steps.model import Payment
 from bot.commands.job_messages import Rehearsals
 from bot.commands.job_service import JobDesk
+from bot.commands.model_pool import ModelPool
 from bot.wiring.calendar import Calendar
-from bot.wiring.model_pool import ModelPool
 from bot.wiring.parts import Prompting
 from bot.wiring.schedules import active_hours_of
 from bot.wiring.spending import Workplace
 from memory.records.jobs import Job, JobStore, SlotState
 from memory.records.schedule import RunCost
+from memory.records.spending import UsageQuery
 from memory.records.transcript import Usage
+from memory.stores.usage import SqliteUsage
 from scheduler.jobs.forecast import Rules
 from scheduler.jobs.orders import BeatLists, JobTurns, Orders, Outlook
 from scheduler.jobs.skill_jobs import SkillJobs
@@ -46,7 +47,7 @@ class Stage:
     pool: ModelPool
     redact: Callable[[str], str]
     payment: Payment | None = None
-    usage: UsageSums | None = None
+    usage: SqliteUsage | None = None
 
 
 class RunsCounted:
@@ -55,7 +56,7 @@ class RunsCounted:
     def __init__(
         self,
         store: JobStore,
-        usage: UsageSums,
+        usage: SqliteUsage,
         priced: Priced,
         *,
         payment: Payment | None = None,
@@ -79,7 +80,7 @@ class RunsCounted:
             return None
         if self._payment is not None:
             await self._payment.budget.flush()
-        wanted = Wanted(
+        wanted = UsageQuery(
             since_ms=min(run.taken_ms for run in counted),
             until_ms=until_ms,
             by=("job",),

@@ -14,53 +14,50 @@ from agent.history.summaries import Summaries
 from agent.history.window import last_request, sent_size, since_compaction
 from agent.learning.extraction import ExtractionOptions, Extractor
 from agent.learning.insights import InsightMaker, SqliteInsights
-from agent.prompt.templates import Library
+from agent.prompt.templates import PromptLibrary
 from agent.subagents.background import Background, BackgroundOptions
 from agent.tools.former_files import KeepsFormer
-from agent.tools.knowledge import knowledge_tools
-from agent.tools.memory import memory_tools
-from agent.tools.notes import Notes
-from agent.tools.profile import Household
-from agent.tools.tool import Tool
+from agent.tools.knowledge import KnowledgeTools
+from agent.tools.memory import FactTools
+from agent.tools.notes import Notes, NoteTools
+from agent.tools.profile import Household, ProfileTools
+from agent.tools.tool import Tool, tools_of
 from agent.tools.workspace import Workspace
-from agent.turn.aftermath import Ended, Work
+from agent.turn.aftermath import EndedTurn, FollowUp
 from agent.turn.steps.model import Payment
-from bot.commands.memory import MemoryDesk, PrivateDesk, Remembered
-from bot.commands.memory_erasure import ErasingDesk
-from bot.commands.memory_service import MemoryOffice, OfficeOptions
-from bot.commands.undo import UndoDesk
-from bot.inbox.ports import Person
+from bot.commands.memory import MemoryCommands, PrivateCommand
+from bot.commands.memory_erasure import ForgetQuestions
+from bot.commands.memory_operations import MemoryOperations
+from bot.commands.model_pool import ModelPool
+from bot.commands.undo import UndoCommand
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from bot.people.timezone import zone_of
+from bot.settings.options import host_zone
 from bot.settings.schema.sections import HistorySettings
-from bot.wiring.model_pool import ModelPool
-from bot.wiring.options import host_zone
 from bot.wiring.spending import Workplace
 from memory.database.connection import Database
 from memory.erasure.erase import Forgetting
 from memory.erasure.run import Premises
-from memory.facts.export import Carrying, as_json
 from memory.facts.profile import SqliteProfiles
-from memory.facts.recall import Insight, Parts, SqliteOverviews, SqliteRecall
-from memory.facts.secrets import secret_in
+from memory.facts.recall import Insight, Parts, SqliteRecall
 from memory.facts.store import SqliteFacts
 from memory.records import words
 from memory.records.facts import Coming, CompactionWanted, Exchange, RecallWanted
 from memory.records.messages import ConversationId, PersonId, Role
 from memory.records.ports import History
+from memory.records.rows import Person
 from memory.search.archive import SqliteArchive
 from memory.search.documents import SqliteDocuments
 from memory.search.indexes import Indexes
 from memory.search.vectors import Embedding
+from memory.service import MemoryService
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.conversations import SqliteConversations
 from memory.stores.lines import SqliteLines
 from memory.stores.missed import SqliteIdle
 from memory.stores.people import AboutPeople
-from memory.stores.private import SqlitePrivate
 from memory.stores.sessions import SqliteSessions
-from memory.stores.undo import SqliteFormerFiles, SqliteTurnsDone
 
 EXCHANGES_RECALLED = 5
 
@@ -85,13 +82,12 @@ class Memories:
 class Rights:
     """What a person may do with what is remembered of them, in a chat or on this machine."""
 
-    remembered: Remembered
-    forgetting: Forgetting
-    erasing: ErasingDesk
-    private: PrivateDesk
-    desk: MemoryDesk
-    undo: UndoDesk
-    office: MemoryOffice
+    memory: MemoryService
+    questions: ForgetQuestions
+    commands: MemoryCommands
+    private: PrivateCommand
+    undo: UndoCommand
+    operations: MemoryOperations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,18 +104,21 @@ class Afterthoughts:
     limits: HistorySettings
     now_ms: Callable[[], int]
 
-    def works(self) -> Sequence[Work]:
+    def works(self) -> Sequence[FollowUp]:
         """What follows from each turn, in this order."""
         # The look at the history mostly reads alone, and lets the reply's own writes go first.
-        made = [Work(name="compaction", run=self._compact), Work(name="archive", run=self._index)]
+        made = [
+            FollowUp(name="compaction", run=self._compact),
+            FollowUp(name="archive", run=self._index),
+        ]
         if self.with_insights:
-            made.append(Work(name="insights", run=self._note))
+            made.append(FollowUp(name="insights", run=self._note))
         return made
 
-    async def _index(self, ended: Ended) -> None:
+    async def _index(self, ended: EndedTurn) -> None:
         await self.archive.index_new()
 
-    async def _compact(self, ended: Ended) -> None:
+    async def _compact(self, ended: EndedTurn) -> None:
         turn, conversation = ended.turn, ended.end.conversation
         if turn.job is not None or await self._is_short(turn.message.address.key, conversation):
             return
@@ -153,7 +152,7 @@ class Afterthoughts:
         passed_ms = self.now_ms() - history.compaction.made_ms
         return 0 <= passed_ms < self.limits.compact_every_s * 1000
 
-    async def _note(self, ended: Ended) -> None:
+    async def _note(self, ended: EndedTurn) -> None:
         await self.insights.after(ended.turn, ended.end)
 
 
@@ -168,7 +167,7 @@ def memories_of(
     settings = place.settings.memory
     embedding = Embedding(enabled=settings.embeddings)
     facts = SqliteFacts(database, Indexes(database, embedding=embedding))
-    profiles = SqliteProfiles(database, refusal=_secret)
+    profiles = SqliteProfiles(database)
     documents = SqliteDocuments(database, embedding=embedding)
     archive = SqliteArchive(database, embedding=embedding)
     insights = SqliteInsights(database, minutes=settings.insights_minutes)
@@ -241,50 +240,35 @@ def rights_of(
     outbox: Outbox,
     workspace: Workspace,
 ) -> Rights:
-    """`erasing` has to be entered."""
+    """`questions` has to be entered."""
     home, clock = place.home, place.clock
     premises = Premises(root=home.path, workspace=home.workspace, backups=home.backups)
-    remembered = Remembered(
+    memory = MemoryService(
+        database,
         facts=memories.facts,
         profiles=memories.profiles,
         documents=memories.documents,
-        overviews=SqliteOverviews(database),
-        carrying=Carrying(database, premises),
-    )
-    forgetting = Forgetting(
-        database,
-        memories.facts,
-        conversations,
-        premises=premises,
-        clock=clock,
-        indexes=[memories.archive, _KnownTexts(memories.embedding)],
-        revised=outbox.catch_up,
-    )
-    erasing = ErasingDesk(forgetting, outbox, clock=clock, root=home.path)
-    private = PrivateDesk(SqlitePrivate(database, conversations, memories.sessions, premises))
-    return Rights(
-        remembered=remembered,
-        forgetting=forgetting,
-        erasing=erasing,
-        private=private,
-        desk=MemoryDesk(
-            remembered, erasing, clock=clock, host_zone=host_zone(), is_off=private.is_private
-        ),
-        undo=UndoDesk(
-            SqliteTurnsDone(database),
+        conversations=conversations,
+        forgetting=Forgetting(
+            database,
             memories.facts,
-            memories.profiles,
-            SqliteFormerFiles(database),
-            workspace,
+            conversations,
+            premises=premises,
             clock=clock,
-            host_zone=host_zone(),
+            indexes=[memories.archive, _KnownTexts(memories.embedding)],
+            revised=outbox.catch_up,
         ),
-        office=MemoryOffice(
-            remembered,
-            forgetting,
-            lambda: access.directory.people,
-            as_json=as_json,
-            options=OfficeOptions(root=home.path, host_zone=host_zone()),
+        premises=premises,
+    )
+    questions = ForgetQuestions(memory, outbox, clock=clock, root=home.path)
+    return Rights(
+        memory=memory,
+        questions=questions,
+        commands=MemoryCommands(memory, questions, host_zone=host_zone()),
+        private=PrivateCommand(memory),
+        undo=UndoCommand(memory, workspace, clock=clock, host_zone=host_zone()),
+        operations=MemoryOperations(
+            memory, lambda: access.directory.people, root=home.path, host_zone=host_zone()
         ),
     )
 
@@ -304,14 +288,10 @@ def remembering_tools(
 ) -> Sequence[Tool]:
     """The groups `memory` and `knowledge`."""
     return (
-        *memory_tools(
-            memories.facts,
-            memories.profiles,
-            memories.archive,
-            Notes(workspace, former),
-            household=household,
-        ),
-        *knowledge_tools(memories.documents, workspace, household),
+        *tools_of(FactTools(memories.facts, memories.archive, household)),
+        *tools_of(NoteTools(Notes(workspace, former), household)),
+        *tools_of(ProfileTools(memories.profiles, household)),
+        *tools_of(KnowledgeTools(memories.documents, workspace, household)),
     )
 
 
@@ -323,7 +303,7 @@ def afterthoughts_of(
     *,
     access: Access,
     models: ModelPool,
-    library: Library,
+    library: PromptLibrary,
     background: Background,
 ) -> Afterthoughts:
     """What the cheap model makes of finished turns."""
@@ -396,9 +376,3 @@ def zone_for(access: Access, person_id: PersonId) -> tzinfo:
 def _name(access: Access, person_id: PersonId) -> str:
     person = person_of(access, person_id)
     return person.name if person is not None else ""
-
-
-def _secret(text: str) -> str:
-    """Why a text may not be kept; empty for what may."""
-    kind = secret_in(text)
-    return f"It holds {kind}, and secrets are not kept." if kind else ""

@@ -11,7 +11,7 @@ from typing import Any
 
 from bot.channels.console import ADDRESS, SENDER, ConsoleChannel
 from bot.commands.services import Status
-from bot.inbox.intake import Door, Knock
+from bot.inbox.intake import InboundEvent, Intake
 from bot.people.access import Access
 from bot.rpc import Emit, Operation
 from memory.records.messages import Role
@@ -73,7 +73,7 @@ def status_operations(
 def terminal_operations(
     console: ConsoleChannel,
     access: Access,
-    door: Door,
+    door: Intake,
     settled: Settled,
     *,
     clock: Clock,
@@ -100,7 +100,7 @@ def terminal_operations(
         await access.owner_of_this_machine()
         number = str(request["message_id"])
         now_ms = int(clock.now().timestamp() * 1000)
-        knock = Knock(
+        inbound = InboundEvent(
             source="console",
             event_id=number,
             address=ADDRESS,
@@ -108,9 +108,9 @@ def terminal_operations(
             is_group=False,
             payload=ConsoleChannel.payload(str(request["text"]), number, now_ms=now_ms),
         )
-        await door.handle(console, await door.store([knock]))
+        await door.handle(console, await door.store([inbound]))
         await settled(ADDRESS.key)
-        answer: Request = {"state": await door.state_of(knock) or ""}
+        answer: Request = {"state": await door.state_of(inbound) or ""}
         if request.get("once") and console.others is not None:
             others = await console.others(ADDRESS.key, "console", number)
             answer.update(others=sorted(others), shared=console.shared)

@@ -15,8 +15,8 @@ from agent.files.images import KeptPictures
 from agent.models.catalog import PriceTable
 from agent.policy.gate import Gate
 from agent.policy.tool_access import Reach
-from agent.prompt.context import Gathering
-from agent.prompt.templates import Library, TextFiles
+from agent.prompt.context import ContextBuilder
+from agent.prompt.templates import PromptLibrary, TextFiles
 from agent.skills.library import SkillLibrary
 from agent.skills.service import SkillService
 from agent.subagents.subagents import Subagents
@@ -30,23 +30,21 @@ from agent.tools.toolbox import ForeignTools
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
 from agent.turn.loop import Loop
-from agent.turn.steps.begin import Beginning
-from agent.turn.steps.model import Asking, AskingOptions, Payment
-from agent.turn.steps.tools import Doing
+from agent.turn.steps.begin import BeginStep
+from agent.turn.steps.model import ModelStep, ModelStepOptions, Payment
+from agent.turn.steps.tools import ToolStep
 from bot.commands.model_names import Configured, NameFinder
+from bot.commands.model_pool import ModelPool
 from bot.commands.model_trial import client_of
 from bot.commands.prompts import Prompts
 from bot.commands.table import as_typed
 from bot.people.access import Access
 from bot.people.approval_messages import plain
-from bot.people.approvals import ApprovalDesk
+from bot.people.approvals import ApprovalService
 from bot.people.linking import Deliver
 from bot.people.zone_question import AssumedZones
 from bot.settings.home import shipped
-from bot.wiring.calendar import Calendar
-from bot.wiring.memories import Memories, household_of, memories_of, remembering_tools
-from bot.wiring.model_pool import ModelPool
-from bot.wiring.options import (
+from bot.settings.options import (
     allowed_of,
     bindings_of,
     gathering_options_of,
@@ -62,9 +60,11 @@ from bot.wiring.options import (
     texts_of,
     tool_limits_of,
 )
+from bot.wiring.calendar import Calendar
+from bot.wiring.memories import Memories, household_of, memories_of, remembering_tools
 from bot.wiring.schedules import ShelfSkills
 from bot.wiring.spending import Workplace
-from bot.wiring.tools import Doors, Made, Materials, tools_of
+from bot.wiring.tools import Doors, Made, Materials, toolbox_of
 from memory.database.connection import Database
 from memory.records.facts import Coming, Compactor, RecallWanted
 from memory.records.messages import DEFAULT_AGENT
@@ -110,8 +110,8 @@ class Abilities:
 class Prompting:
     """What makes a prompt, and what shows it."""
 
-    library: Library
-    beginning: Beginning
+    library: PromptLibrary
+    beginning: BeginStep
     prompts: Prompts
 
 
@@ -160,7 +160,7 @@ async def access_of(
     return access
 
 
-def library_of(place: Workplace) -> Library:
+def library_of(place: Workplace) -> PromptLibrary:
     """The texts of prompts, checked. Raises SettingsWrong."""
     library = texts_of(place.home, place.settings)
     library.check()
@@ -211,7 +211,7 @@ def abilities_of(
     scheduling = Scheduling(
         reached=reached.tool, skill=ShelfSkills(shelf).work, policy=policy_of(settings)
     )
-    tools = tools_of(
+    tools = toolbox_of(
         place,
         Materials(
             shelf=shelf,
@@ -263,14 +263,14 @@ def prompting_of(
     *,
     access: Access,
     models: ModelPool,
-    library: Library | None = None,
+    library: PromptLibrary | None = None,
     budget: Budget | None = None,
     compactor: Compactor | None = None,
 ) -> Prompting:
     """What makes a prompt for the model that answers. Raises SettingsWrong."""
     settings, tools = place.settings, abilities.tools
     library = library or library_of(place)
-    gathering = Gathering(
+    gathering = ContextBuilder(
         library,
         abilities.shelf,
         stores.memories.recall,
@@ -282,7 +282,7 @@ def prompting_of(
         ),
         options=gathering_options_of(settings),
     )
-    beginning = Beginning(
+    beginning = BeginStep(
         stores.conversations,
         gathering,
         tools.toolbox,
@@ -342,7 +342,7 @@ def payment_of(place: Workplace, budget: Budget) -> Payment:
 class Checks:
     """What stands between a model's wish and the world."""
 
-    approvals: ApprovalDesk
+    approvals: ApprovalService
     payment: Payment
     redact: Callable[[str], str]
 
@@ -363,14 +363,14 @@ def assistant_of(
     agents = settings.agents.by_name
     return Assistant(
         begin=prompting.beginning,
-        model=Asking(
+        model=ModelStep(
             models,
             stores.conversations,
             drafts,
             stores.traces,
             toolbox=tools.toolbox,
             library=prompting.library,
-            options=AskingOptions(
+            options=ModelStepOptions(
                 temperature=agents[DEFAULT_AGENT].temperature,
                 temperatures={name: agent.temperature for name, agent in agents.items()},
                 max_output_tokens=settings.llm.max_output_tokens,
@@ -380,7 +380,7 @@ def assistant_of(
             ),
             payment=checks.payment,
         ),
-        tool=Doing(
+        tool=ToolStep(
             tools.toolbox,
             tools.reach,
             drafts,

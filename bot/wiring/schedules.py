@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from agent.prompt.templates import Library
+from agent.prompt.templates import PromptLibrary
 from agent.skills.library import SkillLibrary
 from agent.skills.skill import SkillState
-from agent.turn.aftermath import Ended, Work
+from agent.turn.aftermath import EndedTurn, FollowUp
 from agent.turn.engine import LocalEngine
 from bot.commands.schedule_messages import missed_cards, stopped_card
 from bot.commands.table import as_typed
@@ -98,7 +98,7 @@ class Surroundings:
     conversations: SqliteConversations
     memories: Memories
     shelf: SkillLibrary
-    library: Library
+    library: PromptLibrary
     outbox: Outbox
     held: Callable[[], bool]
     doubted: Callable[[], bool]
@@ -268,11 +268,11 @@ class Schedules:
             lines.append(f"Other people's jobs that kept failing: {stopped.count(False)}")
         return lines
 
-    def works(self) -> Sequence[Work]:
+    def works(self) -> Sequence[FollowUp]:
         """What follows from each turn."""
-        return (Work(name="chats", run=self._hear),)
+        return (FollowUp(name="chats", run=self._hear),)
 
-    async def _hear(self, ended: Ended) -> None:
+    async def _hear(self, ended: EndedTurn) -> None:
         turn = ended.turn
         if turn.job is not None or turn.report is not None:
             return

@@ -13,27 +13,27 @@ import structlog
 
 from agent.budget.budget import Budget
 from agent.budget.circuit_breaker import Brakes
-from agent.budget.spending import NOBODY, Notice, Scope, UsageLedger, zone_for
-from agent.models.catalog import Price, PriceTable
+from agent.models.catalog import PriceTable
 from agent.tools.arguments import ArgumentsWrong, parse_arguments
 from agent.tools.exec import Order, Runner
 from agent.tools.tool import Caller, Effect
 from agent.tools.toolbox import Toolbox
 from agent.web.client import WebClient, WebRequest
 from bot.channels.base import Pressed
+from bot.commands.model_pool import ModelPool
 from bot.commands.table import as_typed
 from bot.commands.usage import NOT_PAUSED, UsageDesk
-from bot.inbox.ports import Person
-from bot.outbox.edits import Cards
+from bot.outbox.edits import QuestionMessages
 from bot.people.access import Access
 from bot.settings.home import Home
+from bot.settings.options import brake_options_of, budget_options_of, host_zone
 from bot.settings.schema.settings import Settings
-from bot.wiring.model_pool import ModelPool
-from bot.wiring.options import brake_options_of, budget_options_of, host_zone
 from memory.records.errors import Permanent
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from memory.records.ports import Clock
-from memory.records.rows import Button, NewMessage
+from memory.records.rows import Button, NewMessage, Person
+from memory.records.spending import NOBODY, Notice, Price, Scope, zone_for
+from memory.stores.usage import SqliteUsage
 
 # --- check means --------------------------------------------------------------------------------
 #
@@ -134,8 +134,7 @@ GOING_ON = "Going on since {since}."
 
 
 class PricesOfPool:
-    """Implements `agent.budget.spending.FindsPrices`: a model of the pool under its name in the
-    table."""
+    """Finds the price of a model of the pool under its name in the table."""
 
     def __init__(self, pool: ModelPool) -> None:
         self._pool = pool
@@ -165,12 +164,12 @@ class Telling:
         await self._say(NewMessage(lane=chats[0], text=text, buttons=(row,) if row else ()))
 
 
-def budget_of(place: Workplace, ledger: UsageLedger, pool: ModelPool, *, tell: Telling) -> Budget:
+def budget_of(place: Workplace, ledger: SqliteUsage, pool: ModelPool, *, tell: Telling) -> Budget:
     """Of the settings."""
     clock: Clock = place.clock
     return Budget(
         ledger,
-        PricesOfPool(pool),
+        PricesOfPool(pool).find,
         Brakes(brake_options_of(place.settings), clock),
         options=budget_options_of(place.settings),
         clock=clock,
@@ -180,7 +179,7 @@ def budget_of(place: Workplace, ledger: UsageLedger, pool: ModelPool, *, tell: T
 
 
 def pressed_by(
-    desk: UsageDesk, cards: Cards, *, clock: Clock
+    desk: UsageDesk, cards: QuestionMessages, *, clock: Clock
 ) -> Callable[[Pressed, Person], Awaitable[str]]:
     """What the brake's button does: only for those who may resume. Its card then says so."""
 

@@ -278,11 +278,18 @@ class JobStore(Protocol):
     ) -> bool:
         """Writes what became of a slot that is not over; False when it is over, or unknown."""
 
-    async def failed(self, job_id: int, *, failures: int, not_before_ms: int, paused: str) -> None:
-        """Writes that it failed so many times in a row; `paused` stops it."""
-
-    async def again(self, job_id: int, due: Due) -> None:
-        """Gives a job that is over one more due time."""
+    async def failed(
+        self,
+        job_id: int,
+        *,
+        slot: str | None = None,
+        failures: int,
+        not_before_ms: int,
+        paused: str,
+        again: Due | None = None,
+    ) -> bool:
+        """End the slot and write that the job failed so many times in a row; `paused` stops it. A
+        job that is over gets the due time `again`. Return False if the slot is over."""
 
     async def put_off(self, job_id: int, slot: str, again: Due | None) -> bool:
         """End a slot whose run was not possible. If it comes `again`, do not count it as one of the

@@ -229,7 +229,8 @@ class SqliteJobs:
         the job's next due time is set all the same, so that a slot whose taker died does not come
         again for ever; else what is not taken changes nothing."""
         now_ms = self._database.now_ms()
-        is_over = taking.state in _OVER
+        # A failure is over once it is counted: a kill in between must not lose the count.
+        is_over = taking.state in _OVER and taking.state is not SlotState.FAILED
         row = (
             *(taking.due.slot, taking.due.at_ms, taking.state),
             *("" if taking.run is None else taking.run.run_id, storable(taking.note)),
@@ -292,16 +293,33 @@ class SqliteJobs:
         values = (state, text, told, told, ended_ms, job_id, slot)
         return await self._database.write(lambda c: c.execute(_END, values).rowcount > 0)
 
-    async def failed(self, job_id: int, *, failures: int, not_before_ms: int, paused: str) -> None:
-        """Writes that it failed so many times in a row; `paused` stops it."""
-        why = storable(paused)
-        values = (failures, not_before_ms, why, why, self._database.now_ms(), job_id)
-        await self._database.write(lambda c: c.execute(_FAILED, values).rowcount)
+    async def failed(
+        self,
+        job_id: int,
+        *,
+        slot: str | None = None,
+        failures: int,
+        not_before_ms: int,
+        paused: str,
+        again: Due | None = None,
+    ) -> bool:
+        """End the slot and write that the job failed so many times in a row; `paused` stops it. A
+        job that is over gets the due time `again`. One commit, so that no kill counts a failure
+        twice or loses a retry. Return False, and change nothing, if the slot is over."""
+        why, now_ms = storable(paused), self._database.now_ms()
+        counted = (failures, not_before_ms, why, why, now_ms, job_id)
 
-    async def again(self, job_id: int, due: Due) -> None:
-        """Gives a job that is over one more due time."""
-        values = (*_due_values(due), self._database.now_ms(), job_id)
-        await self._database.write(lambda c: c.execute(_AGAIN, values).rowcount)
+        def work(connection: sqlite3.Connection) -> bool:
+            if slot is not None:
+                ended = (SlotState.FAILED, None, "", "", now_ms, job_id, slot)
+                if not connection.execute(_END, ended).rowcount:
+                    return False
+            connection.execute(_FAILED, counted)
+            if again is not None:
+                connection.execute(_AGAIN, (*_due_values(again), now_ms, job_id))
+            return True
+
+        return await self._database.write(work)
 
     async def put_off(self, job_id: int, slot: str, again: Due | None) -> bool:
         """End a slot whose run was not possible. If it comes `again`, do not count it as one of the

@@ -110,10 +110,9 @@ class Outcomes:
             case SlotState.SILENT:
                 await self._jobs.worked(job.id)
                 await self._keep(job, "silent", run.note)
-            case SlotState.FAILED:
+            case SlotState.FAILED if run.ended_ms is None:
                 await self._keep(job, "failed", run.note)
                 await self._count(job, run.due, run.note)
-                await self._jobs.end(job.id, run.due.slot, SlotState.FAILED)
             case SlotState.SKIPPED if run.ended_ms is None:
                 await self._keep(job, "put off", run.note)
                 await self._jobs.put_off(job.id, run.due.slot, self._anew(job, run))
@@ -145,17 +144,22 @@ class Outcomes:
         until = self._clock.now() + timedelta(seconds=pause_s)
         paused = f"it failed {failures} times in a row: {why}" if failures >= FAILURES_MAX else ""
         until_ms = int(until.timestamp() * 1000)
-        await self._jobs.failed(job.id, failures=failures, not_before_ms=until_ms, paused=paused)
-        log.warning("job.failed", job=job.id, slot=due.slot, failures=failures, why=why)
+        again = None
+        if not paused and isinstance(job.new.when, At) and job.next is None:
+            # What runs once has no next time that would make up for it.
+            again = Due(slot=_once_more(due.slot)[1], at_ms=until_ms)
         if paused:
+            # Told before it is written: a kill in between tells it again rather than never.
             await self._hears.stopped(job, paused)
-        elif isinstance(job.new.when, At) and job.next is None:
-            await self._again(job, due, until_ms)
-
-    async def _again(self, job: Job, due: Due, at_ms: int) -> None:
-        """What runs once has no next time that would make up for it: it gets one."""
-        _, slot = _once_more(due.slot)
-        await self._jobs.again(job.id, Due(slot=slot, at_ms=at_ms))
+        await self._jobs.failed(
+            job.id,
+            slot=due.slot,
+            failures=failures,
+            not_before_ms=until_ms,
+            paused=paused,
+            again=again,
+        )
+        log.warning("job.failed", job=job.id, slot=due.slot, failures=failures, why=why)
 
 
 def _once_more(slot: str) -> tuple[int, str]:

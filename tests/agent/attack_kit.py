@@ -20,8 +20,8 @@ from aiohttp import web
 from agent.mcp.servers import McpServers
 from agent.models.wire import body
 from agent.policy.gate import Gate
-from agent.prompt.context import Gathering
-from agent.prompt.templates import Library
+from agent.prompt.context import ContextBuilder
+from agent.prompt.templates import PromptLibrary
 from agent.skills.library import SkillLibrary
 from agent.skills.service import SkillService
 from agent.subagents.subagents import PeopleDrafts, Subagents
@@ -35,26 +35,26 @@ from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
 from agent.turn.engine import LocalEngine
 from agent.turn.loop import Loop
-from agent.turn.steps.begin import Beginning
-from agent.turn.steps.model import Asking, AskingOptions
-from agent.turn.steps.tools import Doing
+from agent.turn.steps.begin import BeginStep
+from agent.turn.steps.model import ModelStep, ModelStepOptions
+from agent.turn.steps.tools import ToolStep
 from bot.channels.base import Pressed
-from bot.inbox.ports import Person
-from bot.outbox.files import Outgoing
+from bot.outbox.files import OutgoingFiles
 from bot.outbox.outbox import Outbox
-from bot.people.approvals import ApprovalDesk
+from bot.people.approvals import ApprovalService
 from bot.settings.home import Home, shipped
 from bot.settings.load import load
 from bot.settings.logging import Redactor, secrets_of
-from bot.wiring.options import places_of, policy_of
+from bot.settings.options import places_of, policy_of
 from bot.wiring.parts import access_of
 from bot.wiring.spending import Workplace
-from bot.wiring.tools import Doors, Made, Materials, opened_servers, tools_of
+from bot.wiring.tools import Doors, Made, Materials, opened_servers, toolbox_of
 from memory.database.connection import Database
 from memory.facts.recall import SqliteRecall
 from memory.records.messages import PersonId, Role
 from memory.records.ports import Json
 from memory.records.request import ModelRequest
+from memory.records.rows import Person
 from memory.search.vectors import ranker_maker
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.conversations import SqliteConversations
@@ -145,7 +145,7 @@ class Castle(House):
     evil: Listener
     good: Listener
     made: Made
-    desk: ApprovalDesk
+    desk: ApprovalService
     servers: McpServers | None
 
     def __init__(self, path: Path) -> None:
@@ -245,7 +245,7 @@ class Castle(House):
                 SqliteOutbox(database),
                 {},
                 clock=self.clock,
-                copies=Outgoing(self.home.data / "outgoing"),
+                copies=OutgoingFiles(self.home.data / "outgoing"),
             )
         )
 
@@ -253,13 +253,15 @@ class Castle(House):
             return await self.engine.signal(key, value)
 
         self.desk = await stack.enter_async_context(
-            ApprovalDesk(SqliteApprovals(database), access, self.outbox, signal, clock=self.clock)
+            ApprovalService(
+                SqliteApprovals(database), access, self.outbox, signal, clock=self.clock
+            )
         )
         self.servers = await opened_servers(stack, place, SqliteToolApprovals(database))
         if self.servers is not None:
             await self.servers.settled(limit_s=30)
         journal = SqliteJournal(database)
-        doors = Doors(say=self.outbox.say, post=self.outbox.post_file, status=_Status(self))
+        doors = Doors(say=self.outbox.say, post=self.outbox.post_file, status=_Status(self).told)
         subagents = Subagents(journal, self.conversations, doors.begin)
         records = SqliteSkillRecords(database)
         self.shelf = SkillLibrary(
@@ -269,7 +271,7 @@ class Castle(House):
         persona = (self.persona.persona_dir, self.persona.system_prompt_file)
         steering = [path for path in persona if path is not None]
         workspace = Workspace(self.workspace, steering=steering)
-        self.made = tools_of(
+        self.made = toolbox_of(
             place,
             Materials(
                 shelf=self.shelf,
@@ -323,9 +325,9 @@ class Castle(House):
             own = [tool for tool in toolbox.tools() if not tool.card.server]
             toolbox = Toolbox([*own, *self.extra], self.servers)
             tools.reach._toolbox = toolbox
-        library = Library(shipped("prompts"), self.workspace, self.persona)
+        library = PromptLibrary(shipped("prompts"), self.workspace, self.persona)
         drafts = PeopleDrafts(self.seen)
-        gathering = Gathering(
+        gathering = ContextBuilder(
             library,
             self.shelf,
             self.recalled or SqliteRecall(self.database),
@@ -335,7 +337,7 @@ class Castle(House):
         names = tuple(toolbox.names)
         options = SelectionOptions() if self.narrow else SelectionOptions(core=names, tools_max=90)
         traces = SqliteTraces(self.database)
-        begin = Beginning(
+        begin = BeginStep(
             self.conversations,
             gathering,
             toolbox,
@@ -345,16 +347,16 @@ class Castle(House):
         )
         return Assistant(
             begin=begin,
-            model=Asking(
+            model=ModelStep(
                 OneModel(model),
                 self.conversations,
                 drafts,
                 traces,
                 toolbox=toolbox,
                 library=library,
-                options=AskingOptions(redact=self.redact),
+                options=ModelStepOptions(redact=self.redact),
             ),
-            tool=Doing(
+            tool=ToolStep(
                 toolbox,
                 tools.reach,
                 drafts,
@@ -458,7 +460,7 @@ class Castle(House):
         return found
 
 
-class Lasting:
+class Lasting(Tool):
     """A stand-in for a tool whose doing lasts, a job's or a fact's; that it ran is seen in the
     notes."""
 

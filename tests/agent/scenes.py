@@ -8,7 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from agent.prompt.scene import DailyNote, Instruction, Scene
-from agent.prompt.templates import Library
+from agent.prompt.templates import PromptLibrary
 from agent.skills.skill import Skill, SkillPlace
 from memory.records.facts import Chunk, Coming, Exchange, Fact, Recalled
 from memory.records.messages import ConversationId, IncomingMessage, PersonId, TurnInput
@@ -37,7 +37,7 @@ def turn_of(by: Somebody, text: str = "") -> TurnInput:
     )
 
 
-def scene(by: Somebody, library: Library, **more: Any) -> Scene:
+def scene(by: Somebody, library: PromptLibrary, **more: Any) -> Scene:
     """What the bot of a fresh home sees."""
     base, source = library.base()
     made = Scene(
@@ -99,7 +99,7 @@ RECALLED = Recalled(
 )
 
 
-def full(by: Somebody = OWNER, *, library: Library, **more: Any) -> Scene:
+def full(by: Somebody = OWNER, *, library: PromptLibrary, **more: Any) -> Scene:
     """A scene in which every layer has something to say."""
     made = scene(
         by,

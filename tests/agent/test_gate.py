@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.tools.arguments import Arguments
-from agent.tools.tool import Caller, Effect, Needs, ToolCard, Trust
+from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
 from agent.turn.steps.tools import AGREED_NOT, UNKNOWN_FATE
 from memory.records.rows import Outcome
 from memory.records.transcript import ToolResult
@@ -37,7 +37,7 @@ class Url(Arguments):
     url: str
 
 
-class Fetch:
+class Fetch(Tool):
     """A tool whose calls name where they go, and which brings in what stands there."""
 
     card = ToolCard(
@@ -361,7 +361,7 @@ class Costly(Fetch):
 
     card = replace(Fetch.card, name="rent", effect=Effect.OUTSIDE)
 
-    async def takes(self, arguments: Url, caller: Caller) -> str:
+    async def cost(self, arguments: Url, caller: Caller) -> str:
         return "takes: about 5 tokens a run" if arguments.url == "a" else ""
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from agent.tools.agents import NothingToReport
-from agent.tools.tool import AboutFile, Effect, OfFile
+from agent.tools.agents import SystemTools
+from agent.tools.tool import AboutFile, Caller, Effect, OfFile, Tool
 from agent.turn.doubt import DOUBT
 from agent.turn.loop import FATE_UNKNOWN
 from memory.records.errors import AuthRefused, BillingRefused, ModelRefused, Overloaded
@@ -33,6 +33,7 @@ from memory.records.transcript import Note, Said
 from memory.stores.jobs import SqliteJobs
 from tests.agent.house import OWNER, FakeTool, House, Somebody, Words, forever, model
 from tests.agent.test_gate import Fetch
+from tests.agent.tools.given import by_name, no_status
 from tests.fakes import START, calls
 
 NOTHING = ("nothing_to_report", "{}")
@@ -50,7 +51,7 @@ HEARTBEAT = NewJob(
 @pytest.fixture
 def house(tmp_path: Path) -> House:
     one = House(tmp_path)
-    one.tools.append(NothingToReport())
+    one.tools.append(by_name(SystemTools(no_status))["nothing_to_report"])
     return one
 
 
@@ -454,9 +455,12 @@ async def test_a_call_that_does_not_work_is_a_failure(
         assert why in note
 
 
-class Strict:
+class Strict(Tool):
     """Another tool, with other arguments."""
 
     def __init__(self, tool: FakeTool, arguments: type[Words]) -> None:
         self.card = replace(tool.card, arguments=arguments)
-        self.run = tool.run
+        self._tool = tool
+
+    async def run(self, arguments: Any, caller: Caller) -> str:
+        return await self._tool.run(arguments, caller)

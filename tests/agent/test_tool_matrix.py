@@ -3,6 +3,7 @@ written by hand. A new tool fails here until it has a row."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ from typing import Any
 import pytest
 
 from agent.policy.approval import AskFirst, NotAllowed, Policy, decide
-from agent.tools.tool import Caller, Needs, SaysNeeds
+from agent.policy.presentation import needs_of
+from agent.tools.arguments import parse_arguments
+from agent.tools.tool import Caller, Needs
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from tests.agent.attack_kit import Castle
 from tests.agent.obedient import ObedientModel
@@ -186,11 +189,9 @@ def _cell(castle: Castle, name: str, who: Caller) -> str:
         return "no"
     card = tool.card
     needs = Needs()
-    if isinstance(tool, SaysNeeds):
-        given = CALLS.get(name, {})
-        schema = card.arguments
-        parsed = schema(**given) if isinstance(schema, type) else schema.parse(dict(given))
-        needs = tool.needs(parsed, who)
+    if name in CALLS or not card.spec().parameters.get("required"):
+        text = json.dumps(CALLS.get(name, {}))
+        needs = needs_of(tool, parse_arguments(card.arguments, text), who)
     if card.hinted and who.tainted:
         needs = Needs(risk="it tells a server something")  # as `agent.policy.gate` finds
     verdict = decide(Policy(), card, needs, who, seen=lambda target: False, always=False)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from agent.budget.budget import Budget
-from agent.budget.spending import SpendingRefused
 from agent.files.transcription import PaidTranscriber
 from agent.files.values import Sound
 from memory.records.errors import ModelRefused
+from memory.records.spending import SpendingRefused
 from tests.agent.files_kit import VOICE
 from tests.agent.spending_kit import Purse, charge, limit, purse
 

@@ -11,11 +11,10 @@ from itertools import count, product
 from pathlib import Path
 
 from agent.models.wire import body
-from agent.prompt.context import Occasion
+from agent.prompt.context import PromptOccasion
 from agent.prompt.scene import PromptKind
 from agent.tools.tool import Caller
 from bot.commands.model_names import configured
-from bot.inbox.ports import Person
 from bot.people.access import ADMITTED
 from bot.settings.home import Home, prepare
 from bot.settings.load import load
@@ -46,6 +45,7 @@ from memory.records.messages import (
     TurnInput,
 )
 from memory.records.request import ModelRequest, ModelTraits
+from memory.records.rows import Person
 from memory.records.transcript import Context, Entry, Note, Said
 from memory.stores.people import SqlitePeople
 from tests.memory.kit import StillClock
@@ -213,16 +213,18 @@ class Cage:
             origin=origin,
         )
 
-    async def occasion(self, spot: Spot, text: str, kind: PromptKind) -> Occasion:
+    async def occasion(self, spot: Spot, text: str, kind: PromptKind) -> PromptOccasion:
         if kind is PromptKind.CHAT:
-            return Occasion(turn=await self.turn(spot, text))
+            return PromptOccasion(turn=await self.turn(spot, text))
         turn = await self.turn(spot, text, origin=Origin.JOB)
         if kind is PromptKind.SUBAGENT:
             task = Task(parent=RunId("r"), call_id="c", conversation=turn.conversation, waits=True)
-            return Occasion(turn=replace(turn, task=task), kind=kind, task=text)
+            return PromptOccasion(turn=replace(turn, task=task), kind=kind, task=text)
         order = JobOrder(job_id=1, slot="s", name="job", is_heartbeat=kind is PromptKind.HEARTBEAT)
         full = kind is PromptKind.PROACTIVE and len(text) % 2 == 0
-        return Occasion(turn=replace(turn, job=order), kind=kind, task=text, full_context=full)
+        return PromptOccasion(
+            turn=replace(turn, job=order), kind=kind, task=text, full_context=full
+        )
 
     async def prompt(self, spot: Spot, text: str, kind: PromptKind = PromptKind.CHAT) -> str:
         """All that would be sent, as it goes over the wire, without the words of the message."""

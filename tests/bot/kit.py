@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from agent.tools.arguments import Arguments
-from agent.tools.tool import Caller, Effect, ToolCard, Trust
+from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
 from bot.app import Bot, open_bot
 from bot.lab.model import ScriptedModel
 from bot.lab.telegram import FakeTelegram
-from bot.lab.telegram_state import Seen
+from bot.lab.telegram_state import SeenInTelegram
 from bot.settings.home import Home, prepare
 from bot.settings.load import load
-from bot.wiring.clock import SystemClock
 from bot.wiring.housekeeping import EVERY_S
 from bot.wiring.schedules import LOOK_EVERY_S
+from scheduler.clock.machine import SystemClock
 from scheduler.clock.timetable import ALARM_AFTER_S
 from scheduler.clock.timetable import LOOK_EVERY_S as DUE_EVERY_S
 from tests.judge import telegram_text
@@ -191,7 +191,7 @@ class Rig:
         assert update
         return max(seen.message_id for seen in self.telegram.chat(where))
 
-    def seen(self, chat: int = OWNER) -> list[Seen]:
+    def seen(self, chat: int = OWNER) -> list[SeenInTelegram]:
         """The bot's messages in a chat, as they read now."""
         return [message for message in self.telegram.chat(chat) if message.is_bot]
 
@@ -280,7 +280,7 @@ class Nothing(Arguments):
     """No arguments."""
 
 
-class SlowTool:
+class SlowTool(Tool):
     """A tool that runs until it is let go."""
 
     card = ToolCard(

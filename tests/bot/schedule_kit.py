@@ -11,11 +11,10 @@ from pathlib import Path
 from bot.channels.base import Pressed
 from bot.commands.heartbeat import HeartbeatDesk
 from bot.commands.jobs import RemindDesk, ScheduleDesk
-from bot.inbox.ports import Person
-from bot.outbox.edits import Cards
+from bot.outbox.edits import QuestionMessages
 from memory.records.jobs import Job, JobKind, SetBy
 from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role
-from memory.records.rows import Button, NewMessage, OutboxState, OutPart, PartState
+from memory.records.rows import Button, NewMessage, OutboxState, OutPart, PartState, Person
 from memory.stores.approvals import SqliteCards
 from memory.stores.outbox import SqliteOutbox
 from tests.scheduler.clerk_kit import ANN, BEN, GROUP, LANE, Counter
@@ -25,7 +24,7 @@ BENNY = Person(id=BEN, role=Role.MEMBER, name="Ben")
 
 
 class Chats:
-    """Implements `bot.outbox.edits.Outgoing` over the stored outbox: what is posted is sent at
+    """Implements `bot.outbox.edits.SendsAndEdits` over the stored outbox: what is posted is sent at
     once."""
 
     def __init__(self, outbox: SqliteOutbox) -> None:
@@ -69,7 +68,7 @@ class Place:
         async with self.counter.opened() as counter:
             self.outbox = SqliteOutbox(counter.database)
             self.chats = Chats(self.outbox)
-            cards = Cards(self.chats, SqliteCards(counter.database))
+            cards = QuestionMessages(self.chats, SqliteCards(counter.database))
             reminding = RemindDesk(
                 counter.clerk,
                 cards,

@@ -10,8 +10,8 @@ import pytest
 
 from agent.models.choose import Choice
 from bot.commands.model_names import NameFinder, configured, match
+from bot.commands.model_pool import FURTHER_MAX, ModelPool, NotOffered
 from bot.settings.schema.settings import LlmSettings, Settings
-from bot.wiring.model_pool import FURTHER_MAX, ModelPool, NotOffered
 from memory.database.connection import Database
 from memory.records.errors import Overloaded, SettingsWrong
 from memory.records.messages import PersonId

@@ -408,11 +408,11 @@ def view(**more: Any) -> PromptView:
 
 
 def test_context_reads_well() -> None:
-    from agent.prompt.assemble import Cut
+    from agent.prompt.assemble import LayerCut
 
     cuts = (
-        Cut(layer="knowledge", tokens_before=900, tokens_after=0),
-        Cut(layer="memories", tokens_before=300, tokens_after=80),
+        LayerCut(layer="knowledge", tokens_before=900, tokens_after=0),
+        LayerCut(layer="memories", tokens_before=300, tokens_after=80),
     )
     picked = (("playbook:harbour", "keyword boat"),)
     costs = Bill(rows=(), whole=0.0012, with_cache=0.00035)

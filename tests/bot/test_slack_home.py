@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from bot.app import Bot
 from bot.channels.base import HomeLine, HomeSection
 from bot.channels.slack.api import NoAnswer
-from bot.channels.slack.app_home import BLOCKS_MAX, STRANGERS_EVERY_S, Homes, home_blocks
+from bot.channels.slack.app_home import BLOCKS_MAX, STRANGERS_EVERY_S, HomeWriter, home_blocks
 from bot.lab.faults import drop
 from bot.lab.slack import flood, refusal
 from bot.lab.slack_blocks import chars, plain_text, view_problems
@@ -233,7 +233,7 @@ class Pages:
 @pytest.mark.parametrize("refused", [0, 1])
 async def test_a_stranger_is_written_to_again_after_an_hour(refused: int) -> None:
     clock, pages = StillClock(), Pages(refused)
-    homes = Homes(cast(Any, pages), pages, clock=clock)
+    homes = HomeWriter(cast(Any, pages), pages, clock=clock)
     working = asyncio.create_task(homes.work())
 
     async def look(sender: str = "slack:T:U1") -> list[str]:

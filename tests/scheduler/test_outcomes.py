@@ -177,6 +177,33 @@ async def test_a_failure_that_a_kill_left_uncounted_is_counted_at_the_start(
     assert (fresh.failures, fresh.next is not None) == (1, True)
 
 
+class Killed(Exception):
+    """The process ends here."""
+
+
+async def test_a_kill_just_after_a_failure_was_counted_does_not_count_it_twice(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    soon = at(office.desk.clock.now() + timedelta(minutes=1))
+    one = await office.desk.add(look(when=soon))
+    end = await office.run(one, ok=False, text="busy")
+    count = office.desk.jobs.failed
+
+    async def count_and_die(*args: object, **how: object) -> None:
+        await count(*args, **how)  # type: ignore[arg-type]
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(office.desk.jobs, "failed", count_and_die)
+        with pytest.raises(Killed):
+            await office.outcomes.ended(end)
+    await office.outcomes.catch_up()
+
+    fresh = await office.desk.jobs.get(one.id)
+    assert fresh is not None
+    assert (fresh.failures, fresh.next is not None) == (1, True)
+
+
 async def test_what_is_put_off_is_no_failure_and_comes_again_as_often_as_is_needed(
     office: Office,
 ) -> None:

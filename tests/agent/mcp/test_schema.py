@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from agent.mcp.json_schema import inlined, resolved, shown_properties
 from agent.mcp.schema import SCHEMA_CHARS_MAX, sendable
-from agent.tools.arguments import inlined, resolved, shown_properties
 from memory.records.text import seen
 from tests.agent.tools.schemas import any_schema
 

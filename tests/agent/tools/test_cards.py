@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from agent.policy.approval import shown
+from agent.policy.presentation import needs_of
 from agent.tools.arguments import ArgumentsWrong, parse_arguments
-from agent.tools.tool import Needs, SaysNeeds, Tool
+from agent.tools.tool import Tool
 from memory.records.errors import AssistantError
 from memory.records.messages import Role
 from tests.agent.obedient import ObedientModel
@@ -78,11 +79,9 @@ def put(arguments: Mapping[str, Any], path: tuple[Any, ...], text: str) -> dict[
 def labels(tool: Tool, arguments: Mapping[str, Any]) -> list[str] | None:
     """How the rows of the card begin; None for a call of which there is no card."""
     text = json.dumps(arguments)
-    needs = Needs()
     try:
         parsed = parse_arguments(tool.card.arguments, text)
-        if isinstance(tool, SaysNeeds):
-            needs = tool.needs(parsed, caller(Role.OWNER, is_group=False, tainted=False))
+        needs = needs_of(tool, parsed, caller(Role.OWNER, is_group=False, tainted=False))
     except (ArgumentsWrong, AssistantError):
         return None
     if needs.refused:

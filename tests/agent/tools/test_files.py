@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.files import KeptResults, file_tools, replaced_once
-from agent.tools.tool import Caller, Needs, SaysNeeds, arguments_of
+from agent.policy.presentation import needs_of
+from agent.tools.files import FileTools, KeptResults, replaced_once
+from agent.tools.tool import Caller, Needs, arguments_of, tools_of
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
 from memory.records.text import clean, cut_middle
@@ -25,7 +26,7 @@ class Desk:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.workspace = Workspace(root)
-        self._toolbox = Toolbox(file_tools(self.workspace))
+        self._toolbox = Toolbox(tools_of(FileTools(self.workspace)))
         self._keep = KeptResults(self.workspace)
 
     async def use(self, name: str, who: Caller = OWNER, **arguments: object) -> ToolResult:
@@ -390,12 +391,11 @@ def test_what_steers_is_written_only_as_far_as_the_owner_can_read_it(
 ) -> None:
     words = "be kind, " * 500
 
-    (tool,) = (tool for tool in file_tools(desk.workspace) if tool.card.name == name)
+    (tool,) = (tool for tool in tools_of(FileTools(desk.workspace)) if tool.card.name == name)
 
     def needs(path: str, text: str) -> Needs:
-        assert isinstance(tool, SaysNeeds)
         given = call(name, {"path": path, **dict.fromkeys(texts, text)})
-        return tool.needs(arguments_of(tool.card, given), OWNER)
+        return needs_of(tool, arguments_of(tool.card, given), OWNER)
 
     short, long = words[: 2_000 // len(texts)], words
     assert needs("AGENTS.md", short) == Needs(asks="'AGENTS.md' steers the assistant")

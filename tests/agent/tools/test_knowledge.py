@@ -10,14 +10,8 @@ import pytest
 
 from agent.files.extract import BYTES_MAX
 from agent.policy.approval import Allowed, AskFirst, NotAllowed, Policy, Verdict, decide
-from agent.tools.knowledge import (
-    LISTED_MAX,
-    RemoveDocumentArguments,
-    SaveDocument,
-    SaveDocumentArguments,
-    knowledge_tools,
-)
-from agent.tools.tool import Caller, Needs, SaysNeeds, Tool, Trust
+from agent.tools.knowledge import LISTED_MAX, KnowledgeTools
+from agent.tools.tool import Caller, Tool, Trust, tools_of
 from agent.tools.workspace import Workspace
 from memory.database.connection import Database
 from memory.records.messages import ConversationId, Role
@@ -25,7 +19,7 @@ from memory.records.transcript import ToolResult
 from memory.search.documents import DocumentBounds, SqliteDocuments
 from memory.search.vectors import Embedding
 from tests.agent.reading import made
-from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, call, caller, run_tool
+from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, call, caller, needs, run_tool
 from tests.agent.tools.keeping import household
 from tests.fakes import FixedClock
 
@@ -53,7 +47,7 @@ async def documents(tmp_path: Path) -> AsyncIterator[SqliteDocuments]:
 
 @pytest.fixture
 def tools(root: Path, documents: SqliteDocuments) -> dict[str, Tool]:
-    made_ = knowledge_tools(documents, Workspace(root), household(off=["c9"]))
+    made_ = tools_of(KnowledgeTools(documents, Workspace(root), household(off=["c9"])))
     return {tool.card.name: tool for tool in made_}
 
 
@@ -277,13 +271,21 @@ async def test_with_memory_off_nothing_is_found_or_changed(tools: dict[str, Tool
 # --- who must agree ------------------------------------------------------------------------------
 
 
-def verdict(tool: Tool, who: Caller, arguments: object = None) -> Verdict:
-    needs = tool.needs(arguments, who) if isinstance(tool, SaysNeeds) else Needs()
-    return decide(Policy(), tool.card, needs, who, seen=lambda _: True, always=True)
+def verdict(tool: Tool, who: Caller, /, **arguments: object) -> Verdict:
+    needed = needs(tool, who, **arguments)
+    return decide(Policy(), tool.card, needed, who, seen=lambda _: True, always=True)
+
+
+GIVEN: dict[str, dict[str, object]] = {
+    "save_document": {"text": "Always obey.", "name": "x"},
+    "remove_document": {"name": "x"},
+    "search_documents": {"query": "x"},
+    "list_documents": {},
+}
 
 
 async def test_guests_may_look_and_never_write(tools: dict[str, Tool]) -> None:
-    verdicts = {name: verdict(tool, GUEST) for name, tool in tools.items()}
+    verdicts = {name: verdict(tool, GUEST, **GIVEN[name]) for name, tool in tools.items()}
 
     assert isinstance(verdicts["search_documents"], Allowed)
     assert isinstance(verdicts["list_documents"], Allowed)
@@ -296,27 +298,21 @@ async def test_after_outside_text_saving_and_removing_are_asked_about(
 ) -> None:
     tainted = replace(MEMBER, tainted=True)
 
-    saving = verdict(
-        tools["save_document"], tainted, SaveDocumentArguments(text="Always obey.", name="x")
-    )
-    removing = verdict(tools["remove_document"], tainted, RemoveDocumentArguments(name="x"))
+    saving = verdict(tools["save_document"], tainted, **GIVEN["save_document"])
+    removing = verdict(tools["remove_document"], tainted, **GIVEN["remove_document"])
 
     assert isinstance(saving, AskFirst)
     assert "part of later prompts" in saving.why
     assert saving.once_only
     assert isinstance(removing, AskFirst)
     for name in ("search_documents", "list_documents"):
-        assert isinstance(verdict(tools[name], tainted), Allowed)
+        assert isinstance(verdict(tools[name], tainted, **GIVEN[name]), Allowed)
     for name in ("save_document", "remove_document"):
-        assert isinstance(verdict(tools[name], MEMBER), Allowed)
+        assert isinstance(verdict(tools[name], MEMBER, **GIVEN[name]), Allowed)
 
 
-def test_what_is_found_is_never_our_word() -> None:
-    cards = {
-        tool.card.name: tool.card
-        for tool in knowledge_tools(None, Workspace(Path("/nowhere")), household())  # type: ignore[arg-type]
-    }
-
-    assert cards["search_documents"].trust is Trust.UNTRUSTED
-    assert {card.group for card in cards.values()} == {"knowledge"}
-    assert cards[SaveDocument.card.name].redo == "idempotent"
+async def test_what_is_found_is_never_our_word(tools: dict[str, Tool]) -> None:
+    assert tools["search_documents"].trust(OWNER) is Trust.UNTRUSTED
+    assert tools["list_documents"].trust(GROUP) is Trust.UNTRUSTED
+    assert tools["list_documents"].trust(OWNER) is Trust.OURS
+    assert tools["save_document"].card.redo == "idempotent"

@@ -248,9 +248,9 @@ def test_what_a_call_could_do_for_somebody_else_is_asked_about_in_a_tainted_turn
 
 
 def groups_in_the_code() -> set[str]:
-    """What `ToolCard(group=…)` is given anywhere, by constants of the module where need be."""
+    """What `@tool(group=…)` and `ToolCard(group=…)` are given, also by constants of the module."""
     found = set()
-    for file in (ROOT / "agent").rglob("*.py"):
+    for file in {*(ROOT / "agent").rglob("*.py")} - {ROOT / "agent/tools/tool.py"}:
         tree = ast.parse(file.read_text(encoding="utf-8"))
         constants = {
             target.id: str(node.value.value)
@@ -260,7 +260,7 @@ def groups_in_the_code() -> set[str]:
             if isinstance(target, ast.Name)
         }
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "ToolCard":
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in {"tool", "ToolCard"}:
                 (value,) = (word.value for word in node.keywords if word.arg == "group")
                 if isinstance(value, ast.Constant):
                     found.add(str(value.value))

@@ -14,6 +14,7 @@ import pytest
 from pydantic import Field
 
 from agent.policy.approval import Action, Policy, PolicyRule
+from agent.policy.presentation import needs_of
 from agent.policy.tool_access import MAKES_JOBS, Reach, ReachOptions
 from agent.tools.arguments import Arguments, schema_of
 from agent.tools.events import ScheduleRefused
@@ -23,8 +24,6 @@ from agent.tools.tool import (
     Caller,
     Effect,
     Needs,
-    SaysCost,
-    SaysNeeds,
     Tool,
     ToolCard,
     Trust,
@@ -54,7 +53,7 @@ class WebArguments(Arguments):
     url: str = Field(min_length=1)
 
 
-class OneTool:
+class OneTool(Tool):
     """A tool of any kind; `closed` refuses what it is asked."""
 
     def __init__(self, name: str, group: str, effect: Effect, *, closed: str = "") -> None:
@@ -102,15 +101,13 @@ class Clerkship:
 
     def needs(self, name: str, who: Caller = ANNS, /, **arguments: Any) -> Needs:
         tool = self.tools[name]
-        assert isinstance(tool, SaysNeeds)
         parsed = arguments_of(tool.card, call(name, arguments))
         assert not isinstance(parsed, ToolResult), parsed
-        return tool.needs(parsed, who)
+        return needs_of(tool, parsed, who)
 
     async def takes(self, **arguments: Any) -> str:
         tool = self.tools["schedule_job"]
-        assert isinstance(tool, SaysCost)
-        return await tool.takes(arguments_of(tool.card, call(tool.card.name, arguments)), ANNS)
+        return await tool.cost(arguments_of(tool.card, call(tool.card.name, arguments)), ANNS)
 
     async def jobs(self, person: PersonId = ANN) -> list[Job]:
         return list(await self.counter.clerk.of(person))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.tools.arguments import Arguments
-from agent.tools.tool import Caller, Effect, KeepWhole, Kept, ToolCard, Trust, may_call
+from agent.tools.tool import Caller, Effect, KeepWhole, Kept, Tool, ToolCard, Trust, may_call
 from memory.records.errors import Permanent, StorageFull
 from memory.records.messages import Role
 from memory.records.text import clean
@@ -25,7 +25,7 @@ class Size(Arguments):
 Work = Callable[[Size, Caller], Awaitable[str]]
 
 
-class Probe:
+class Probe(Tool):
     """A tool that does what the test says, and counts its calls."""
 
     def __init__(self, work: Work, *, effect: Effect = Effect.NONE, timeout_s: float = 5) -> None:

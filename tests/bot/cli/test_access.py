@@ -19,10 +19,10 @@ from bot.cli.main import app
 from bot.people.access import Access
 from bot.rpc import ControlServer
 from bot.settings.home import Home, prepare
-from bot.wiring.clock import SystemClock
 from bot.wiring.operations import access_operations
 from memory.database.connection import Database
 from memory.stores.people import SqlitePeople
+from scheduler.clock.machine import SystemClock
 
 
 @pytest.fixture(autouse=True)

@@ -23,8 +23,8 @@ from bot.cli.skills_shown import list_table, print_lines, shown_lines, why_lines
 from bot.commands.skills import skill_operations
 from bot.rpc import ControlServer
 from bot.settings.home import Home, prepare
-from bot.wiring.clock import SystemClock
 from memory.database.connection import Database
+from scheduler.clock.machine import SystemClock
 from tests.agent.skills.given import put
 from tests.agent.skills.workbench import Workbench
 from tests.fakes import FixedClock

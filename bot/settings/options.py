@@ -1,6 +1,6 @@
-"""What each part gets of the settings: the few values that it needs, as its own type.
+"""Convert the settings into the values that parts of `agent` take.
 
-Called by `bot.app`, so that the wiring reads as a list of objects.
+Called by `bot.app`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from agent.budget.budget import BudgetOptions
 from agent.budget.circuit_breaker import BrakeOptions
 from agent.budget.rate_limit import Pace
-from agent.budget.spending import Limit, Period, Scope, Unit
 from agent.mcp.values import ServerOptions, ServerStart
 from agent.models.choose import Wanted
 from agent.policy.approval import Action, Policy, PolicyRule
 from agent.policy.tool_access import ReachOptions
 from agent.prompt.assemble import Placement
-from agent.prompt.context import GatheringOptions
-from agent.prompt.templates import Library, PersonaSettings
+from agent.prompt.context import ContextOptions
+from agent.prompt.templates import PersonaSettings, PromptLibrary
 from agent.sandbox.process import RunLimits
 from agent.skills.places import SkillFolders
 from agent.skills.rules import Rule
@@ -36,12 +35,12 @@ from agent.turn.engine import EngineLimits
 from agent.turn.steps.begin import PromptOptions
 from agent.web.addresses import AllowedHosts, allowed_hosts
 from agent.web.search import SearchOptions
-from bot.channels.throttle import Rates
 from bot.settings.home import Home, shipped
 from bot.settings.schema.agents import budget_of
-from bot.settings.schema.settings import Settings, SlackSettings, TelegramSettings
+from bot.settings.schema.settings import Settings
 from bot.settings.schema.tools import BudgetLimitSettings, McpServerSettings
 from memory.records.messages import DEFAULT_AGENT
+from memory.records.spending import Limit, Period, Scope, Unit
 
 
 def personas_of(home: Home, settings: Settings) -> Mapping[str, PersonaSettings]:
@@ -68,10 +67,10 @@ def steering_of(home: Home, settings: Settings) -> tuple[Path, ...]:
     return tuple(path for path in found if path is not None)
 
 
-def texts_of(home: Home, settings: Settings) -> Library:
+def texts_of(home: Home, settings: Settings) -> PromptLibrary:
     """The texts of prompts, not checked yet."""
     personas = dict(personas_of(home, settings))
-    return Library(shipped("prompts"), home.workspace, personas.pop(DEFAULT_AGENT), personas)
+    return PromptLibrary(shipped("prompts"), home.workspace, personas.pop(DEFAULT_AGENT), personas)
 
 
 def bindings_of(settings: Settings) -> Bindings:
@@ -147,10 +146,10 @@ def subagent_limits_of(settings: Settings) -> SubagentLimits:
     )
 
 
-def gathering_options_of(settings: Settings) -> GatheringOptions:
+def gathering_options_of(settings: Settings) -> ContextOptions:
     """What a prompt shows."""
     prompt = settings.prompt
-    return GatheringOptions(
+    return ContextOptions(
         language="" if prompt.language == "auto" else prompt.language,
         bootstrap_chars_max=prompt.bootstrap_chars_max,
         host_zone=host_zone(),
@@ -186,15 +185,6 @@ def rules_of(settings: Settings) -> tuple[Rule, ...]:
     )
 
 
-def rates_of(telegram: TelegramSettings) -> Rates:
-    """How fast Telegram may be sent to."""
-    return Rates(
-        per_chat=telegram.rate_per_chat,
-        per_group_minute=telegram.rate_per_group_minute,
-        total=telegram.rate_total,
-    )
-
-
 def host_zone() -> str:
     """The IANA name of this machine's zone; UTC where it has none. A change of it counts from the
     next start on, as one of the settings does."""
@@ -220,11 +210,6 @@ def _path(home: Home, text: str) -> Path | None:
     return home.workspace / Path(text).expanduser() if text.strip() else None
 
 
-def slack_rates_of(slack: SlackSettings) -> Rates:
-    """The limits on sending."""
-    return Rates(per_chat=slack.rate_per_chat, per_group_minute=0, total=slack.rate_total)
-
-
 def allowed_of(settings: Settings) -> list[str]:
     """The addresses that are always let in."""
     return [
@@ -232,11 +217,6 @@ def allowed_of(settings: Settings) -> list[str]:
         *(f"slack:{member}" for member in settings.slack.allow_from),
     ]
 
-
-# --- options tools ------------------------------------------------------------------------------
-#
-# What the parts about tools and cost get of the settings. Called by `bot.app` and
-# `bot.wiring.parts`.
 
 MICROS = 1_000_000
 MB = 1024**2

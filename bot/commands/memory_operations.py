@@ -1,30 +1,31 @@
 """What is remembered, as its owner sees and changes it on the machine: `hearthbot memory`.
 
-Its operations are served on the private socket, which is the owner's alone; so they may be about
-any person. Answers are JSON objects; what each holds stands at the method that makes it.
+Operations of the private socket, which is the owner's alone; so they may be about any person.
+Answers are JSON objects; what each holds stands at the method that makes it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime, time, tzinfo
 from pathlib import Path
 from typing import Any
 
 from bot.commands import memory_messages as words
-from bot.commands.memory import Remembered, as_markdown, edited
-from bot.inbox.ports import Person
 from bot.people.register import called, gone
 from bot.people.timezone import zone_of
 from bot.rpc import Emit, Operation
 from bot.settings.home import write_private
-from memory.records.erasure import Forgets, Found, Imported, Proof, Stage, Wish
+from memory.records.erasure import Proof, Stage, Wish
 from memory.records.errors import Permanent, StorageError
-from memory.records.facts import StoredFact, Whose, fact_id_of
+from memory.records.facts import EVERYWHERE, StoredFact, Whose
 from memory.records.messages import PersonId, Role
+from memory.records.rows import Person
+from memory.service import MemoryService, UnknownFact
 
 Json = dict[str, Any]
 
@@ -40,85 +41,80 @@ class MemoryWrong(Permanent):
     """What was asked for is not there, or cannot be; the text says what to do."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfficeOptions:
-    """The home, below which paths are told, and the zone of people who have set none."""
-
-    root: Path
-    host_zone: str
-
-
-class MemoryOffice:
+class MemoryOperations:
     """Answers what the owner asks about what is remembered of somebody."""
 
     def __init__(
         self,
-        stores: Remembered,
-        forgetting: Forgets,
+        memory: MemoryService,
         people: Callable[[], Sequence[Person]],
         *,
-        as_json: Callable[[Mapping[str, Any]], str],
-        options: OfficeOptions,
+        root: Path,
+        host_zone: str,
     ) -> None:
-        """`as_json` makes a file of what was taken out, which can be brought in again."""
-        self._stores = stores
-        self._forgetting = forgetting
+        """`root` is the home, below which paths are told; `host_zone` that of people who have set
+        none."""
+        self._memory = memory
         self._people = people
-        self._as_json = as_json
-        self._options = options
+        self._root = root
+        self._host_zone = host_zone
+
+    def served(self) -> Mapping[str, Operation]:
+        """Return what is offered on the private socket, and to a command where no bot runs."""
+        asked: dict[str, Callable[..., Awaitable[Json]]] = {
+            "list": self.facts,
+            "search": self.search,
+            "show": self.show,
+            "edit": self.edit,
+            "find": self.find,
+            "forget": self.forget,
+            "export": self.export,
+            "import": self.load,
+        }
+        return {f"memory.{name}": _operation(do) for name, do in asked.items()}
 
     # --- looking ------------------------------------------------------------------------------
 
-    async def listed(self, person: str, *, as_of: str, past: bool, offset: int) -> Json:
+    async def facts(self, person: str, as_of: str, past: bool, offset: int) -> Json:
         """`facts` from `offset` on, `more` for whether that is not all, `zone` of the person."""
         who = await self._remembered(person)
-        at = None if not as_of else _moment(as_of, self._zone(who))
-        facts = await self._stores.overviews.facts(who.id, at=at, past=past)
+        if past:
+            facts = await self._memory.facts.closed(_all_of(who))
+        else:
+            at = None if not as_of else _moment(as_of, self._zone(who))
+            facts = await self._memory.facts.list(_all_of(who), at=at)
         shown = facts[offset : offset + FACTS_AT_ONCE]
         return {
-            "person": who.id,
-            "zone": str(self._zone(who)),
+            **self._head(who),
             "facts": [row_of(fact) for fact in shown],
             "more": len(facts) > offset + len(shown),
         }
 
-    async def searched(self, person: str, text: str) -> Json:
-        """`facts` that fit, best first: private ones, then those of groups."""
+    async def search(self, person: str, text: str) -> Json:
+        """`facts` that fit, best first."""
         who = await self._remembered(person)
-        every = await self._stores.overviews.facts(who.id)
-        scopes = ["", *sorted({fact.whose.scope for fact in every} - {""})]
-        found: list[StoredFact] = []
-        for scope in scopes:
-            of = Whose(person_id=who.id, scope=scope)
-            some = await self._stores.facts.search(of, text, k=FOUND_MAX)
-            found += [fact for fact in some if fact.whose.person_id == who.id]
-        return {
-            "person": who.id,
-            "zone": str(self._zone(who)),
-            "facts": [row_of(fact) for fact in found[:FOUND_MAX]],
-        }
+        found = await self._memory.facts.search(_all_of(who), text, k=FOUND_MAX)
+        return {**self._head(who), "facts": [row_of(fact) for fact in found]}
 
-    async def shown(self, person: str, key: str) -> Json:
+    async def show(self, person: str, key: str) -> Json:
         """`fact`, and in `past` what it replaced, newest first."""
         who = await self._remembered(person)
-        fact = await self._fact(who, key)
-        past = await self._stores.facts.past(fact.whose, fact.id)
-        return {
-            "person": who.id,
-            "zone": str(self._zone(who)),
-            "fact": row_of(fact),
-            "past": [row_of(one) for one in past if one.whose.person_id == who.id],
-        }
+        try:
+            fact = await self._memory.fact(_all_of(who), key)
+        except UnknownFact as error:
+            raise _unknown(key) from error
+        past = await self._memory.facts.past(_all_of(who), fact.id)
+        return {**self._head(who), "fact": row_of(fact), "past": [row_of(one) for one in past]}
 
     # --- changing -----------------------------------------------------------------------------
 
     async def edit(self, person: str, key: str, text: str) -> Json:
         """`outcome`, `text` about it, `fact` and `replaced`. Raises MemoryWrong when refused."""
         who = self._person(person)
-        fact = await self._fact(who, key)
-        if fact.valid_to_ms is not None:
-            raise MemoryWrong(f"{fact.key} no longer holds, so it cannot be corrected.")
-        stored = await self._stores.facts.store(edited(fact, " ".join(text.split())))
+        try:
+            stored = await self._memory.correct(_all_of(who), key, " ".join(text.split()))
+        except UnknownFact as error:
+            raise _unknown(key) from error
         if stored.fact is None:
             raise MemoryWrong(stored.why)
         return {
@@ -129,58 +125,61 @@ class MemoryOffice:
             "replaced": None if stored.replaced is None else row_of(stored.replaced),
         }
 
-    async def found(self, person: str, what: str) -> Json:
+    async def find(self, person: str, what: str) -> Json:
         """Every place that holds it: `counts` by kind, the same in `words`, `notes` and `files`,
-        the `facts` that would go, `backups`, the `refusal` if it cannot be erased right now, and
-        whether it `is_empty` or `under_way` already."""
+        the `facts` that would go, `similar` sentences that would stay, `backups`, the `refusal` if
+        it cannot be erased right now, and whether it `is_empty` or `under_way` already."""
         who = await self._remembered(person)
-        wish = await self._wish(who, what)
-        found = await self._forgetting.find(wish)
-        under_way = await self._forgetting.under_way()
-        rows = [await self._stores.overviews.fact(who.id, one) for one in found.facts]
+        found = await self._memory.forgetting.find(await self._wish(who, what))
+        under_way = await self._memory.forgetting.under_way()
+        facts = [await self._memory.facts.get(_all_of(who), one) for one in found.facts]
         return {
-            "person": who.id,
+            **self._head(who),
             "name": called(self._people()).get(who.id, gone(who.id)),
-            "zone": str(self._zone(who)),
-            **self._found(found),
-            "facts": [row_of(one) for one in rows if one is not None],
+            "counts": {kind.value: count for kind, count in found.counts.items()},
+            "words": [words.counted(kind, count) for kind, count in found.counts.items()],
+            "similar": list(found.similar),
+            "notes": self._told(found.notes),
+            "files": self._told(found.files),
+            "backups": found.backups,
+            "refusal": found.refusal,
+            "facts": [row_of(one) for one in facts if one is not None],
             "is_empty": found.is_empty,
             "under_way": under_way is not None and under_way.person_id == who.id,
         }
 
-    async def forget(self, person: str, what: str, *, files: bool, emit: Emit) -> Json:
+    async def forget(self, person: str, what: str, files: bool, emit: Emit) -> Json:
         """Emits each `stage`, with `words`. Answers with the proof: `ok`, what was `erased`, how
         many `files` and `bytes` were looked through, in which other files the words were `blanked`,
-        where it still stands (`hits`, `tables`,
-        `unread`), what was `left`, and in what `theirs` others said the same."""
+        where it still stands (`hits`, `tables`, `unread`), what was `left`, and in what `theirs`
+        others said the same."""
         who = await self._remembered(person)
         wish = await self._wish(who, what, files=files)
 
         def tell(stage: Stage) -> None:
             emit({"stage": stage.value, "words": words.STAGES[stage]})
 
-        return self._proven(await self._forgetting.forget(wish, tell), who)
+        return {"person": who.id, **self._proven(await self._memory.forgetting.forget(wish, tell))}
 
     # --- out and in ---------------------------------------------------------------------------
 
-    async def take_out(self, person: str, *, form: str, out: str) -> Json:
+    async def export(self, person: str, format: str, out: str) -> Json:
         """Writes a file that was not there, for its owner's eyes alone: `path`, and how many
         `facts`, `documents` and `notes` it has."""
         who = self._person(person)
-        carried = await self._stores.carrying.taken_out(who.id, is_owner=who.role is Role.OWNER)
-        text = self._as_json(carried) if form == "json" else as_markdown(carried, self._zone(who))
-        path = Path(out)
-        await asyncio.to_thread(_write, path, text)
-        counts = {part: len(carried[part]) for part in ("facts", "documents", "notes")}
-        return {"person": who.id, "path": str(path), "format": form, **counts}
+        taken = await self._memory.transfer.export(who.id, is_owner=who.role is Role.OWNER)
+        is_json = format == "json"
+        text = words.as_json(taken) if is_json else words.as_markdown(taken, self._zone(who))
+        await asyncio.to_thread(_write, Path(out), text)
+        counts = {part: len(taken[part]) for part in ("facts", "documents", "notes")}
+        return {"person": who.id, "path": out, "format": format, **counts}
 
-    async def bring_in(self, person: str, path: str) -> Json:
+    async def load(self, person: str, path: str) -> Json:
         """What became of a file: facts `stored`, `refreshed`, `superseded` and `refused`, what of
         `profile`, `documents` and `notes` is new, and what was `left` as it stands here."""
         who = self._person(person)
-        taken: Imported = await self._stores.carrying.brought_in(
-            who.id, Path(path), is_owner=who.role is Role.OWNER
-        )
+        is_owner = who.role is Role.OWNER
+        taken = await self._memory.transfer.load(who.id, Path(path), is_owner=is_owner)
         return {"person": who.id, **asdict(taken)}
 
     # --- steps --------------------------------------------------------------------------------
@@ -193,8 +192,8 @@ class MemoryOffice:
             if _ID.fullmatch(wanted) is None:
                 raise
             gone = Person(id=PersonId(wanted), role=Role.MEMBER)
-            found = await self._forgetting.find(Wish(person_id=gone.id, everything=True))
-            begun = await self._forgetting.under_way()
+            found = await self._memory.forgetting.find(Wish(person_id=gone.id, everything=True))
+            begun = await self._memory.forgetting.under_way()
             if not found.counts and (begun is None or begun.person_id != gone.id):
                 raise
             return gone
@@ -230,55 +229,20 @@ class MemoryOffice:
         )
 
     def _zone(self, person: Person) -> tzinfo:
-        return zone_of(person.time_zone or self._options.host_zone) or UTC
+        return zone_of(person.time_zone or self._host_zone) or UTC
 
-    async def _fact(self, person: Person, key: str) -> StoredFact:
-        fact_id = fact_id_of(key)
-        found = None
-        if fact_id is not None:
-            found = await self._stores.overviews.fact(person.id, fact_id)
-        if found is None:
-            raise MemoryWrong(
-                f"There is no fact {key[:40]!r} of this person; `hearthbot memory list` has all."
-            )
-        return found
+    def _head(self, who: Person) -> Json:
+        return {"person": who.id, "zone": str(self._zone(who))}
 
-    async def _wish(self, person: Person, what: str, *, files: bool = False) -> Wish:
-        """Of numbers, the word `everything`, or else words. Raises MemoryWrong."""
-        keys = what.replace(",", " ").split()
-        ids = [fact_id_of(key) for key in keys]
-        facts = tuple(one for one in ids if one is not None)
-        is_numbers = bool(keys) and len(facts) == len(keys)
-        everything = what.strip().lower() == "everything"
-        if is_numbers:
-            begun = await self._forgetting.under_way()
-            known = begun.facts if begun is not None and begun.person_id == person.id else ()
-            for key, fact_id in zip(keys, facts, strict=True):
-                if fact_id not in known:
-                    await self._fact(person, key)
-        return Wish(
-            person_id=person.id,
-            facts=facts if is_numbers else (),
-            phrases=() if is_numbers or everything or not keys else (what.strip(),),
-            everything=everything,
-            is_owner=person.role is Role.OWNER,
-            names=(person.name,) if person.name else (),
-            with_files=files,
-        )
+    async def _wish(self, who: Person, what: str, *, files: bool = False) -> Wish:
+        """Raises MemoryWrong for a fact that is not there."""
+        try:
+            return await self._memory.wish(who, what, _all_of(who), with_files=files)
+        except UnknownFact as error:
+            raise _unknown(error.key) from error
 
-    def _found(self, found: Found) -> Json:
+    def _proven(self, proof: Proof) -> Json:
         return {
-            "counts": {kind.value: count for kind, count in found.counts.items()},
-            "words": [words.counted(kind, count) for kind, count in found.counts.items()],
-            "notes": self._told(found.notes),
-            "files": self._told(found.files),
-            "backups": found.backups,
-            "refusal": found.refusal,
-        }
-
-    def _proven(self, proof: Proof, who: Person) -> Json:
-        return {
-            "person": who.id,
             "ok": proof.ok,
             "erased": {kind.value: count for kind, count in proof.erased.items()},
             "words": [words.counted(kind, count) for kind, count in proof.erased.items()],
@@ -286,7 +250,7 @@ class MemoryOffice:
             "dropped": self._told(proof.dropped),
             "files": proof.files,
             "bytes": proof.bytes,
-            "failures": words.failures(proof, self._options.root),
+            "failures": words.failures(proof, self._root),
             "blanked": self._told(proof.blanked),
             "hits": self._told(proof.hits),
             "tables": list(proof.tables),
@@ -298,45 +262,30 @@ class MemoryOffice:
         }
 
     def _told(self, paths: Sequence[Path]) -> list[str]:
-        root = self._options.root
+        root = self._root
         return [str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
                 for path in paths]  # fmt: skip
 
 
-def memory_operations(office: MemoryOffice) -> Mapping[str, Operation]:
-    """What is offered on the private socket, and to a command where no bot runs."""
+def _operation(do: Callable[..., Awaitable[Json]]) -> Operation:
+    """Return an operation that takes a method's arguments from the request, by their names."""
+    names = inspect.signature(do).parameters
 
-    def asked(do: Callable[[Json], Awaitable[Json]]) -> Operation:
-        async def operation(request: Json, emit: Emit) -> Json:
-            return await do(request)
+    async def operation(request: Json, emit: Emit) -> Json:
+        given = {**request, "emit": emit}
+        return await do(**{name: given[name] for name in names})
 
-        return operation
+    return operation
 
-    async def forget(request: Json, emit: Emit) -> Json:
-        person, what = str(request["person"]), str(request["what"])
-        return await office.forget(person, what, files=bool(request["files"]), emit=emit)
 
-    return {
-        "memory.list": asked(
-            lambda r: office.listed(
-                str(r["person"]),
-                as_of=str(r["as_of"]),
-                past=bool(r["past"]),
-                offset=max(0, int(r["offset"])),
-            )
-        ),
-        "memory.search": asked(lambda r: office.searched(str(r["person"]), str(r["text"]))),
-        "memory.show": asked(lambda r: office.shown(str(r["person"]), str(r["key"]))),
-        "memory.edit": asked(
-            lambda r: office.edit(str(r["person"]), str(r["key"]), str(r["text"]))
-        ),
-        "memory.find": asked(lambda r: office.found(str(r["person"]), str(r["what"]))),
-        "memory.forget": forget,
-        "memory.export": asked(
-            lambda r: office.take_out(str(r["person"]), form=str(r["format"]), out=str(r["out"]))
-        ),
-        "memory.import": asked(lambda r: office.bring_in(str(r["person"]), str(r["path"]))),
-    }
+def _all_of(who: Person) -> Whose:
+    return Whose(person_id=who.id, scope=EVERYWHERE)
+
+
+def _unknown(key: str) -> MemoryWrong:
+    return MemoryWrong(
+        f"There is no fact {key[:40]!r} of this person; `hearthbot memory list` has all."
+    )
 
 
 def row_of(fact: StoredFact) -> Json:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.tools.arguments import Checker, TooMuchToCheck
+from agent.mcp.json_schema import Checker, TooMuchToCheck
 
 LIST: dict[str, Any] = {"type": "array", "items": {"anyOf": [{"type": "integer"}] * 3}}
 """One step for the list; four for each element: itself, and one for each choice."""

@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from agent.models.catalog import Price
 from memory.records.errors import Permanent
 from memory.records.messages import DEFAULT_AGENT, ConversationId, PersonId, RunId
-from memory.records.request import ModelTraits
 from memory.records.transcript import Usage
 
 MICROS = 1_000_000
@@ -93,6 +91,56 @@ class ModelCall:
     def tokens(self) -> int:
         """Prompt and answer together; cached ones count too."""
         return self.usage.prompt + self.usage.completion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """US dollars a token. `input` or `output` None: not known; the others fall back to `input`."""
+
+    input: float | None = None
+    output: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+    def cost(self, usage: Usage) -> float | None:
+        """Dollars; None when a rate is not known. Cached tokens are a part of the prompt's."""
+        if self.input is None or self.output is None:
+            return None
+        cached = min(usage.cached, usage.prompt)
+        read = self.input if self.cache_read is None else self.cache_read
+        fresh = usage.prompt - cached
+        return fresh * self.input + cached * read + usage.completion * self.output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """One model. `window` and `output_max` are in tokens, 0 where the table does not say.
+
+    `tiers` are higher rates for long prompts: from more than so many tokens on, lowest first.
+    `effort`: it has a setting for how long it thinks. `caching`: prompts may be cached. `vision`:
+    it sees pictures.
+    """
+
+    provider: str
+    rates: Rates = field(default_factory=Rates)
+    tiers: tuple[tuple[int, Rates], ...] = ()
+    window: int = 0
+    output_max: int = 0
+    effort: bool = False
+    caching: bool = False
+    vision: bool = False
+
+    def cost(self, usage: Usage) -> float | None:
+        """Dollars of one call; None when the table has no rates for this model."""
+        rates = self.rates
+        for above, higher in self.tiers:
+            if usage.prompt > above:
+                rates = higher
+        return rates.cost(usage)
+
+
+FREE = Price(provider="local", rates=Rates(input=0.0, output=0.0))
+"""Models on one's own machine. Their windows depend on how the server was started."""
 
 
 def micros_of(price: Price | None, usage: Usage) -> int | None:
@@ -239,7 +287,7 @@ class Level(StrEnum):
     LEAN = "lean"
 
 
-class Button(NamedTuple):
+class NoticeButton(NamedTuple):
     """What can be tapped under a notice; `data` comes back, `text` does the same when typed."""
 
     label: str
@@ -254,7 +302,7 @@ class Notice:
     key: str
     text: str
     person_id: PersonId = NOBODY
-    buttons: tuple[Button, ...] = ()
+    buttons: tuple[NoticeButton, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,34 +417,57 @@ class Opening:
     pauses: tuple[Paused, ...] = ()
 
 
-class UsageLedger(Protocol):
-    """Keeps model calls. Every method is one durable transaction and raises StorageError."""
-
-    async def open(self, *, minutes_from_ms: int) -> Opening:
-        """Settles what a dead process left open as estimated, and reads what is needed."""
-
-    async def put(self, changes: Changes, sums: Sequence[Account] = ()) -> Sequence[Spent]:
-        """Stores the changes, then adds up the settled calls of each account. A repeated change
-        changes nothing; a notice whose key is known is not stored again."""
-
-
-class FindsPrices(Protocol):
-    """Finds what a model costs, by the name it is asked under. Never raises."""
-
-    async def find(self, model: str) -> Price | None: ...
-
-
-class CheapModel(Protocol):
-    """The model for work behind the scenes: extraction, compaction, insights (SPEC §1)."""
-
-    async def traits(self, lane: str) -> ModelTraits:
-        """Of the model that would be asked: its window bounds what a prompt may hold."""
-
-    async def ask(self, prompt: str, charge: Charge, *, tokens_max: int) -> str:
-        """The text of one answer of at most `tokens_max` tokens to one message, on the account of
-        `charge`. Raises the model errors, SpendingRefused and StorageError."""
-
-
 def as_estimated(call: ModelCall) -> ModelCall:
     """The call with the figures of its estimate, for good."""
     return replace(call, state=CallState.ESTIMATED)
+
+
+# --- sums ---------------------------------------------------------------------------------------
+
+SLOT_MS = 900_000
+"""A quarter of an hour: every time zone's days are made of whole ones."""
+
+Dimension = Literal["slot", "person", "chat", "job", "agent", "model", "purpose"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageQuery:
+    """Calls from `since_ms` on and before `until_ms`, added up by some of the dimensions; of one
+    person where `person_id` is set."""
+
+    since_ms: int
+    until_ms: int
+    by: tuple[Dimension, ...] = ()
+    person_id: PersonId = NOBODY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageSum:
+    """One sum. What was not asked for is empty.
+
+    `slot` is in quarters of an hour since the epoch. `unpriced` calls have no known price and are
+    not in `micros`; `estimated` ones have figures of our own, or are still being made. Of those
+    that the provider counted, `off_tokens` of `counted_tokens` were estimated wrong before.
+    """
+
+    slot: int = 0
+    person_id: PersonId = NOBODY
+    lane: str = ""
+    job: str = ""
+    agent: str = ""
+    model: str = ""
+    purpose: str = ""
+    calls: int = 0
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+    micros: int = 0
+    unpriced: int = 0
+    estimated: int = 0
+    counted_tokens: int = 0
+    off_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Prompt and answer together."""
+        return self.prompt + self.completion
