@@ -118,7 +118,7 @@ class _Arrival:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Opened:
+class _FileOpened:
     """What became of one: `said` about it, and what it holds. `text` is from outside, and may be
     read on at `rest`; `beside` is where a smaller copy of the picture lies; `transcript` are the
     person's own words."""
@@ -182,7 +182,7 @@ class AttachedFiles:
         files = await asyncio.gather(
             *(self._file(arrival, n, one) for n, one in enumerate(came[:FILES_MAX]))
         )
-        files += [_Opened(said=f"{called(one)}, left alone") for one in came[FILES_MAX:]]
+        files += [_FileOpened(said=f"{called(one)}, left alone") for one in came[FILES_MAX:]]
         log.info("turn.files", files=len(files), kinds=[one.kind for one in came])
         note = self._note(turn, files)
         said = "\n".join(one.transcript for one in files if one.transcript)
@@ -198,15 +198,15 @@ class AttachedFiles:
 
     # --- one file --------------------------------------------------------------------------------
 
-    async def _file(self, arrival: _Arrival, number: int, attachment: Attachment) -> _Opened:
+    async def _file(self, arrival: _Arrival, number: int, attachment: Attachment) -> _FileOpened:
         path = f"{arrival.folder}/{file_name(arrival.turn, number, attachment)}"
         async with self._places:
             try:
                 path, content = await self._content(arrival, path, attachment)
             except AssistantError as error:
-                return _Opened(said=f"{called(attachment)}, which could not be had: {error}")
+                return _FileOpened(said=f"{called(attachment)}, which could not be had: {error}")
             if not content:
-                return _Opened(said=f"{called(attachment)}, which is empty")
+                return _FileOpened(said=f"{called(attachment)}, which is empty")
             found = signature_of(content)
             about = f"{called(attachment)} ({found.shown}, {size_of(len(content))}), kept as {path}"
             if found.kind is FileKind.PICTURE:
@@ -221,7 +221,7 @@ class AttachedFiles:
             case FileKind.FILM if attachment.kind in OWN_VOICE:
                 opened = await self._sound(arrival, path, attachment, content)
             case _:
-                opened = _Opened(said=f"{about}, not opened")
+                opened = _FileOpened(said=f"{about}, not opened")
         return replace(opened, kept=_kept(path, opened.rest))
 
     async def _content(
@@ -276,18 +276,18 @@ class AttachedFiles:
 
     async def _picture(
         self, arrival: _Arrival, path: str, content: bytes, *, about: str
-    ) -> _Opened:
+    ) -> _FileOpened:
         found = signature_of(content)
         if not found.width:
-            return _Opened(said=f"{about}. It is damaged, and cannot be shown")
+            return _FileOpened(said=f"{about}. It is damaged, and cannot be shown")
         if not arrival.sees:
             about = f"{about}, {found.width} by {found.height} pixels"
-            return _Opened(said=f"{about}. You cannot see pictures: say so, and do not guess")
+            return _FileOpened(said=f"{about}. You cannot see pictures: say so, and do not guess")
         try:
             shown = await self._pictures.shown(path, content, found, arrival.caller)
         except AssistantError as error:
-            return _Opened(said=f"{about}. It cannot be shown to you now: {error}".rstrip("."))
-        return _Opened(
+            return _FileOpened(said=f"{about}. It cannot be shown to you now: {error}".rstrip("."))
+        return _FileOpened(
             said=about + shown.about,
             picture=shown.picture,
             picture_bytes=shown.size_bytes,
@@ -296,17 +296,17 @@ class AttachedFiles:
 
     async def _document(
         self, arrival: _Arrival, path: str, content: bytes, *, about: str
-    ) -> _Opened:
+    ) -> _FileOpened:
         name = path.rpartition("/")[2]
         try:
             read = await self._reader.read(name, content)
             rest = await self._rest(arrival, path, read)
         except DocumentWrong as error:
-            return _Opened(said=f"{about}. It was not read: {error}".rstrip("."))
+            return _FileOpened(said=f"{about}. It was not read: {error}".rstrip("."))
         except AssistantError as error:
-            return _Opened(said=f"{about}. It was not read now: {error}".rstrip("."))
+            return _FileOpened(said=f"{about}. It was not read now: {error}".rstrip("."))
         note = f" ({read.note})" if read.note else ""
-        return _Opened(said=f"{about}{note}", name=name, text=read.text, rest=rest)
+        return _FileOpened(said=f"{about}{note}", name=name, text=read.text, rest=rest)
 
     async def _rest(self, arrival: _Arrival, path: str, read: FileText) -> str:
         """Where the whole text can be read by lines: beside the file, if the file is no text."""
@@ -321,10 +321,10 @@ class AttachedFiles:
 
     async def _sound(
         self, arrival: _Arrival, path: str, attachment: Attachment, content: bytes
-    ) -> _Opened:
+    ) -> _FileOpened:
         about = f"{called(attachment)}, kept as {path}"
         if self._transcriber is None:
-            return _Opened(
+            return _FileOpened(
                 said=f"{about}. Nobody wrote down what is said in it, since the owner has set no "
                 "llm.transcription_model: say that you cannot listen"
             )
@@ -333,19 +333,21 @@ class AttachedFiles:
         try:
             said = (await self._transcriber.transcript(sound)).strip()
         except AssistantError as error:
-            return _Opened(said=f"{about}. What is said in it could not be written down: {error}")
+            return _FileOpened(
+                said=f"{about}. What is said in it could not be written down: {error}"
+            )
         if not said:
-            return _Opened(said=f"{about}, in which nobody speaks")
+            return _FileOpened(said=f"{about}, in which nobody speaks")
         if attachment.kind in OWN_VOICE:
-            return _Opened(
+            return _FileOpened(
                 said=f"{about}. The next message is its transcript, and may be misheard",
                 transcript=said,
             )
-        return _Opened(said=about, name=f"transcript of {name}", text=said, rest=path)
+        return _FileOpened(said=about, name=f"transcript of {name}", text=said, rest=path)
 
     # --- all of them -----------------------------------------------------------------------------
 
-    def _note(self, turn: TurnInput, files: Sequence[_Opened]) -> Note:
+    def _note(self, turn: TurnInput, files: Sequence[_FileOpened]) -> Note:
         said: list[str] = []
         texts: list[str] = []
         pictures: list[Picture] = []
@@ -382,7 +384,7 @@ def _kept(path: str, beside: str) -> tuple[str, ...]:
     return (path, beside) if beside and beside != path else (path,)
 
 
-def _how_much(one: _Opened, shown: int) -> str:
+def _how_much(one: _FileOpened, shown: int) -> str:
     if shown == len(one.text):
         return "; what stands in it follows"
     return (

@@ -38,7 +38,7 @@ class SkillState(StrEnum):
     """It runs by the clock, and nobody has enabled it."""
 
 
-class SkillKind(StrEnum):
+class SkillMode(StrEnum):
     """How a skill comes into play, in the order in which people are shown them."""
 
     PLAYBOOK = "playbook"
@@ -109,18 +109,18 @@ class Skill:
     version: str = ""
 
     @property
-    def kind(self) -> SkillKind:
+    def kind(self) -> SkillMode:
         if self.schedule is not None:
-            return SkillKind.CLOCK
-        return SkillKind.PLAYBOOK if self.keywords else SkillKind.SKILL
+            return SkillMode.CLOCK
+        return SkillMode.PLAYBOOK if self.keywords else SkillMode.SKILL
 
     @property
     def is_playbook(self) -> bool:
-        return self.kind is SkillKind.PLAYBOOK
+        return self.kind is SkillMode.PLAYBOOK
 
     @property
     def is_listed(self) -> bool:
-        return self.kind is SkillKind.SKILL
+        return self.kind is SkillMode.SKILL
 
     @property
     def is_used(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from agent.skills.checks import tests_file
 from agent.skills.matching import SCORE_MIN, near_misses
 from agent.skills.service import SkillService
-from agent.skills.skill import Problem, Skill, SkillKind, SkillRefused, SkillSet, SkillState
+from agent.skills.skill import Problem, Skill, SkillMode, SkillRefused, SkillSet, SkillState
 from agent.skills.why import SkillVerdict, SkillWhy, near_words
 from bot.commands.skill_messages import (
     KINDS,
@@ -73,7 +73,7 @@ def skill_operations(skills: SkillService) -> Mapping[str, Operation]:
 async def _list(skills: SkillService, request: Json) -> Json:
     """`skills` by kind and name, `shadowed` (hidden by a stronger one) and `problems`."""
     found = await skills.list()
-    kinds = list(SkillKind)
+    kinds = list(SkillMode)
     by_kind = sorted(found.skills.skills, key=lambda one: (kinds.index(one.kind), one.name))
     stronger = {one.name: one.location for one in found.skills.skills}
     broken = [problem for one in found.tests.values() for problem in one.problems]
@@ -323,9 +323,9 @@ def _state(skill: Skill) -> str:
 # --- in a chat ---------------------------------------------------------------------------------
 
 _HEADINGS = {
-    SkillKind.PLAYBOOK: "Playbooks, which come in when a message is about them:",
-    SkillKind.SKILL: "Skills, which I read when one fits:",
-    SkillKind.CLOCK: "By the clock:",
+    SkillMode.PLAYBOOK: "Playbooks, which come in when a message is about them:",
+    SkillMode.SKILL: "Skills, which I read when one fits:",
+    SkillMode.CLOCK: "By the clock:",
 }
 
 
