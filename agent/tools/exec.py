@@ -32,15 +32,9 @@ from agent.sandbox.process import (
     run_open,
 )
 from agent.skills.matching import allows_command
+from agent.tools.call import KeepResult
 from agent.tools.confinement import Surroundings, Views
-from agent.tools.tool import (
-    Caller,
-    Effect,
-    KeepWhole,
-    Needs,
-    Trust,
-    tool,
-)
+from agent.tools.tool import Caller, Effect, Needs, Trust, tool
 from agent.tools.workspace import Workspace
 from memory.records.errors import AssistantError, Permanent
 from memory.records.messages import Role
@@ -112,7 +106,7 @@ class Runner:
         options: ExecOptions | None = None,
         fixed: tuple[Path, ...] = (),
         own: Mapping[str, str] | None = None,
-        keep: KeepWhole | None = None,
+        keep: KeepResult | None = None,
     ) -> None:
         self._options = options or ExecOptions()
         self.root = workspace.resolve()
@@ -271,8 +265,8 @@ class ExecTools:
         return self._runner.needs(caller, shows=shown_command(command, cwd))
 
     @tool(
-        group="exec",
-        effect=Effect.OUTSIDE,
+        "exec",
+        Effect.OUTSIDE,
         redo="once",
         trust=Trust.UNTRUSTED,
         needs=_exec_needs,

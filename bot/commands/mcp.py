@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from agent.mcp.servers import McpServers, ServerState, ToolState
 
 
+# --- mcp words ----------------------------------------------------------------------------------
+#
+# What is said about MCP servers in plain words: by `/status`, `hearthbot mcp` and the doctor.
+
 DECISIONS = {
     Decision.APPROVED: "offered",
     Decision.NEW: "off: new since the server was first seen",
@@ -86,54 +90,54 @@ class NoServers(Permanent):
     """No server is set up."""
 
 
-def server_lines(servers: McpServers | None) -> list[str]:
-    """One line for each server, for the owner's `/status`."""
-    return [server_line(one) for one in (servers.states() if servers else ())]
+class McpDesk:
+    """Answers what the owner asks about MCP servers, and does what the owner decides."""
 
+    def __init__(self, servers: McpServers | None) -> None:
+        """None: there are none, and nothing of them is loaded."""
+        self._servers = servers
 
-def are_quoted(servers: McpServers | None) -> bool:
-    """Whether such a line tells what a server said last."""
-    return any(one.health.health is Health.DOWN for one in (servers.states() if servers else ()))
+    def _states(self) -> Sequence[ServerState]:
+        return () if self._servers is None else self._servers.states()
 
-
-def mcp_operations(servers: McpServers | None) -> Mapping[str, Operation]:
-    """What is offered on the private socket, and to a command where no bot runs. None: no server
-    is set up, and nothing of them is loaded."""
-
-    async def ready() -> Sequence[ServerState]:
-        """All servers, after what was not started yet is."""
-        if servers is None:
-            return ()
-        servers.wake()
-        await servers.settled(limit_s=SETTLED_S)
-        return servers.states()
-
-    async def listed(request: Json, emit: Emit) -> Json:
-        """`servers` by name, each with its `tools`, and `waiting`: how many need approval."""
-        states = await ready()
+    async def listed(self) -> Json:
+        """`servers` by name, each with its `tools`, and `waiting`: how many need approval. Starts
+        what was not started yet."""
+        await self._ready()
+        states = self._states()
         return {
             "servers": [_server_row(one) for one in states],
             "waiting": sum(len(one.waiting) for one in states),
         }
 
-    async def waiting(request: Json, emit: Emit) -> Json:
-        """`tools` that an approval would let in, and what it means (`approving`)."""
-        server, tool = str(request["server"]), str(request["tool"])
+    async def waiting(self, server: str, tool: str) -> Json:
+        """`tools` that an approval would let in, and what it means (`approving`).
+
+        Each has the `parameters` that the model reads and the `former_parameters`, None where they
+        were not kept; `is_whole` is false where both would be too much for one answer: ask for
+        that tool alone.
+        """
+        await self._ready()
         found = [
-            one
-            for state in await ready()
+            (one, _tool_row(one, state.options.name))
+            for state in self._states()
             for one in state.waiting
             if state.options.name == server and (not tool or tool in {one.tool, one.name})
         ]
-        return {"server": server, "tools": _whole_rows(found, server), "approving": APPROVING}
+        left = PARAMETERS_BYTES_MAX
+        for state, row in found:
+            whole = {"parameters": state.parameters, "former_parameters": state.former_parameters}
+            left -= len(json.dumps(whole))
+            row["is_whole"] = left >= 0
+            row.update(whole if row["is_whole"] else {})
+        return {"server": server, "tools": [row for _, row in found], "approving": APPROVING}
 
-    async def approve(request: Json, emit: Emit) -> Json:
-        """`tools` that were approved, and `text`."""
-        server, tool = str(request["server"]), str(request["tool"])
-        await ready()
-        if servers is None:
+    async def approve(self, server: str, tool: str, digests: Mapping[str, str] | None) -> Json:
+        """`tools` that were approved, and `text`. Raises McpRefused, StorageError."""
+        await self._ready()
+        if self._servers is None:
             raise NoServers(f"There is no MCP server {server[:64]!r}: none is set up.")
-        names = await servers.approve(server, tool, digests=request.get("digests"))
+        names = await self._servers.approve(server, tool, digests=digests)
         if names:
             text = f"{tools_words(len(names))} of {server} approved: {', '.join(names)}"
         elif tool:
@@ -142,21 +146,36 @@ def mcp_operations(servers: McpServers | None) -> Mapping[str, Operation]:
             text = f"Nothing of {server} waits for approval."
         return {"server": server, "tools": list(names), "text": text}
 
+    def lines(self) -> list[str]:
+        """One line for each server, for the owner's `/status`."""
+        return [server_line(one) for one in self._states()]
+
+    def are_quoted(self) -> bool:
+        """Whether such a line tells what a server said last."""
+        return any(one.health.health is Health.DOWN for one in self._states())
+
+    async def _ready(self) -> None:
+        if self._servers is None:
+            return
+        self._servers.wake()
+        await self._servers.settled(limit_s=SETTLED_S)
+
+
+def mcp_operations(desk: McpDesk) -> Mapping[str, Operation]:
+    """What is offered on the private socket, and to a command where no bot runs."""
+
+    async def listed(request: Json, emit: Emit) -> Json:
+        return await desk.listed()
+
+    async def waiting(request: Json, emit: Emit) -> Json:
+        return await desk.waiting(str(request["server"]), str(request["tool"]))
+
+    async def approve(request: Json, emit: Emit) -> Json:
+        return await desk.approve(
+            str(request["server"]), str(request["tool"]), request.get("digests")
+        )
+
     return {"mcp.list": listed, "mcp.waiting": waiting, "mcp.approve": approve}
-
-
-def _whole_rows(tools: Sequence[ToolState], server: str) -> list[Json]:
-    """Each has the `parameters` that the model reads and the `former_parameters`, None where they
-    were not kept; `is_whole` is false where both would be too much for one answer: ask for that
-    tool alone."""
-    rows = []
-    left = PARAMETERS_BYTES_MAX
-    for one in tools:
-        whole = {"parameters": one.parameters, "former_parameters": one.former_parameters}
-        left -= len(json.dumps(whole))
-        more = {"is_whole": True, **whole} if left >= 0 else {"is_whole": False}
-        rows.append({**_tool_row(one, server), **more})
-    return rows
 
 
 def _server_row(state: ServerState) -> Json:
@@ -172,9 +191,13 @@ def _server_row(state: ServerState) -> Json:
         "retry_s": health.retry_s,
         "server": health.server,
         "trust": options.trust.value,
-        "tools": [_tool_row(one, options.name) for one in state.tools],
+        "tools": _tool_rows(state.tools, options.name),
         "waiting": len(state.waiting),
     }
+
+
+def _tool_rows(tools: Sequence[ToolState], server: str) -> list[Json]:
+    return [_tool_row(one, server) for one in tools]
 
 
 def _tool_row(tool: ToolState, server: str) -> Json:

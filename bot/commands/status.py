@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from agent.budget.budget import Budget
 from agent.models.choose import Choice
@@ -18,7 +18,7 @@ from agent.turn.engine import LocalEngine
 from agent.version import VERSION
 from bot.channels.base import Channel, TellsTrouble
 from bot.commands.heartbeat import SWITCH
-from bot.commands.mcp import are_quoted, server_lines
+from bot.commands.mcp import McpDesk
 from bot.commands.models import ModelDesk
 from bot.commands.usage import cost_words
 from bot.outbox.outbox import Outbox
@@ -29,9 +29,6 @@ from memory.records.ports import Clock
 from memory.records.rows import Grant, Person
 from memory.records.schedule import JobBook, Switches
 from memory.records.spending import NOBODY, Period, Scope, UsageQuery, UsageSum, bounds, zone_for
-
-if TYPE_CHECKING:
-    from agent.mcp.servers import McpServers
 
 FREE_LOW_BYTES = 4 * 1024 * 1024
 """What the database's `-wal` grows to between two checkpoints (SQLite: 1000 pages)."""
@@ -45,7 +42,7 @@ TROUBLES = "Last warnings and errors of the last 24 hours (`/logs errors`):"
 
 
 class TellsNext(Protocol):
-    """Says what happens next by the clock; `bot.wiring.schedules` is one."""
+    """Says what happens next by the clock; `bot.app.schedules` is one."""
 
     async def next_lines(self, person_id: PersonId | None) -> list[str]: ...
 
@@ -82,7 +79,7 @@ class Watched:
     outbox: Outbox
     budget: Budget
     runner: Runner
-    servers: McpServers | None
+    servers: McpDesk
     clock: TellsNext
     bindings: Bindings
     kept: Kept
@@ -126,7 +123,7 @@ class BotStatus:
             f"Replies on their way: {bot.outbox.waiting()}",
         ]
         lines += await bot.clock.next_lines(person.id if person is not None else None)
-        lines += server_lines(bot.servers)
+        lines += bot.servers.lines()
         if bot.runner.why_open:
             lines.append(f"Programs run without a sandbox: {bot.runner.why_open}")
         if bot.budget.hand.paused is not None:
@@ -148,10 +145,10 @@ class BotStatus:
         what is theirs, as by `/status`. The reason of an error may repeat what a platform or a
         model's provider said, so it is a quote as well."""
         servers = self._watched.servers
-        before = are_quoted(servers)
+        before = servers.are_quoted()
         reader = await self._watched.access.alone_in(lane)
         lines = await self.lines(for_owner=for_owner, lane=lane, person_id=reader or "")
-        quotes = for_owner and (before or are_quoted(servers) or TROUBLES in lines)
+        quotes = for_owner and (before or servers.are_quoted() or TROUBLES in lines)
         return StatusTold(lines=tuple(lines), quotes=quotes)
 
     async def _undelivered(self) -> list[str]:

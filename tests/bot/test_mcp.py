@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from agent.mcp.servers import McpRefused, McpServers, ServerFolders
+from agent.mcp.servers import McpRefused, ServerFolders
 from agent.mcp.values import Health, ServerOptions, ServerStart
-from bot.commands.mcp import are_quoted, mcp_operations, server_lines
+from bot.commands.mcp import McpDesk, mcp_operations
 from bot.doctor.base import FindingLevel, Result, run_checks
 from bot.doctor.reach import checks
 from bot.settings.home import Home as BotHome
@@ -36,9 +36,9 @@ from tests.memory.kit import opened
 ABSENT = ServerOptions(name="absent", command="no-such-program", start=ServerStart.EAGER)
 
 
-async def asked(servers: McpServers, operation: str, **request: Any) -> dict[str, Any]:
+async def asked(desk: McpDesk, operation: str, **request: Any) -> dict[str, Any]:
     """An answer as it goes over the socket."""
-    answer = await mcp_operations(servers)[operation](request, lambda event: None)
+    answer = await mcp_operations(desk)[operation](request, lambda event: None)
     return dict(json.loads(json.dumps(answer)))
 
 
@@ -57,7 +57,7 @@ async def test_the_list_names_servers_and_tools_with_their_state(tmp_path: Path)
     options = await with_a_changed_tool(tmp_path)
 
     async with running(tmp_path, options, ABSENT) as mcp:
-        answer = await asked(mcp, "mcp.list")
+        answer = await asked(McpDesk(mcp), "mcp.list")
 
     absent, server = answer["servers"]
     assert absent["health"] == "down"
@@ -75,16 +75,17 @@ async def test_what_is_approved_is_what_was_shown(tmp_path: Path) -> None:
     options = await with_a_changed_tool(tmp_path)
 
     async with running(tmp_path, options) as mcp:
-        shown = await asked(mcp, "mcp.waiting", server="odd", tool="")
-        one = await asked(mcp, "mcp.waiting", server="odd", tool="odd__mail")
+        desk = McpDesk(mcp)
+        shown = await asked(desk, "mcp.waiting", server="odd", tool="")
+        one = await asked(desk, "mcp.waiting", server="odd", tool="odd__mail")
         digests = {row["tool"]: row["digest"] for row in shown["tools"]}
         with pytest.raises(McpRefused):
-            await asked(mcp, "mcp.approve", server="odd", tool="", digests={})
+            await asked(desk, "mcp.approve", server="odd", tool="", digests={})
         before = names(mcp)
-        done = await asked(mcp, "mcp.approve", server="odd", tool="mail", digests=digests)
-        again = await asked(mcp, "mcp.approve", server="odd", tool="mail", digests=digests)
-        rest = await asked(mcp, "mcp.approve", server="odd", tool="", digests=digests)
-        nothing = await asked(mcp, "mcp.approve", server="odd", tool="", digests=digests)
+        done = await asked(desk, "mcp.approve", server="odd", tool="mail", digests=digests)
+        again = await asked(desk, "mcp.approve", server="odd", tool="mail", digests=digests)
+        rest = await asked(desk, "mcp.approve", server="odd", tool="", digests=digests)
+        nothing = await asked(desk, "mcp.approve", server="odd", tool="", digests=digests)
 
     assert [row["former"] for row in shown["tools"]] == ["Does mail.", ""]
     assert [row["name"] for row in one["tools"]] == ["odd__mail"]
@@ -100,9 +101,10 @@ async def test_status_has_a_line_for_each_server(tmp_path: Path) -> None:
     lazy = replace(odd("later"), start=ServerStart.LAZY)
 
     async with running(tmp_path, options, lazy, ABSENT) as mcp:
+        desk = McpDesk(mcp)
         # It is tried again and again, and is starting then.
-        await until(lambda: server_lines(mcp)[0].startswith("MCP absent: down"))
-        absent, later, server = server_lines(mcp)
+        await until(lambda: desk.lines()[0].startswith("MCP absent: down"))
+        absent, later, server = desk.lines()
 
     assert absent.startswith("MCP absent: down: the command no-such-program was not found, tried")
     assert later == "MCP later: not started yet: it is when a message comes"
@@ -111,11 +113,12 @@ async def test_status_has_a_line_for_each_server(tmp_path: Path) -> None:
 
 async def test_status_says_that_a_server_went_down(tmp_path: Path) -> None:
     async with running(tmp_path, odd(), timing=replace(QUICK, backoff_s=300)) as mcp:
-        quoted_before = are_quoted(mcp)
+        desk = McpDesk(mcp)
+        quoted_before = desk.are_quoted()
         await called(mcp, "odd__dies")
         await until(lambda: state(mcp).health.health is Health.DOWN)
-        (line,) = server_lines(mcp)
-        quoted = are_quoted(mcp)
+        (line,) = desk.lines()
+        quoted = desk.are_quoted()
 
     assert "down: it ended the connection; its last words: the disk of the server is full" in line
     assert "20 tools" in line
