@@ -22,7 +22,15 @@ from pydantic import Field
 from agent.policy.presentation import COMMAND
 from agent.sandbox.bubblewrap import Bubblewrap, Confinement
 from agent.sandbox.environment import confined_environment, open_environment
-from agent.sandbox.process import Caught, Limits, Program, Ran, Stopped, run_confined, run_open
+from agent.sandbox.process import (
+    Caught,
+    Program,
+    Ran,
+    RunLimits,
+    StopReason,
+    run_confined,
+    run_open,
+)
 from agent.skills.matching import allows_command
 from agent.tools.call import KeepResult
 from agent.tools.confinement import Surroundings, Views
@@ -65,7 +73,7 @@ class ExecOptions:
     sandbox: bool = True
     readable: tuple[Path, ...] = ()
     output_chars_max: int = OUTPUT_CHARS_MAX
-    limits: Limits = field(default_factory=Limits)
+    limits: RunLimits = field(default_factory=RunLimits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +168,7 @@ class Runner:
             text = f"{_ended(ran.stopped, limits)}\n{text}"
         return await self._fitted(text, caller)
 
-    async def _confined(self, order: Order, caller: Caller, limits: Limits) -> Ran:
+    async def _confined(self, order: Order, caller: Caller, limits: RunLimits) -> Ran:
         program = Program(
             command=order.command,
             folder=order.folder,
@@ -175,7 +183,7 @@ class Runner:
         view = self._views.view(caller, more=order.readable, instead=order.instead)
         return stack.enter_context(view), stack
 
-    async def _open(self, order: Order, caller: Caller, limits: Limits) -> Ran:
+    async def _open(self, order: Order, caller: Caller, limits: RunLimits) -> Ran:
         # The gate asked by `needs`; nothing runs here because somebody forgot to ask it.
         if caller.tainted:
             raise ProgramNotRun(self._tainted())
@@ -345,8 +353,8 @@ def _is_binary(sample: bytes) -> bool:
     return sample.decode(errors="replace").count("\ufffd") > max(len(sample) // 10, 1)
 
 
-def _ended(stopped: Stopped, limits: Limits) -> str:
-    if stopped is Stopped.TIME:
+def _ended(stopped: StopReason, limits: RunLimits) -> str:
+    if stopped is StopReason.TIME:
         return f"stopped: the program did not end within {limits.timeout_s:g} s"
     return f"stopped: the program wrote more than {limits.output_bytes:,} bytes"
 

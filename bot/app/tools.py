@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agent.files.attachments import AttachedFiles, Means
-from agent.files.ports import AttachedOptions, Transcriber
+from agent.files.attachments import AttachedFiles
 from agent.files.scaling import PillowScaler, is_installed
 from agent.files.transcription import PaidTranscriber
+from agent.files.values import AttachedOptions
 from agent.models.choose import beside
 from agent.policy.tool_access import Reach
 from agent.skills.library import SkillLibrary
@@ -118,10 +118,11 @@ class Abilities:
         options = servers_of(self.app.settings)
         if not options:
             return None
-        from agent.mcp.servers import Home, McpServers
+        from agent.mcp.servers import McpServers, ServerFolders
 
-        home = Home(workspace=self.app.home.workspace, env=self.app.env)
-        return self.app.entered(McpServers(options, SqliteToolApprovals(self.app.database), home))
+        folders = ServerFolders(workspace=self.app.home.workspace, env=self.app.env)
+        approvals = SqliteToolApprovals(self.app.database)
+        return self.app.entered(McpServers(options, approvals, folders))
 
     @cached_property
     def runner(self) -> Runner:
@@ -234,7 +235,7 @@ def attached_files_of(app: App) -> AttachedFiles:
     """Build the step that opens the files of messages."""
     wanted = app.settings.attachments
     return AttachedFiles(
-        ChannelFiles(lambda: app.channels.by_name),
+        ChannelFiles(lambda: app.channels.by_name).fetch,
         app.abilities.workspace,
         app.models,
         clock=app.clock,
@@ -244,14 +245,12 @@ def attached_files_of(app: App) -> AttachedFiles:
             picture_side_max=wanted.picture_side,
             host_zone=host_zone(),
         ),
-        means=Means(
-            transcriber=_transcriber_of(app),
-            scaler=PillowScaler() if is_installed() else None,
-        ),
+        transcriber=_transcriber_of(app),
+        scaler=PillowScaler() if is_installed() else None,
     )
 
 
-def _transcriber_of(app: App) -> Transcriber | None:
+def _transcriber_of(app: App) -> PaidTranscriber | None:
     """None where no model is set. Address and key are the main model's where it is of the same
     provider; else its provider's own, from the environment."""
     settings = app.settings
@@ -270,4 +269,4 @@ def _transcriber_of(app: App) -> Transcriber | None:
         api_key=wanted.api_key,
         timeout_s=settings.llm.timeout_s,
     )
-    return PaidTranscriber(speech, app.budget)
+    return PaidTranscriber(speech.name, speech.text, app.budget)

@@ -272,7 +272,7 @@ class Castle(House):
             redact=str,
         )
         vars(made).update(workspace=workspace)
-        self.shelf, self.workshop = made.shelf, made.skills
+        self.shelf, self.skills = made.shelf, made.skills
         own = [tool for tool in made.toolbox.tools() if tool.card.group not in REMEMBERING]
         vars(made).update(toolbox=Toolbox(own, self.servers))
         assistant = self._put_together(app, workspace, model)

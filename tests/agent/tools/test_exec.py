@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from agent.policy.approval import shown
 from agent.sandbox.environment import EnvironmentWrong, given_variables
-from agent.sandbox.process import Limits, ProgramRefused
+from agent.sandbox.process import ProgramRefused, RunLimits
 from agent.tools.arguments import ArgumentsWrong
 from agent.tools.confinement import ConfinementRefused
 from agent.tools.exec import (
@@ -604,7 +604,7 @@ def test_a_skills_variables_are_plain_names_that_change_no_loading() -> None:
 
 
 async def test_the_time_asked_for_has_the_owners_bound(home: Home) -> None:
-    options = ExecOptions(sandbox=False, limits=Limits(timeout_s=0.2))
+    options = ExecOptions(sandbox=False, limits=RunLimits(timeout_s=0.2))
     runner = home.runner(options=options)
 
     said = await ran(runner, "sleep", "60", timeout_s=50)
