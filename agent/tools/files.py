@@ -17,7 +17,7 @@ from typing import Annotated
 from pydantic import Field
 
 from agent.tools.call import StoredResult
-from agent.tools.former_files import KeepsFormer, KeptFiles, Make
+from agent.tools.former_files import KeepFormer, Make, ProtectedFiles, asked
 from agent.tools.tool import Caller, ChangedFile, Effect, FileResult, Needs, Trust, tool
 from agent.tools.workspace import RESULTS, Workspace, results_folder
 from memory.records.errors import Permanent
@@ -54,12 +54,12 @@ class FileTools:
     def __init__(
         self,
         workspace: Workspace,
-        former: KeepsFormer | None = None,
+        former: KeepFormer | None = None,
         *,
         page_chars_max: int = PAGE_CHARS_MAX,
     ) -> None:
         self._workspace = workspace
-        self._kept = KeptFiles(workspace, former)
+        self._kept = ProtectedFiles(workspace, former)
         self._page_chars_max = page_chars_max
 
     @tool("files", Effect.NONE, trust=Trust.UNTRUSTED, status="reading a file …")
@@ -97,7 +97,7 @@ class FileTools:
         shows: tuple[str, ...] = ()
         with suppress(Permanent):  # what cannot be done, the call will say
             loss = None if make is None else self._kept.loss(path, caller, make)
-            shows = () if loss is None else (loss.asked(),)
+            shows = () if loss is None else (asked(loss),)
         return Needs(
             asks=asks,
             risk=self._workspace.lasting(path),

@@ -16,11 +16,11 @@ from agent.learning.extraction import ExtractionOptions, Extractor
 from agent.learning.insights import InsightMaker, SqliteInsights
 from agent.prompt.templates import PromptLibrary
 from agent.subagents.background import Background, BackgroundOptions
-from agent.tools.former_files import KeepsFormer
+from agent.tools.former_files import KeepFormer
 from agent.tools.knowledge import KnowledgeTools
 from agent.tools.memory import FactTools
 from agent.tools.notes import Notes, NoteTools
-from agent.tools.profile import Household, ProfileTools
+from agent.tools.profile import PersonContext, ProfileTools
 from agent.tools.tool import Tool, tools_of
 from agent.tools.workspace import Workspace
 from agent.turn.aftermath import EndedTurn, FollowUp
@@ -273,9 +273,11 @@ def rights_of(
     )
 
 
-def household_of(place: Workplace, access: Access, conversations: SqliteConversations) -> Household:
+def household_of(
+    place: Workplace, access: Access, conversations: SqliteConversations
+) -> PersonContext:
     """What tools have to know of people and chats."""
-    return Household(
+    return PersonContext(
         clock=place.clock,
         name_of=lambda person_id: _name(access, person_id),
         zone_of=lambda person_id: zone_for(access, person_id),
@@ -284,7 +286,7 @@ def household_of(place: Workplace, access: Access, conversations: SqliteConversa
 
 
 def remembering_tools(
-    memories: Memories, workspace: Workspace, former: KeepsFormer, *, household: Household
+    memories: Memories, workspace: Workspace, former: KeepFormer, *, household: PersonContext
 ) -> Sequence[Tool]:
     """The groups `memory` and `knowledge`."""
     return (

@@ -205,7 +205,7 @@ def abilities_of(
     )
     calendar.clerk.hears = zones
     stores.upcoming.agenda = calendar.agenda
-    former = SqliteFormerFiles(stores.database)
+    former = SqliteFormerFiles(stores.database).keep
     household = replace(household_of(place, access, stores.conversations), noted=zones.noted)
     reached = _LateReach()
     scheduling = Scheduling(

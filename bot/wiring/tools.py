@@ -27,7 +27,7 @@ from agent.tools.buses import LinuxBuses, missing_for_hardware
 from agent.tools.discovery import DiscoveryTools, MakeRanker, ToolRanking
 from agent.tools.exec import ExecTools, Runner
 from agent.tools.files import FileTools, ResultStore
-from agent.tools.former_files import KeepsFormer
+from agent.tools.former_files import KeepFormer
 from agent.tools.messages import FileToSend, MessageTools, OwnChat, React, SendableFiles
 from agent.tools.scripts import ScriptTools
 from agent.tools.skills import SkillTools
@@ -235,7 +235,7 @@ class Materials:
     shelf: SkillLibrary
     skills: SkillService
     workspace: Workspace
-    former: KeepsFormer
+    former: KeepFormer
     conversations: Conversations
     access: Access
     subagents: Subagents

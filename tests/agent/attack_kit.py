@@ -277,7 +277,7 @@ class Castle(House):
                 shelf=self.shelf,
                 skills=self.workshop,
                 workspace=workspace,
-                former=SqliteFormerFiles(database),
+                former=SqliteFormerFiles(database).keep,
                 conversations=self.conversations,
                 access=access,
                 subagents=subagents,
