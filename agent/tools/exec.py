@@ -25,7 +25,7 @@ from agent.sandbox.environment import confined_environment, open_environment
 from agent.sandbox.process import Caught, Limits, Program, Ran, Stopped, run_confined, run_open
 from agent.skills.matching import allows_command
 from agent.tools.call import KeepResult, fitted
-from agent.tools.confinement import Surroundings, Views
+from agent.tools.confinement import WorkspaceViews
 from agent.tools.tool import Caller, Effect, Needs, Trust, tool
 from agent.tools.workspace import Workspace
 from memory.records.errors import Permanent
@@ -101,13 +101,8 @@ class Runner:
         self._own = os.environ if own is None else own
         self._keep = keep
         self._bubblewrap = Bubblewrap(is_wanted=self._options.sandbox)
-        self._views = Views(
-            Surroundings(
-                workspace=self.root,
-                secret=(home,),
-                readable=self._options.readable,
-                fixed=fixed,
-            )
+        self._views = WorkspaceViews(
+            workspace=self.root, secret=(home,), readable=self._options.readable, fixed=fixed
         )
 
     def is_confined(self) -> bool:

@@ -221,25 +221,25 @@ class FileTools:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Decoded:
+class _DecodedFile:
     text: str
     encoding: str = ""
     """Named when it is not UTF-8."""
 
 
-def _decoded(content: bytes, path: str) -> _Decoded:
+def _decoded(content: bytes, path: str) -> _DecodedFile:
     """Raises ToolRefused for what is no text."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return _Decoded(text=content.decode("utf-16", "replace"), encoding="UTF-16")
+        return _DecodedFile(text=content.decode("utf-16", "replace"), encoding="UTF-16")
     if b"\0" in content[:8_192]:
         kind = mimetypes.guess_type(path)[0] or "unknown type"
         raise ToolRefused(f"this is no text file: {len(content):,} bytes, {kind}")
     try:
-        return _Decoded(text=content.decode("utf-8-sig"))
+        return _DecodedFile(text=content.decode("utf-8-sig"))
     except UnicodeDecodeError:
         # Windows' own superset of latin-1; the five bytes it leaves open are marked.
         text = content.decode("windows-1252", "replace")
-        return _Decoded(text=text, encoding="windows-1252 (a guess)")
+        return _DecodedFile(text=text, encoding="windows-1252 (a guess)")
 
 
 def _lines(text: str) -> list[str]:

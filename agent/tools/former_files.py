@@ -72,7 +72,7 @@ class ProtectedFiles:
                 write, path, caller, make, missing=missing
             ), ChangedFile()
         for _ in range(CHANGE_TRIES):
-            look = _Look(make)
+            look = _NextText(make)
             await asyncio.to_thread(write, path, caller, look.see, missing=missing)
             if look.content is None:
                 return False, ChangedFile()
@@ -84,7 +84,7 @@ class ProtectedFiles:
                 becomes=look.content.decode(),
             )
             before = await self._keep(change)
-            with suppress(_Moved):
+            with suppress(_ChangedSince):
                 is_new = await asyncio.to_thread(write, path, caller, look.swap, missing=missing)
                 loss = loss_of(before, change.becomes)
                 # Whoever just agreed to it has read it on the card.
@@ -106,11 +106,11 @@ class ProtectedFiles:
         return loss if loss.is_most else None
 
 
-class _Moved(Exception):
+class _ChangedSince(Exception):
     """Somebody else has written to the file since it was looked at."""
 
 
-class _Look:
+class _NextText:
     """Reads a file and works out its new text; later writes that, if the file is unchanged."""
 
     def __init__(self, make: Make) -> None:
@@ -124,7 +124,7 @@ class _Look:
 
     def swap(self, former: bytes) -> bytes | None:
         if former != self.former:
-            raise _Moved
+            raise _ChangedSince
         return self.content
 
 

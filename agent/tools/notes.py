@@ -199,7 +199,7 @@ def news_of(known: str, text: str, *, day: date | None) -> str:
     that only names the day goes as well: the file is named after it. Text with a block of code
     stays whole, or goes whole. Added to `known`, nothing of `text` is new any more.
     """
-    known_ones = _Known(known)
+    known_ones = _KnownEntries(known)
     if _FENCE.search(text):
         return "" if known_ones.holds(_lines(text.strip())) else text.strip()
     fresh: list[Entry] = []
@@ -211,7 +211,7 @@ def news_of(known: str, text: str, *, day: date | None) -> str:
     return "\n\n".join("\n".join(entry) for entry in fresh)
 
 
-class _Known:
+class _KnownEntries:
     """What stands in a text already, and what will."""
 
     def __init__(self, text: str) -> None:

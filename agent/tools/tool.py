@@ -43,7 +43,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from agent.tools.arguments import Parameters, Signature, schema_of
+from agent.tools.arguments import Parameters, ToolSignature, schema_of
 from memory.records.messages import DEFAULT_AGENT, Address, ConversationId, PersonId, Role, RunId
 from memory.records.ports import Redo
 from memory.records.request import ToolSpec
@@ -257,7 +257,7 @@ def tool(  # noqa: PLR0913 - what a tool is, by name
         card = ToolCard(
             name=function.__name__,
             description=description or " ".join((getdoc(function) or "").split()),
-            arguments=Signature(function),
+            arguments=ToolSignature(function),
             group=group,
             effect=effect,
             redo=redo or "repeat",
