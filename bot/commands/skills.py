@@ -25,10 +25,9 @@ from bot.commands.skill_messages import (
     when_words,
 )
 from bot.commands.typed import slash
-from bot.inbox.ports import Person
 from bot.rpc import Emit, Operation
 from memory.records.messages import IncomingMessage, Role
-from memory.records.rows import SkillRecord
+from memory.records.rows import Person, SkillRecord
 
 Json = dict[str, Any]
 

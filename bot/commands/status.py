@@ -21,13 +21,12 @@ from bot.commands.heartbeat import SWITCH
 from bot.commands.mcp import McpDesk
 from bot.commands.models import ModelDesk
 from bot.commands.usage import cost_words
-from bot.inbox.ports import Person
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from memory.records.errors import StorageError
 from memory.records.messages import DEFAULT_AGENT, PersonId, Role
 from memory.records.ports import Clock
-from memory.records.rows import Grant
+from memory.records.rows import Grant, Person
 from memory.records.schedule import JobBook, Switches
 from memory.records.spending import NOBODY, Period, Scope, UsageQuery, UsageSum, bounds, zone_for
 
@@ -43,7 +42,7 @@ TROUBLES = "Last warnings and errors of the last 24 hours (`/logs errors`):"
 
 
 class TellsNext(Protocol):
-    """Says what happens next by the clock; `bot.wiring.schedules` is one."""
+    """Says what happens next by the clock; `bot.app.schedules` is one."""
 
     async def next_lines(self, person_id: PersonId | None) -> list[str]: ...
 

@@ -27,13 +27,14 @@ from bot.inbox.background import BackgroundTasks, patiently
 from bot.inbox.buttons import ButtonHandler, Press
 from bot.inbox.commands import CommandRunner
 from bot.inbox.full_disk import FullDisk
-from bot.inbox.ports import Inbox, NewEvent, NewMessage, Person, StoredEvent
 from bot.inbox.rate_limit import Backlog, HeldMessage
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from memory.records.errors import StorageError, StorageFull
 from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId, TurnInput
 from memory.records.ports import Clock, Conversations, InboxState, NewRun, TurnEngine
+from memory.records.rows import NewEvent, NewMessage, Person, StoredEvent
+from memory.stores.inbox import SqliteInbox
 
 # --- edits --------------------------------------------------------------------------------------
 #
@@ -129,7 +130,7 @@ class Intake:
 
     def __init__(
         self,
-        inbox: Inbox,
+        inbox: SqliteInbox,
         access: Access,
         engine: TurnEngine,
         conversations: Conversations,

@@ -20,10 +20,10 @@ from bot.commands.skills import (
     skills_reply,
 )
 from bot.commands.table import COMMANDS
-from bot.inbox.ports import Person
 from bot.rpc import ControlClient, ControlServer
 from bot.settings.home import shipped
 from memory.records.messages import Address, IncomingMessage, PersonId, Role
+from memory.records.rows import Person
 from tests.agent.skills.given import put, text_of
 from tests.agent.skills.workbench import Workbench, playbook, workbench
 
