@@ -199,7 +199,10 @@ class Tool:
         raise NotImplementedError
 
     def needs(self, arguments: Any, caller: Caller) -> Needs:
-        """Return what this call needs. Raise AssistantError as `run` does."""
+        """Return what this call needs. Raise AssistantError as `run` does.
+
+        Whoever decides asks `agent.policy.presentation.needs_of`, which looks at `whole` too.
+        """
         return Needs()
 
     async def cost(self, arguments: Any, caller: Caller) -> str:
