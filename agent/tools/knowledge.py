@@ -23,7 +23,7 @@ from agent.files.extract import (
 )
 from agent.prompt.scene import one_line
 from agent.prompt.templates import harmless
-from agent.tools.profile import NOTHING_HERE, Household
+from agent.tools.profile import NOTHING_HERE, PersonContext
 from agent.tools.tool import Caller, Effect, Needs, Trust, others_in_groups, tool
 from agent.tools.workspace import Workspace
 from memory.records.errors import Permanent
@@ -51,7 +51,7 @@ class KnowledgeTools:
         self,
         documents: Documents,
         workspace: Workspace,
-        household: Household,
+        household: PersonContext,
         *,
         reader: FileReader | None = None,
     ) -> None:

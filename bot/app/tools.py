@@ -27,7 +27,7 @@ from agent.tools.knowledge import KnowledgeTools
 from agent.tools.memory import FactTools
 from agent.tools.messages import MessageTools, SendableFiles
 from agent.tools.notes import Notes, NoteTools
-from agent.tools.profile import Household, ProfileTools
+from agent.tools.profile import PersonContext, ProfileTools
 from agent.tools.schedule import schedule_tools
 from agent.tools.scripts import ScriptTools
 from agent.tools.skills import SkillTools
@@ -153,7 +153,7 @@ class Abilities:
     @cached_property
     def toolbox(self) -> Toolbox:
         """Build all tools, in the order in which they are offered. Raises SettingsWrong."""
-        former = SqliteFormerFiles(self.app.database)
+        former = SqliteFormerFiles(self.app.database).keep
         messenger = BotMessenger(
             self.app.access,
             self.app.conversations,
@@ -163,7 +163,7 @@ class Abilities:
         files = SendableFiles(
             self.workspace, bytes_max=file_bytes_max_of(self.app.settings), clean=self.app.redact
         )
-        household = Household(
+        household = PersonContext(
             clock=self.app.clock,
             name_of=self.app.name_of,
             zone_of=self.app.chats.zone,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 
 import pytest
@@ -12,7 +11,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.policy.taint import fenced, has_seen
-from agent.tools.arguments import schema_of
 from agent.tools.tool import Effect, Tool, Trust, tools_of
 from agent.tools.web import (
     AROUND_CHARS,
@@ -506,7 +504,6 @@ def test_the_tools_change_nothing_and_what_they_say_is_from_outside() -> None:
         card = tool.card
         assert (card.group, card.effect, card.redo) == ("web", Effect.NONE, "repeat")
         assert card.trust is Trust.UNTRUSTED
-        assert len(json.dumps(schema_of(card.arguments))) < 400
 
 
 @pytest.mark.parametrize("page_chars", [3_000, 15_000])
