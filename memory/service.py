@@ -11,8 +11,8 @@ import re
 from typing import Self
 
 from memory.database.connection import Database
+from memory.database.premises import Premises
 from memory.erasure.erase import Forgetting
-from memory.erasure.run import Premises
 from memory.facts.export import Transfer
 from memory.facts.profile import SqliteProfiles
 from memory.facts.store import SqliteFacts

@@ -21,13 +21,13 @@ import structlog
 from agent.history.window import estimate_tokens
 from agent.learning.proposals import AnswerUnreadable, read_answer
 from agent.prompt.assemble import from_template
-from agent.prompt.scene import one_line
 from memory.records.errors import BrokenAnswer, ContextTooLong
 from memory.records.facts import Facts, NewFact, Stored, StoredFact, Storing, Whose
 from memory.records.messages import ConversationId, Role
 from memory.records.ports import CheapModel
 from memory.records.request import ModelTraits
 from memory.records.spending import Charge, Purpose, Scope, zone_for
+from memory.records.text import one_line
 from memory.records.words import fold, read_list, squeezed
 from memory.stores.lines import SpokenLine, SqliteLines, Stretch
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent.policy.presentation import visible
-from agent.prompt.scene import one_line
 from agent.tools.tool import Caller, OfFile
 from agent.tools.workspace import CHANGE_TRIES, PathRefused, Workspace
 from memory.records.messages import PersonId, RunId
+from memory.records.text import one_line
 
 SHOWN_MAX, SHOWN_CHARS_MAX = 2, 60
 """How many lost lines the person is shown, and how many characters of each."""

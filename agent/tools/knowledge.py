@@ -14,13 +14,13 @@ from typing import Annotated
 from pydantic import Field
 
 from agent.files.extract import BYTES_MAX, READABLE, FileReader, FileText, Kind, kind_of_name
-from agent.prompt.scene import one_line
 from agent.prompt.templates import harmless
 from agent.tools.profile import NOTHING_HERE, Household
 from agent.tools.tool import Caller, Effect, Needs, Trust, others_in_groups, tool
 from agent.tools.workspace import Workspace
 from memory.records.errors import Permanent
 from memory.records.facts import Chunk, Document, Documents, whose
+from memory.records.text import one_line
 
 TEXT_CHARS_MAX = 200_000
 """Of a text that a model writes out; a longer one is a file."""

@@ -11,7 +11,6 @@ from datetime import date, datetime, time, tzinfo
 from pydantic import Field, JsonValue
 
 from agent.policy.presentation import is_whole, values_of
-from agent.prompt.scene import one_line
 from agent.prompt.templates import harmless
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
@@ -20,7 +19,7 @@ from memory.records.facts import Facts, Profiles, StoredFact, Whose, fact_id_of,
 from memory.records.messages import ConversationId, PersonId
 from memory.records.ports import Clock
 from memory.records.schedule import Occasion, TimeRead
-from memory.records.text import clean
+from memory.records.text import clean, one_line
 
 # --- household ----------------------------------------------------------------------------------
 #

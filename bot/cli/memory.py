@@ -327,7 +327,7 @@ async def _open_memory(home: Opened) -> AsyncIterator[Mapping[str, Operation]]:
     from bot.settings.home import HomeLock
     from bot.settings.options import host_zone
     from memory.database.connection import Database
-    from memory.erasure.run import Premises
+    from memory.database.premises import Premises
     from memory.search.vectors import Embedding
     from memory.service import MemoryService
     from memory.stores.conversations import SqliteConversations

@@ -288,7 +288,7 @@ class _LateWhy:
 
 def _why_desk(whole: Assembly, rights: Rights) -> WhyDesk:
     from bot.commands.why import WhyDesk, WhySources
-    from memory.stores.explained import SqliteTurnRecords
+    from memory.stores.traces import SqliteTraces
 
     access, toolbox = whole.access, whole.abilities.tools.toolbox
 
@@ -310,7 +310,7 @@ def _why_desk(whole: Assembly, rights: Rights) -> WhyDesk:
         server_of=server_of,
         redact=whole.redact,
     )
-    return WhyDesk(SqliteTurnRecords(whole.database), sources, host_zone=host_zone())
+    return WhyDesk(SqliteTraces(whole.database), sources, host_zone=host_zone())
 
 
 def _home_view(place: Workplace, whole: Assembly) -> HomeView:

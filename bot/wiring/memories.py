@@ -38,8 +38,8 @@ from bot.settings.options import host_zone
 from bot.settings.schema.sections import HistorySettings
 from bot.wiring.spending import Workplace
 from memory.database.connection import Database
+from memory.database.premises import Premises
 from memory.erasure.erase import Forgetting
-from memory.erasure.run import Premises
 from memory.facts.profile import SqliteProfiles
 from memory.facts.recall import Insight, Parts, SqliteRecall
 from memory.facts.store import SqliteFacts

@@ -16,9 +16,10 @@ from typing import Protocol, TypeVar
 
 import structlog
 
-from memory.database.backup import all_backups
+from memory.database.backup import all_backups, empty_wal, make_anew, renew_backups
 from memory.database.connection import Database
 from memory.database.errors import storage_error
+from memory.database.premises import Premises, note_files, text_of
 from memory.erasure.note import NAME, Note
 from memory.erasure.place_rows import places
 from memory.erasure.places import (
@@ -33,20 +34,7 @@ from memory.erasure.places import (
     scopes_of,
 )
 from memory.erasure.plan import asked, search_of, similar, together
-from memory.erasure.run import (
-    BUSY,
-    Premises,
-    check_idle,
-    check_space,
-    clean_file,
-    empty_wal,
-    erase_rows,
-    looking,
-    make_anew,
-    note_files,
-    renew_backups,
-    text_of,
-)
+from memory.erasure.run import BUSY, check_idle, check_space, clean_file, erase_rows, looking
 from memory.erasure.verify import Scan, Wording, scan
 from memory.facts.tombstones import add, matching
 from memory.records.erasure import (
@@ -251,7 +239,9 @@ class Forgetting:
         await self._database.between(make_anew)
         await self._empty_wal()
         tell(Stage.BACKUPS)
-        backup, dropped = await self._apart(renew_backups, self._database, self._premises)
+        backup, dropped = await self._apart(
+            renew_backups, self._path, self._premises.backups, self._database.now()
+        )
         await self._empty_wal()
         tell(Stage.SCAN)
         found = await self._apart(self._scan, search.wording)

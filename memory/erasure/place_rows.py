@@ -14,7 +14,6 @@ from memory.database.stored_text import dump
 from memory.erasure.places import Key, Place, Prompts, Search, Traces
 from memory.erasure.verify import Wording
 from memory.records.erasure import Kind
-from memory.stores.undo import FormerTexts
 
 # --- shared places ------------------------------------------------------------------------------
 #
@@ -287,6 +286,27 @@ class Passages:
                 values = (document_id, n, search.wording.blanked(text))
                 connection.execute(self._PUT, values)
                 connection.execute(self._UNMARK, (document_id,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormerTexts:
+    """Kept earlier texts of files. One that holds the words goes as a whole: else `/undo` would put
+    a text with a gap into the file."""
+
+    kind: Kind = Kind.FORMER
+
+    _TEXTS = "select id, path, former from former_files where person_id = :person"
+    _DROP = "delete from former_files where id = ?"
+
+    def find(self, connection: sqlite3.Connection, search: Search) -> Sequence[Key]:
+        """Which texts hold it."""
+        found = connection.execute(self._TEXTS, search.values)
+        wording = search.wording
+        return [key for key, path, former in found if wording.holds(former) or wording.says(path)]
+
+    def erase(self, connection: sqlite3.Connection, search: Search, keys: Sequence[Key]) -> None:
+        """Drops them."""
+        connection.executemany(self._DROP, [(key,) for key in keys])
 
 
 _IN_OWN = "(select value from json_each(:own) union select value from json_each(:touched))"

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from memory.database.connection import Database
-from memory.erasure.run import Premises, note_files, text_of
+from memory.database.premises import Premises, note_files, text_of
 from memory.records.erasure import FILE_BYTES_MAX, CarryingRefused, Imported
 from memory.records.errors import StorageError
 from memory.records.facts import FACT_CHARS_MAX, Category

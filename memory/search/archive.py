@@ -16,10 +16,9 @@ from functools import partial
 from itertools import groupby, pairwise
 
 from agent.guards.text import visible
-from agent.subagents.subagents import CHANNEL
 from memory.database.connection import Database
 from memory.records.facts import Exchange, place_of
-from memory.records.messages import Address, ConversationId, PersonId
+from memory.records.messages import AGENT_CHANNEL, Address, ConversationId, PersonId
 from memory.records.transcript import Answered, Entry, Said, entry_from_json
 from memory.search.fts import ROWS_MAX, expression, query_terms, spaced
 from memory.search.hybrid import Item, Search
@@ -264,7 +263,7 @@ def _unindexed(connection: sqlite3.Connection, since: int) -> tuple[list[_New], 
     The index itself is the only mark of how far it goes: ids of erased messages come again.
     """
     since = max(since, connection.execute(_INDEXED_UPTO).fetchone()[0])
-    rows = connection.execute(_NEW, (since, f"{CHANNEL}:%", ENTRIES_AT_ONCE)).fetchall()
+    rows = connection.execute(_NEW, (since, f"{AGENT_CHANNEL}:%", ENTRIES_AT_ONCE)).fetchall()
     turns = [list(turn) for _, turn in groupby(rows, key=lambda row: row[1])]
     is_all = len(rows) < ENTRIES_AT_ONCE
     if not is_all and len(turns) > 1:

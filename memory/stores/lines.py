@@ -14,14 +14,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agent.guards.text import visible
-from agent.policy.taint import NOBODY
-from agent.prompt.scene import one_line
 from memory.database.connection import Database
 from memory.records.facts import place_of
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from memory.records.rows import Person
-from memory.records.text import clean
-from memory.records.transcript import Answered, Entry, Said, ToolResult, entry_from_json
+from memory.records.text import clean, one_line
+from memory.records.transcript import NOBODY, Answered, Entry, Said, ToolResult, entry_from_json
 
 ASSISTANT = "assistant"
 """What the assistant is called; a person of this name is told apart from it."""

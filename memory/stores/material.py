@@ -14,11 +14,18 @@ from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 
 from agent.guards.text import visible
-from agent.policy.taint import NOBODY
-from agent.prompt.scene import one_line
 from memory.records.messages import ConversationId, RunId
 from memory.records.ports import StoredEntry
-from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult, entry_from_json
+from memory.records.text import one_line
+from memory.records.transcript import (
+    NOBODY,
+    Answered,
+    Entry,
+    Said,
+    ToolCall,
+    ToolResult,
+    entry_from_json,
+)
 
 ENTRIES_MAX = 3_000
 """Of one stretch; more stand in it only where nobody summed up for long, and the newest count."""

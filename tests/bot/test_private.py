@@ -19,7 +19,7 @@ from bot.commands.memory import (
 )
 from bot.inbox.ports import Person
 from memory.database.connection import Database
-from memory.erasure.run import Premises
+from memory.database.premises import Premises
 from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId
 from memory.records.transcript import Answered, Said
 from memory.search.vectors import Embedding

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from memory.database.connection import Database
+from memory.database.premises import Premises
 from memory.erasure.erase import Forgetting
-from memory.erasure.run import Premises
 from memory.facts.store import SqliteFacts
 from memory.records.erasure import Wish
 from memory.records.messages import PersonId

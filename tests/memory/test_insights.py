@@ -23,7 +23,6 @@ from agent.learning.insight_rules import (
 )
 from agent.learning.insights import InsightMaker, Insights, Made, SqliteInsights, best, relevance
 from agent.models.embedded import Embedded, weights
-from agent.prompt.scene import one_line
 from agent.prompt.templates import harmless
 from agent.subagents.background import Background, BackgroundOptions
 from memory.database.connection import Database
@@ -40,6 +39,7 @@ from memory.records.messages import (
 )
 from memory.records.request import ModelTraits
 from memory.records.spending import Purpose, SpendingRefused
+from memory.records.text import one_line
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
 from tests.fakes import OneModel
 from tests.memory.extraction_kit import ANA, BOB, Brief, Cheap, Talk, shipped
