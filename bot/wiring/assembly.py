@@ -169,7 +169,7 @@ class Assembly:
         self.doors = Doors(
             say=self.outbox.say,
             post=self.outbox.post_file,
-            reactions=Reactions(self.channels.by_name),
+            reactions=Reactions(self.channels.by_name).react,
             clean=self.redact,
         )
 

@@ -26,7 +26,6 @@ from bot.commands.services import Answer, Tools
 from bot.commands.status import BotStatus, Kept, Watched
 from bot.commands.usage import UsageDesk
 from bot.inbox.intake import Intake
-from bot.inbox.ports import Person
 from bot.inbox.rate_limit import MessageRateLimiter
 from bot.outbox.edits import QuestionMessages
 from bot.settings.options import bindings_of, host_zone
@@ -37,6 +36,7 @@ from bot.wiring.schedules import beat_minutes
 from bot.wiring.spending import Telling, Workplace, pressed_by
 from bot.wiring.tools import Reactions
 from memory.records.messages import IncomingMessage, PersonId
+from memory.records.rows import Person
 from memory.records.schedule import JobBook
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.inbox import SqliteInbox
@@ -102,7 +102,7 @@ async def opened_entrance(
     models = ModelDesk(whole.pool)
     logs = LogDesk(place.home.log_file, whole.redact, host_zone=host_zone())
     status = BotStatus(_watched(place, whole, models, logs), clock=place.clock, changed=changed)
-    whole.doors.status = status
+    whole.doors.status = status.told
     schedule = _schedule_desk(place, whole)
     calendar = whole.abilities.calendar
     cards = QuestionMessages(whole.outbox, calendar.cards)

@@ -18,9 +18,9 @@ from agent.prompt.templates import PromptLibrary
 from agent.subagents.background import Background, BackgroundOptions
 from agent.tools.former_files import KeepsFormer
 from agent.tools.knowledge import KnowledgeTools
-from agent.tools.memory import memory_tools
-from agent.tools.notes import Notes
-from agent.tools.profile import Household
+from agent.tools.memory import FactTools
+from agent.tools.notes import Notes, NoteTools
+from agent.tools.profile import Household, ProfileTools
 from agent.tools.tool import Tool, tools_of
 from agent.tools.workspace import Workspace
 from agent.turn.aftermath import EndedTurn, FollowUp
@@ -30,7 +30,6 @@ from bot.commands.memory_erasure import ForgetQuestions
 from bot.commands.memory_operations import MemoryOperations
 from bot.commands.model_pool import ModelPool
 from bot.commands.undo import UndoCommand
-from bot.inbox.ports import Person
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from bot.people.timezone import zone_of
@@ -47,6 +46,7 @@ from memory.records import words
 from memory.records.facts import Coming, CompactionWanted, Exchange, RecallWanted
 from memory.records.messages import ConversationId, PersonId, Role
 from memory.records.ports import History
+from memory.records.rows import Person
 from memory.search.archive import SqliteArchive
 from memory.search.documents import SqliteDocuments
 from memory.search.indexes import Indexes
@@ -288,13 +288,9 @@ def remembering_tools(
 ) -> Sequence[Tool]:
     """The groups `memory` and `knowledge`."""
     return (
-        *memory_tools(
-            memories.facts,
-            memories.profiles,
-            memories.archive,
-            Notes(workspace, former),
-            household=household,
-        ),
+        *tools_of(FactTools(memories.facts, memories.archive, household)),
+        *tools_of(NoteTools(Notes(workspace, former), household)),
+        *tools_of(ProfileTools(memories.profiles, household)),
         *tools_of(KnowledgeTools(memories.documents, workspace, household)),
     )
 

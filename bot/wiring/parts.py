@@ -64,7 +64,7 @@ from bot.wiring.calendar import Calendar
 from bot.wiring.memories import Memories, household_of, memories_of, remembering_tools
 from bot.wiring.schedules import ShelfSkills
 from bot.wiring.spending import Workplace
-from bot.wiring.tools import Doors, Made, Materials, tools_of
+from bot.wiring.tools import Doors, Made, Materials, toolbox_of
 from memory.database.connection import Database
 from memory.records.facts import Coming, Compactor, RecallWanted
 from memory.records.messages import DEFAULT_AGENT
@@ -211,7 +211,7 @@ def abilities_of(
     scheduling = Scheduling(
         reached=reached.tool, skill=ShelfSkills(shelf).work, policy=policy_of(settings)
     )
-    tools = tools_of(
+    tools = toolbox_of(
         place,
         Materials(
             shelf=shelf,

@@ -23,7 +23,6 @@ from bot.channels.base import Pressed
 from bot.commands.model_pool import ModelPool
 from bot.commands.table import as_typed
 from bot.commands.usage import NOT_PAUSED, UsageDesk
-from bot.inbox.ports import Person
 from bot.outbox.edits import QuestionMessages
 from bot.people.access import Access
 from bot.settings.home import Home
@@ -32,7 +31,7 @@ from bot.settings.schema.settings import Settings
 from memory.records.errors import Permanent
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from memory.records.ports import Clock
-from memory.records.rows import Button, NewMessage
+from memory.records.rows import Button, NewMessage, Person
 from memory.records.spending import NOBODY, Notice, Price, Scope, zone_for
 from memory.stores.usage import SqliteUsage
 

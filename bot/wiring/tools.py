@@ -22,19 +22,19 @@ from agent.policy.tool_access import Reach
 from agent.skills.library import SkillLibrary
 from agent.skills.service import SkillService
 from agent.subagents.subagents import Subagents
-from agent.tools.agents import StatusTold, TellsStatus, agent_tools, system_tools
-from agent.tools.buses import missing_for_hardware
-from agent.tools.discovery import discovery_tools
-from agent.tools.exec import Exec, Runner
-from agent.tools.files import KeptResults, file_tools
+from agent.tools.agents import AgentTools, StatusTold, SystemTools, TellsStatus
+from agent.tools.buses import LinuxBuses, missing_for_hardware
+from agent.tools.discovery import DiscoveryTools
+from agent.tools.exec import ExecTools, Runner
+from agent.tools.files import FileTools, KeptResults
 from agent.tools.former_files import KeepsFormer
-from agent.tools.messages import FileToSend, Noted, OwnChat, Reactor, SendableFiles, message_tools
+from agent.tools.messages import FileToSend, MessageTools, OwnChat, React, SendableFiles
 from agent.tools.ranking import MakeRanker, Rank, ToolRanking
-from agent.tools.scripts import RunSkill
-from agent.tools.skills import skill_tools
-from agent.tools.tool import Caller, Tool, ToolCard
+from agent.tools.scripts import ScriptTools
+from agent.tools.skills import SkillTools
+from agent.tools.tool import Tool, tools_of
 from agent.tools.toolbox import ForeignTools, Toolbox
-from agent.tools.web import web_tools
+from agent.tools.web import WebPages, WebSearch
 from agent.tools.workspace import Workspace
 from agent.web.client import ClientOptions, WebClient
 from agent.web.search import search_service
@@ -126,7 +126,7 @@ class PostFile(Protocol):
 
 
 class BotMessenger:
-    """Implements `Messenger` and `FileSender` of `agent.tools` over the outbox."""
+    """Implements `agent.tools.messages.Messenger` over the outbox."""
 
     def __init__(
         self, access: Access, conversations: Conversations, say: Say, post_file: PostFile
@@ -147,16 +147,16 @@ class BotMessenger:
         await self._conversations.note(conversation, f"{NOTED}{text}", untrusted=untrusted)
 
     async def send_file(
-        self, lane: str, file: FileToSend, *, caption: str, noted: Noted | None
+        self, lane: str, file: FileToSend, *, caption: str, untrusted: bool | None
     ) -> None:
-        """Noted as `send` does."""
+        """Noted as `send` does, unless `untrusted` is None."""
         new = NewFile(name=file.name, path=file.path, content=file.content)
         await self._post_file(lane, new, caption=caption)
-        if noted is not None:
+        if untrusted is not None:
             conversation = await self._conversations.current(lane)
             words = f"\n\n{caption}" if caption else ""
             text = f"{NOTED_FILE}{file.path}{words}"
-            await self._conversations.note(conversation, text, untrusted=noted.untrusted)
+            await self._conversations.note(conversation, text, untrusted=untrusted)
 
 
 log = structlog.get_logger()
@@ -178,7 +178,7 @@ class Doors:
 
     say: Callable[[NewMessage], Awaitable[None]] | None = None
     post: PostsFiles | None = None
-    reactions: Reactor | None = None
+    reactions: React | None = None
     clean: Callable[[str], str] = str
     """Takes secrets out of what is shown."""
     submit: Callable[[NewRun], Awaitable[bool]] | None = None
@@ -197,10 +197,10 @@ class Doors:
         await self.post(lane, file, caption=caption)
 
     async def react(self, address: Address, message_id: str, emoji: str) -> str:
-        """To the channel of the chat; see Reactor."""
+        """To the channel of the chat."""
         if self.reactions is None:
             raise NoBotRuns("No bot runs here, so nothing can be shown.")
-        return await self.reactions.react(address, message_id, emoji)
+        return await self.reactions(address, message_id, emoji)
 
     def cleaned(self, text: str) -> str:
         """A text without what `clean` takes out of it."""
@@ -216,7 +216,7 @@ class Doors:
         """How the bot is doing."""
         if self.status is None:
             raise NoBotRuns("No bot runs here.")
-        return await self.status.told(for_owner=for_owner, lane=lane)
+        return await self.status(for_owner=for_owner, lane=lane)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +247,7 @@ class Materials:
     servers: ForeignTools | None = None
 
 
-def tools_of(place: Workplace, of: Materials) -> Made:
+def toolbox_of(place: Workplace, of: Materials) -> Made:
     """All tools, in the order in which they are offered. Raises SettingsWrong."""
     settings, root = place.settings, place.home.workspace
     runner = Runner(
@@ -259,11 +259,11 @@ def tools_of(place: Workplace, of: Materials) -> Made:
         keep=KeptResults(of.workspace),
     )
     made: list[Tool] = [
-        *file_tools(of.workspace, of.former),
+        *tools_of(FileTools(of.workspace, of.former)),
         *_message_tools(place, of),
-        *system_tools(of.doors),
-        *skill_tools(of.shelf, of.skills),
-        *agent_tools(of.subagents),
+        *tools_of(SystemTools(of.doors.told)),
+        *tools_of(SkillTools(of.shelf, of.skills)),
+        *tools_of(AgentTools(of.subagents)),
         *of.remembering,
         *_web(place),
         *_programs(place, of, runner),
@@ -277,7 +277,7 @@ def _hardware() -> Sequence[Tool]:
         return ()
     from agent.tools.hardware import hardware_tools
 
-    return hardware_tools().tools
+    return hardware_tools(LinuxBuses())
 
 
 def _web(place: Workplace) -> Sequence[Tool]:
@@ -288,7 +288,8 @@ def _web(place: Workplace) -> Sequence[Tool]:
         search = None if options is None else search_service(options, client)
     except (ValueError, AssistantError) as error:
         raise SettingsWrong(f"[web] cannot be used: {error}") from error
-    return web_tools(client, search, place.clock, page_chars=settings.web.page_chars)
+    pages = tools_of(WebPages(client, place.clock, page_chars=settings.web.page_chars))
+    return pages if search is None else (*pages, *tools_of(WebSearch(search)))
 
 
 def _message_tools(place: Workplace, of: Materials) -> Sequence[Tool]:
@@ -297,41 +298,29 @@ def _message_tools(place: Workplace, of: Materials) -> Sequence[Tool]:
     files = SendableFiles(
         of.workspace, bytes_max=file_bytes_max_of(place.settings), clean=doors.cleaned
     )
-    return message_tools(messenger, messenger, files, doors)
+    return tools_of(MessageTools(messenger, files, doors.react))
 
 
 def _programs(place: Workplace, of: Materials, runner: Runner) -> Sequence[Tool]:
     if not place.settings.exec.enabled:
         return ()
     given = {name: skill.env for name, skill in place.settings.skills.by_name.items()}
-    return Exec(runner), RunSkill(of.shelf, runner, given)
-
-
-class _LateReach:
-    """Implements `agent.tools.discovery.Available` for tools that are in the toolbox themselves."""
-
-    toolbox: Toolbox
-    reach: Reach
-
-    def cards(self, caller: Caller) -> Sequence[ToolCard]:
-        return self.reach.cards(caller)
-
-    def all_cards(self) -> Sequence[ToolCard]:
-        return [tool.card for tool in self.toolbox.tools()]
+    return (
+        *tools_of(ExecTools(runner), timeout_s=runner.timeout_s),
+        *tools_of(ScriptTools(of.shelf, runner, given), timeout_s=runner.timeout_s),
+    )
 
 
 def _put_together(place: Workplace, of: Materials, made: Sequence[Tool], runner: Runner) -> Made:
     """Tools that look for tools see all that there are, themselves among them."""
     ranking = ToolRanking(of.make_ranker)
-    late = _LateReach()
-    found = Rank(ranking, late.all_cards)
-    toolbox = Toolbox([*made, *discovery_tools(late, found)], of.servers)
+    toolbox = Toolbox(made, of.servers)
     reaches = dict(reach_of(place.settings))
-    late.reach = Reach(toolbox, reaches.pop(DEFAULT_AGENT), reaches)
-    late.toolbox = toolbox
+    reach = Reach(toolbox, reaches.pop(DEFAULT_AGENT), reaches)
+    toolbox.add(tools_of(DiscoveryTools(reach.cards, Rank(ranking, toolbox.cards))))
     for key, pattern in matching_nothing(place.settings, toolbox.names):
         log.warning("settings.no_such_tool", key=key, pattern=pattern)
-    return Made(toolbox=toolbox, reach=late.reach, ranking=ranking, runner=runner)
+    return Made(toolbox=toolbox, reach=reach, ranking=ranking, runner=runner)
 
 
 async def opened_servers(

@@ -39,7 +39,6 @@ from agent.turn.steps.begin import BeginStep
 from agent.turn.steps.model import ModelStep, ModelStepOptions
 from agent.turn.steps.tools import ToolStep
 from bot.channels.base import Pressed
-from bot.inbox.ports import Person
 from bot.outbox.files import OutgoingFiles
 from bot.outbox.outbox import Outbox
 from bot.people.approvals import ApprovalService
@@ -49,12 +48,13 @@ from bot.settings.logging import Redactor, secrets_of
 from bot.settings.options import places_of, policy_of
 from bot.wiring.parts import access_of
 from bot.wiring.spending import Workplace
-from bot.wiring.tools import Doors, Made, Materials, opened_servers, tools_of
+from bot.wiring.tools import Doors, Made, Materials, opened_servers, toolbox_of
 from memory.database.connection import Database
 from memory.facts.recall import SqliteRecall
 from memory.records.messages import PersonId, Role
 from memory.records.ports import Json
 from memory.records.request import ModelRequest
+from memory.records.rows import Person
 from memory.search.vectors import ranker_maker
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.conversations import SqliteConversations
@@ -261,7 +261,7 @@ class Castle(House):
         if self.servers is not None:
             await self.servers.settled(limit_s=30)
         journal = SqliteJournal(database)
-        doors = Doors(say=self.outbox.say, post=self.outbox.post_file, status=_Status(self))
+        doors = Doors(say=self.outbox.say, post=self.outbox.post_file, status=_Status(self).told)
         subagents = Subagents(journal, self.conversations, doors.begin)
         records = SqliteSkillRecords(database)
         self.shelf = SkillLibrary(
@@ -271,7 +271,7 @@ class Castle(House):
         persona = (self.persona.persona_dir, self.persona.system_prompt_file)
         steering = [path for path in persona if path is not None]
         workspace = Workspace(self.workspace, steering=steering)
-        self.made = tools_of(
+        self.made = toolbox_of(
             place,
             Materials(
                 shelf=self.shelf,

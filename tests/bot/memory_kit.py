@@ -10,10 +10,9 @@ from pathlib import Path
 from bot.channels.base import Pressed
 from bot.commands.memory import MemoryCommands
 from bot.commands.memory_erasure import ForgetQuestions
-from bot.inbox.ports import Person
 from memory.facts.profile import SqliteProfiles
 from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role
-from memory.records.rows import ButtonRows, NewMessage
+from memory.records.rows import ButtonRows, NewMessage, Person
 from memory.search.documents import SqliteDocuments
 from memory.search.vectors import Embedding
 from memory.service import MemoryService
