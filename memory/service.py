@@ -16,7 +16,7 @@ from memory.erasure.erase import Forgetting
 from memory.facts.export import Transfer
 from memory.facts.profile import SqliteProfiles
 from memory.facts.store import SqliteFacts
-from memory.records.erasure import Wish
+from memory.records.erasure import ForgetWish
 from memory.records.errors import Permanent
 from memory.records.facts import (
     Category,
@@ -211,7 +211,7 @@ class MemoryService:
         *,
         lanes: tuple[str, ...] = (),
         with_files: bool = False,
-    ) -> Wish:
+    ) -> ForgetWish:
         """Return what is to be forgotten by words of a person: numbers of facts, `everything`, or
         else the words themselves.
 
@@ -229,7 +229,7 @@ class MemoryService:
             for fact_id in facts:
                 if fact_id not in known:
                     await self.own_fact(of, fact_key(fact_id))
-        return Wish(
+        return ForgetWish(
             person_id=person.id,
             facts=facts if is_numbers else (),
             phrases=() if is_numbers or everything or not keys else (what.strip(),),

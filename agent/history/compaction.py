@@ -31,7 +31,7 @@ from memory.records.messages import ConversationId
 from memory.records.ports import Models, StoredEntry
 from memory.records.spending import Charge, Purpose, Scope, zone_for
 from memory.records.text import clean
-from memory.stores.compactions import NEVER, SentHistory, SqliteCompactions
+from memory.stores.compactions import NEVER, HistoryStretch, SqliteCompactions
 from memory.stores.material import Dated, effects_of, exchanges_in, lines_of
 
 log = structlog.get_logger()
@@ -157,7 +157,9 @@ class SqliteCompactor:
 
     # --- whether, and where ----------------------------------------------------------------------
 
-    def _cut(self, found: SentHistory, wanted: CompactionWanted, window: int) -> _CutPoint | None:
+    def _cut(
+        self, found: HistoryStretch, wanted: CompactionWanted, window: int
+    ) -> _CutPoint | None:
         """Where to cut; None where it is not due, or there is nothing to sum up."""
         options, sent = self._options, _as_sent(found)
         messages, tokens = sent_size(sent, 0)
@@ -187,7 +189,7 @@ class SqliteCompactor:
         )
 
     def _is_due(
-        self, found: SentHistory, sent: Sequence[StoredEntry], size: tuple[int, int], window: int
+        self, found: HistoryStretch, sent: Sequence[StoredEntry], size: tuple[int, int], window: int
     ) -> bool:
         options, newest = self._options, found.newest
         messages, tokens = size
@@ -244,7 +246,7 @@ class SqliteCompactor:
     async def _summed(
         self,
         material: Sequence[Dated],
-        found: SentHistory,
+        found: HistoryStretch,
         cut: _CutPoint,
         wanted: CompactionWanted,
     ) -> _Summed:
@@ -297,14 +299,14 @@ def _older(before: Sequence[Dated], tokens_max: int) -> Callable[[int, str], str
     return older
 
 
-def _as_sent(found: SentHistory) -> list[StoredEntry]:
+def _as_sent(found: HistoryStretch) -> list[StoredEntry]:
     """With old tool results as short as they are sent."""
     stored = [one.stored for one in found.sent]
     entries = shorten_before(stored, found.shortened_to)
     return [replace(one, entry=entry) for one, entry in zip(stored, entries, strict=True)]
 
 
-def _row(found: SentHistory, cut: _CutPoint, summed: _Summed) -> Compaction:
+def _row(found: HistoryStretch, cut: _CutPoint, summed: _Summed) -> Compaction:
     tail = [one for one in _as_sent(found) if one.id >= summed.start]
     messages, tokens = sent_size(tail, 0)
     return Compaction(

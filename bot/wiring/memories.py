@@ -40,7 +40,7 @@ from memory.database.connection import Database
 from memory.database.premises import Premises
 from memory.erasure.erase import Forgetting
 from memory.facts.profile import SqliteProfiles
-from memory.facts.recall import Insight, Parts, SqliteRecall
+from memory.facts.recall import Insight, RecallParts, SqliteRecall
 from memory.facts.store import SqliteFacts
 from memory.records import words
 from memory.records.facts import Coming, CompactionWanted, Exchange, RecallWanted
@@ -192,7 +192,7 @@ def memories_of(
         database,
         facts=facts,
         facts_max=settings.recalled,
-        parts=Parts(
+        parts=RecallParts(
             about=AboutPeople(database),
             insight=noted,
             coming=coming,

@@ -22,7 +22,7 @@ from memory.database.backup import (
 from memory.database.connection import Work
 from memory.database.errors import storage_error
 from memory.database.premises import text_of
-from memory.erasure.places import Key, Place, Search, drop_everything, is_busy
+from memory.erasure.places import ErasurePlace, Key, PlaceSearch, drop_everything, is_busy
 from memory.facts.tombstones import raise_generation
 from memory.records.erasure import ForgettingRefused
 from memory.records.errors import StorageFull
@@ -57,7 +57,7 @@ def check_space(path: Path, *, free: int | None = None) -> None:
         )
 
 
-def check_idle(connection: sqlite3.Connection, search: Search) -> None:
+def check_idle(connection: sqlite3.Connection, search: PlaceSearch) -> None:
     """Raises ForgettingRefused while a turn that may have read it is not over."""
     if is_busy(connection, search):
         raise ForgettingRefused(BUSY)
@@ -65,8 +65,8 @@ def check_idle(connection: sqlite3.Connection, search: Search) -> None:
 
 def erase_rows(
     connection: sqlite3.Connection,
-    search: Search,
-    found: Sequence[tuple[Place, Sequence[Key]]],
+    search: PlaceSearch,
+    found: Sequence[tuple[ErasurePlace, Sequence[Key]]],
 ) -> None:
     """Erases what was found, in the caller's transaction, which stands or falls as a whole.
 

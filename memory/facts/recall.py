@@ -50,7 +50,7 @@ class Insight:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class RecallParts:
     """Who finds what. A part that is not given stays empty.
 
     `about`, `insight` and `coming` are private, and not asked for in a group. `exchanges` and
@@ -77,13 +77,13 @@ class SqliteRecall:
         *,
         facts: SqliteFacts | None = None,
         facts_max: int = FACTS_RECALLED,
-        parts: Parts | None = None,
+        parts: RecallParts | None = None,
     ) -> None:
         """Without `parts.about`, the profile is what is stored of the person's row."""
         self._database = database
         self._facts = facts
         self._facts_max = facts_max
-        self._parts = parts or Parts()
+        self._parts = parts or RecallParts()
 
     async def recall(self, wanted: RecallWanted) -> Recalled:
         """What this person may see in this place; nothing at all where memory is off. In a group

@@ -64,7 +64,7 @@ NEVER = Newest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SentHistory:
+class HistoryStretch:
     """A history as it stands, after something was forgotten `generation` times. `sent` is what is
     sent of it, from the id `start` on; `floor` is from where on nothing was summed up yet,
     `answered_since` how many answers of the model there are since the newest compaction (counted up
@@ -88,7 +88,7 @@ class SqliteCompactions:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def stretch(self, conversation: ConversationId) -> SentHistory | None:
+    async def stretch(self, conversation: ConversationId) -> HistoryStretch | None:
         """How the history stands; None for a conversation that is not there."""
         return await self._database.read(lambda c: _stretch(c, conversation))
 
@@ -145,7 +145,7 @@ class SqliteCompactions:
         return await self._database.read(work)
 
 
-def _stretch(connection: sqlite3.Connection, conversation: ConversationId) -> SentHistory | None:
+def _stretch(connection: sqlite3.Connection, conversation: ConversationId) -> HistoryStretch | None:
     row = connection.execute(_CONVERSATION, (conversation,)).fetchone()
     if row is None:
         return None
@@ -156,7 +156,7 @@ def _stretch(connection: sqlite3.Connection, conversation: ConversationId) -> Se
     floor = former.sent_from if former else 0
     start = max(sent_from, floor)
     since = (conversation, newest.made_ms, start)
-    return SentHistory(
+    return HistoryStretch(
         start=start,
         floor=floor,
         sent=read_entries(connection, conversation, start),

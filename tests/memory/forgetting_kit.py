@@ -16,7 +16,7 @@ from memory.database.connection import Database
 from memory.database.premises import Premises
 from memory.erasure.erase import Forgetting
 from memory.facts.store import SqliteFacts
-from memory.records.erasure import Wish
+from memory.records.erasure import ForgetWish
 from memory.records.messages import PersonId
 from memory.search.archive import SqliteArchive
 from memory.search.indexes import Indexes
@@ -75,9 +75,9 @@ async def opened_home(root: Path, clock: StillClock | None = None) -> AsyncItera
         )
 
 
-def wish(**wanted: object) -> Wish:
+def wish(**wanted: object) -> ForgetWish:
     values: dict[str, object] = {"person_id": ANN, "is_owner": True}
-    return Wish(**{**values, **wanted})  # type: ignore[arg-type]
+    return ForgetWish(**{**values, **wanted})  # type: ignore[arg-type]
 
 
 @dataclass(slots=True)

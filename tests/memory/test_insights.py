@@ -21,7 +21,14 @@ from agent.learning.insight_rules import (
     recommendations_by_rules,
     tidy,
 )
-from agent.learning.insights import InsightMaker, Insights, Made, SqliteInsights, best, relevance
+from agent.learning.insights import (
+    InsightMaker,
+    Insights,
+    MadeInsights,
+    SqliteInsights,
+    best,
+    relevance,
+)
 from agent.models.embedded import Embedded, weights
 from agent.prompt.templates import harmless
 from agent.subagents.background import Background, BackgroundOptions
@@ -82,7 +89,7 @@ class House:
         model: Cheap | None = None,
         reply: str = "I see.",
         **changes: Any,
-    ) -> Made | None:
+    ) -> MadeInsights | None:
         """Notes after a turn of these entries; by default somebody asked for trains."""
         entries = entries or (Said(text=ASKED),)
         end = turn_end("r1", self.conversation, entries=(*entries, Answered(text=reply)))
