@@ -11,7 +11,7 @@ import asyncio
 import random
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
@@ -87,7 +87,7 @@ class ModelPool:
 
     def __init__(
         self,
-        models: Configured,
+        configure: Callable[[], Awaitable[Configured]],
         chosen: ChosenModels,
         open_client: OpenClient,
         *,
@@ -96,7 +96,8 @@ class ModelPool:
         output_tokens_max: int,
         bindings: Bindings | None = None,
     ) -> None:
-        self._models = models
+        """`configure` finds the models of the settings; it is asked when the pool is entered."""
+        self._configure = configure
         self._stored = chosen
         self._open_client = open_client
         self._finder = finder
@@ -104,7 +105,6 @@ class ModelPool:
         self._output_tokens_max = output_tokens_max
         self._bindings = bindings or Bindings()
         self._chance = random.Random(secrets.randbits(64))
-        self._by_name = {one.name: one for one in models.all()}
         self._found: dict[str, Named | SettingsWrong] = {}
         self._chosen: dict[str, str] = {}
         self._opening = asyncio.Lock()
@@ -112,6 +112,8 @@ class ModelPool:
         self._chains: dict[tuple[str, ...], Fallback | Patient] = {}
 
     async def __aenter__(self) -> Self:
+        self._models = await self._configure()
+        self._by_name = {one.name: one for one in self._models.all()}
         self._chosen = dict(await self._stored.load())
         return self
 

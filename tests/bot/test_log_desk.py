@@ -193,7 +193,7 @@ async def test_what_was_raised_is_told_with_its_place(file: Path) -> None:
 async def test_it_reads_what_the_bots_own_logging_writes(file: Path) -> None:
     settings = LoggingSettings(level="info", format="json")
     with set_up(settings, secrets=(SECRET,), stream=io.StringIO(), file=file):
-        log = structlog.get_logger("bot.door")
+        log = structlog.get_logger("bot.intake")
         log.info("door.message", inbox=7, lane="telegram:5", chars=12)
         logging.getLogger("aiohttp").warning("GET /bot%s said something", SECRET)
         try:

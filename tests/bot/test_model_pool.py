@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,7 @@ async def pooled(
     async with (
         Database.open(folder / "hearthbot.db", clock=QuickClock()) as database,
         ModelPool(
-            await configured(settings, env),
+            partial(configured, settings, env),
             SqliteChosenModels(database),
             opened,
             finder=NameFinder(settings, env),
