@@ -242,9 +242,10 @@ class Memories:
     def operations(self) -> MemoryOperations:
         """What answers `hearthbot memory`."""
         app = self.app
+        access = app.access  # now, so that it is entered
         return MemoryOperations(
             self.service,
-            lambda: app.access.directory.people,
+            lambda: access.directory.people,
             root=app.home.path,
             host_zone=host_zone(),
         )

@@ -17,10 +17,9 @@ from memory.records.facts import FactSource, NewFact, Whose
 from memory.records.messages import Address, ConversationId, IncomingMessage, PersonId, Role, RunId
 from memory.records.rows import Person
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
-from memory.search.vectors import Embedding
-from memory.service import MemoryService
 from memory.stores.conversations import SqliteConversations
 from memory.stores.turns import SqliteJournal
+from tests.memory.forgetting_kit import service_over
 from tests.memory.kit import StillClock, run, turn_end
 
 LANE = "telegram:5"
@@ -36,13 +35,8 @@ class Chat:
         self.database = database
         self.journal = SqliteJournal(database)
         folder = database.path.parent
-        memory = MemoryService.over(
-            database,
-            SqliteConversations(database),
-            premises=Premises(root=folder, workspace=folder, backups=folder),
-            clock=clock,
-            embedding=Embedding(enabled=False),
-        )
+        home = Premises(root=folder, workspace=folder, backups=folder)
+        memory = service_over(database, SqliteConversations(database), home, clock=clock)
         self.facts, self.profiles = memory.facts, memory.profiles
         self.turns, self.files = memory.turns, memory.former_files
         self.workspace = Workspace(folder)
