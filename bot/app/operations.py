@@ -6,75 +6,23 @@ Served by `bot.rpc`. The socket is the owner's alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from bot.channels.console import ADDRESS, SENDER, ConsoleChannel
-from bot.commands.conversation import session_operations
 from bot.commands.job_service import job_operations
-from bot.commands.mcp import mcp_operations
 from bot.commands.models import model_operations
-from bot.commands.prompts import prompt_operations
-from bot.commands.services import Status
 from bot.commands.skills import skill_operations
 from bot.commands.usage import usage_operations
 from bot.inbox.intake import InboundEvent, Intake
 from bot.people.access import Access
-from bot.rpc import Emit, Operation
-from memory.records.messages import Role
+from bot.rpc import Emit, Operation, call_method
 from memory.records.ports import Clock
 
 if TYPE_CHECKING:
     from bot.app import App
 
 Request = dict[str, Any]
-
-
-def access_operations(access: Access) -> Mapping[str, Operation]:
-    """Who may talk to the bot."""
-
-    async def list_access(request: Request, emit: Emit) -> Request:
-        return access.as_json(await access.last_seen())
-
-    async def approve(request: Request, emit: Emit) -> Request:
-        role = Role(request["role"]) if request["role"] else None
-        done = await access.approve(request["who"], role=role)
-        return {"text": done.text, "address": done.address}
-
-    async def deny(request: Request, emit: Emit) -> Request:
-        return {"text": await access.deny(request["who"])}
-
-    async def role(request: Request, emit: Emit) -> Request:
-        return {"text": await access.set_role(request["who"], Role(request["role"]))}
-
-    async def remove(request: Request, emit: Emit) -> Request:
-        return {"text": await access.remove(request["who"])}
-
-    async def link(request: Request, emit: Emit) -> Request:
-        return {"text": await access.link(request["who"], request["address"])}
-
-    return {
-        "access.list": list_access,
-        "access.approve": approve,
-        "access.deny": deny,
-        "access.role": role,
-        "access.remove": remove,
-        "access.link": link,
-    }
-
-
-def status_operations(
-    status: Status, troubles: Callable[[], Sequence[str]]
-) -> Mapping[str, Operation]:
-    """How the bot is doing, and what housekeeping has to tell the doctor."""
-
-    async def lines(request: Request, emit: Emit) -> Request:
-        return {"lines": await status.lines(for_owner=True)}
-
-    async def house(request: Request, emit: Emit) -> Request:
-        return {"lines": list(troubles())}
-
-    return {"status": lines, "house": house}
 
 
 def terminal_operations(
@@ -130,15 +78,11 @@ def terminal_operations(
 def operations_of(app: App) -> Mapping[str, Operation]:
     """All that the private socket of a running bot offers."""
     return {
-        **access_operations(app.access),
-        **status_operations(app.status, app.housekeeping.troubles),
-        **prompt_operations(app.prompts),
+        "call": lambda request, emit: call_method(app, request),
         **skill_operations(app.abilities.skills),
         **model_operations(app.models),
         **usage_operations(app.usage),
-        **mcp_operations(app.mcp),
         **app.memories.operations.served(),
-        **session_operations(app.sessions),
         **job_operations(app.calendar.desk),
         **terminal_operations(
             app.channels.console,

@@ -64,13 +64,13 @@ def list_models(
 
 
 async def _listed(home: Opened, *, whole: bool) -> Shown:
-    from bot.cli.asking import ask_running
     from bot.commands.models import listing
-    from bot.rpc import NotRunning
+    from bot.rpc import ControlClient, NotRunning
 
     found = await listing(home.settings, home.env, whole=whole)
     try:
-        running = await ask_running(home, "models")
+        async with ControlClient(home.home.socket) as client:
+            running = await client.ask("models")
     except NotRunning:
         running = {"resting": []}
     return {**found, **running}
