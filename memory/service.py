@@ -235,7 +235,6 @@ class MemoryService:
             phrases=() if is_numbers or everything or not keys else (what.strip(),),
             everything=everything,
             is_owner=person.role is Role.OWNER,
-            names=(person.name,) if person.name else (),
             lanes=lanes,
             with_files=with_files,
         )

@@ -16,7 +16,7 @@ from agent.prompt.snippets import Snippets
 from agent.skills.checks import TriggerTest, read_tests, run_tests
 from agent.skills.reader import SkillFile, SkillReading, read_skill
 from agent.skills.rules import Pattern
-from agent.skills.skill import Place, Skill, SkillSet
+from agent.skills.skill import Skill, SkillPlace, SkillSet
 from agent.skills.suspicious import findings
 from agent.skills.why import Verdict, why
 from tests.checkout import ROOT
@@ -103,7 +103,7 @@ def folders() -> list[str]:
 @cache
 def reading(name: str) -> SkillReading:
     data = (SKILLS / name / "SKILL.md").read_bytes()
-    return read_skill(data, SkillFile(folder_name=name, place=Place.SHIPPED))
+    return read_skill(data, SkillFile(folder_name=name, place=SkillPlace.SHIPPED))
 
 
 def skill(name: str) -> Skill:
@@ -275,7 +275,7 @@ def test_trigger_tests_are_many_and_of_both_kinds(name: str) -> None:
 def test_a_skill_is_triggered_by_exactly_the_messages_that_its_tests_say(
     name: str, shelf: SkillSet
 ) -> None:
-    results = run_tests(trigger_tests(name), skill=name, shelf=shelf, tools_known=TOOLS)
+    results = run_tests(trigger_tests(name), skill=name, skills=shelf, tools_known=TOOLS)
 
     assert [(one.test.message, one.reasons) for one in results if not one.passed] == []
 

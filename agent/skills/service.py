@@ -8,11 +8,9 @@ included.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 from agent.skills.checks import TESTS_FILE, TriggerResult, TriggerTests, has_tests, tests_of, tried
 from agent.skills.install import (
@@ -26,9 +24,8 @@ from agent.skills.install import (
 from agent.skills.library import SkillLibrary, playbook_digest
 from agent.skills.parser import FILE_BYTES_MAX, Unreadable
 from agent.skills.places import SKILL_FILE, read_file
-from agent.skills.reader import playbook_of, playbook_text
 from agent.skills.rules import Rule
-from agent.skills.skill import Place, Problem, Skill, SkillSet, SkillState
+from agent.skills.skill import Problem, Skill, SkillPlace, SkillRefused, SkillSet, SkillState
 from agent.skills.suspicious import (
     fault_of,
     keyword_warnings,
@@ -37,7 +34,7 @@ from agent.skills.suspicious import (
     tidied,
 )
 from agent.skills.why import Explanation, why
-from memory.records.errors import Permanent
+from agent.skills.writer import playbook_of, write_former
 from memory.records.ports import SkillRecords
 from memory.records.rows import SkillRecord, StoredPlaybook
 
@@ -49,15 +46,8 @@ CHANGED = "changed by the assistant"
 INSTALLED = "installed"
 SET_BY_OWNER = "set by its owner"
 
-FORMER = ".former"
-"""Where the text of a skill in use is kept when the assistant replaces or deletes it."""
-
-_BY_HAND = frozenset({Place.SHIPPED, Place.USER})
+_BY_HAND = frozenset({SkillPlace.SHIPPED, SkillPlace.USER})
 """Places that nothing here writes to."""
-
-
-class SkillRefused(Permanent):
-    """A change that cannot be made; the text says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,8 +169,8 @@ class SkillService:
         )
         hidden, now = before.get(installed.name), (await self.now()).get(installed.name)
         told = keyword_warnings(now.keywords) if now is not None else ()
-        if hidden is not None and hidden.place is not Place.WORKSPACE:
-            is_hidden = now is not None and now.place is Place.WORKSPACE
+        if hidden is not None and hidden.place is not SkillPlace.WORKSPACE:
+            is_hidden = now is not None and now.place is SkillPlace.WORKSPACE
             told = (_takes_its_place(hidden, is_hidden=is_hidden), *told)
         return replace(installed, warnings=(*told, *installed.warnings))
 
@@ -226,7 +216,7 @@ class SkillService:
         """
         known = (await self.now()).get(name)
         playbook = StoredPlaybook(name=name, description="", keywords=(), text="")
-        if known is not None and known.place is Place.STORED:
+        if known is not None and known.place is SkillPlace.STORED:
             playbook = playbook_of(known)
         playbook = replace(
             playbook,
@@ -248,7 +238,7 @@ class SkillService:
         playbook = _checked(playbook)
         async with self._lock:
             known = (await self.now()).get(playbook.name)
-            if known is not None and known.place is Place.WORKSPACE:
+            if known is not None and known.place is SkillPlace.WORKSPACE:
                 raise SkillRefused(
                     f"{playbook.name} is a skill of the workspace, which would hide the playbook: "
                     "take another name"
@@ -380,7 +370,7 @@ class SkillService:
         before = (await self.now()).get(name)
         if not await self._records.remove_playbook(name):
             return False
-        if before is None or before.place is Place.STORED:
+        if before is None or before.place is SkillPlace.STORED:
             await self._forgotten(name)
         self._library.dropped()
         return True
@@ -397,7 +387,7 @@ class SkillService:
 
     async def _keep_former(self, known: Skill) -> None:
         if known.is_used or known.state is SkillState.OFF:
-            await asyncio.to_thread(_write_former, self._folder / FORMER, known)
+            await asyncio.to_thread(write_former, self._folder, known)
 
     async def _record(
         self, name: str, digest: str, *, approved: bool, origin: str | None = None
@@ -459,7 +449,7 @@ def _check_new(skills: SkillSet, name: str) -> None:
 def _check_one_place(skills: SkillSet, prepared: Prepared) -> None:
     """One name, one folder: a record belongs to a name."""
     known = skills.get(prepared.skill.name)
-    if known is None or known.place is not Place.WORKSPACE or known.folder is None:
+    if known is None or known.place is not SkillPlace.WORKSPACE or known.folder is None:
         return
     if known.folder != prepared.final:
         raise SkillRefused(
@@ -481,7 +471,11 @@ def _check_own(skill: Skill) -> None:
 
 
 def _takes_its_place(hidden: Skill, *, is_hidden: bool) -> str:
-    what = "a stored playbook" if hidden.place is Place.STORED else f"a {hidden.place.value} skill"
+    what = (
+        "a stored playbook"
+        if hidden.place is SkillPlace.STORED
+        else f"a {hidden.place.value} skill"
+    )
     until = "; until then neither of them is used" if is_hidden else ""
     return (
         f"{hidden.name} is the name of {what} too: once approved, this one is used instead{until}"
@@ -493,7 +487,7 @@ def _takes_its_place(hidden: Skill, *, is_hidden: bool) -> str:
 
 async def _same_text(skill: Skill | None, text: str) -> Installed | None:
     """What is installed, if this is what the skill's file in the workspace holds already."""
-    if skill is None or skill.place is not Place.WORKSPACE or skill.folder is None:
+    if skill is None or skill.place is not SkillPlace.WORKSPACE or skill.folder is None:
         return None
     file = str(skill.folder / SKILL_FILE)
     try:
@@ -503,27 +497,3 @@ async def _same_text(skill: Skill | None, text: str) -> Installed | None:
     if data != text.encode("utf-8", "replace"):
         return None
     return Installed(name=skill.name, digest=skill.digest, files=(SKILL_FILE,))
-
-
-def _write_former(folder: Path, skill: Skill) -> None:
-    try:
-        if skill.folder is None:
-            text = playbook_text(skill).encode("utf-8", "replace")
-        else:
-            text = read_file(str(skill.folder / SKILL_FILE), bytes_max=FILE_BYTES_MAX)
-    except OSError as error:
-        raise SkillRefused(
-            f"{skill.location} cannot be read ({error.strerror}), and is left as it is"
-        ) from error
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with NamedTemporaryFile(dir=folder, delete=False) as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(file.name).replace(folder / f"{skill.name}.md")
-    except OSError as error:
-        raise SkillRefused(
-            f"the former text of {skill.name} cannot be kept in {folder} ({error.strerror}), so "
-            "nothing was changed"
-        ) from error

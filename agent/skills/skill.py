@@ -9,8 +9,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from memory.records.errors import Permanent
 
-class Place(StrEnum):
+
+class SkillRefused(Permanent):
+    """Something about a skill that cannot be done; the text says why and what to do."""
+
+
+class SkillPlace(StrEnum):
     """Where a skill comes from, the strongest first: of one name, the first place wins."""
 
     WORKSPACE = "workspace"
@@ -80,7 +86,7 @@ class Skill:
     name: str
     description: str
     text: str
-    place: Place
+    place: SkillPlace
     location: str
     folder: Path | None = None
     digest: str = ""

@@ -13,8 +13,9 @@ from itertools import islice
 
 from agent.skills.parser import FILE_BYTES_MAX, Unreadable
 from agent.skills.places import read_file, shown, stamps
-from agent.skills.reader import DESCRIPTION_MAX, is_name, playbook_of
+from agent.skills.reader import DESCRIPTION_MAX, is_name
 from agent.skills.skill import Skill
+from agent.skills.writer import playbook_of
 from memory.records.rows import StoredPlaybook
 from memory.records.text import clean
 
@@ -93,27 +94,32 @@ def looked_through(skill: Skill) -> tuple[tuple[tuple[str, int], ...], tuple[str
 
 def findings(file: str, content: bytes) -> tuple[str, ...]:
     """`scripts/x.sh:12: runs what it downloads`, at most a few for each file."""
+    found = suspicious_lines(content)
+    return tuple(f"{file}:{line}: {text}" if line else f"{file}: {text}" for line, text in found)
+
+
+def suspicious_lines(content: bytes) -> Iterable[tuple[int, str]]:
+    """Lines from 1 with what is found there; 0 is the file as a whole."""
+    return islice(_suspicious_lines(content), FINDINGS_MAX)
+
+
+def _suspicious_lines(content: bytes) -> Iterator[tuple[int, str]]:
     if content.startswith(_PROGRAMS):
-        return (f"{file}: is a program, and cannot be looked into",)
-    return tuple(islice(_findings(file, content), FINDINGS_MAX))
-
-
-def _findings(file: str, content: bytes) -> Iterator[str]:
+        yield 0, "is a program, and cannot be looked into"
+        return
     if b"\0" in content:
         return
     if len(content) > TEXT_BYTES_MAX:
-        yield f"{file}: is too long to be looked through"
+        yield 0, "is too long to be looked through"
         return
-    text = content.decode("utf-8-sig", "replace")
-    for n, line in enumerate(text.splitlines(), 1):
+    for n, line in enumerate(content.decode("utf-8-sig", "replace").splitlines(), 1):
         if len(line) > LINE_CHARS_MAX:
-            yield f"{file}:{n}: has a line of {len(line):,} characters"
+            yield n, f"has a line of {len(line):,} characters"
         part = line[:LINE_CHARS_MAX]
         told = {what for shape, what in _SHAPES if shape.search(part)}
         if _UNSEEN.search(part):
             told.add("holds characters that cannot be seen")
-        for what in sorted(told):
-            yield f"{file}:{n}: {what}"
+        yield from ((n, what) for what in sorted(told))
 
 
 # --- playbooks ---------------------------------------------------------------------------------

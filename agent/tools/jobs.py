@@ -17,7 +17,6 @@ from pydantic import Field, field_validator
 from agent.policy.approval import Allowed, AskFirst, NotAllowed, Policy, Verdict, decide
 from agent.policy.presentation import is_whole, needs_of, values_of
 from agent.policy.tool_access import MAKES_JOBS, UNATTENDED_ALONE
-from agent.tools.agents import Delegate
 from agent.tools.arguments import Arguments, ArgumentsWrong, parse_arguments
 from agent.tools.events import (
     IfMissed,
@@ -218,7 +217,7 @@ class ScheduleJob(Tool):
             tool is not None
             and tool.card.group not in NOT_ALONE
             and name not in MAKES_JOBS | UNATTENDED_ALONE
-            and not isinstance(tool, Delegate)
+            and tool.card.group != "agents"
         )
         if tool is None or not fits:
             raise ScheduleRefused(

@@ -330,6 +330,10 @@ class FunctionTool(Tool):
         self.group = group
         self._definition = definition
 
+    def of(self, group: object) -> FunctionTool:
+        """The same method of another instance."""
+        return FunctionTool(group, self._definition, card=self.card)
+
     async def run(self, arguments: BaseModel, caller: Caller) -> str:
         """Call the method; one without `async` in a thread."""
         function, values = self._definition.function, _values(arguments)

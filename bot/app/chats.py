@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import structlog
 
 from agent.files.ports import FileUnavailable
-from agent.tools.messages import FileToSend, Noted, OwnChat
+from agent.tools.messages import FileToSend, OwnChat
 from agent.turn.agents import Bindings
 from bot.channels.base import Acknowledges, Channel, FetchesFiles, NotSent, Reacted, Reacts, Refused
 from bot.commands.table import as_typed
@@ -156,7 +156,7 @@ class PostFile(Protocol):
 
 
 class BotMessenger:
-    """Implements `Messenger` and `FileSender` of `agent.tools` over the outbox."""
+    """Implements `agent.tools.messages.Messenger` over the outbox."""
 
     def __init__(
         self, access: Access, conversations: Conversations, say: Say, post_file: PostFile
@@ -177,16 +177,16 @@ class BotMessenger:
         await self._conversations.note(conversation, f"{NOTED}{text}", untrusted=untrusted)
 
     async def send_file(
-        self, lane: str, file: FileToSend, *, caption: str, noted: Noted | None
+        self, lane: str, file: FileToSend, *, caption: str, untrusted: bool | None
     ) -> None:
-        """Noted as `send` does."""
+        """Noted as `send` does, unless `untrusted` is None."""
         new = NewFile(name=file.name, path=file.path, content=file.content)
         await self._post_file(lane, new, caption=caption)
-        if noted is not None:
+        if untrusted is not None:
             conversation = await self._conversations.current(lane)
             words = f"\n\n{caption}" if caption else ""
             text = f"{NOTED_FILE}{file.path}{words}"
-            await self._conversations.note(conversation, text, untrusted=noted.untrusted)
+            await self._conversations.note(conversation, text, untrusted=untrusted)
 
 
 class ChannelFiles:

@@ -24,11 +24,11 @@ from bot.commands.status import BotStatus, Kept, Watched
 from bot.commands.undo import UndoCommand
 from bot.commands.usage import NOT_PAUSED, UsageDesk
 from bot.inbox.intake import Intake
-from bot.inbox.ports import Person
 from bot.inbox.rate_limit import MessageRateLimiter
 from bot.outbox.edits import QuestionMessages
 from bot.settings.options import bindings_of, host_zone
 from memory.records.messages import IncomingMessage, PersonId, Role
+from memory.records.rows import Person
 from memory.records.spending import Scope, zone_for
 from memory.stores.approvals import SqliteApprovals, SqliteCards
 from memory.stores.compactions import SqliteCompactions

@@ -17,24 +17,24 @@ from agent.policy.tool_access import Reach
 from agent.skills.library import SkillLibrary
 from agent.skills.service import SkillService
 from agent.subagents.subagents import Subagents
-from agent.tools.agents import StatusTold, agent_tools, system_tools
-from agent.tools.buses import missing_for_hardware
-from agent.tools.discovery import discovery_tools
-from agent.tools.exec import Exec, Runner
-from agent.tools.files import KeptResults, file_tools
+from agent.tools.agents import AgentTools, SystemTools
+from agent.tools.buses import LinuxBuses, missing_for_hardware
+from agent.tools.discovery import DiscoveryTools
+from agent.tools.exec import ExecTools, Runner
+from agent.tools.files import FileTools, KeptResults
 from agent.tools.jobs import Abilities as Scheduling
 from agent.tools.knowledge import KnowledgeTools
-from agent.tools.memory import memory_tools
-from agent.tools.messages import SendableFiles, message_tools
-from agent.tools.notes import Notes
-from agent.tools.profile import Household
+from agent.tools.memory import FactTools
+from agent.tools.messages import MessageTools, SendableFiles
+from agent.tools.notes import Notes, NoteTools
+from agent.tools.profile import Household, ProfileTools
 from agent.tools.ranking import Rank, ToolRanking
 from agent.tools.schedule import schedule_tools
-from agent.tools.scripts import RunSkill
-from agent.tools.skills import skill_tools
-from agent.tools.tool import Caller, Tool, ToolCard, tools_of
+from agent.tools.scripts import ScriptTools
+from agent.tools.skills import SkillTools
+from agent.tools.tool import Tool, tools_of
 from agent.tools.toolbox import Toolbox
-from agent.tools.web import web_tools
+from agent.tools.web import WebPages, WebSearch
 from agent.tools.workspace import Workspace
 from agent.web.client import ClientOptions, WebClient
 from agent.web.search import search_service
@@ -170,22 +170,19 @@ class Abilities:
             is_private=self.app.conversations.is_private,
             noted=self.app.calendar.assumed_zones.noted,
         )
+        memories = self.app.memories
         own: list[Tool] = [
-            *file_tools(self.workspace, former),
-            *message_tools(
-                messenger, messenger, files, Reactions(lambda: self.app.channels.by_name)
+            *tools_of(FileTools(self.workspace, former)),
+            *tools_of(
+                MessageTools(messenger, files, Reactions(lambda: self.app.channels.by_name).react)
             ),
-            *system_tools(_Status(self.app)),
-            *skill_tools(self.shelf, self.skills),
-            *agent_tools(self.subagents),
-            *memory_tools(
-                self.app.memories.facts,
-                self.app.memories.profiles,
-                self.app.memories.archive,
-                Notes(self.workspace, former),
-                household=household,
-            ),
-            *tools_of(KnowledgeTools(self.app.memories.documents, self.workspace, household)),
+            *tools_of(SystemTools(lambda **asked: self.app.status.told(**asked))),
+            *tools_of(SkillTools(self.shelf, self.skills)),
+            *tools_of(AgentTools(self.subagents)),
+            *tools_of(FactTools(memories.facts, memories.archive, household)),
+            *tools_of(NoteTools(Notes(self.workspace, former), household)),
+            *tools_of(ProfileTools(memories.profiles, household)),
+            *tools_of(KnowledgeTools(memories.documents, self.workspace, household)),
             *schedule_tools(
                 self.app.calendar.clerk,
                 self.app.calendar.agenda,
@@ -200,15 +197,17 @@ class Abilities:
         ]
         if self.app.settings.exec.enabled:
             given = {name: skill.env for name, skill in self.app.settings.skills.by_name.items()}
-            own += [Exec(self.runner), RunSkill(self.shelf, self.runner, given)]
+            limit_s = self.runner.timeout_s
+            own += tools_of(ExecTools(self.runner), timeout_s=limit_s)
+            own += tools_of(ScriptTools(self.shelf, self.runner, given), timeout_s=limit_s)
         if not missing_for_hardware():
             from agent.tools.hardware import hardware_tools
 
-            own += hardware_tools().tools
+            own += hardware_tools(LinuxBuses())
+        toolbox = Toolbox(own, self.servers if self.app.is_running else None)
         # Tools that look for tools see all that there are, themselves among them.
-        servers = self.servers if self.app.is_running else None
-        rank = Rank(self.ranking, lambda: [tool.card for tool in self.toolbox.tools()])
-        toolbox = Toolbox([*own, *discovery_tools(_Available(self.app), rank)], servers)
+        rank = Rank(self.ranking, lambda: self.toolbox.cards())
+        toolbox.add(tools_of(DiscoveryTools(lambda caller: self.reach.cards(caller), rank)))
         for key, pattern in matching_nothing(self.app.settings, toolbox.names):
             log.warning("settings.no_such_tool", key=key, pattern=pattern)
         return toolbox
@@ -220,26 +219,6 @@ class Abilities:
         return Reach(self.toolbox, reaches.pop(DEFAULT_AGENT), reaches)
 
 
-class _Available:
-    """Implements `agent.tools.discovery.Available` for tools that are in the toolbox themselves."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-
-    def cards(self, caller: Caller) -> Sequence[ToolCard]:
-        return self._app.abilities.reach.cards(caller)
-
-
-class _Status:
-    """Implements `agent.tools.agents.TellsStatus` for a status that is built last."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-
-    async def told(self, *, for_owner: bool, lane: str = "") -> StatusTold:
-        return await self._app.status.told(for_owner=for_owner, lane=lane)
-
-
 def _web_tools(app: App) -> Sequence[Tool]:
     try:
         client = WebClient(ClientOptions(allowed=allowed_hosts_of(app.settings)))
@@ -247,7 +226,8 @@ def _web_tools(app: App) -> Sequence[Tool]:
         search = None if options is None else search_service(options, client)
     except (ValueError, AssistantError) as error:
         raise SettingsWrong(f"[web] cannot be used: {error}") from error
-    return web_tools(client, search, app.clock, page_chars=app.settings.web.page_chars)
+    pages = tools_of(WebPages(client, app.clock, page_chars=app.settings.web.page_chars))
+    return pages if search is None else (*pages, *tools_of(WebSearch(search)))
 
 
 def attached_files_of(app: App) -> AttachedFiles:

@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from bot.channels.health import ChannelTrouble, Outage
-from bot.inbox.ports import NewMessage
 from bot.people.access import Access
 from memory.records.errors import SettingsWrong, StorageError
 from memory.records.ports import Clock
+from memory.records.rows import NewMessage
 
 log = structlog.get_logger()
 

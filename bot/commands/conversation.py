@@ -13,11 +13,11 @@ from zoneinfo import ZoneInfo
 from agent.history.window import sent_size, since_compaction
 from bot.channels.base import is_root, threads_of
 from bot.commands.services import Asked, Tools
-from bot.inbox.ports import Person
 from memory.records.errors import Permanent
 from memory.records.facts import Compaction, CompactionWanted, Compactor
 from memory.records.messages import ConversationId, IncomingMessage, PersonId, Role
 from memory.records.ports import ChildRun, Clock, Conversations, RunStatus, TurnEngine
+from memory.records.rows import Person
 from memory.records.sessions import Compactions, Session, SessionEntry, Sessions
 from memory.records.spending import Scope, zone_for
 from memory.records.transcript import Said, to_json

@@ -9,10 +9,10 @@ import structlog
 
 from bot.commands import schedule_messages as words
 from bot.commands.memory_messages import bare
-from bot.inbox.ports import Person
 from memory.records.errors import Permanent
 from memory.records.jobs import Job, JobKind, list_name
 from memory.records.messages import DEFAULT_AGENT, IncomingMessage
+from memory.records.rows import Person
 from memory.records.schedule import Beat, Beats, JobBook, Switches, moment_words
 
 log = structlog.get_logger()

@@ -17,7 +17,6 @@ import structlog
 from bot.channels.base import Pressed
 from bot.commands import schedule_messages as words
 from bot.commands.memory_messages import bare
-from bot.inbox.ports import Person
 from bot.outbox.edits import QuestionMessages
 from bot.people.approvals import is_shared
 from memory.records.errors import Permanent
@@ -26,7 +25,7 @@ from memory.records.job_specs import At
 from memory.records.jobs import Job, JobKind, What
 from memory.records.messages import IncomingMessage, OutboxId, PersonId, RunId
 from memory.records.ports import Clock
-from memory.records.rows import NewMessage
+from memory.records.rows import NewMessage, Person
 from memory.records.schedule import (
     Agenda,
     JobBook,

@@ -47,6 +47,7 @@ class Cards(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
     wish: Wish
+    similar: tuple[str, ...]
     lane: str
     until_s: float
 
@@ -111,14 +112,16 @@ class ForgetQuestions:
             NewMessage(
                 lane=lane,
                 text=words.found_text(what, found, self._root),
-                buttons=words.asked_buttons(token),
+                buttons=words.asked_buttons(token, similar=len(found.similar)),
             )
         )
         while len(self._questions) >= ASKED_MAX:
             del self._questions[next(iter(self._questions))]
         until_s = self._clock.monotonic() + ASKED_S
         wish = replace(wish, cards=(card,))
-        self._questions[token] = _Question(wish=wish, lane=lane, until_s=until_s)
+        self._questions[token] = _Question(
+            wish=wish, similar=found.similar, lane=lane, until_s=until_s
+        )
         return words.ASKED_ABOVE
 
     async def forget(self, wish: Wish) -> str:
@@ -133,7 +136,7 @@ class ForgetQuestions:
     async def press(self, pressed: Pressed, person: Person) -> str:
         """A button with the data `mem:TOKEN:WORD`."""
         match pressed.data.split(":"):
-            case [words.PREFIX, token, (words.FORGET | words.KEEP) as word]:
+            case [words.PREFIX, token, word]:
                 return await self._answered(token, word, person)
             case _:
                 return words.TOO_OLD
@@ -147,6 +150,10 @@ class ForgetQuestions:
         if question.wish.person_id != person.id:
             log.warning("memory.not_theirs", person=person.id)
             return words.NOT_YOUR_QUESTION
+        if self._clock.monotonic() <= question.until_s and word.isdecimal():
+            return self._ticked(token, question, int(word))
+        if word not in {words.FORGET, words.KEEP}:
+            return words.TOO_OLD
         del self._questions[token]
         if self._clock.monotonic() > question.until_s:
             await self._tell(question.wish.cards, words.TOO_OLD)
@@ -157,6 +164,18 @@ class ForgetQuestions:
         # It takes seconds: the card tells how it went, and nobody waits for it meanwhile.
         self._spawn(self._forget_and_tell(question))
         return words.FORGETTING
+
+    def _ticked(self, token: str, question: _Question, number: int) -> str:
+        """Have a similar sentence go too, or stay after all."""
+        if not 1 <= number <= len(question.similar):
+            return words.TOO_OLD
+        text, phrases = question.similar[number - 1], question.wish.phrases
+        is_ticked = text not in phrases
+        phrases = (*phrases, text) if is_ticked else tuple(one for one in phrases if one != text)
+        wish = replace(question.wish, phrases=phrases)
+        self._questions[token] = replace(question, wish=wish)
+        said = words.TICKED if is_ticked else words.UNTICKED
+        return said.format(text=words.bare(text, chars_max=100))
 
     async def _forget_and_tell(self, question: _Question) -> None:
         try:

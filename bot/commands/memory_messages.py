@@ -62,6 +62,8 @@ NOTHING_HOLDS_IT = "Nothing of yours that I keep has these words."
 ASKED_ABOVE = "Nothing is erased before you press the button above."
 FORGETTING = "I am forgetting it; the message above tells how it went."
 KEPT = "Kept as it was."
+TICKED = "Goes too: “{text}”"
+UNTICKED = "Stays: “{text}”"
 TOO_OLD = "That question is too old, or was answered. Ask for it again."
 NOT_YOUR_QUESTION = "That was not asked of you."
 NOWHERE = "nothing of yours in them has it any more"
@@ -252,19 +254,24 @@ def found_text(what: str, found: Found, root: Path) -> str:
         lines += ["", f"Lines go from: {_paths(found.notes, root)}"]
     if found.files:
         lines += ["", f"Other files have it, and are left as they are: {_paths(found.files, root)}"]
+    if found.similar:
+        lines += ["", "These say much the same in other words, and stay unless you tick them:"]
+        lines += [f"{n}. “{bare(text)}”" for n, text in enumerate(found.similar, start=1)]
     if Kind.TRACE in found.counts:
         lines += ["", "Answers whose traces go cannot be replayed any more."]
     return "\n".join(lines)
 
 
-def asked_buttons(token: str) -> ButtonRows:
-    """Forget all of it, or keep it."""
-    return (
-        (
-            Button(label="Forget all of it", data=f"{PREFIX}:{token}:{FORGET}", style="bad"),
-            Button(label="Keep", data=f"{PREFIX}:{token}:{KEEP}"),
-        ),
+def asked_buttons(token: str, *, similar: int) -> ButtonRows:
+    """Forget all of it, or keep it; before that, tick each of what is similar."""
+    answers = (
+        Button(label="Forget all of it", data=f"{PREFIX}:{token}:{FORGET}", style="bad"),
+        Button(label="Keep", data=f"{PREFIX}:{token}:{KEEP}"),
     )
+    ticks = tuple(
+        Button(label=f"{n} too", data=f"{PREFIX}:{token}:{n}") for n in range(1, similar + 1)
+    )
+    return (ticks, answers) if ticks else (answers,)
 
 
 def proof_text(proof: Proof, root: Path, *, for_owner: bool) -> str:

@@ -127,8 +127,8 @@ class MemoryOperations:
 
     async def find(self, person: str, what: str) -> Json:
         """Every place that holds it: `counts` by kind, the same in `words`, `notes` and `files`,
-        the `facts` that would go, `backups`, the `refusal` if it cannot be erased right now, and
-        whether it `is_empty` or `under_way` already."""
+        the `facts` that would go, `similar` sentences that would stay, `backups`, the `refusal` if
+        it cannot be erased right now, and whether it `is_empty` or `under_way` already."""
         who = await self._remembered(person)
         found = await self._memory.forgetting.find(await self._wish(who, what))
         under_way = await self._memory.forgetting.under_way()
@@ -138,6 +138,7 @@ class MemoryOperations:
             "name": called(self._people()).get(who.id, gone(who.id)),
             "counts": {kind.value: count for kind, count in found.counts.items()},
             "words": [words.counted(kind, count) for kind, count in found.counts.items()],
+            "similar": list(found.similar),
             "notes": self._told(found.notes),
             "files": self._told(found.files),
             "backups": found.backups,

@@ -17,13 +17,12 @@ import structlog
 from bot.channels.base import Pressed
 from bot.commands.people import Offer, asked_text
 from bot.commands.typed import as_typed
-from bot.inbox.ports import Pairing, Person
 from bot.people.access import Access, LastOwner, OwnerFirst, UnknownCode
 from bot.people.register import plain_words
 from memory.records.errors import StorageError
 from memory.records.messages import IncomingMessage, OutboxId, PersonId, Role
 from memory.records.ports import Clock
-from memory.records.rows import Button, ButtonRows, NewMessage
+from memory.records.rows import Button, ButtonRows, NewMessage, Pairing, Person
 
 log = structlog.get_logger()
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent.prompt.snippets import Snippets
 from bot.commands.people import PeopleCommands
-from bot.inbox.ports import Person
 from memory.records.messages import IncomingMessage
 from memory.records.ports import Conversations, TurnEngine
-from memory.records.rows import ButtonRows
+from memory.records.rows import ButtonRows, Person
 
 if TYPE_CHECKING:  # they import the table of commands, and it imports this
     from agent.skills.service import SkillService

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from agent.skills.skill import Place, Skill, SkillKind, SkillSchedule, SkillState
+from agent.skills.skill import Skill, SkillKind, SkillPlace, SkillSchedule, SkillState
 from memory.records.rows import SkillRecord
 
 PLACES = {
-    Place.WORKSPACE: "workspace",
-    Place.STORED: "database",
-    Place.USER: "shared folder",
-    Place.SHIPPED: "shipped",
+    SkillPlace.WORKSPACE: "workspace",
+    SkillPlace.STORED: "database",
+    SkillPlace.USER: "shared folder",
+    SkillPlace.SHIPPED: "shipped",
 }
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from agent.skills.checks import tests_file
 from agent.skills.matching import SCORE_MIN, near_misses
-from agent.skills.service import SkillRefused, SkillService
-from agent.skills.skill import Problem, Skill, SkillKind, SkillSet, SkillState
+from agent.skills.service import SkillService
+from agent.skills.skill import Problem, Skill, SkillKind, SkillRefused, SkillSet, SkillState
 from agent.skills.why import SkillWhy, Verdict, near_words
 from bot.commands.skill_messages import (
     KINDS,
@@ -25,10 +25,9 @@ from bot.commands.skill_messages import (
     when_words,
 )
 from bot.commands.typed import slash
-from bot.inbox.ports import Person
 from bot.rpc import Emit, Operation
 from memory.records.messages import IncomingMessage, Role
-from memory.records.rows import SkillRecord
+from memory.records.rows import Person, SkillRecord
 
 Json = dict[str, Any]
 

@@ -21,13 +21,12 @@ from bot.commands.heartbeat import SWITCH
 from bot.commands.mcp import McpDesk
 from bot.commands.models import ModelDesk
 from bot.commands.usage import cost_words
-from bot.inbox.ports import Person
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from memory.records.errors import StorageError
 from memory.records.messages import DEFAULT_AGENT, PersonId, Role
 from memory.records.ports import Clock
-from memory.records.rows import Grant
+from memory.records.rows import Grant, Person
 from memory.records.schedule import JobBook, Switches
 from memory.records.spending import NOBODY, Period, Scope, UsageQuery, UsageSum, bounds, zone_for
 
@@ -142,7 +141,7 @@ class BotStatus:
         return lines + await self._by_hand_and_lately(person)
 
     async def told(self, *, for_owner: bool, lane: str = "") -> StatusTold:
-        """Implements `agent.tools.agents.TellsStatus`. Raises StorageError. Whose chat it is reads
+        """See `agent.tools.agents.TellsStatus`. Raises StorageError. Whose chat it is reads
         what is theirs, as by `/status`. The reason of an error may repeat what a platform or a
         model's provider said, so it is a quote as well."""
         servers = self._watched.servers

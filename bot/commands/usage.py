@@ -15,11 +15,11 @@ from agent.budget.budget import Budget
 from agent.budget.circuit_breaker import RESUME
 from agent.budget.messages import amount_words, budget_name, free_words
 from bot.commands.prompt_messages import PRICE_UNKNOWN, money, percent
-from bot.inbox.ports import Person
 from bot.people.register import called, gone
 from bot.rpc import Emit, Operation
 from memory.records.messages import DEFAULT_AGENT, IncomingMessage, PersonId, Role
 from memory.records.ports import Clock
+from memory.records.rows import Person
 from memory.records.spending import (
     MICROS,
     NOBODY,

@@ -20,12 +20,12 @@ from bot.commands.memory_messages import bare
 from bot.commands.schedule_messages import name_of, when_words
 from bot.commands.services import Answer
 from bot.commands.why_messages import NAME_CHARS, RESULT_CHARS, Known, Reader, moment
-from bot.inbox.ports import Person
 from bot.people.approvals import is_shared
 from bot.people.timezone import zone_of
 from memory.records.facts import Facts, StoredFact, fact_id_of, fact_key, place_of, whose
 from memory.records.jobs import Job, JobKind, SetBy
 from memory.records.messages import IncomingMessage, PersonId, Role, RunId
+from memory.records.rows import Person
 from memory.records.traces import Behind, Slot, TurnRecord
 from memory.stores.explained import SqliteTurnRecords
 

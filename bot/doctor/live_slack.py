@@ -35,7 +35,7 @@ _REFUSED = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workspace:
+class SlackTeam:
     """Whose bot token it is, and what it may do."""
 
     team: str
@@ -45,11 +45,11 @@ class Workspace:
     scopes: frozenset[str]
 
 
-async def workspace(base_url: str, bot_token: str) -> Workspace:
+async def workspace(base_url: str, bot_token: str) -> SlackTeam:
     """Whose token this is. Raises SettingsWrong for one that is refused, Unreachable."""
     body, headers = await _call(base_url, "auth.test", bot_token, what="the bot token (xoxb-…)")
     granted = headers.get("x-oauth-scopes", "")
-    return Workspace(
+    return SlackTeam(
         team=shown_name(body.get("team")),
         team_id=shown_name(body.get("team_id")),
         bot=shown_name(body.get("user")),

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Protocol
 
-from agent.skills.places import Look, look
-from agent.skills.skill import Place, Severity
+from agent.skills.places import PlaceScan, scan
+from agent.skills.skill import Severity, SkillPlace
 from bot.commands.skill_messages import counted
 from bot.doctor.base import Finding, fail, ok, warn
 from bot.settings.home import Home
@@ -282,15 +282,15 @@ def skills(home: Home, settings: Settings) -> Iterator[Finding]:
     """What is wrong with skills. A broken one is left out and harms no other."""
     places = places_of(home, settings)
     roots = {
-        Place.WORKSPACE: places.workspace,
-        Place.USER: places.user,
-        Place.SHIPPED: places.shipped,
+        SkillPlace.WORKSPACE: places.workspace,
+        SkillPlace.USER: places.user,
+        SkillPlace.SHIPPED: places.shipped,
     }
     count = problems = 0
     for place, root in roots.items():
         if root is None:
             continue
-        seen = look(place, root, Look())
+        seen = scan(place, root, PlaceScan())
         count += sum(found.reading.skill is not None for found in seen.found.values())
         every = [*seen.problems, *(p for one in seen.found.values() for p in one.reading.problems)]
         for problem in every:

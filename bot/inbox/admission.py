@@ -6,12 +6,13 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
-from bot.inbox.ports import Inbox, NewMessage, Person, StoredEvent
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from memory.records.errors import StorageError
 from memory.records.messages import IncomingMessage, OutboxId, Role
 from memory.records.ports import InboxState
+from memory.records.rows import NewMessage, Person, StoredEvent
+from memory.stores.inbox import SqliteInbox
 
 # --- endings ------------------------------------------------------------------------------------
 #
@@ -33,7 +34,7 @@ class EventCloser:
     """Hears of the address where a command or a press was answered; set once, before the first
     message. May raise StorageError, and may be called again."""
 
-    def __init__(self, inbox: Inbox, outbox: Outbox) -> None:
+    def __init__(self, inbox: SqliteInbox, outbox: Outbox) -> None:
         self._inbox = inbox
         self._outbox = outbox
 

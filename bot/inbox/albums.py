@@ -14,10 +14,10 @@ from functools import partial
 from bot.channels.base import AlbumPart
 from bot.inbox.admission import EventCloser
 from bot.inbox.background import BackgroundTasks, patiently
-from bot.inbox.ports import StoredEvent
 from memory.records.errors import StorageError
 from memory.records.messages import IncomingMessage
 from memory.records.ports import Clock, InboxState
+from memory.records.rows import StoredEvent
 
 ALBUM_S = 0.5
 """An album is whole once nothing of it came for so long (SPEC §3)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from types import TracebackType
 from typing import Self
@@ -96,32 +95,3 @@ async def patiently(act: Act, clock: Clock, *, troubled: Hears | None = None) ->
                 troubled(trouble)
             tries += 1
         await clock.sleep(pause_s)
-
-
-class Patience:
-    """Does one thing after the other. If storage fails, that one waits with all that come after it,
-    in a task of its own, so that commands are still taken in and answered."""
-
-    def __init__(self, clock: Clock, tasks: BackgroundTasks) -> None:
-        self._clock = clock
-        self._tasks = tasks
-        self._waiting: deque[tuple[Act, Hears]] = deque()
-        self._trouble: StorageError | None = None
-
-    async def do(self, act: Act, *, troubled: Hears) -> None:
-        """Return once it is done or queued behind what waits. `act` may be called again."""
-        if self._trouble is None:
-            try:
-                return await act()
-            except StorageError as trouble:
-                self._trouble = trouble
-                self._tasks.begin(self._work_off(), name="waits for storage")
-        self._waiting.append((act, troubled))
-        troubled(self._trouble)
-
-    async def _work_off(self) -> None:
-        while self._waiting:
-            act, troubled = self._waiting[0]
-            await patiently(act, self._clock, troubled=troubled)
-            self._waiting.popleft()
-        self._trouble = None

@@ -11,11 +11,11 @@ import structlog
 from bot.channels.base import AnswersPresses, Channel, Pressed
 from bot.inbox.admission import BROKEN, EventCloser
 from bot.inbox.background import BackgroundTasks
-from bot.inbox.ports import Person, StoredEvent
 from bot.people.access import Access
 from bot.people.pairing import is_group
 from memory.records.errors import AssistantError, StorageFull
 from memory.records.ports import InboxState
+from memory.records.rows import Person, StoredEvent
 
 log = structlog.get_logger()
 

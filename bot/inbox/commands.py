@@ -17,11 +17,11 @@ from bot.commands.table import NAMES, OWNER_ALONE, Command, as_typed
 from bot.commands.typed import all_as_typed, slash
 from bot.inbox.admission import BROKEN, EventCloser
 from bot.inbox.background import BackgroundTasks, patiently
-from bot.inbox.ports import NewMessage, StoredEvent
 from bot.inbox.rate_limit import Backlog
 from memory.records.errors import AssistantError, StorageError, StorageFull
 from memory.records.messages import Role
 from memory.records.ports import Clock, InboxState
+from memory.records.rows import NewMessage, StoredEvent
 
 log = structlog.get_logger()
 

@@ -21,9 +21,9 @@ from bot.channels.base import (
 )
 from bot.commands.given import given
 from bot.inbox.background import BackgroundTasks
-from bot.inbox.ports import NewEvent
 from memory.records.messages import Address, IncomingMessage
 from memory.records.ports import Clock
+from memory.records.rows import NewEvent
 
 log = structlog.get_logger()
 

@@ -6,6 +6,7 @@ then acts, and may be repeated after a crash for whatever has no terminal state 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,17 +23,18 @@ from bot.commands.services import Asked, Tools
 from bot.commands.table import as_typed
 from bot.inbox.admission import Admission, EventCloser
 from bot.inbox.albums import Albums
-from bot.inbox.background import BackgroundTasks, Patience, patiently
+from bot.inbox.background import BackgroundTasks, patiently
 from bot.inbox.buttons import ButtonHandler, Press
 from bot.inbox.commands import CommandRunner
 from bot.inbox.full_disk import FullDisk
-from bot.inbox.ports import Inbox, NewEvent, NewMessage, Person, StoredEvent
 from bot.inbox.rate_limit import Backlog, HeldMessage
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from memory.records.errors import StorageError, StorageFull
 from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId, TurnInput
 from memory.records.ports import Clock, Conversations, InboxState, NewRun, TurnEngine
+from memory.records.rows import NewEvent, NewMessage, Person, StoredEvent
+from memory.stores.inbox import SqliteInbox
 
 # --- edits --------------------------------------------------------------------------------------
 #
@@ -128,7 +130,7 @@ class Intake:
 
     def __init__(
         self,
-        inbox: Inbox,
+        inbox: SqliteInbox,
         access: Access,
         engine: TurnEngine,
         conversations: Conversations,
@@ -151,7 +153,8 @@ class Intake:
         self._outbox = outbox
         self._command_tools = command_tools
         self._clock = clock
-        self._patience = Patience(clock, self._tasks)
+        self._waiting: deque[tuple[Channel, StoredEvent]] = deque()
+        self._trouble: StorageError | None = None
         self._commands = CommandRunner(
             command_tools,
             self.backlog,
@@ -162,7 +165,7 @@ class Intake:
         )
         self._edits = Edits(engine, conversations, self.endings)
         self._albums = Albums(
-            self._album,
+            partial(self._take, alone=False),
             endings=self.endings,
             tasks=self._tasks,
             troubled=self._troubled,
@@ -250,11 +253,29 @@ class Intake:
         self._is_resuming = False
 
     async def handle(self, channel: Channel, events: Sequence[StoredEvent]) -> None:
-        """Act on stored events, in order. While storage is in trouble they wait: being confirmed,
-        they would not be delivered again. One that cannot be read is set aside."""
+        """Act on stored events, in order. One that cannot be read is set aside.
+
+        If storage fails, that event waits with all that come after it, in a task of its own: being
+        confirmed, they would not be delivered again, and commands are still to be taken in.
+        """
         for event in events:
+            if self._trouble is None:
+                try:
+                    await self._act(channel, event)
+                    continue
+                except StorageError as trouble:
+                    self._trouble = trouble
+                    self._tasks.begin(self._work_off(), name="waits for storage")
+            self._waiting.append((channel, event))
+            self._troubled(event, self._trouble)
+
+    async def _work_off(self) -> None:
+        while self._waiting:
+            channel, event = self._waiting[0]
             act = partial(self._act, channel, event)
-            await self._patience.do(act, troubled=partial(self._troubled, event))
+            await patiently(act, self._clock, troubled=partial(self._troubled, event))
+            self._waiting.popleft()
+        self._trouble = None
 
     def _troubled(self, event: StoredEvent, trouble: StorageError) -> None:
         if isinstance(trouble, StorageFull):
@@ -276,68 +297,59 @@ class Intake:
                 told = reply if self._access.who(sender) is not None else None
                 await self.endings.end(event, InboxState.SILENT, reason=reason, reply=told)
             case AlbumPart(message=message) if message.edited:
-                await self._message(event, message, alone=False)
+                await self._take([event], message, alone=False)
             case AlbumPart():
                 await self._albums.gather(event, understood)
             case IncomingMessage():
                 await self._albums.hand_on(understood.address.key)
-                await self._message(event, understood)
+                await self._take([event], understood)
             case Pressed():
                 await self.presses.take(channel, event, understood)
             case other:
                 assert_never(other)
 
-    async def _album(self, events: Sequence[StoredEvent], whole: IncomingMessage) -> None:
-        person = await self._admission.let_in(events, whole)
-        if person is not None:
-            await self._take(events, whole, person)
-
     # --- one message --------------------------------------------------------------------------
-
-    async def _message(
-        self, event: StoredEvent, message: IncomingMessage, *, alone: bool = True
-    ) -> None:
-        person = await self._admission.let_in([event], message)
-        if person is None:
-            return
-        # Who forwards a command does not give it, and an edit becomes none.
-        is_given = not message.forwarded and not message.edited
-        asked = given(message) if is_given else None
-        if asked is not None:
-            command, rest = asked
-            if self.heard is not None:
-                self.heard(person.id, message.address.key)
-            how = Asked(message=message, person=person, rest=rest)
-            await self._commands.take(event, command, how)
-            return
-        await self._take([event], message, person, alone=alone)
 
     async def _take(
         self,
         events: Sequence[StoredEvent],
         message: IncomingMessage,
-        person: Person,
         *,
         alone: bool = True,
+        paced: bool = True,
     ) -> None:
-        """Hands it on, or leaves it in the inbox until the sender's minute has room for it. Who
-        sits at this machine may type and pipe as fast as they like."""
-        if message.address.channel == CONSOLE or self.backlog.flood.admits(person.id):
-            await self._hand_on(events, message, person, alone=alone)
+        """Make a command or a turn of a message, if its sender is still let in.
+
+        It waits in the inbox until the sender's minute has room for it, unless it has waited
+        (`paced` is False) or comes from this machine. What is not `alone` came in an album.
+        """
+        person = await self._admission.let_in(events, message)
+        if person is None:
             return
+        # Who forwards a command does not give it; an edit becomes none, nor does an album.
+        is_given = alone and not message.forwarded and not message.edited
+        if is_given and (asked := given(message)) is not None:
+            if self.heard is not None:
+                self.heard(person.id, message.address.key)
+            command, rest = asked
+            request = Asked(message=message, person=person, rest=rest)
+            return await self._commands.take(events[0], command, request)
+        is_local = message.address.channel == CONSOLE
+        if paced and not is_local and not self.backlog.flood.admits(person.id):
+            return self._hold(events, message, person, alone=alone)
+        if message.edited:
+            turn = await self._turn(replace(message, edited=False), person)
+            return await self._edits.take(events[0], turn, alone=alone)
+        if self.freshen is not None:
+            await self.freshen(message.address.key)
+        await self._engine.submit(_new_run(events, await self._turn(message, person)))
+        if self.acknowledge is not None:
+            self._tasks.begin(self.acknowledge(message), name="acknowledged")
+        await self._tell_of_pause(message.address.key, person)
+        chars = len(message.text)
+        log.info("inbox.message", inbox=events[0].id, lane=message.address.key, chars=chars)
 
-        async def later() -> None:
-            still = await self._admission.let_in(events, message)
-            if still is not None:
-                await self._hand_on(events, message, still, alone=alone)
-
-        troubled = partial(self._troubled, events[0])
-        act = partial(patiently, later, self._clock, troubled=troubled)
-        held = HeldMessage(sender=person.id, lane=message.address.key, events=events, act=act)
-        # What a former process left was told of by that one.
-        self.backlog.add(held, is_told=not self._is_resuming)
-
-    async def _hand_on(
+    def _hold(
         self,
         events: Sequence[StoredEvent],
         message: IncomingMessage,
@@ -345,11 +357,12 @@ class Intake:
         *,
         alone: bool,
     ) -> None:
-        if message.edited:
-            turn = await self._turn(replace(message, edited=False), person)
-            await self._edits.take(events[0], turn, alone=alone)
-        else:
-            await self._submit(events, message, person)
+        later = partial(self._take, events, message, alone=alone, paced=False)
+        troubled = partial(self._troubled, events[0])
+        act = partial(patiently, later, self._clock, troubled=troubled)
+        held = HeldMessage(sender=person.id, lane=message.address.key, events=events, act=act)
+        # What a former process left was told of by that one.
+        self.backlog.add(held, is_told=not self._is_resuming)
 
     async def _tell_of_pause(self, lane: str, person: Person) -> None:
         """Once a pause and chat: what was written is kept, and when it is answered."""
@@ -359,28 +372,6 @@ class Intake:
             self._told_of_pause.add(lane)
             text = PAUSED_OWNER if person.role is Role.OWNER else PAUSED
             await self._outbox.say(NewMessage(lane=lane, text=as_typed(text, lane)))
-
-    async def _submit(
-        self, events: Sequence[StoredEvent], message: IncomingMessage, person: Person
-    ) -> None:
-        lane = message.address.key
-        if self.freshen is not None:
-            await self.freshen(lane)
-        turn = await self._turn(message, person)
-        run = NewRun(
-            run_id=RunId(f"in-{events[0].id}"),
-            lane=lane,
-            by=person.id,
-            payload=turn.to_json(),
-            message_id=message.message_id,
-            inbox_id=events[0].id,
-            inbox_joined=tuple(event.id for event in events[1:]),
-        )
-        await self._engine.submit(run)
-        if self.acknowledge is not None:
-            self._tasks.begin(self.acknowledge(message), name="acknowledged")
-        await self._tell_of_pause(lane, person)
-        log.info("inbox.message", inbox=events[0].id, lane=lane, chars=len(message.text))
 
     async def _turn(self, message: IncomingMessage, person: Person) -> TurnInput:
         return TurnInput(
@@ -406,3 +397,16 @@ class Intake:
     async def worked_off(self) -> None:
         """Returns once nothing waits because it was written too fast: minutes, perhaps."""
         await self._tasks.worked_off()
+
+
+def _new_run(events: Sequence[StoredEvent], turn: TurnInput) -> NewRun:
+    """Return the turn of a message, or of all events of an album."""
+    return NewRun(
+        run_id=RunId(f"in-{events[0].id}"),
+        lane=turn.message.address.key,
+        by=turn.person_id,
+        payload=turn.to_json(),
+        message_id=turn.message.message_id,
+        inbox_id=events[0].id,
+        inbox_joined=tuple(event.id for event in events[1:]),
+    )

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import structlog
 
 from bot.inbox.background import BackgroundTasks
-from bot.inbox.ports import NewMessage, StoredEvent
 from bot.outbox.outbox import Outbox
 from memory.records.errors import StorageError
 from memory.records.messages import PersonId
 from memory.records.ports import Clock
+from memory.records.rows import NewMessage, StoredEvent
 
 log = structlog.get_logger()
 

@@ -32,11 +32,12 @@ from bot.channels.base import (
     Uploaded,
     UploadsAhead,
 )
-from bot.inbox.ports import NewMessage, OutboxState, OutboxStore, OutPart, OutRow, PartState
 from bot.outbox.drafts import as_tried, ending, is_to_go, planned
 from bot.outbox.files import CopyGone, OutgoingFiles
 from memory.records.errors import StorageError
 from memory.records.messages import Address, OutboxId
+from memory.records.rows import NewMessage, OutboxState, OutPart, OutRow, PartState
+from memory.stores.outbox import SqliteOutbox
 
 log = structlog.get_logger()
 
@@ -80,7 +81,7 @@ class RowDelivery:
         self,
         row: OutRow,
         way: DeliveryRoute,
-        store: OutboxStore,
+        store: SqliteOutbox,
         *,
         rest: Callable[[int, StorageError], Awaitable[None]],
         is_revised: Callable[[], bool],

@@ -24,9 +24,10 @@ from bot.channels.base import (
     SentMessage,
     ShowsWork,
 )
-from bot.inbox.ports import OutboxState, OutboxStore, OutPart, OutRow, PartState
 from memory.records.errors import StorageError
 from memory.records.messages import Address, RunId
+from memory.records.rows import OutboxState, OutPart, OutRow, PartState
+from memory.stores.outbox import SqliteOutbox
 
 log = structlog.get_logger()
 
@@ -81,7 +82,7 @@ class LiveDraft:
         address: Address,
         channel: Channel,
         *,
-        store: OutboxStore,
+        store: SqliteOutbox,
         spawn: Spawn,
         clean: Callable[[str], str] = str,
     ) -> None:

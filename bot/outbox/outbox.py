@@ -19,16 +19,17 @@ import structlog
 
 from bot.channels.base import Channel, MessagePart, RemembersButtons
 from bot.channels.health import ChannelTrouble, Outage
-from bot.inbox.ports import NewMessage, OutboxState, OutFile, OutRow
 from bot.outbox.delivery import DeliveryRoute, RowDelivery, Superseded, Undelivered, untold
 from bot.outbox.drafts import REPEATED, DetachedDraft, LiveDraft
-from bot.outbox.edits import Revisions, RevisionStore
+from bot.outbox.edits import Revisions
 from bot.outbox.files import OutgoingFiles
 from memory.records.errors import StorageError
 from memory.records.messages import Address, OutboxId, RunId
 from memory.records.ports import Clock, Draft
+from memory.records.rows import NewMessage, OutboxState, OutFile, OutRow
 
 __all__ = ["BACK_OFF_S", "REPEATED", "NewFile", "Outbox"]
+from memory.stores.outbox import SqliteOutbox
 
 log = structlog.get_logger()
 
@@ -59,7 +60,7 @@ class Outbox:
 
     def __init__(
         self,
-        store: RevisionStore,
+        store: SqliteOutbox,
         channels: Mapping[str, Channel],
         *,
         clock: Clock,

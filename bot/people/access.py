@@ -14,7 +14,6 @@ from typing import Any, Literal
 import structlog
 
 from agent.prompt.languages import language_of
-from bot.inbox.ports import Directory, PeopleStore, Person
 from bot.people.linking import Deliver, Linking, LinkRefused, Redeemed, if_it_is_you
 from bot.people.pairing import ANSWER_EVERY_MS, Pairings, UnknownCode, is_group
 from bot.people.register import (
@@ -29,6 +28,8 @@ from bot.people.timezone import zone_of
 from memory.records.errors import Permanent
 from memory.records.messages import Address, PersonId, Role
 from memory.records.ports import Clock
+from memory.records.rows import Directory, Person
+from memory.stores.people import SqlitePeople
 
 __all__ = [
     "ADMITTED",
@@ -84,7 +85,7 @@ class Access:
 
     def __init__(
         self,
-        store: PeopleStore,
+        store: SqlitePeople,
         *,
         policy: Policy,
         allowed: Sequence[str],

@@ -13,10 +13,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
 from agent.policy.presentation import visible
-from bot.inbox.ports import Person
 from bot.people.register import plain_name, shown
 from memory.records.messages import Role
-from memory.records.rows import Button, ButtonRows, Grant, NewApproval, Outcome, StoredApproval
+from memory.records.rows import (
+    Button,
+    ButtonRows,
+    Grant,
+    NewApproval,
+    Outcome,
+    Person,
+    StoredApproval,
+)
 
 CODE_CHARS = 6
 """Of an id, as they are typed."""

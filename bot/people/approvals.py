@@ -17,14 +17,20 @@ import structlog
 
 from bot.channels.base import Pressed
 from bot.commands.typed import all_as_typed
-from bot.inbox.ports import Person
 from bot.people import approval_messages as words
 from bot.people.access import Access
 from bot.people.timezone import zone_of
 from memory.records.errors import StorageError
 from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role
 from memory.records.ports import Clock, Json, waits_on
-from memory.records.rows import Decided, Grant, NewApproval, NewMessage, Outcome, StoredApproval
+from memory.records.rows import (
+    NewApproval,
+    NewMessage,
+    Outcome,
+    Person,
+    StoredApproval,
+)
+from memory.stores.approvals import SqliteApprovals
 
 log = structlog.get_logger()
 
@@ -44,51 +50,6 @@ CODE_CHARS_MIN = 4
 Signal = Callable[[str, Json], Awaitable[object]]
 """Wakes the turn that waits for a key; may be repeated, the first value stands. Raises
 StorageError."""
-
-
-class ApprovalStore(Protocol):
-    """Questions and answers. Each method is one durable transaction and raises StorageError."""
-
-    async def add(
-        self,
-        asked: NewApproval,
-        *,
-        role: Role,
-        expires_ms: int,
-        card: NewMessage | None,
-        notices: Sequence[NewMessage] = (),
-    ) -> Sequence[tuple[str, OutboxId]] | None:
-        """Keeps a question together with what is sent of it; None when its id is known."""
-
-    async def get(self, approval_id: str) -> StoredApproval | None:
-        """One question."""
-
-    async def open_ones(self) -> Sequence[StoredApproval]:
-        """Those that nobody answered yet, oldest first."""
-
-    async def next_expiry(self) -> int | None:
-        """When the time of the first open one is over, epoch ms."""
-
-    async def decide(self, approval_id: str, outcome: Outcome, *, by: PersonId) -> Decided | None:
-        """Writes an answer if it is the first and in time; None for an unknown id."""
-
-    async def expire(self) -> int:
-        """Closes those whose time is over, or whose turn was ended."""
-
-    async def unsettled(self) -> Sequence[StoredApproval]:
-        """Decided ones of which not all that follows is done."""
-
-    async def settle(self, approval_id: str) -> None:
-        """Writes that all that follows is done."""
-
-    async def is_always(self, person_id: PersonId, agent: str, tool: str) -> bool:
-        """Whether it was agreed to for good."""
-
-    async def grants(self, person_id: PersonId) -> Sequence[Grant]:
-        """What this person agreed to for good."""
-
-    async def revoke(self, person_id: PersonId, tool: str) -> int:
-        """Takes that back; returns how many there were."""
 
 
 class ClosesQuestions(Protocol):
@@ -125,7 +86,7 @@ class ApprovalService:
 
     def __init__(
         self,
-        store: ApprovalStore,
+        store: SqliteApprovals,
         access: Access,
         cards: ClosesQuestions,
         signal: Signal,

@@ -15,10 +15,10 @@ from enum import StrEnum
 import structlog
 
 from bot.commands.typed import slash
-from bot.inbox.ports import LinkCode, NewMessage, Person
 from bot.people.register import CONSOLE_ADDRESS, Register, shown
 from memory.records.errors import Permanent
 from memory.records.messages import Address, OutboxId, Role
+from memory.records.rows import LinkCode, NewMessage, Person
 
 log = structlog.get_logger()
 

@@ -17,14 +17,13 @@ from bot.channels.base import Pressed
 from bot.commands.people import Offer
 from bot.commands.schedule_messages import event_words, name_of
 from bot.commands.typed import as_typed
-from bot.inbox.ports import Person
 from bot.people.access import Access
 from bot.people.approvals import is_shared
 from bot.people.timezone import zone_of
 from memory.records.jobs import Job, SetBy
 from memory.records.messages import IncomingMessage, OutboxId, PersonId, Role
 from memory.records.ports import Clock
-from memory.records.rows import Button, ButtonRows, NewMessage
+from memory.records.rows import Button, ButtonRows, NewMessage, Person
 from memory.records.schedule import Occasion, TimeRead, due_words, moment_words
 from memory.records.zones import (
     Asking,

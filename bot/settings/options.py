@@ -23,7 +23,7 @@ from agent.prompt.assemble import Placement
 from agent.prompt.context import ContextOptions
 from agent.prompt.templates import PersonaSettings, PromptLibrary
 from agent.sandbox.process import Limits
-from agent.skills.places import Places
+from agent.skills.places import SkillFolders
 from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke
 from agent.subagents.subagents import SubagentLimits
@@ -159,9 +159,9 @@ def gathering_options_of(settings: Settings) -> ContextOptions:
     )
 
 
-def places_of(home: Home, settings: Settings) -> Places:
+def places_of(home: Home, settings: Settings) -> SkillFolders:
     """Where skills are looked for."""
-    return Places(
+    return SkillFolders(
         workspace=home.workspace / "skills",
         shipped=shipped("skills"),
         user=_path(home, settings.skills.user_dir),

@@ -24,7 +24,7 @@ from bot.setup.model import TRY_S, SetupModelStep
 from bot.setup.person import PersonStep
 from bot.setup.slack import SlackStep
 from bot.setup.telegram import TelegramStep
-from bot.setup.terminal import Desk, Plan, Situation
+from bot.setup.terminal import Plan, SetupState, SetupTerminal
 from memory.records.errors import AssistantError, SettingsWrong
 
 WELCOME = """\
@@ -32,7 +32,7 @@ This sets up your assistant. Each answer is tested before it is saved, and all i
 the end; until then Ctrl-C leaves everything as it was. You can run it again at any time."""
 
 
-def ask_all(desk: Desk, here: Situation) -> Plan:
+def ask_all(desk: SetupTerminal, here: SetupState) -> Plan:
     """Every step, each of which can be skipped."""
     plan = Plan()
     desk.say(WELCOME)

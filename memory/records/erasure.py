@@ -60,8 +60,8 @@ Tell = Callable[[Stage], None]
 class Wish:
     """What a person wants forgotten: facts by id, words, or everything that is theirs.
 
-    `lanes` are private chats of theirs, `names` what they are called; `with_files`: files of the
-    workspace too, not just their notes. `cards` are the messages that are to tell how it went.
+    `lanes` are private chats of theirs; `with_files`: files of the workspace too, not just their
+    notes. `cards` are the messages that are to tell how it went.
     """
 
     person_id: PersonId
@@ -69,7 +69,6 @@ class Wish:
     phrases: tuple[str, ...] = ()
     everything: bool = False
     is_owner: bool = False
-    names: tuple[str, ...] = ()
     lanes: tuple[str, ...] = ()
     with_files: bool = False
     cards: tuple[OutboxId, ...] = ()
@@ -78,11 +77,13 @@ class Wish:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """Where it stands: rows and note files by kind, the facts that would go, and `files` of the
-    workspace, which are left unless asked for. `backups` are made anew in any case. `refusal` says
+    workspace, which are left unless asked for. `similar` are sentences that say much the same in
+    other words, and stay unless they are named. `backups` are made anew in any case. `refusal` says
     why it could not be erased right now; empty: it could."""
 
     counts: Mapping[Kind, int] = field(default_factory=dict)
     facts: tuple[int, ...] = ()
+    similar: tuple[str, ...] = ()
     notes: tuple[Path, ...] = ()
     files: tuple[Path, ...] = ()
     backups: int = 0

@@ -317,7 +317,7 @@ class TurnContext(Protocol):
     def run_id(self) -> RunId: ...
 
     async def step(
-        self, name: str, arguments: Json, *, redo: Redo = "repeat", listens: bool = False
+        self, name: str, arguments: object, *, redo: Redo = "repeat", listens: bool = False
     ) -> Json:
         """Runs the step function `name`, or returns what it returned before.
 
@@ -333,7 +333,8 @@ class TurnContext(Protocol):
         """Suspends the turn until `key` is signalled; returns its value. Survives restarts."""
 
 
-StepFunction = Callable[[TurnContext, Json], Awaitable[Json]]
+StepFunction = Callable[[TurnContext, Any], Awaitable[Json]]
+"""It gets what the program gave to `TurnContext.step`, and returns what the journal keeps."""
 
 
 class Program(Protocol):

@@ -16,7 +16,6 @@ from scheduler.timetext.numbers import (
     ordinal_words,
 )
 from scheduler.timetext.pieces import (
-    Clock,
     Clocks,
     Date,
     Day,
@@ -26,11 +25,12 @@ from scheduler.timetext.pieces import (
     Lasting,
     Nth,
     OfMonth,
-    Part,
+    PartOfDay,
     Piece,
-    Scope,
-    Step,
-    Times,
+    ReadingContext,
+    RepeatCount,
+    RepeatStep,
+    TimeOfDay,
     Until,
     Weekday,
     Weekdays,
@@ -39,7 +39,18 @@ from scheduler.timetext.repeats import WEEKEND, WORKDAYS
 
 EXAMPLE = "Say it as in 'every weekday at 8', 'every second Friday' or 'on the 15th of each month'."
 
-_BESIDE = (Clock, Clocks, Part, From, Until, Lasting, Times, Except, Step, OfMonth)
+_BESIDE = (
+    TimeOfDay,
+    Clocks,
+    PartOfDay,
+    From,
+    Until,
+    Lasting,
+    RepeatCount,
+    Except,
+    RepeatStep,
+    OfMonth,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +109,9 @@ class Chosen:
         return listed(days) if days else ""
 
 
-def chosen(step: Step | None, pieces: Sequence[Piece], scope: Scope) -> Chosen | Answer | None:
+def chosen(
+    step: RepeatStep | None, pieces: Sequence[Piece], scope: ReadingContext
+) -> Chosen | Answer | None:
     """The days; a question or a refusal where they are left open; None where they make no sense."""
     selecting = [one for one in pieces if not isinstance(one, _BESIDE)]
     lists = [one for one in selecting if isinstance(one, Weekdays)]
@@ -129,7 +142,7 @@ def _of_day(piece: Piece) -> Answer | None:
     return Refusal(why=f"A day that is not the same each time cannot be repeated. {EXAMPLE}")
 
 
-def _of_weekdays(days: Weekdays, step: Step | None) -> Chosen | Answer | None:
+def _of_weekdays(days: Weekdays, step: RepeatStep | None) -> Chosen | Answer | None:
     if step is None:
         if not days.sure:
             names = listed([DAY_NAMES[day] for day in days.weekdays])
@@ -154,7 +167,9 @@ def _which_of_month(weekday: int) -> Question:
     )
 
 
-def _of_step(step: Step, others: Sequence[Piece], scope: Scope) -> Chosen | Answer | None:
+def _of_step(
+    step: RepeatStep, others: Sequence[Piece], scope: ReadingContext
+) -> Chosen | Answer | None:
     start = Chosen(count=step.count, unit=step.unit)
     if not others:
         return start if step.unit is Unit.DAY else _which_day(step, scope)
@@ -172,7 +187,7 @@ def _of_step(step: Step, others: Sequence[Piece], scope: Scope) -> Chosen | Answ
     return found
 
 
-def _in_its_month(found: Chosen, step: Step) -> Chosen:
+def _in_its_month(found: Chosen, step: RepeatStep) -> Chosen:
     """31 January every month: each month's, or only that one?"""
     years, rest = divmod(step.count, 12)
     yearly = replace(found, count=1 if rest else years, unit=Unit.YEAR)
@@ -185,7 +200,7 @@ def _in_its_month(found: Chosen, step: Step) -> Chosen:
     return _either(replace(found, count=1, months=tuple(months)), yearly)
 
 
-def _day_of_month(step: Step) -> Chosen | None:
+def _day_of_month(step: RepeatStep) -> Chosen | None:
     """Every 3 days of the month: its third, or one in three?"""
     if step.count > 31:
         return None
@@ -217,7 +232,7 @@ def _merged(start: Chosen, pieces: Sequence[Piece]) -> Chosen | None:
     return None if found.days and found.places else found
 
 
-def _which_day(step: Step, scope: Scope) -> Chosen:
+def _which_day(step: RepeatStep, scope: ReadingContext) -> Chosen:
     """Weekly, monthly: on which day is left open, so today's is proposed."""
     start = Chosen(count=step.count, unit=step.unit)
     day = min(scope.today.day, 28)

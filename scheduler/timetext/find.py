@@ -13,13 +13,13 @@ from scheduler.timetext.parse import (
     CHARS_MAX,
     NEXT_SHOWN,
     Cover,
-    Text,
+    TimeText,
     best,
     plain,
     read,
     with_next,
 )
-from scheduler.timetext.pieces import Clock, Date, Piece, Scope
+from scheduler.timetext.pieces import Date, Piece, ReadingContext, TimeOfDay
 
 SENTENCE_CHARS_MAX = 2_000
 WORDS_MAX = 60
@@ -27,7 +27,7 @@ WORDS_MAX = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Phrase:
+class TimePhrase:
     """A time in a sentence: how it is read, its own words, and what else the sentence says."""
 
     answer: Answer
@@ -36,7 +36,7 @@ class Phrase:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _PhrasePlace:
     start: int
     end: int
     answer: Answer
@@ -67,7 +67,7 @@ _LOOSE = re.compile(
 """What looks like a time; left over, it says that not all was understood."""
 
 
-def find(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -> Phrase | None:
+def find(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -> TimePhrase | None:
     """The time that a sentence names, and the rest of it without the words that only lead to it.
 
     None where it names none. Several that may be meant, or words beside it that look like a time,
@@ -79,12 +79,12 @@ def find(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -
         return _found(text, now=now, zone=zone, count=count)
     except (OverflowError, ValueError):  # the calendar's own ends, in one zone or another
         why = "That lies beyond the calendar. Write a time such as 'tomorrow at 5pm'."
-        return Phrase(answer=Refusal(why=why), words=text, rest="")
+        return TimePhrase(answer=Refusal(why=why), words=text, rest="")
 
 
-def _found(text: str, *, now: datetime, zone: ZoneInfo, count: int) -> Phrase | None:
-    scope = Scope(now=now.astimezone(zone))
-    said = Text(text, scope)
+def _found(text: str, *, now: datetime, zone: ZoneInfo, count: int) -> TimePhrase | None:
+    scope = ReadingContext(now=now.astimezone(zone))
+    said = TimeText(text, scope)
     lead = _LEAD.match(said.text)
     head = lead.end() if lead else 0
     places = _strong(said, _places(said, scope, zone))
@@ -104,15 +104,15 @@ def _found(text: str, *, now: datetime, zone: ZoneInfo, count: int) -> Phrase | 
         elif chosen.doubtful:
             words = text[chosen.start : chosen.end]
             answer = Question(text=f"Is {words!r} the time?", options=[answer])
-    return Phrase(answer=answer, words=text[chosen.start : chosen.end], rest=rest)
+    return TimePhrase(answer=answer, words=text[chosen.start : chosen.end], rest=rest)
 
 
-def _places(said: Text, scope: Scope, zone: ZoneInfo) -> list[_Place]:
+def _places(said: TimeText, scope: ReadingContext, zone: ZoneInfo) -> list[_PhrasePlace]:
     """From left to right, at each place the longest words that mean a time."""
     starts = [match.start() for match in re.finditer(r"(?<![\w'])[\w@(]", said.text)]
     if len(starts) > 2 * WORDS_MAX:
         starts = [*starts[:WORDS_MAX], *starts[-WORDS_MAX:]]
-    found: list[_Place] = []
+    found: list[_PhrasePlace] = []
     for start in starts:
         if found and start < found[-1].end:
             continue
@@ -121,7 +121,7 @@ def _places(said: Text, scope: Scope, zone: ZoneInfo) -> list[_Place]:
     return found
 
 
-def _at(said: Text, start: int, scope: Scope, zone: ZoneInfo) -> _Place | None:
+def _at(said: TimeText, start: int, scope: ReadingContext, zone: ZoneInfo) -> _PhrasePlace | None:
     by_end: dict[int, list[Cover]] = {}
     for cover in said.covers(start):
         if cover[1] - start <= CHARS_MAX:
@@ -136,7 +136,7 @@ def _at(said: Text, start: int, scope: Scope, zone: ZoneInfo) -> _Place | None:
                 _is_number(one[0][0]) or (goes_on and _is_name(one[0])) for one in covers
             )
             numbered = numbered or (named and all(len(one[0]) == 1 for one in covers))
-            return _Place(start, end, answer, numbered)
+            return _PhrasePlace(start, end, answer, numbered)
     return None
 
 
@@ -148,17 +148,17 @@ def _is_name(pieces: Sequence[Piece]) -> bool:
 
 def _is_number(piece: Piece) -> bool:
     """A mere number beside a day: a time, or so many of something."""
-    return isinstance(piece, Clock) and piece.bare
+    return isinstance(piece, TimeOfDay) and piece.bare
 
 
-def _strong(said: Text, places: Sequence[_Place]) -> list[_Place]:
+def _strong(said: TimeText, places: Sequence[_PhrasePlace]) -> list[_PhrasePlace]:
     """Without words that hardly ever are a time by themselves, and refusals beside readings."""
     strong = [one for one in places if not _WEAK.fullmatch(said.text[one.start : one.end])]
     readable = [one for one in strong if not isinstance(one.answer, Refusal)]
     return readable or strong
 
 
-def _chosen(said: Text, places: Sequence[_Place], head: int) -> _Place | None:
+def _chosen(said: TimeText, places: Sequence[_PhrasePlace], head: int) -> _PhrasePlace | None:
     """The only one; else the one right behind "remind me" that goes on with "to …"."""
     if len(places) == 1:
         return places[0]
@@ -168,7 +168,9 @@ def _chosen(said: Text, places: Sequence[_Place], head: int) -> _Place | None:
     return None
 
 
-def _together(text: str, places: Sequence[_Place], scope: Scope, count: int) -> Reading | None:
+def _together(
+    text: str, places: Sequence[_PhrasePlace], scope: ReadingContext, count: int
+) -> Reading | None:
     """What two places mean as one time: "remind me tomorrow to call Bob at 5"."""
     zone = scope.now.tzinfo
     if len(places) != 2 or not isinstance(zone, ZoneInfo):
@@ -179,8 +181,13 @@ def _together(text: str, places: Sequence[_Place], scope: Scope, count: int) -> 
 
 
 def _several(
-    text: str, places: Sequence[_Place], together: Reading | None, *, now: datetime, count: int
-) -> Phrase:
+    text: str,
+    places: Sequence[_PhrasePlace],
+    together: Reading | None,
+    *,
+    now: datetime,
+    count: int,
+) -> TimePhrase:
     """Which of them is meant? Those at the end first, for there it usually stands."""
     words = [text[one.start : one.end] for one in places]
     named = " or ".join(repr(one) for one in words)
@@ -193,10 +200,10 @@ def _several(
             text = f"{text[: place.start].rstrip(' ,')} {text[place.end :].lstrip(' ,')}"
     question = Question(text=f"Which time is meant: {named}?", options=list(unique.values()))
     answer = with_next(question, after=now, count=count)
-    return Phrase(answer=answer, words="", rest=_cleaned(text.strip(), 0))
+    return TimePhrase(answer=answer, words="", rest=_cleaned(text.strip(), 0))
 
 
-def _without(text: str, place: _Place, head: int) -> str:
+def _without(text: str, place: _PhrasePlace, head: int) -> str:
     """The sentence without its time, and without the words that lead to what is to be done."""
     before, after = text[: place.start].rstrip(" ,"), text[place.end :].lstrip(" ,")
     if place.start <= head:

@@ -40,7 +40,6 @@ from agent.turn.steps.tools import ToolStep
 from bot.app import App
 from bot.app.tools import Abilities
 from bot.channels.base import Pressed
-from bot.inbox.ports import Person
 from bot.outbox.files import OutgoingFiles
 from bot.outbox.outbox import Outbox
 from bot.people.approvals import ApprovalService
@@ -53,6 +52,7 @@ from memory.facts.recall import SqliteRecall
 from memory.records.messages import PersonId, Role
 from memory.records.ports import Json
 from memory.records.request import ModelRequest
+from memory.records.rows import Person
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.conversations import SqliteConversations
 from memory.stores.outbox import SqliteOutbox

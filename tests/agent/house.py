@@ -21,14 +21,14 @@ from agent.policy.tool_access import Reach, ReachOptions
 from agent.prompt.context import ContextBuilder, ContextOptions
 from agent.prompt.templates import PersonaSettings, PromptLibrary
 from agent.skills.library import SkillLibrary
-from agent.skills.places import Places
+from agent.skills.places import SkillFolders
 from agent.skills.rules import Rule
 from agent.subagents.subagents import PeopleDrafts
 from agent.tools.arguments import Arguments
-from agent.tools.files import KeptResults, file_tools
+from agent.tools.files import FileTools, KeptResults
 from agent.tools.ranking import Choosing
 from agent.tools.selection import SelectionOptions
-from agent.tools.tool import Caller, Effect, Tool, ToolCard, ToolLimits, Trust
+from agent.tools.tool import Caller, Effect, Tool, ToolCard, ToolLimits, Trust, tools_of
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
@@ -256,11 +256,11 @@ class House:
 
     def _assistant(self, model: ScriptedModel) -> Assistant:
         workspace = Workspace(self.workspace)
-        toolbox = Toolbox([*file_tools(workspace), *self.tools])
+        toolbox = Toolbox([*tools_of(FileTools(workspace)), *self.tools])
         reach = Reach(toolbox, self.reach)
         library = PromptLibrary(shipped("prompts"), self.workspace, self.persona)
         self.shelf = SkillLibrary(
-            Places(workspace=self.workspace / "skills", shipped=self.shipped_skills),
+            SkillFolders(workspace=self.workspace / "skills", shipped=self.shipped_skills),
             SqliteSkillRecords(self.database),
             clock=self.clock,
             env={},

@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
-from agent.tools.memory import memory_tools
-from agent.tools.notes import Notes
-from agent.tools.profile import Household
+from agent.tools.memory import FactTools
+from agent.tools.notes import Notes, NoteTools
+from agent.tools.profile import Household, ProfileTools
+from agent.tools.tool import tools_of
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
 from bot.app import App
@@ -64,18 +65,17 @@ class RememberingCastle(Castle):
         self.facts = SqliteFacts(self.database, indexes)
         self.profiles = SqliteProfiles(self.database)
         self.archive = SqliteArchive(self.database)
-        made = memory_tools(
-            self.facts,
-            self.profiles,
-            self.archive,
-            Notes(workspace),
-            household=Household(
-                clock=self.clock,
-                name_of=lambda person_id: {one.id: one.name for one in PEOPLE}[person_id],
-                zone_of=lambda person_id: ZoneInfo("Europe/Berlin"),
-                is_private=self._is_private,
-            ),
+        home = Household(
+            clock=self.clock,
+            name_of=lambda person_id: {one.id: one.name for one in PEOPLE}[person_id],
+            zone_of=lambda person_id: ZoneInfo("Europe/Berlin"),
+            is_private=self._is_private,
         )
+        made = [
+            *tools_of(FactTools(self.facts, self.archive, home)),
+            *tools_of(NoteTools(Notes(workspace), home)),
+            *tools_of(ProfileTools(self.profiles, home)),
+        ]
         known = set(self.made.toolbox.names)
         self.extra = [tool for tool in made if tool.card.name not in known]
         self.recalled = ShownFacts(self.facts)

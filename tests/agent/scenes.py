@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from agent.prompt.scene import DailyNote, Instruction, Scene
 from agent.prompt.templates import PromptLibrary
-from agent.skills.skill import Place, Skill
+from agent.skills.skill import Skill, SkillPlace
 from memory.records.facts import Chunk, Coming, Exchange, Fact, Recalled
 from memory.records.messages import ConversationId, IncomingMessage, PersonId, TurnInput
 from tests.agent.house import OWNER, Somebody
@@ -60,7 +60,7 @@ def skill(name: str, **more: Any) -> Skill:
         name=name,
         description=f"What {name} is for.",
         text=f"1. Do the first thing of {name}.\n2. Say what came of it.",
-        place=Place.WORKSPACE,
+        place=SkillPlace.WORKSPACE,
         location=f"skills/{name}/SKILL.md",
     )
     return replace(made, **more)
@@ -104,9 +104,9 @@ def full(by: Somebody = OWNER, *, library: PromptLibrary, **more: Any) -> Scene:
     made = scene(
         by,
         library,
-        listed=(skill("code-review"), skill("summarize", place=Place.SHIPPED)),
+        listed=(skill("code-review"), skill("summarize", place=SkillPlace.SHIPPED)),
         unlisted=3,
-        relevant=(skill("summarize", place=Place.SHIPPED),),
+        relevant=(skill("summarize", place=SkillPlace.SHIPPED),),
         playbooks=(skill("harbour", priority=5), skill("boats")),
         instructions=(Instruction(text="Answer in crowns.", source="rule: prices"),),
         servers=("mail – reads and writes the mailbox",),

@@ -23,7 +23,7 @@ from agent.turn.end import (
     TIME_NOTICE,
 )
 from agent.turn.engine import EngineLimits
-from agent.turn.round import INTERRUPTED
+from agent.turn.progress import INTERRUPTED
 from agent.turn.steps.tools import SKIPPED, UNKNOWN_FATE
 from memory.records.errors import (
     AssistantError,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent.tools.agents import NothingToReport
+from agent.tools.agents import SystemTools
 from agent.tools.tool import AboutFile, Caller, Effect, OfFile, Tool
 from agent.turn.doubt import DOUBT
 from agent.turn.loop import FATE_UNKNOWN
@@ -33,6 +33,7 @@ from memory.records.transcript import Note, Said
 from memory.stores.jobs import SqliteJobs
 from tests.agent.house import OWNER, FakeTool, House, Somebody, Words, forever, model
 from tests.agent.test_gate import Fetch
+from tests.agent.tools.given import by_name, no_status
 from tests.fakes import START, calls
 
 NOTHING = ("nothing_to_report", "{}")
@@ -50,7 +51,7 @@ HEARTBEAT = NewJob(
 @pytest.fixture
 def house(tmp_path: Path) -> House:
     one = House(tmp_path)
-    one.tools.append(NothingToReport())
+    one.tools.append(by_name(SystemTools(no_status))["nothing_to_report"])
     return one
 
 

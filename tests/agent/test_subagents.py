@@ -36,8 +36,8 @@ from agent.subagents.subagents import (
     is_child,
     waits_for,
 )
-from agent.tools.agents import agent_tools
-from agent.tools.tool import Effect
+from agent.tools.agents import AgentTools
+from agent.tools.tool import Effect, tools_of
 from agent.turn.doubt import DOUBT
 from agent.turn.engine import RESUMES_MAX, LocalEngine
 from bot.settings.home import shipped
@@ -197,7 +197,7 @@ class Home(House):
             drafts, tools = self.seen, self.tools
             self.seen = PeopleDrafts(drafts)  # type: ignore[assignment]
             if self.hands_on:
-                self.tools = [*tools, *agent_tools(self.subagents)]
+                self.tools = [*tools, *tools_of(AgentTools(self.subagents))]
             assistant = self._assistant(scripted)
             self.seen, self.tools = drafts, tools
             self.parents = Parents(assistant, self.subagents)
@@ -270,7 +270,7 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
 
 
-def tools_of(request: ModelRequest) -> list[str]:
+def names_of(request: ModelRequest) -> list[str]:
     return [tool.name for tool in request.tools]
 
 
@@ -348,7 +348,7 @@ async def test_it_has_the_tools_it_was_given_and_never_those_that_reach_further(
         await home.ordered(order(waited("one", tools=["look"])))
         await home.ordered(order(waited("none", tools=[])))
 
-    assert [tools_of(asked) for asked in scripted.asked] == [["read_file", "look"], ["look"], []]
+    assert [names_of(asked) for asked in scripted.asked] == [["read_file", "look"], ["look"], []]
 
 
 async def test_what_the_role_may_not_use_is_not_offered_to_a_subagent_either(home: Home) -> None:
@@ -358,7 +358,7 @@ async def test_what_the_role_may_not_use_is_not_offered_to_a_subagent_either(hom
         wish = order(waited("all")) | {"offered": ["look", "change"]}
         await home.ordered(wish, by=MEMBER)
 
-    assert tools_of(scripted.asked[0]) == ["look"]
+    assert names_of(scripted.asked[0]) == ["look"]
 
 
 async def test_a_tool_that_it_cannot_have_is_refused_with_those_that_it_can(home: Home) -> None:
@@ -835,8 +835,8 @@ async def test_the_assistant_hands_work_on_waits_and_answers_with_its_result(hom
     assert outbox == [("There is one in the north.",)]
     (result,) = results(scripted.asked[-1])
     assert result.content == f"{UNTRUSTED_OPEN}\nOne in the north.\n{UNTRUSTED_CLOSE}"
-    assert {"subagent", "spawn"} <= set(tools_of(scripted.asked[0]))
-    assert not {"subagent", "spawn"} & set(tools_of(scripted.asked[1]))
+    assert {"subagent", "spawn"} <= set(names_of(scripted.asked[0]))
+    assert not {"subagent", "spawn"} & set(names_of(scripted.asked[1]))
     assert [type(one) for one in history if not isinstance(one, Context)] == [
         Said,
         Answered,

@@ -17,7 +17,6 @@ from agent.prompt.scene import PromptKind
 from agent.tools.arguments import parse_arguments
 from agent.tools.tool import Caller
 from bot.app import App
-from bot.inbox.ports import Person
 from bot.people.access import ADMITTED
 from bot.settings.home import Home, prepare
 from bot.settings.load import load
@@ -35,6 +34,7 @@ from memory.records.messages import (
     TurnInput,
 )
 from memory.records.request import ModelRequest, ModelTraits
+from memory.records.rows import Person
 from memory.records.transcript import Context, Entry, Note, Said
 from memory.stores.people import SqlitePeople
 from tests.memory.kit import StillClock

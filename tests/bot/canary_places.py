@@ -7,11 +7,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 from agent.learning.insights import Insights
-from bot.inbox.ports import Person
 from memory.records.facts import CATEGORIES, FactSource, NewFact, Whose
 from memory.records.job_specs import At
 from memory.records.jobs import JobKind, What
 from memory.records.messages import Address, ConversationId, Role
+from memory.records.rows import Person
 from memory.records.schedule import JobWish, OccasionWish, TimeRead
 from memory.records.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult
 from memory.stores.compactions import NEVER, NewCompaction, SqliteCompactions

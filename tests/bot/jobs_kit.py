@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from agent.skills.skill import Place, Skill, SkillSchedule, SkillSet, SkillState
+from agent.skills.skill import Skill, SkillPlace, SkillSchedule, SkillSet, SkillState
 from agent.trace.dry_run import NO_MODEL, Heard, Rehearsal
 from bot.commands.job_messages import Rehearsals
 from bot.commands.job_service import JobDesk, job_operations
@@ -37,7 +37,7 @@ BRIEFING = Skill(
     name="briefing",
     description="d",
     text="Look at the day.",
-    place=Place.SHIPPED,
+    place=SkillPlace.SHIPPED,
     location="shipped/skills/briefing/SKILL.md",
     required_tools=("list_events",),
     state=SkillState.OFF,

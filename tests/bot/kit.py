@@ -20,7 +20,7 @@ from bot.app.housekeeping import EVERY_S
 from bot.app.schedules import LOOK_EVERY_S
 from bot.lab.model import ScriptedModel
 from bot.lab.telegram import FakeTelegram
-from bot.lab.telegram_state import Seen
+from bot.lab.telegram_state import SeenInTelegram
 from bot.settings.home import Home, prepare
 from bot.settings.load import load
 from scheduler.clock.machine import SystemClock
@@ -190,7 +190,7 @@ class Rig:
         assert update
         return max(seen.message_id for seen in self.telegram.chat(where))
 
-    def seen(self, chat: int = OWNER) -> list[Seen]:
+    def seen(self, chat: int = OWNER) -> list[SeenInTelegram]:
         """The bot's messages in a chat, as they read now."""
         return [message for message in self.telegram.chat(chat) if message.is_bot]
 

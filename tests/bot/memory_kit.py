@@ -10,10 +10,9 @@ from pathlib import Path
 from bot.channels.base import Pressed
 from bot.commands.memory import MemoryCommands
 from bot.commands.memory_erasure import ForgetQuestions
-from bot.inbox.ports import Person
 from memory.facts.profile import SqliteProfiles
 from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role
-from memory.records.rows import ButtonRows, NewMessage
+from memory.records.rows import ButtonRows, NewMessage, Person
 from memory.search.documents import SqliteDocuments
 from memory.search.vectors import Embedding
 from memory.service import MemoryService
@@ -60,7 +59,7 @@ class Cards:
     def data(self, word: str) -> str:
         """Of the button of the last card with this word."""
         rows = list(self.buttons.values())[-1]
-        return next(b.data for row in rows for b in row if b.data.endswith(word))
+        return next(b.data for row in rows for b in row if b.data.endswith(f":{word}"))
 
 
 @dataclass(slots=True, kw_only=True)

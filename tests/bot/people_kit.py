@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bot.commands.people import PeopleCommands
-from bot.inbox.ports import Person
 from bot.people.access import Access, Policy
 from memory.database.connection import Database
 from memory.records.messages import Address, IncomingMessage, OutboxId, Role
+from memory.records.rows import Person
 from memory.stores.outbox import SqliteOutbox
 from memory.stores.people import SqlitePeople
 from tests.memory.kit import StillClock

@@ -11,11 +11,10 @@ from pathlib import Path
 from bot.channels.base import Pressed
 from bot.commands.heartbeat import HeartbeatDesk
 from bot.commands.jobs import RemindDesk, ScheduleDesk
-from bot.inbox.ports import Person
 from bot.outbox.edits import QuestionMessages
 from memory.records.jobs import Job, JobKind, SetBy
 from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role
-from memory.records.rows import Button, NewMessage, OutboxState, OutPart, PartState
+from memory.records.rows import Button, NewMessage, OutboxState, OutPart, PartState, Person
 from memory.stores.approvals import SqliteCards
 from memory.stores.outbox import SqliteOutbox
 from tests.scheduler.clerk_kit import ANN, BEN, GROUP, LANE, Counter

@@ -16,7 +16,7 @@ from bot.app import App
 from bot.commands.table import NAMES
 from bot.lab.model import ScriptedModel
 from bot.lab.slack import APP_TOKEN, SIGNING_SECRET, TOKEN, FakeSlack
-from bot.lab.slack_state import Seen
+from bot.lab.slack_state import SeenInSlack
 from bot.settings.home import Home, prepare
 from bot.settings.load import load
 from tests.bot.kit import WAIT_S, HastyClock, eventually
@@ -123,7 +123,7 @@ class SlackRig(TelegramRig):
         """A person writes to the bot directly, or in a channel; the message's ts."""
         return self.slack.post(text=text, user=by, **more)
 
-    def replies(self, channel: str | None = None, *, to: str = ANN) -> list[Seen]:
+    def replies(self, channel: str | None = None, *, to: str = ANN) -> list[SeenInSlack]:
         """The bot's messages in a conversation, as they read now."""
         where = channel or self.slack.direct(to)
         return [seen for seen in self.slack.chat(where) if seen.is_bot]

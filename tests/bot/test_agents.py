@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 import pytest
 
 from bot.commands.conversation import NONE, SubagentCommands, span
-from bot.inbox.ports import Person
 from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId
 from memory.records.ports import ChildRun, Json, NewRun, RunStatus, StoredRun
+from memory.records.rows import Person
 from tests.fakes import FixedClock
 
 NOW = datetime(2026, 8, 1, 12, 0, tzinfo=UTC)

@@ -19,7 +19,6 @@ from structlog.testing import capture_logs
 from agent.policy.presentation import fenced, rows
 from agent.tools.tool import Effect
 from bot.channels.base import Pressed
-from bot.inbox.ports import OutboxState, Person
 from bot.markup.render import telegram_parts
 from bot.outbox.outbox import Outbox
 from bot.people import approval_messages as words
@@ -29,7 +28,7 @@ from memory.database.connection import Database
 from memory.records.errors import StorageError
 from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role, RunId
 from memory.records.ports import Journal, Json, RunStatus, waits_on
-from memory.records.rows import BUTTON_BYTES_MAX, NewApproval, Outcome
+from memory.records.rows import BUTTON_BYTES_MAX, NewApproval, OutboxState, Outcome, Person
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.outbox import SqliteOutbox
 from memory.stores.people import SqlitePeople

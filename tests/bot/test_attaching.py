@@ -13,7 +13,7 @@ from PIL import Image
 
 from agent.files.scaling import is_installed
 from bot.doctor import machine
-from bot.doctor.base import Level
+from bot.doctor.base import FindingLevel
 from tests.bot.kit import OWNER, Rig, eventually, rigged
 from tests.bot.slack_kit import ANN, SlackRig, slack_rigged
 from tests.bot.test_attachments import kept, pictures, told
@@ -106,6 +106,6 @@ def test_doctor_says_what_becomes_of_large_pictures_and_calls_it_no_fault() -> N
     (without,) = machine.pictures(1_568, installed=False)
 
     assert is_installed()
-    assert (here.level, without.level) == (Level.OK, Level.OK)
+    assert (here.level, without.level) == (FindingLevel.OK, FindingLevel.OK)
     assert "copies of 1,568 pixels a side" in here.text
     assert without.text.endswith("to have them made smaller: pip install 'hearthbot[pictures]'")

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from bot.commands.conversation import BUSY, NOTHING_TO_RESTORE, CompactionCommands
-from bot.inbox.ports import Person
 from memory.database.connection import Database
 from memory.records.errors import Overloaded
 from memory.records.messages import Address, IncomingMessage, PersonId, Role
+from memory.records.rows import Person
 from memory.records.transcript import Entry
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.conversations import SqliteConversations

@@ -20,8 +20,7 @@ from bot.channels.base import Channel
 from bot.channels.slack.channel import SlackChannel, SlackOptions
 from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
 from bot.channels.throttle import SendRates
-from bot.inbox.ports import NewMessage, OutRow
-from bot.lab.faults import Action
+from bot.lab.faults import FaultAction
 from bot.lab.slack import APP_TOKEN, FakeSlack
 from bot.lab.slack import TOKEN as SLACK_TOKEN
 from bot.lab.telegram import FakeTelegram
@@ -29,6 +28,7 @@ from bot.outbox.outbox import Outbox
 from memory.database.connection import Database
 from memory.records.job_specs import Cron
 from memory.records.messages import Role, RunId
+from memory.records.rows import NewMessage, OutRow
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.jobs import SqliteJobs
 from memory.stores.outbox import SqliteOutbox, close_reply
@@ -81,7 +81,7 @@ class Platform:
     lane: str
 
     async def go_wrong(self, act: Act) -> None:
-        if isinstance(act, Action):
+        if isinstance(act, FaultAction):
             self.fake.fault(self.method, action=act, times=None)
         else:
             await self.relay.go_wrong(act)

@@ -14,10 +14,10 @@ import pytest
 import structlog
 
 from bot.commands.logs import LATELY, NO_FILE, USE, LogDesk, Wanted, find
-from bot.inbox.ports import Person
 from bot.settings.logging import REDACTED, Redactor, set_up
 from bot.settings.schema.settings import LoggingSettings
 from memory.records.messages import PersonId, Role
+from memory.records.rows import Person
 
 OWNER = Person(id=PersonId("p1"), role=Role.OWNER, name="Ann", time_zone="Europe/Oslo")
 SECRET = "hunter22222"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,9 @@ from tests.memory.forgetting_kit import (
     FACT,
     SECRET,
     TRACES_OF_IT,
+    Past,
     changed,
+    database_of,
     files_with,
     lived_in,
     wish,
@@ -273,6 +277,23 @@ async def test_words_that_end_in_yes_are_asked_about_as_well(chat: Chat) -> None
     await chat.says("forget zinc tub yes")
 
     assert len(await chat.opened.facts.list(Whose(person_id=ANN))) == 1
+
+
+async def test_what_says_it_in_other_words_goes_when_it_is_ticked(home: Path) -> None:
+    told = "So under the zinc tub lies your spare key."
+    with closing(sqlite3.connect(database_of(home))) as connection, connection:
+        Past(connection, runs=50).turn(ANN, "c_ann", ANNS_CHAT, "And?", told)
+    async with opened_chat(home) as chat:
+        await chat.says("forget f1")
+        assert f"1. “{told}”" in chat.cards.last
+        assert await chat.presses("1", by=BENN) == words.NOT_YOUR_QUESTION
+        assert await chat.presses("1") == words.TICKED.format(text=told)
+        assert await chat.presses("1") == words.UNTICKED.format(text=told)
+        assert await chat.presses("1") == words.TICKED.format(text=told)
+        await chat.presses(words.FORGET)
+
+        assert chat.cards.last.startswith("**Forgotten**")
+    assert files_with(home, *TRACES_OF_IT) == []
 
 
 @pytest.mark.case("ME-11")

@@ -17,10 +17,10 @@ from bot.cli.main import app
 from bot.cli.memory import _forget
 from bot.cli.opening import opened
 from bot.commands.memory_operations import MemoryOperations
-from bot.inbox.ports import Person
 from bot.rpc import ControlServer
 from bot.settings.home import Home, prepare
 from memory.records.errors import Permanent
+from memory.records.rows import Person
 from tests.bot.memory_kit import ANNA, BENN, opened_chat
 from tests.memory.forgetting_kit import (
     ANN,

@@ -22,11 +22,11 @@ from bot.channels.base import (
     Refused,
     SentMessage,
 )
-from bot.inbox.ports import NewMessage, OutboxState, OutPart, PartState
 from bot.outbox.outbox import BACK_OFF_S, REPEATED, Outbox
 from memory.database.connection import Database
 from memory.records.errors import StorageFull
 from memory.records.messages import Address, OutboxId, RunId
+from memory.records.rows import NewMessage, OutboxState, OutPart, PartState
 from memory.stores.outbox import SqliteOutbox
 from tests.bot.dying import Dying
 from tests.bot.kit import eventually

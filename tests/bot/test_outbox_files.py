@@ -26,11 +26,11 @@ from bot.channels.base import (
     Upload,
     Uploaded,
 )
-from bot.inbox.ports import NewMessage
 from bot.outbox.files import OutgoingFiles
 from bot.outbox.outbox import REPEATED, NewFile, Outbox
 from memory.database.connection import Database
 from memory.records.messages import Address
+from memory.records.rows import NewMessage
 from memory.stores.outbox import SqliteOutbox
 from tests.bot.dying import Dying
 from tests.memory.kit import StillClock

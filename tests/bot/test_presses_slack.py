@@ -20,7 +20,7 @@ from bot.inbox.buttons import NO_LONGER
 from bot.lab.slack import APP_TOKEN, SIGNING_SECRET, TOKEN, FakeSlack, flood, refusal
 from bot.lab.slack_blocks import block_problems
 from bot.lab.slack_delivery import twice
-from bot.lab.slack_state import Seen
+from bot.lab.slack_state import SeenInSlack
 from bot.markup.render import slack_parts
 from bot.outbox.outbox import REPEATED
 from memory.records.messages import Address
@@ -95,7 +95,7 @@ def lane(slack: FakeSlack, user: str = ANN) -> str:
     return f"slack:{TEAM}.{slack.direct(user)}"
 
 
-def card(slack: FakeSlack, channel: str) -> Seen:
+def card(slack: FakeSlack, channel: str) -> SeenInSlack:
     """The bot's last message in a conversation."""
     return [seen for seen in slack.chat(channel) if seen.is_bot][-1]
 

@@ -17,10 +17,10 @@ from bot.commands.memory import (
     USE,
     PrivateCommand,
 )
-from bot.inbox.ports import Person
 from memory.database.connection import Database
 from memory.erasure.run import Premises
 from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId
+from memory.records.rows import Person
 from memory.records.transcript import Answered, Said
 from memory.search.vectors import Embedding
 from memory.service import MemoryService

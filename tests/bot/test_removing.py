@@ -22,7 +22,7 @@ from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
 from bot.channels.throttle import SendRates
 from bot.lab import slack as slack_lab
 from bot.lab import telegram as telegram_lab
-from bot.lab.faults import Action, bad_gateway, drop
+from bot.lab.faults import FaultAction, bad_gateway, drop
 from bot.lab.slack import FakeSlack
 from bot.lab.telegram import FakeTelegram
 from memory.records.messages import Address
@@ -99,7 +99,7 @@ async def test_it_is_gone_and_to_do_so_again_does_no_harm(platform: Platform) ->
     ids=lambda value: str(getattr(value, "kind", value)),
 )
 async def test_each_trouble_is_told_for_what_it_is(
-    platform: Platform, action: Action, kind: type[object]
+    platform: Platform, action: FaultAction, kind: type[object]
 ) -> None:
     async with opened(platform) as (channel, fake):
         message_id = await one(channel, platform)

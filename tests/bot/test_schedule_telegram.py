@@ -11,11 +11,10 @@ import pytest
 from bot.channels.base import Pressed
 from bot.commands.jobs import RemindDesk, ScheduleDesk
 from bot.commands.schedule_messages import NOT_YOURS
-from bot.inbox.ports import Person
 from bot.lab.telegram import FakeTelegram
 from bot.outbox.edits import QuestionMessages
 from memory.records.jobs import Due
-from memory.records.rows import NewMessage
+from memory.records.rows import NewMessage, Person
 from memory.stores.approvals import SqliteCards
 from scheduler.kinds.message import reminder_buttons
 from tests.bot.kit import MEMBER, OWNER, TOKEN, eventually

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agent.skills.rules import Rule
-from agent.skills.service import SkillRefused, SkillService
-from agent.skills.skill import SkillSchedule
+from agent.skills.service import SkillService
+from agent.skills.skill import SkillRefused, SkillSchedule
 from bot.commands.skill_messages import when_words
 from bot.commands.skills import (
     SHOWN_IN_CHAT,
@@ -20,10 +20,10 @@ from bot.commands.skills import (
     skills_reply,
 )
 from bot.commands.table import COMMANDS
-from bot.inbox.ports import Person
 from bot.rpc import ControlClient, ControlServer
 from bot.settings.home import shipped
 from memory.records.messages import Address, IncomingMessage, PersonId, Role
+from memory.records.rows import Person
 from tests.agent.skills.given import put, text_of
 from tests.agent.skills.workbench import Workbench, playbook, workbench
 

@@ -15,9 +15,9 @@ from bot.channels.slack.channel import SlackChannel, SlackOptions
 from bot.channels.slack.raw import sketch
 from bot.channels.slack.send import DIRECTLY, GOOD_FOR_S, SEEN_ONCE, EphemeralMessages
 from bot.channels.throttle import SendRates
-from bot.lab.faults import Action, answer, bad_gateway, drop, reset
+from bot.lab.faults import FaultAction, answer, bad_gateway, drop, reset
 from bot.lab.slack import APP_TOKEN, TOKEN, FakeSlack, flood, refusal
-from bot.lab.slack_state import RESPONSE_URL_USES, Seen
+from bot.lab.slack_state import RESPONSE_URL_USES, SeenInSlack
 from memory.records.messages import Address
 from memory.records.rows import Button
 from tests.bot.kit import eventually
@@ -108,7 +108,7 @@ async def test_a_card_stands_where_all_see_what_comes_of_it(rig: SlackRig) -> No
     assert not [text for text in seen_alone(rig) if "call Bob" in text and "Remind" in text]
 
 
-def action(card: Seen, label: str) -> str:
+def action(card: SeenInSlack, label: str) -> str:
     """The id of a button by what it says."""
     return next(
         str(element["action_id"])
@@ -291,7 +291,7 @@ async def test_where_only_one_is_in_the_channel_an_answer_still_reaches_them_the
 
 @pytest.mark.parametrize("method", ["response_url", "chat.postEphemeral"])
 @pytest.mark.parametrize("action", [bad_gateway(), drop(), reset(after=True)], ids=lambda a: a.kind)
-async def test_what_nobody_can_know_is_a_doubt(method: str, action: Action) -> None:
+async def test_what_nobody_can_know_is_a_doubt(method: str, action: FaultAction) -> None:
     async with channel() as (slack, fake, _):
         if method == "response_url":
             heard(slack, fake)

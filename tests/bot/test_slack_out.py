@@ -24,7 +24,7 @@ from bot.channels.slack.channel import SlackChannel, SlackOptions
 from bot.channels.slack.lookup import EVENT_TYPE, PAGE
 from bot.channels.slack.throttle import BURST, EditPace
 from bot.channels.throttle import SendRates
-from bot.lab.faults import Action, answer, bad_gateway, drop, garble, hold, reset
+from bot.lab.faults import FaultAction, answer, bad_gateway, drop, garble, hold, reset
 from bot.lab.slack import APP_TOKEN, TOKEN, FakeSlack, flood, refusal
 from memory.records.messages import Address
 from scheduler.clock.machine import SystemClock
@@ -116,7 +116,7 @@ async def test_an_answer_stands_in_its_thread_and_an_edit_leaves_it_there() -> N
     ids=lambda value: f"{value.kind} {value.status} {value.body}" if hasattr(value, "kind") else "",
 )
 async def test_each_trouble_of_a_send_is_told_for_what_it_is(
-    action: Action, outcome: type[object]
+    action: FaultAction, outcome: type[object]
 ) -> None:
     async with channel() as (slack, fake):
         fake.fault("chat.postMessage", action=action)
@@ -210,7 +210,7 @@ async def test_a_channel_that_the_bot_is_not_in_is_said_plainly() -> None:
     ids=lambda value: f"{value.kind} {value.body}" if hasattr(value, "kind") else "",
 )
 async def test_each_trouble_of_an_edit_is_told_for_what_it_is(
-    action: Action, outcome: type[object]
+    action: FaultAction, outcome: type[object]
 ) -> None:
     async with channel() as (slack, fake):
         sent = await slack.send(DIRECT, PART)
@@ -294,7 +294,7 @@ async def test_what_is_older_than_the_row_is_not_meant() -> None:
     ids=lambda value: f"{value.kind} {value.body}" if hasattr(value, "kind") else "",
 )
 async def test_what_cannot_be_looked_up_is_not_guessed(
-    action: Action, outcome: type[object]
+    action: FaultAction, outcome: type[object]
 ) -> None:
     async with channel() as (slack, fake):
         fake.fault("conversations.history", action=action)

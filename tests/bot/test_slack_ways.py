@@ -19,12 +19,12 @@ from bot.app import App
 from bot.channels.slack.http_events import BODY_BYTES_MAX, FRESH_S, is_signed, read_body
 from bot.channels.slack.tokens import SlackRefused
 from bot.inbox.intake import InboundEvent, Intake
-from bot.inbox.ports import StoredEvent
-from bot.lab.faults import Action, answer, bad_gateway, drop, hold
+from bot.lab.faults import FaultAction, answer, bad_gateway, drop, hold
 from bot.lab.slack import SIGNING_SECRET, flood, refusal
 from bot.lab.slack_delivery import forged, stale
 from bot.lab.slack_http import signature
 from memory.records.errors import SettingsWrong, StorageFull
+from memory.records.rows import StoredEvent
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, CHANNEL, US, Mode, SlackRig, slack_rigged
 
@@ -147,7 +147,7 @@ async def test_a_socket_near_its_end_is_replaced_by_itself(rig: SlackRig) -> Non
     ids=lambda action: f"{action.kind} {action.status} {action.body}",
 )
 async def test_what_keeps_a_socket_from_opening_is_waited_out_and_told_once(
-    rig: SlackRig, logs: Logs, action: Action
+    rig: SlackRig, logs: Logs, action: FaultAction
 ) -> None:
     rig.slack.fault("apps.connections.open", action=action, times=3)
     async with rig.serving_slack(ANN, hurry=50) as bot:
@@ -198,7 +198,7 @@ async def test_a_reason_to_go_that_the_owner_can_mend_is_said(
     ids=lambda action: f"{action.kind} {action.body}",
 )
 async def test_while_auth_test_fails_events_are_taken_in_and_answered(
-    tmp_path: Path, logs: Logs, mode: Mode, action: Action
+    tmp_path: Path, logs: Logs, mode: Mode, action: FaultAction
 ) -> None:
     async with slack_rigged(tmp_path, mode) as rig:
         rig.slack.fault("auth.test", action=action, times=None)

@@ -17,7 +17,7 @@ from bot.channels.telegram.api import TelegramRefused
 from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
 from bot.channels.telegram.raw import TelegramSketch, from_payload, last_id, to_payload
 from bot.inbox.intake import InboundEvent, Intake
-from bot.lab.faults import Action, answer, bad_gateway, drop, garble, hold, reset
+from bot.lab.faults import FaultAction, answer, bad_gateway, drop, garble, hold, reset
 from bot.lab.telegram import FakeTelegram, flood, refusal
 from bot.settings.load import load
 from bot.settings.logging import set_up
@@ -61,7 +61,7 @@ def told(logs: Logs, event: str) -> int:
     ids=lambda action: f"{action.kind} {action.status} {str(action.body)[:30]}",
 )
 async def test_each_trouble_of_a_poll_is_waited_out_and_told_once(
-    rig: Rig, logs: Logs, action: Action
+    rig: Rig, logs: Logs, action: FaultAction
 ) -> None:
     rig.set(telegram__poll_timeout_s=1)
     fault = rig.telegram.fault("getUpdates", action=action, times=3)
@@ -594,7 +594,7 @@ async def test_updates_without_an_id_are_left_out_of_a_batch(tmp_path: Path, log
 
 async def test_a_server_that_dribbles_does_not_hold_a_send_for_ever() -> None:
     async with FakeTelegram(TOKEN) as server:
-        server.fault("sendChatAction", action=Action(kind="slow", seconds=30, after=True))
+        server.fault("sendChatAction", action=FaultAction(kind="slow", seconds=30, after=True))
         options = TelegramOptions(token=TOKEN, base_url=server.base_url, send_timeout_s=0.1)
         async with TelegramChannel(options, clock=SystemClock()) as channel, asyncio.timeout(5):
             knock: InboundEvent = channel._inbound({"update_id": 1})

@@ -10,12 +10,12 @@ import pytest
 
 from agent.tools.workspace import Workspace
 from bot.commands.undo import NOT_AGAIN, NOT_AGAIN_TYPED, NOTHING, UndoCommand
-from bot.inbox.ports import Person
 from memory.database.connection import Database
 from memory.erasure.run import Premises
 from memory.records.erasure import typed_run
 from memory.records.facts import FactSource, NewFact, Whose
 from memory.records.messages import Address, ConversationId, IncomingMessage, PersonId, Role, RunId
+from memory.records.rows import Person
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
 from memory.search.vectors import Embedding
 from memory.service import MemoryService

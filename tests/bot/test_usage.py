@@ -17,10 +17,10 @@ import pytest
 from agent.budget.circuit_breaker import BrakeOptions
 from bot.cli.usage import lines, print_tables
 from bot.commands.usage import IN_PRIVATE, NOT_PAUSED, PAUSED_ALREADY, UsageDesk, usage_operations
-from bot.inbox.ports import Person
 from bot.rpc import ControlClient, ControlServer
 from memory.database.connection import Database
 from memory.records.messages import Address, IncomingMessage, PersonId, Role
+from memory.records.rows import Person
 from memory.records.spending import (
     CallState,
     Changes,

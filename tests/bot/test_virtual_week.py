@@ -19,7 +19,7 @@ import pytest
 from bot.app import App
 from bot.app.jobs import RunsCounted, priced_by
 from bot.lab.model import ScriptedModel
-from bot.lab.model_script import Step, make_call
+from bot.lab.model_script import ScriptedStep, make_call
 from bot.lab.model_wire import count_tokens
 from bot.lab.telegram import FakeTelegram
 from bot.settings.load import load
@@ -194,15 +194,15 @@ class Diligent:
     def __init__(self) -> None:
         self.answers = itertools.count(1)
 
-    def __call__(self, asked: dict[str, Any]) -> Step:
+    def __call__(self, asked: dict[str, Any]) -> ScriptedStep:
         read, number = count_tokens(asked), next(self.answers)
         if BEAT in json.dumps(asked["messages"]):
-            return Step(text="HEARTBEAT_OK", usage=spent(read, 5))
+            return ScriptedStep(text="HEARTBEAT_OK", usage=spent(read, 5))
         usage, thoughts = spent(read, ANSWER_TOKENS), "hmm " * ANSWER_TOKENS
         if sum(message["role"] == "tool" for message in asked["messages"]) < 2:
             call = make_call("list_events", {}, f"c{number}")
-            return Step(text=thoughts, calls=(call,), usage=usage)
-        return Step(text=f"Finding {word(number)}.\n{thoughts}", usage=usage)
+            return ScriptedStep(text=thoughts, calls=(call,), usage=usage)
+        return ScriptedStep(text=f"Finding {word(number)}.\n{thoughts}", usage=usage)
 
 
 class Usual:
@@ -211,12 +211,12 @@ class Usual:
     def __init__(self) -> None:
         self.answers = itertools.count(1)
 
-    def __call__(self, asked: dict[str, Any]) -> Step:
+    def __call__(self, asked: dict[str, Any]) -> ScriptedStep:
         said = json.dumps(asked["messages"])
         usage = spent(count_tokens(asked), 30)
         if BEAT in said:
-            return Step(text="HEARTBEAT_OK", usage=usage)
-        return Step(text=f"Finding: {word(next(self.answers))}.", usage=usage)
+            return ScriptedStep(text="HEARTBEAT_OK", usage=usage)
+        return ScriptedStep(text=f"Finding: {word(next(self.answers))}.", usage=usage)
 
 
 def spent(prompt: int, completion: int) -> dict[str, int]:

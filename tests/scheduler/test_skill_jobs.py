@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent.skills.skill import Place, Problem, Skill, SkillSchedule, SkillSet, SkillState
+from agent.skills.skill import Problem, Skill, SkillPlace, SkillSchedule, SkillSet, SkillState
 from memory.records.jobs import Job, JobKind, SetBy, SlotState
 from memory.records.messages import PersonId
 from scheduler.jobs.skill_jobs import BY_US, SkillJobs
@@ -29,7 +29,7 @@ def skill(name: str = "briefing", **schedule: Any) -> Skill:
         name=name,
         description="d",
         text="t",
-        place=Place.SHIPPED,
+        place=SkillPlace.SHIPPED,
         location=f"shipped/skills/{name}/SKILL.md",
         schedule=when,
     )

@@ -39,6 +39,7 @@ from memory.records.ports import (
 from memory.records.request import ModelTraits
 from memory.records.spending import Level
 from memory.records.transcript import Context
+from memory.records.turns import BeginRequest
 
 log = structlog.get_logger()
 
@@ -115,19 +116,14 @@ class BeginStep:
         self._compactor = compactor
         self._told_missing: set[str] = set()
 
-    async def __call__(self, ctx: TurnContext, payload: Json) -> Json:
-        """The output is read back by `agent.turn.round.FixedPrompt`, and by whoever looks back
-        (`Traces`).
-
-        With `overflow` in the payload what was sent turned out to be too large. What does not fit
-        is summed up before any of it is cut off. `brought_tokens` is what files add to the words.
-        """
-        turn = TurnInput.from_json(payload)
+    async def __call__(self, ctx: TurnContext, request: BeginRequest) -> Json:
+        """The output is read back as `FixedPrompt`, and by whoever looks back (`Traces`). What does
+        not fit is summed up before any of it is cut off."""
+        turn, came = request.turn, request.brought_tokens
         occasion, is_lean = await self._occasion(turn), await self._is_lean(ctx, turn)
-        came: int = payload.get("brought_tokens", 0)
         plan = await self.plan(occasion, is_lean=is_lean, brought_tokens=came)
         tokens_max = plan.history_max
-        if payload.get("overflow") and plan.tokens.history >= OVERFLOW_TOKENS_MIN:
+        if request.overflow and plan.tokens.history >= OVERFLOW_TOKENS_MIN:
             tokens_max = plan.tokens.history // 2
         compacted = None
         if tokens_max is not None:

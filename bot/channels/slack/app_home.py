@@ -23,7 +23,6 @@ from bot.channels.slack.send import ROW_BUTTONS_MAX, SECTION_CHARS_MAX, Block, b
 from bot.commands import schedule_messages as words
 from bot.commands.memory_messages import bare, day
 from bot.commands.usage import cost_words
-from bot.inbox.ports import Person
 from bot.markup.render import slack_parts
 from bot.people.access import Policy
 from memory.records.errors import AssistantError
@@ -32,7 +31,7 @@ from memory.records.job_specs import At
 from memory.records.jobs import Job, JobKind, SetBy
 from memory.records.messages import Address, PersonId, Role
 from memory.records.ports import Clock, InUse
-from memory.records.rows import Button, StoredApproval
+from memory.records.rows import Button, Person, StoredApproval
 from memory.records.schedule import Agenda, JobBook, Occasion, due_words
 from memory.records.spending import Period, Scope, UsageQuery, UsageSum, bounds, zone_for
 

@@ -30,10 +30,10 @@ from bot.channels.slack.people import SlackPeople
 from bot.channels.slack.raw import EventKind, SlackSketch, opened, sketch
 from bot.channels.slack.send import EphemeralMessages
 from bot.inbox.intake import InboundEvent, Intake
-from bot.inbox.ports import StoredEvent
 from memory.records.errors import StorageError
 from memory.records.messages import Address, IncomingMessage
 from memory.records.ports import Clock
+from memory.records.rows import StoredEvent
 
 log = structlog.get_logger()
 

@@ -66,9 +66,10 @@ from bot.channels.throttle import SendRates, SendThrottle
 from bot.channels.tokens import PlatformToken, TokenNotices
 from bot.inbox.intake import InboundEvent, Intake
 from bot.markup.render import telegram_parts
-from memory.records.errors import Temporary
+from memory.records.errors import StorageError, Temporary
 from memory.records.messages import Address, Attachment, IncomingMessage
 from memory.records.ports import Clock
+from memory.records.rows import StoredEvent
 
 log = structlog.get_logger()
 
@@ -165,8 +166,24 @@ class TelegramChannel:
         await self._menus.keep(wanted)
 
     async def poll(self, inbox: Intake) -> None:
-        """Long polling until cancelled; a token that is refused meanwhile is waited out."""
-        await self.updates.poll(partial(self.take, inbox))
+        """Poll until cancelled: store, then confirm by the next offset, then act.
+
+        The library's own Updater confirms an update about 10 ms after it arrives, while handlers
+        still run. A token that is refused meanwhile is waited out.
+        """
+        polling = self.updates.polling()
+        while True:
+            updates = await polling.updates()
+            if not updates:
+                continue
+            try:
+                stored = await self._store(inbox, updates)
+            except StorageError as trouble:
+                await polling.not_stored(trouble)
+                continue
+            await polling.confirm(updates)
+            await inbox.handle(self, stored)
+            self._menus.look()
 
     async def fetch_waiting(self, inbox: Intake) -> None:
         """Takes in what waits at Telegram now, and confirms it; for `run --once`.
@@ -177,12 +194,14 @@ class TelegramChannel:
 
     async def take(self, inbox: Intake, updates: Sequence[Any]) -> None:
         """Stores updates, then acts on them. Raises StorageError before anything is confirmed."""
+        await inbox.handle(self, await self._store(inbox, updates))
+        self._menus.look()
+
+    async def _store(self, inbox: Intake, updates: Sequence[Any]) -> Sequence[StoredEvent]:
         whole = [update for update in updates if update_id(update) is not None]
         if len(whole) < len(updates):
             log.error("telegram.without_id", updates=len(updates) - len(whole))
-        stored = await inbox.store([self._inbound(update) for update in whole])
-        await inbox.handle(self, stored)
-        self._menus.look()
+        return await inbox.store([self._inbound(update) for update in whole])
 
     def _inbound(self, update: dict[str, Any]) -> InboundEvent:
         """Who and where, read with care: a stranger's update is not looked at any further."""

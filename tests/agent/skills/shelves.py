@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent.skills.skill import Place, Skill, SkillSet
+from agent.skills.skill import Skill, SkillPlace, SkillSet
 
 
 def skill(name: str, *keywords: str, **more: Any) -> Skill:
@@ -12,7 +12,7 @@ def skill(name: str, *keywords: str, **more: Any) -> Skill:
     given: dict[str, Any] = {
         "description": f"About {name}.",
         "text": f"Do {name}.",
-        "place": Place.WORKSPACE,
+        "place": SkillPlace.WORKSPACE,
         "location": f"workspace/skills/{name}/SKILL.md",
         **more,
     }

@@ -23,7 +23,7 @@ def read(text: str) -> TriggerTests:
 def run(text: str, on: SkillSet, **more: object) -> list[TriggerResult]:
     tests = read(text)
     assert tests.problems == ()
-    return list(run_tests(tests.tests, skill="mail", shelf=on, **more))  # type: ignore[arg-type]
+    return list(run_tests(tests.tests, skill="mail", skills=on, **more))  # type: ignore[arg-type]
 
 
 # --- reading -----------------------------------------------------------------------------------

@@ -12,17 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.skills.archives import InstallRefused
-from agent.skills.reader import (
-    DESCRIPTION_MAX,
-    NotRewritable,
-    SkillFile,
-    changed_text,
-    read_skill,
-    skill_text,
-)
-from agent.skills.service import CHANGED, FORMER, WAITING_MAX, WRITTEN, SkillRefused
-from agent.skills.skill import Place, SkillState
+from agent.skills.reader import DESCRIPTION_MAX, SkillFile, read_skill
+from agent.skills.service import CHANGED, WAITING_MAX, WRITTEN
+from agent.skills.skill import SkillPlace, SkillRefused, SkillState
 from agent.skills.suspicious import TEXT_CHARS_MAX, fault_of, playbook_warnings, tidied
+from agent.skills.writer import FORMER, NotRewritable, changed_text, skill_text
 from memory.records.rows import SkillRecord
 from tests.agent.skills.given import put, text_of
 from tests.agent.skills.workbench import Workbench, playbook, workbench
@@ -141,11 +135,11 @@ async def test_the_assistant_leaves_no_heap_to_be_approved(bench: Workbench) -> 
 # --- names -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", [Place.SHIPPED, Place.USER])
+@pytest.mark.parametrize("place", [SkillPlace.SHIPPED, SkillPlace.USER])
 async def test_the_assistant_cannot_hide_a_skill_that_is_not_its_own(
-    bench: Workbench, place: Place
+    bench: Workbench, place: SkillPlace
 ) -> None:
-    put(bench.shipped if place is Place.SHIPPED else bench.user, "mine")
+    put(bench.shipped if place is SkillPlace.SHIPPED else bench.user, "mine")
 
     with pytest.raises(SkillRefused, match=f"the name of a {place.value} skill"):
         await bench.workshop.create("mine", TEXT)
@@ -372,7 +366,7 @@ async def test_removing_a_skill_does_not_free_a_playbook_that_it_hid(
 
     await bench.workshop.remove("mine")
 
-    assert (await bench.skill("mine")).place is Place.STORED
+    assert (await bench.skill("mine")).place is SkillPlace.STORED
     assert await state(bench) is SkillState.QUARANTINED
 
 
@@ -386,7 +380,7 @@ async def test_removing_a_hidden_playbook_keeps_the_decision_on_the_skill(
     removed = await bench.workshop.remove_playbook("mine")
 
     assert removed
-    assert (await bench.skill("mine")).place is Place.WORKSPACE
+    assert (await bench.skill("mine")).place is SkillPlace.WORKSPACE
     assert await state(bench) is SkillState.QUARANTINED
 
 

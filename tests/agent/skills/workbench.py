@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agent.skills.library import SkillLibrary
-from agent.skills.places import Places
+from agent.skills.places import SkillFolders
 from agent.skills.service import SkillService
 from agent.skills.skill import Skill, SkillSet
 from memory.database.connection import Database
@@ -32,7 +32,7 @@ class Workbench:
 
     def start(self) -> None:
         """A new process over the same files."""
-        places = Places(workspace=self.folder, shipped=self.shipped, user=self.user)
+        places = SkillFolders(workspace=self.folder, shipped=self.shipped, user=self.user)
         self.shelf = SkillLibrary(places, self.records, clock=self.clock, env={})
         self.workshop = SkillService(self.shelf, self.records, self.folder)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agent.policy.presentation import needs_of
-from agent.tools.files import KeptResults, file_tools, replaced_once
-from agent.tools.tool import Caller, Needs, arguments_of
+from agent.tools.files import FileTools, KeptResults, replaced_once
+from agent.tools.tool import Caller, Needs, arguments_of, tools_of
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
 from memory.records.text import clean, cut_middle
@@ -26,7 +26,7 @@ class Desk:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.workspace = Workspace(root)
-        self._toolbox = Toolbox(file_tools(self.workspace))
+        self._toolbox = Toolbox(tools_of(FileTools(self.workspace)))
         self._keep = KeptResults(self.workspace)
 
     async def use(self, name: str, who: Caller = OWNER, **arguments: object) -> ToolResult:
@@ -391,7 +391,7 @@ def test_what_steers_is_written_only_as_far_as_the_owner_can_read_it(
 ) -> None:
     words = "be kind, " * 500
 
-    (tool,) = (tool for tool in file_tools(desk.workspace) if tool.card.name == name)
+    (tool,) = (tool for tool in tools_of(FileTools(desk.workspace)) if tool.card.name == name)
 
     def needs(path: str, text: str) -> Needs:
         given = call(name, {"path": path, **dict.fromkeys(texts, text)})

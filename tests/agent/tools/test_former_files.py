@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent.tools.files import file_tools
+from agent.tools.arguments import parse_arguments
+from agent.tools.files import FileTools
 from agent.tools.former_files import FileChange
 from agent.tools.tool import AboutFile, Caller
 from agent.tools.workspace import PathRefused, Workspace
 from memory.records.errors import StorageError
-from tests.agent.tools.given import GROUP, OWNER
+from tests.agent.tools.given import GROUP, OWNER, by_name
 
 AGREED = replace(OWNER, agreed=True, unattended=True)
 """As in a job that was agreed to once: no card says each time what goes."""
@@ -43,12 +45,12 @@ class World:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.shelf = Shelf(root)
-        self.tools = {one.card.name: one for one in file_tools(Workspace(root), self.shelf)}
+        self.tools = by_name(FileTools(Workspace(root), self.shelf))
 
     async def call(self, name: str, caller: Caller = AGREED, **arguments: Any) -> str:
         tool = self.tools[name]
-        assert isinstance(tool.card.arguments, type)
-        return await tool.run(tool.card.arguments(**arguments), caller)
+        parsed = parse_arguments(tool.card.arguments, json.dumps(arguments))
+        return await tool.run(parsed, caller)
 
     def lay(self, path: str, text: str | bytes = OLD) -> Path:
         file = self.root / path

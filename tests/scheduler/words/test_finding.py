@@ -6,14 +6,14 @@ from datetime import datetime
 
 import pytest
 
-from scheduler.timetext.find import Phrase, find
+from scheduler.timetext.find import TimePhrase, find
 from scheduler.timetext.numbers import Question, Reading, Refusal
 from tests.scheduler.words.asked import BERLIN
 
 NOW = datetime(2026, 11, 28, 10, 17, tzinfo=BERLIN)
 
 
-def found(text: str) -> Phrase:
+def found(text: str) -> TimePhrase:
     phrase = find(text, now=NOW, zone=BERLIN)
     assert phrase is not None, text
     return phrase
