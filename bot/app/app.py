@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import structlog
 
-from agent.version import VERSION
 from bot.rpc import service
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from bot.app.tools import Abilities
     from bot.commands.conversation import SessionCommands
     from bot.commands.job_service import JobDesk
-    from bot.commands.jobs import ScheduleDesk
     from bot.commands.logs import LogDesk
     from bot.commands.mcp import McpDesk
     from bot.commands.model_pool import ModelPool
@@ -140,46 +138,16 @@ class App:
 
         Raises HomeBusy, StorageError, SettingsWrong.
         """
+        from bot.app.run import start
         from bot.settings.home import ensure_open_files
 
         ensure_open_files()
         # Before the database is touched: a broken template is no reason to upgrade anything.
         self.library.check()
         async with self:
-            await self._start()
+            self.is_running = True
+            await start(self)
             yield self
-
-    async def _start(self) -> None:
-        from agent.sandbox.environment import close_to_others
-        from agent.skills.install import sweep
-        from bot.app.operations import operations_of
-        from bot.rpc import ControlServer
-
-        self.is_running = True
-        tokens = (self.settings.telegram.token, self.settings.slack.bot_token)
-        is_told = any(token.get_secret_value() for token in tokens)
-        self.clock.compare(await self.database.newest_ms(), is_told=is_told)
-        await self.ready(self.access, self.models)
-        await self.models.open()
-        await self.ready(self.channels, self.outbox, self.full_disk)
-        await asyncio.to_thread(sweep, self.home.workspace / "skills")
-        close_to_others()
-        await self.ready(self.mcp, self.abilities.toolbox, self.budget)
-        await self.ready(self.approvals, self.aftermath, self.engine)
-        await self.ready(self.memories.questions, self.pairing, self.status, self.intake)
-        log.info("bot.started", version=VERSION, model=self.choice.model, why=self.choice.why)
-        await self.outbox.start()
-        await self.engine.start()
-        await self.approvals.start()
-        self.memories.questions.start()
-        await self.memories.service.private.sweep()
-        await self._stack.enter_async_context(self.calendar.schedules.running())
-        await self.calendar.zones.start()
-        if self.settings.memory.extraction.enabled:
-            await self._stack.enter_async_context(self.memories.idle_timers())
-        await self.intake.resume(self.channels.by_name)
-        control = ControlServer(self.home.socket, operations_of(self))
-        await self._stack.enter_async_context(control)
 
     # --- running ------------------------------------------------------------------------------
 
@@ -520,12 +488,6 @@ class App:
         from bot.commands.conversation import SessionCommands
 
         return SessionCommands(self.memories.sessions)
-
-    @cached_property
-    def schedule_desk(self) -> ScheduleDesk:
-        from bot.app.commands import schedule_desk_of
-
-        return schedule_desk_of(self)
 
 
 @asynccontextmanager

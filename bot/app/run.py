@@ -1,6 +1,5 @@
-"""What the private socket of a home offers to the terminal and to other commands.
-
-Served by `bot.rpc`. The socket is the owner's alone.
+"""The start of a running bot, in order, and what its private socket offers to the terminal and to
+other commands. The socket is the owner's alone.
 """
 
 from __future__ import annotations
@@ -9,6 +8,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import structlog
+
+from agent.sandbox.environment import close_to_others
+from agent.skills.install import sweep
+from agent.version import VERSION
 from bot.channels.console import ADDRESS, SENDER, ConsoleChannel
 from bot.commands.job_service import job_operations
 from bot.commands.models import model_operations
@@ -16,13 +20,46 @@ from bot.commands.skills import skill_operations
 from bot.commands.usage import usage_operations
 from bot.inbox.intake import InboundEvent, Intake
 from bot.people.access import Access
-from bot.rpc import Emit, Operation, call_method
+from bot.rpc import ControlServer, Emit, Operation, call_method
 from memory.records.ports import Clock
 
 if TYPE_CHECKING:
     from bot.app import App
 
+log = structlog.get_logger()
+
 Request = dict[str, Any]
+
+
+async def start(app: App) -> None:
+    """Open every part, and take up what a former process left.
+
+    Raise StorageError, SettingsWrong.
+    """
+    settings = app.settings
+    tokens = (settings.telegram.token, settings.slack.bot_token)
+    is_told = any(token.get_secret_value() for token in tokens)
+    app.clock.compare(await app.database.newest_ms(), is_told=is_told)
+    await app.ready(app.access, app.models)
+    await app.models.open()
+    await app.ready(app.channels, app.outbox, app.full_disk)
+    await asyncio.to_thread(sweep, app.home.workspace / "skills")
+    close_to_others()
+    await app.ready(app.mcp, app.abilities.toolbox, app.budget)
+    await app.ready(app.approvals, app.aftermath, app.engine)
+    await app.ready(app.memories.questions, app.pairing, app.status, app.intake)
+    log.info("bot.started", version=VERSION, model=app.choice.model, why=app.choice.why)
+    await app.outbox.start()
+    await app.engine.start()
+    await app.approvals.start()
+    app.memories.questions.start()
+    await app.memories.service.private.sweep()
+    await app.ready(app.entered(app.calendar.schedules.running()))
+    await app.calendar.zones.start()
+    if settings.memory.extraction.enabled:
+        await app.ready(app.entered(app.memories.idle_timers()))
+    await app.intake.resume(app.channels.by_name)
+    await app.ready(app.entered(ControlServer(app.home.socket, operations_of(app))))
 
 
 def terminal_operations(
