@@ -19,16 +19,15 @@ from agent.skills.service import SkillService
 from agent.subagents.subagents import Subagents
 from agent.tools.agents import AgentTools, SystemTools
 from agent.tools.buses import LinuxBuses, missing_for_hardware
-from agent.tools.discovery import DiscoveryTools
+from agent.tools.discovery import DiscoveryTools, ToolRanking
 from agent.tools.exec import ExecTools, Runner
-from agent.tools.files import FileTools, KeptResults
+from agent.tools.files import FileTools, ResultStore
 from agent.tools.jobs import Abilities as Scheduling
 from agent.tools.knowledge import KnowledgeTools
 from agent.tools.memory import FactTools
 from agent.tools.messages import MessageTools, SendableFiles
 from agent.tools.notes import Notes, NoteTools
 from agent.tools.profile import Household, ProfileTools
-from agent.tools.ranking import Rank, ToolRanking
 from agent.tools.schedule import schedule_tools
 from agent.tools.scripts import ScriptTools
 from agent.tools.skills import SkillTools
@@ -136,7 +135,7 @@ class Abilities:
                 path for path in steering_of(self.app.home, settings) if root in path.parents
             ),
             own=self.app.env,
-            keep=KeptResults(self.workspace),
+            keep=ResultStore(self.workspace),
         )
 
     @cached_property
@@ -170,19 +169,18 @@ class Abilities:
             is_private=self.app.conversations.is_private,
             noted=self.app.calendar.assumed_zones.noted,
         )
-        memories = self.app.memories
         own: list[Tool] = [
             *tools_of(FileTools(self.workspace, former)),
             *tools_of(
                 MessageTools(messenger, files, Reactions(lambda: self.app.channels.by_name).react)
             ),
-            *tools_of(SystemTools(lambda **asked: self.app.status.told(**asked))),
+            *tools_of(SystemTools(lambda **of: self.app.status.told(**of))),
             *tools_of(SkillTools(self.shelf, self.skills)),
             *tools_of(AgentTools(self.subagents)),
-            *tools_of(FactTools(memories.facts, memories.archive, household)),
+            *tools_of(FactTools(self.app.memories.facts, self.app.memories.archive, household)),
             *tools_of(NoteTools(Notes(self.workspace, former), household)),
-            *tools_of(ProfileTools(memories.profiles, household)),
-            *tools_of(KnowledgeTools(memories.documents, self.workspace, household)),
+            *tools_of(ProfileTools(self.app.memories.profiles, household)),
+            *tools_of(KnowledgeTools(self.app.memories.documents, self.workspace, household)),
             *schedule_tools(
                 self.app.calendar.clerk,
                 self.app.calendar.agenda,
@@ -197,17 +195,19 @@ class Abilities:
         ]
         if self.app.settings.exec.enabled:
             given = {name: skill.env for name, skill in self.app.settings.skills.by_name.items()}
-            limit_s = self.runner.timeout_s
-            own += tools_of(ExecTools(self.runner), timeout_s=limit_s)
-            own += tools_of(ScriptTools(self.shelf, self.runner, given), timeout_s=limit_s)
+            timeout_s = self.runner.timeout_s
+            own += tools_of(ExecTools(self.runner), timeout_s=timeout_s)
+            own += tools_of(ScriptTools(self.shelf, self.runner, given), timeout_s=timeout_s)
         if not missing_for_hardware():
             from agent.tools.hardware import hardware_tools
 
             own += hardware_tools(LinuxBuses())
         toolbox = Toolbox(own, self.servers if self.app.is_running else None)
-        # Tools that look for tools see all that there are, themselves among them.
-        rank = Rank(self.ranking, lambda: self.toolbox.cards())
-        toolbox.add(tools_of(DiscoveryTools(lambda caller: self.reach.cards(caller), rank)))
+        toolbox.add(
+            tools_of(
+                DiscoveryTools(lambda caller: self.reach.cards(caller), toolbox.cards, self.ranking)
+            )
+        )
         for key, pattern in matching_nothing(self.app.settings, toolbox.names):
             log.warning("settings.no_such_tool", key=key, pattern=pattern)
         return toolbox

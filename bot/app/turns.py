@@ -17,9 +17,9 @@ from agent.policy.gate import Gate
 from agent.prompt.context import ContextBuilder
 from agent.prompt.templates import TextFiles
 from agent.subagents.subagents import PeopleDrafts
-from agent.tools.files import KeptResults
-from agent.tools.ranking import Choosing
+from agent.tools.files import ResultStore
 from agent.tools.routes import RouteFile
+from agent.tools.selection import ToolSelector
 from agent.turn.aftermath import Aftermath, FollowUp
 from agent.turn.assistant import Assistant
 from agent.turn.engine import LocalEngine
@@ -135,7 +135,7 @@ def beginning_of(app: App) -> BeginStep:
         ),
         options=gathering_options_of(settings),
     )
-    choosing = Choosing(
+    choosing = ToolSelector(
         app.abilities.toolbox,
         app.abilities.reach,
         SqliteTraces(app.database),
@@ -217,7 +217,7 @@ def assistant_of(app: App) -> Assistant:
             drafts,
             Gate(policy_of(settings), app.approvals, app.conversations),
             clock=app.clock,
-            keep=KeptResults(app.abilities.workspace),
+            keep=ResultStore(app.abilities.workspace),
             limits=tool_limits_of(settings),
             redact=app.redact,
         ),

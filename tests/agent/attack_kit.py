@@ -25,10 +25,10 @@ from agent.prompt.context import ContextBuilder
 from agent.prompt.templates import PromptLibrary
 from agent.subagents.subagents import PeopleDrafts
 from agent.tools.agents import StatusTold
-from agent.tools.files import KeptResults
-from agent.tools.ranking import Choosing
-from agent.tools.selection import SelectionOptions
-from agent.tools.tool import Caller, Effect, Tool, ToolCard, ToolLimits, Trust
+from agent.tools.call import ToolLimits
+from agent.tools.files import ResultStore
+from agent.tools.selection import SelectionOptions, ToolSelector
+from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
@@ -330,7 +330,7 @@ class Castle(House):
             self.conversations,
             gathering,
             toolbox,
-            Choosing(toolbox, tools.reach, traces, ranking=tools.ranking, options=options),
+            ToolSelector(toolbox, tools.reach, traces, ranking=tools.ranking, options=options),
             OneModel(model),
             options=self.options,
         )
@@ -351,7 +351,7 @@ class Castle(House):
                 drafts,
                 Gate(policy_of(app.settings), self.desk, self.conversations),
                 clock=self.clock,
-                keep=KeptResults(workspace),
+                keep=ResultStore(workspace),
                 limits=ToolLimits(result_chars_max=self.result_chars_max),
                 redact=self.redact,
             ),
