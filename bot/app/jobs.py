@@ -7,13 +7,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from agent.models.catalog import PriceTable
 from agent.trace.dry_run import Priced, Rehearsing, RehearsingOptions
 from agent.turn.steps.model import Payment
 from bot.app.schedules import Schedules, active_hours_of
 from bot.commands.job_messages import Rehearsals
 from bot.commands.job_service import JobDesk
-from bot.commands.model_pool import ModelPool
 from bot.outbox.edits import QuestionMessages
 from bot.people.zone_question import AssumedZones, ZoneQuestions
 from bot.settings.options import host_zone
@@ -162,7 +160,7 @@ class Calendar:
             output_tokens_max=settings.llm.max_output_tokens, redact=self.app.redact
         )
         payment = self.app.payment if self.app.is_running else None
-        priced = priced_by(self.app.models)
+        priced = self.app.models.dollars
         timetable = self.schedules.timetable if self.app.is_running else None
         return JobDesk(
             Orders(self.book, jobs, clock=clock, timetable=timetable),
@@ -176,7 +174,11 @@ class Calendar:
             Rehearsals(
                 turns=JobTurns(self.app.chats, self.app.abilities.shelf, beats.text),
                 stage=Rehearsing(
-                    self.app.beginning, self.app.models, priced, options=options, payment=payment
+                    self.app.beginning.plan,
+                    self.app.models,
+                    priced,
+                    options=options,
+                    payment=payment,
                 ),
                 skills=self.skill_jobs,
             ),
@@ -184,18 +186,6 @@ class Calendar:
             clock=clock,
             past=RunsCounted(jobs, self.app.usage_store, priced, payment=payment),
         )
-
-
-def priced_by(pool: ModelPool) -> Priced:
-    """What a call costs at an address."""
-    prices = PriceTable()
-
-    async def priced(lane: str, usage: Usage) -> float | None:
-        name = (await pool.answering(lane)).priced_as
-        price = await prices.find(name) if name else None
-        return None if price is None else price.cost(usage)
-
-    return priced
 
 
 class RunsCounted:

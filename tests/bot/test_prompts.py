@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from agent.prompt.scene import PromptKind
-from agent.trace.inspect import Bill, CacheState, PromptView, Row, Where
+from agent.trace.inspect import Bill, PromptView
+from agent.trace.sent import CacheState, PromptRow, Where
 from bot.app import App
 from bot.commands.context import context_text
 from bot.commands.prompt_messages import broke_words, cut_words, money, percent
@@ -358,9 +359,9 @@ async def test_context_tells_a_guest_sizes_and_names_alone(rig: Rig) -> None:
 
 
 def view(**more: Any) -> PromptView:
-    def row(name: str, where: Where, tokens: int, cached: int = 0) -> Row:
+    def row(name: str, where: Where, tokens: int, cached: int = 0) -> PromptRow:
         state = CacheState.CACHED if cached else CacheState.NEW
-        return Row(name=name, where=where, tokens=tokens, cache=state, cached_tokens=cached)
+        return PromptRow(name=name, where=where, tokens=tokens, cache=state, cached_tokens=cached)
 
     made: dict[str, Any] = {
         "kind": "chat",

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from bot.app import App
-from bot.app.jobs import RunsCounted, priced_by
+from bot.app.jobs import RunsCounted
 from bot.lab.model import ScriptedModel
 from bot.lab.model_script import ScriptedStep, make_call
 from bot.lab.model_wire import count_tokens
@@ -294,7 +294,7 @@ async def test_what_is_foretold_learns_from_what_runs_took(life: Life) -> None:
     async with life.running(OWNER) as bot:
         await given_a_busy_bot(life, bot)
         jobs = {job.new.name: job for job in await bot.calendar.schedules.jobs.kept()}
-        past = RunsCounted(bot.calendar.schedules.jobs, bot.usage_store, priced_by(bot.models))
+        past = RunsCounted(bot.calendar.schedules.jobs, bot.usage_store, bot.models.dollars)
         unknown = await past.cost(jobs["heartbeat"])
         await life.passes(bot, START + DAY)
         first = await past.cost(jobs["heartbeat"])

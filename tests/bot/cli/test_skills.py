@@ -434,7 +434,7 @@ def running(home: Home) -> Iterator[Workbench]:
         async with Database.open(home.database, clock=SystemClock()) as database:
             bench = Workbench(home.path, database, FixedClock())
             benches.append(bench)
-            operations = skill_operations(bench.workshop)
+            operations = skill_operations(bench.service)
             async with ControlServer(home.socket, operations):
                 ready.set()
                 await stopping.wait()
