@@ -145,7 +145,7 @@ class _Why:
         return await self._app.why.tell(message, person, rest)
 
 
-def tools_of_commands(app: App) -> Tools:
+def tools_of_commands(app: App, schedule: ScheduleDesk) -> Tools:
     """Build what slash commands act on."""
     settings = app.settings
     minutes = {name: beat_minutes(settings, name) for name in settings.agents.by_name}
@@ -169,7 +169,7 @@ def tools_of_commands(app: App) -> Tools:
             busy=app.engine.busy,
             host_zone=host_zone(),
         ),
-        schedule=app.schedule_desk,
+        schedule=schedule,
         heartbeat=HeartbeatDesk(
             app.calendar.clerk,
             SqliteBeats(app.database),
@@ -196,19 +196,20 @@ def tools_of_commands(app: App) -> Tools:
 
 def intake_of(app: App) -> Intake:
     """Build the way in of every message, command and press."""
+    schedule = schedule_desk_of(app)
     door = Intake(
         SqliteInbox(app.database),
         app.access,
         app.engine,
         app.conversations,
         app.outbox,
-        command_tools=tools_of_commands(app),
+        command_tools=tools_of_commands(app, schedule),
         clock=app.clock,
         presses={
             "ok": app.approvals.press,
             "brake": _brake_press(app),
             "mem": app.memories.commands.press,
-            "job": app.schedule_desk.press,
+            "job": schedule.press,
             "why": lambda pressed, person: app.why.press(pressed, person),  # loaded when asked
             "zone": app.calendar.zones.press,
             "pair": app.pairing.press,
