@@ -16,7 +16,9 @@ from dataclasses import dataclass
 
 import structlog
 
+from agent.budget.service import UsageService
 from agent.models.choose import Choice
+from agent.models.router import Router
 from agent.skills.service import SkillService
 from agent.tools.exec import Runner
 from agent.turn.aftermath import Aftermath
@@ -25,18 +27,17 @@ from agent.version import VERSION
 from bot.commands.conversation import SessionCommands, session_operations
 from bot.commands.job_service import JobDesk, job_operations
 from bot.commands.mcp import McpDesk, mcp_operations
-from bot.commands.model_names import configured
-from bot.commands.model_pool import ModelPool
 from bot.commands.models import model_operations
 from bot.commands.prompts import Prompts, prompt_operations
 from bot.commands.skills import skill_operations
 from bot.commands.status import BotStatus
-from bot.commands.usage import UsageDesk, usage_operations
+from bot.commands.usage import usage_operations
 from bot.inbox.intake import Intake
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from bot.rpc import ControlServer, Operation
 from bot.settings.home import Home, HomeLock, ensure_open_files, settings_changed
+from bot.settings.options import configured_models
 from bot.settings.schema.settings import Settings
 from bot.wiring.assembly import Assembly, opened_database
 from bot.wiring.channels import Channels
@@ -79,9 +80,9 @@ class Bot:
     status: BotStatus
     prompts: Prompts
     skills: SkillService
-    pool: ModelPool
+    pool: Router
     usage: SqliteUsage
-    spending: UsageDesk
+    spending: UsageService
     servers: McpDesk
     runner: Runner
     aftermath: Aftermath
@@ -276,7 +277,7 @@ async def open_prompts(
     place = Workplace(home=home, settings=settings, clock=clock, env=env)
     async with (
         _opened_database(place) as database,
-        pool_of(place, await configured(settings, env), database) as pool,
+        pool_of(place, await configured_models(settings, env), database) as pool,
     ):
         stores = stores_of(place, database)
         access = await access_of(place, database)

@@ -28,7 +28,6 @@ from agent.mcp.presentation import (
 from agent.mcp.process import misplaced, quarters
 from agent.mcp.tools import ForeignTool, ResultReader, is_hidden, is_wanted, shown_name
 from agent.mcp.values import (
-    ApprovedTool,
     Decision,
     Health,
     ServerHealth,
@@ -42,6 +41,7 @@ from agent.mcp.values import (
 from agent.tools.tool import Caller, Effect, Tool, ToolCard
 from agent.tools.workspace import Workspace
 from memory.records.errors import Permanent, StorageError
+from memory.records.rows import ApprovedTool
 
 GROUP = "mcp"
 LATE_S = 5.0

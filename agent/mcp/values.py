@@ -12,6 +12,7 @@ import structlog
 
 from agent.tools.tool import Trust
 from memory.records.errors import Permanent, Temporary
+from memory.records.rows import ApprovedTool
 
 CALL_S = 60.0
 REFRESH_S = 600.0
@@ -154,17 +155,6 @@ class Decision(StrEnum):
     CHANGED = "changed"
     NOT_WANTED = "not wanted"
     """Left out by the globs of the settings."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovedTool:
-    """What the owner agreed to: exactly the content that `digest` names. `parameters` is the JSON
-    of what a model was shown of them, empty where it was not kept."""
-
-    tool: str
-    digest: str
-    description: str = ""
-    parameters: str = ""
 
 
 class ToolApprovals(Protocol):

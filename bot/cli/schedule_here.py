@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from bot.commands.job_service import job_operations
-from bot.commands.model_names import configured
 from bot.rpc import Operation
 from bot.settings.home import Home, HomeLock
 from bot.settings.logging import Redactor, secrets_of
+from bot.settings.options import configured_models
 from bot.settings.schema.settings import Settings
 from bot.wiring.assembly import opened_database
 from bot.wiring.jobs import Stage, job_desk_of, skill_jobs_of
@@ -32,7 +32,7 @@ async def open_jobs(
     async with AsyncExitStack() as stack:
         stack.enter_context(HomeLock(home, started_at=clock.now()))
         database = await opened_database(stack, place)
-        models = await configured(settings, env)
+        models = await configured_models(settings, env)
         pool = await stack.enter_async_context(pool_of(place, models, database))
         stores, access = stores_of(place, database), await access_of(place, database)
         abilities = abilities_of(place, stores, access, Doors())

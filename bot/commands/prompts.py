@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Protocol
 
 from agent.history.window import repair, shorten_before
+from agent.models.router import Router
 from agent.prompt.assemble import read_back
 from agent.prompt.context import PromptOccasion
 from agent.prompt.scene import PromptKind
@@ -46,7 +47,7 @@ from memory.records.messages import (
 )
 from memory.records.ports import Conversations, History, Json, StoredEntry, Traces
 from memory.records.rows import Person, PromptTrace
-from memory.records.transcript import Answered, Context, Entry, Said, Usage
+from memory.records.transcript import Answered, Context, Entry, Said
 
 NOW = "now"
 """In place of a turn: what would be sent now."""
@@ -73,40 +74,6 @@ class Plans(Protocol):
     async def plan(self, occasion: PromptOccasion) -> PromptPlan: ...
 
 
-class Priced(Protocol):
-    """What a model costs; `agent.models.catalog.Price` is one."""
-
-    def cost(self, usage: Usage) -> float | None:
-        """Dollars of one call; None when not known."""
-
-
-class Prices(Protocol):
-    """Finds prices; `agent.models.catalog.PriceTable` is one."""
-
-    async def find(self, model: str) -> Priced | None:
-        """None for a model that is not known."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answering:
-    """Which model answers, under which name its price is found (empty: nobody knows it), and how
-    many tokens an answer of it may have."""
-
-    model: str
-    priced_as: str
-    answer_tokens_max: int
-
-
-class Answerers(Protocol):
-    """Says which model answers where; `bot.commands.model_pool` is one."""
-
-    async def answering(self, lane: str) -> Answering:
-        """The one that answers at an address."""
-
-    def priced_as(self, model: str) -> str:
-        """The name in the price table of a model that answered; empty where nobody knows it."""
-
-
 class Prompts:
     """Finds what would be sent, and what was. Raises StorageError."""
 
@@ -118,8 +85,7 @@ class Prompts:
         access: Access,
         *,
         toolbox: Toolbox,
-        prices: Prices,
-        models: Answerers,
+        models: Router,
         bindings: Bindings | None = None,
     ) -> None:
         self._plans = plans
@@ -127,7 +93,6 @@ class Prompts:
         self._conversations = conversations
         self._access = access
         self._toolbox = toolbox
-        self._prices = prices
         self._models = models
         self._bindings = bindings or Bindings()
 
@@ -177,14 +142,16 @@ class Prompts:
     async def billed(self, view: PromptView) -> tuple[str, Bill | None]:
         """The model of a view and what it costs there; None when its price is not known."""
         answered = next((asked.model for asked in view.requests if asked.model), "")
-        usual = await self._models.answering(view.lane)
-        model = answered or usual.model
-        name = usual.priced_as if model == usual.model else self._models.priced_as(model)
-        price = await self._prices.find(name) if name else None
+        usual = (await self._models.standing(view.lane)).answering.choice.model
+        model = answered or usual
+        price = await (
+            self._models.price_at(view.lane) if model == usual else self._models.price(model)
+        )
         return model, None if price is None else bill(view, price.cost)
 
     async def _answer_max(self, lane: str) -> int:
-        return (await self._models.answering(lane)).answer_tokens_max
+        traits = (await self._models.standing(lane)).answering.choice.traits
+        return traits.output_tokens(self._models.output_tokens_max)
 
     # --- turns that were -------------------------------------------------------------------------
 

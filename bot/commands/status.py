@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Protocol
 
 from agent.budget.budget import Budget
+from agent.budget.service import UsageService
 from agent.models.choose import Choice
 from agent.prompt.languages import AUTO, language_of
 from agent.tools.agents import StatusTold
@@ -19,7 +20,7 @@ from agent.version import VERSION
 from bot.channels.base import Channel, TellsTrouble
 from bot.commands.heartbeat import SWITCH
 from bot.commands.mcp import McpDesk
-from bot.commands.models import ModelDesk
+from bot.commands.models import ModelCommand
 from bot.commands.usage import cost_words
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
@@ -28,7 +29,7 @@ from memory.records.messages import DEFAULT_AGENT, PersonId, Role
 from memory.records.ports import Clock
 from memory.records.rows import Grant, Person
 from memory.records.schedule import JobBook, Switches
-from memory.records.spending import NOBODY, Period, Scope, UsageQuery, UsageSum, bounds, zone_for
+from memory.records.spending import NOBODY, Period, Scope, added, zone_for
 
 FREE_LOW_BYTES = 4 * 1024 * 1024
 """What the database's `-wal` grows to between two checkpoints (SQLite: 1000 pages)."""
@@ -61,7 +62,6 @@ class Kept:
     book: JobBook
     switches: Switches
     grants: Callable[[PersonId], Awaitable[Sequence[Grant]]]
-    sums: Callable[[UsageQuery], Awaitable[Sequence[UsageSum]]]
     troubles: TellsTroubles
     free_bytes: Callable[[], int]
     host_zone: tzinfo
@@ -72,12 +72,13 @@ class Watched:
     """The parts whose state is told."""
 
     choice: Choice
-    models: ModelDesk
+    models: ModelCommand
     access: Access
     channels: Mapping[str, Channel]
     engine: LocalEngine
     outbox: Outbox
     budget: Budget
+    usage: UsageService
     runner: Runner
     servers: McpDesk
     clock: TellsNext
@@ -194,18 +195,12 @@ class BotStatus:
     async def _used(self, person_id: PersonId, zone: tzinfo, *, shows_money: bool = True) -> str:
         """The tokens and the money of today, by this zone; NOBODY: of everybody."""
         with suppress(StorageError):  # on a full disk, say: then the last seconds are missing
-            await self._watched.budget.flush()
-        since_ms, until_ms = bounds(Period.DAY, self._clock.now(), zone)
-        wanted = UsageQuery(since_ms=since_ms, until_ms=until_ms, person_id=person_id)
-        groups = await self._watched.kept.sums(wanted)
-        calls = sum(one.calls for one in groups)
-        if not calls:
+            await self._watched.usage.flush()
+        used = added(await self._watched.usage.used(Period.DAY, person_id=person_id, zone=zone))
+        if not used.calls:
             return "nothing"
-        tokens = f"{sum(one.tokens for one in groups):,} tokens"
-        if not shows_money:
-            return tokens
-        micros, unpriced = sum(one.micros for one in groups), sum(one.unpriced for one in groups)
-        return f"{tokens}, {cost_words(micros, calls, unpriced)}"
+        tokens = f"{used.tokens:,} tokens"
+        return f"{tokens}, {cost_words(used)}" if shows_money else tokens
 
     async def _by_hand_and_lately(self, owner: Person | None) -> list[str]:
         """Whether somebody set the heartbeat, and what went wrong in the last day."""

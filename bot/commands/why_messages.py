@@ -21,7 +21,7 @@ from memory.records.facts import StoredFact, fact_key
 from memory.records.messages import PersonId
 from memory.records.rows import Button, ButtonRows, Outcome
 from memory.records.schedule import moment_words
-from memory.records.spending import UsageSum
+from memory.records.spending import UsageSum, added
 from memory.records.traces import Agreed, TurnRecord
 
 PREFIX, FORGET = "why", "forget"
@@ -314,17 +314,13 @@ def _paid(spent: Sequence[UsageSum], found: Explained, subagents: int, reader: R
     requests = _count(found.requests, "request")
     if subagents:
         requests += f" and those of {_count(subagents, 'subagent')}"
-    prompt, completion = sum(one.prompt for one in spent), sum(one.completion for one in spent)
-    if not prompt + completion:
+    used = added(spent)
+    if not used.tokens:
         return f"{requests}; tokens were not counted"
-    served = sum(one.cached for one in spent)
-    cached = f"{percent(served / prompt)} of what was sent" if prompt and served else "none"
-    said = f"{requests}, {prompt + completion:,} tokens, {cached} from a cache"
-    if not reader.shows_money:
-        return said
-    micros = sum(one.micros for one in spent)
-    calls, unpriced = sum(one.calls for one in spent), sum(one.unpriced for one in spent)
-    return f"{said}, {cost_words(micros, calls, unpriced)}"
+    is_cached = used.prompt and used.cached
+    cached = f"{percent(used.cached / used.prompt)} of what was sent" if is_cached else "none"
+    said = f"{requests}, {used.tokens:,} tokens, {cached} from a cache"
+    return f"{said}, {cost_words(used)}" if reader.shows_money else said
 
 
 def _on_the_way(record: TurnRecord, found: Explained, reader: Reader) -> str:

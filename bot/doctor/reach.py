@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from agent.mcp.process import misplaced
 from agent.mcp.servers import Home, McpServers, ServerState
-from agent.mcp.values import ApprovedTool, Health, ServerOptions, ToolApprovals
+from agent.mcp.values import Health, ServerOptions, ToolApprovals
 from agent.models.choose import beside, choose
 from bot.commands.mcp import tools_words
 from bot.doctor.base import DoctorCheck, Finding, fail, ok, warn
@@ -19,9 +19,10 @@ from bot.doctor.live import try_model, with_version
 from bot.doctor.live_slack import scopes_missing, socket_address, wanted_scopes, workspace
 from bot.doctor.live_telegram import account, is_polled_elsewhere, webhook
 from bot.doctor.stored import waiting
-from bot.settings.options import wanted_of
+from bot.settings.options import wish_of
 from bot.settings.schema.settings import Settings
 from memory.records.errors import AssistantError, ModelTimeout
+from memory.records.rows import ApprovedTool
 
 MODEL_S = 20.0
 VERSION_S = 10.0
@@ -36,7 +37,7 @@ WAITING_MAX = 50
 
 async def model(settings: Settings, env: Mapping[str, str], name: str = "") -> list[Finding]:
     """Whether a model answers: the main one, or another by its name. Raises AssistantError."""
-    wanted = wanted_of(settings)
+    wanted = wish_of(settings)
     wanted = beside(wanted, name) if name else wanted
     try:
         choice = await choose(wanted, env=env)

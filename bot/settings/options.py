@@ -14,9 +14,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agent.budget.budget import BudgetOptions
 from agent.budget.circuit_breaker import BrakeOptions
-from agent.budget.rate_limit import Pace
+from agent.budget.rate_limit import RateLimit
 from agent.mcp.values import ServerOptions, Start
-from agent.models.choose import Wanted
+from agent.models.choose import ModelWish
+from agent.models.names import ConfiguredModels, ModelFinder, configured
 from agent.policy.approval import Action, Policy, PolicyRule
 from agent.policy.tool_access import ReachOptions
 from agent.prompt.assemble import Placement
@@ -78,16 +79,33 @@ def bindings_of(settings: Settings) -> Bindings:
     return Bindings(settings.agents.rules())
 
 
-def wanted_of(settings: Settings) -> Wanted:
-    """Which model is wished for."""
+def wish_of(settings: Settings) -> ModelWish:
+    """Return which model the settings wish for."""
     llm = settings.llm
-    return Wanted(
+    return ModelWish(
         model=llm.model,
         api_base=llm.api_base,
         api_key=llm.api_key.get_secret_value(),
         window=llm.window,
         client=llm.client,
         vision=llm.vision,
+    )
+
+
+def finder_of(settings: Settings, env: Mapping[str, str]) -> ModelFinder:
+    """Find models beside that of the settings."""
+    return ModelFinder(wish_of(settings), env)
+
+
+async def configured_models(settings: Settings, env: Mapping[str, str]) -> ConfiguredModels:
+    """Find the models of the settings. Raises SettingsWrong, with what to do."""
+    return await configured(
+        finder_of(settings, env),
+        fallbacks=settings.llm.fallbacks,
+        cheap=settings.llm.cheap_model,
+        agents={
+            name: (agent.model, agent.fallbacks) for name, agent in settings.agents.by_name.items()
+        },
     )
 
 
@@ -371,10 +389,10 @@ def brake_options_of(settings: Settings) -> BrakeOptions:
     )
 
 
-def paces_of(settings: Settings) -> dict[str, Pace]:
+def paces_of(settings: Settings) -> dict[str, RateLimit]:
     """How often models may be called."""
     return {
-        rate.model: Pace(
+        rate.model: RateLimit(
             requests_per_minute=rate.requests_per_minute, tokens_per_minute=rate.tokens_per_minute
         )
         for rate in settings.budget.rates

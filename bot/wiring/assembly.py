@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from agent.budget.budget import Budget
 from agent.models.choose import Choice
+from agent.models.router import Router
 from agent.prompt.snippets import Snippets
 from agent.prompt.templates import PromptLibrary
 from agent.sandbox.environment import close_to_others
@@ -26,8 +27,6 @@ from agent.web.client import ClientOptions, WebClient
 from bot.channels.tokens import TokenNotices
 from bot.commands.job_service import JobDesk
 from bot.commands.mcp import McpDesk
-from bot.commands.model_names import configured
-from bot.commands.model_pool import ModelPool
 from bot.inbox.full_disk import FullDisk
 from bot.outbox.edits import QuestionMessages
 from bot.outbox.files import OutgoingFiles
@@ -38,7 +37,7 @@ from bot.people.approvals import ApprovalOptions, ApprovalService
 from bot.people.zone_question import ZoneQuestions
 from bot.settings.home import shipped
 from bot.settings.logging import Redactor, secrets_of
-from bot.settings.options import allowed_hosts_of, host_zone, limits_of
+from bot.settings.options import allowed_hosts_of, configured_models, host_zone, limits_of
 from bot.wiring.channels import Channels, opened_channels
 from bot.wiring.housekeeping import Housekeeping
 from bot.wiring.jobs import Stage, job_desk_of, skill_jobs_of
@@ -83,7 +82,7 @@ class Assembly:
     stores: Stores
     access: Access
     choice: Choice
-    pool: ModelPool
+    pool: Router
     redact: Callable[[str], str]
     snippets: Snippets
     channels: Channels
@@ -129,7 +128,7 @@ class Assembly:
             self.outbox.deliver(rows)  # which needs the channels, which need to know the people
 
         self.access = await access_of(place, self.database, deliver=deliver)
-        models = await configured(place.settings, place.env)
+        models = await configured_models(place.settings, place.env)
         self.choice = models.main.choice
         self.redact = Redactor((*secrets_of(place.settings, place.env), *models.keys())).clean
         self.pool = await self._stack.enter_async_context(pool_of(place, models, self.database))

@@ -13,18 +13,19 @@ from shutil import disk_usage
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from agent.budget.service import UsageService
 from bot.channels.base import Pressed
 from bot.commands.context import ContextTeller
 from bot.commands.conversation import CompactionCommands, SubagentCommands
 from bot.commands.heartbeat import HeartbeatDesk
 from bot.commands.jobs import RemindDesk, ScheduleDesk
 from bot.commands.logs import LogDesk
-from bot.commands.models import ModelDesk
+from bot.commands.models import ModelCommand
 from bot.commands.pairing import PairingQuestions, SpokenTo
 from bot.commands.people import PeopleCommands
 from bot.commands.services import Answer, Tools
 from bot.commands.status import BotStatus, Kept, Watched
-from bot.commands.usage import UsageDesk
+from bot.commands.usage import UsageCommand, names_of
 from bot.inbox.intake import Intake
 from bot.inbox.rate_limit import MessageRateLimiter
 from bot.outbox.edits import QuestionMessages
@@ -54,7 +55,7 @@ class Entrance:
 
     door: Intake
     status: BotStatus
-    spending: UsageDesk
+    spending: UsageService
     rights: Rights
 
 
@@ -64,10 +65,11 @@ async def opened_entrance(
     """Commands, buttons, and the way in. `changed` says whether the settings on the disk are
     others than those in use."""
     access = whole.access
-    spending = UsageDesk(
-        whole.usage.groups,
+    spending = UsageService(
+        whole.usage,
         whole.budget,
         lambda: access.directory.people,
+        name_of=names_of(lambda: access.directory.people),
         clock=place.clock,
         host_zone=host_zone(),
         resumed=whole.schedules.timetable.changed,
@@ -99,9 +101,11 @@ async def opened_entrance(
         tell=Telling(whole.access, whole.outbox.say),
         resumed=whole.schedules.timetable.changed,
     )
-    models = ModelDesk(whole.pool)
+    models = ModelCommand(whole.pool)
     logs = LogDesk(place.home.log_file, whole.redact, host_zone=host_zone())
-    status = BotStatus(_watched(place, whole, models, logs), clock=place.clock, changed=changed)
+    status = BotStatus(
+        _watched(place, whole, models, logs, spending), clock=place.clock, changed=changed
+    )
     whole.doors.status = status.told
     schedule = _schedule_desk(place, whole)
     calendar = whole.abilities.calendar
@@ -130,26 +134,28 @@ class _Desks:
 
     status: BotStatus
     logs: LogDesk
-    spending: UsageDesk
+    spending: UsageService
     rights: Rights
-    models: ModelDesk
+    models: ModelCommand
     schedule: ScheduleDesk
     why: _LateWhy
     pairing: PairingQuestions
 
 
-def _watched(place: Workplace, whole: Assembly, models: ModelDesk, logs: LogDesk) -> Watched:
+def _watched(
+    place: Workplace, whole: Assembly, models: ModelCommand, logs: LogDesk, usage: UsageService
+) -> Watched:
     kept = Kept(
         book=whole.abilities.calendar.clerk,
         switches=whole.abilities.calendar.switches,
         grants=SqliteApprovals(whole.database).grants,
-        sums=whole.usage.groups,
         troubles=logs,
         free_bytes=lambda: disk_usage(place.home.data).free,
         host_zone=ZoneInfo(host_zone()),
     )
     return Watched(
         kept=kept,
+        usage=usage,
         choice=whole.choice,
         models=models,
         access=whole.access,
@@ -176,7 +182,7 @@ def _tools(place: Workplace, whole: Assembly, desks: _Desks) -> Tools:
         logs=desks.logs,
         models=desks.models,
         skills=whole.skills,
-        usage=desks.spending,
+        usage=UsageCommand(desks.spending, clock=place.clock),
         agents=SubagentCommands(whole.abilities.subagents, whole.engine, clock=place.clock),
         approvals=whole.approvals,
         compacting=CompactionCommands(
@@ -208,7 +214,7 @@ def _door(place: Workplace, whole: Assembly, desks: _Desks) -> Intake:
         presses={
             "ok": whole.approvals.press,
             "brake": pressed_by(
-                desks.spending,
+                UsageCommand(desks.spending, clock=place.clock),
                 QuestionMessages(whole.outbox, whole.abilities.calendar.cards),
                 clock=place.clock,
             ),

@@ -7,13 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent.models.catalog import PriceTable
+from agent.models.router import Router
 from agent.skills.library import SkillLibrary
 from agent.trace.dry_run import Priced, Rehearsing, RehearsingOptions
 from agent.turn.steps.model import Payment
 from bot.commands.job_messages import Rehearsals
 from bot.commands.job_service import JobDesk
-from bot.commands.model_pool import ModelPool
 from bot.wiring.calendar import Calendar
 from bot.wiring.parts import Prompting
 from bot.wiring.schedules import active_hours_of
@@ -44,7 +43,7 @@ class Stage:
 
     prompting: Prompting
     shelf: SkillLibrary
-    pool: ModelPool
+    pool: Router
     redact: Callable[[str], str]
     payment: Payment | None = None
     usage: SqliteUsage | None = None
@@ -121,7 +120,7 @@ def job_desk_of(
     options = RehearsingOptions(
         output_tokens_max=settings.llm.max_output_tokens, redact=stage.redact
     )
-    priced = priced_by(stage.pool)
+    priced = stage.pool.dollars
     past = None
     if stage.usage is not None:
         past = RunsCounted(calendar.jobs, stage.usage, priced, payment=stage.payment)
@@ -150,15 +149,3 @@ def skill_jobs_of(place: Workplace, calendar: Calendar, shelf: SkillLibrary) -> 
     return SkillJobs(
         calendar.jobs, shelf, calendar.chats, clock=place.clock, changed=calendar.changed
     )
-
-
-def priced_by(pool: ModelPool) -> Priced:
-    """What a call costs at an address."""
-    prices = PriceTable()
-
-    async def priced(lane: str, usage: Usage) -> float | None:
-        name = (await pool.answering(lane)).priced_as
-        price = await prices.find(name) if name else None
-        return None if price is None else price.cost(usage)
-
-    return priced

@@ -14,6 +14,7 @@ from agent.history.summaries import Summaries
 from agent.history.window import last_request, sent_size, since_compaction
 from agent.learning.extraction import ExtractionOptions, Extractor
 from agent.learning.insights import InsightMaker, SqliteInsights
+from agent.models.router import Router
 from agent.prompt.templates import PromptLibrary
 from agent.subagents.background import Background, BackgroundOptions
 from agent.tools.former_files import KeepsFormer
@@ -28,7 +29,6 @@ from agent.turn.steps.model import Payment
 from bot.commands.memory import MemoryCommands, PrivateCommand
 from bot.commands.memory_erasure import ForgetQuestions
 from bot.commands.memory_operations import MemoryOperations
-from bot.commands.model_pool import ModelPool
 from bot.commands.undo import UndoCommand
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
@@ -99,7 +99,7 @@ class Afterthoughts:
     insights: InsightMaker
     archive: SqliteArchive
     conversations: SqliteConversations
-    models: ModelPool
+    models: Router
     with_insights: bool
     limits: HistorySettings
     now_ms: Callable[[], int]
@@ -302,7 +302,7 @@ def afterthoughts_of(
     conversations: SqliteConversations,
     *,
     access: Access,
-    models: ModelPool,
+    models: Router,
     library: PromptLibrary,
     background: Background,
 ) -> Afterthoughts:
@@ -354,7 +354,7 @@ def afterthoughts_of(
 
 
 def background_of(
-    place: Workplace, models: ModelPool, *, payment: Payment, redact: Callable[[str], str]
+    place: Workplace, models: Router, *, payment: Payment, redact: Callable[[str], str]
 ) -> Background:
     """The cheap model."""
     options = BackgroundOptions(cheap_model=place.settings.llm.cheap_model, redact=redact)

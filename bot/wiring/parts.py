@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from agent.budget.budget import Budget
-from agent.budget.rate_limit import RateBuckets
+from agent.budget.rate_limit import RateLimiter
 from agent.files.attachments import AttachedFiles
 from agent.files.images import KeptPictures
-from agent.models.catalog import PriceTable
+from agent.models.names import ConfiguredModels, client_of
+from agent.models.router import Router
 from agent.policy.gate import Gate
 from agent.policy.tool_access import Reach
 from agent.prompt.context import ContextBuilder
@@ -33,9 +34,7 @@ from agent.turn.loop import Loop
 from agent.turn.steps.begin import BeginStep
 from agent.turn.steps.model import ModelStep, ModelStepOptions, Payment
 from agent.turn.steps.tools import ToolStep
-from bot.commands.model_names import Configured, NameFinder
-from bot.commands.model_pool import ModelPool
-from bot.commands.model_trial import client_of
+from bot.channels.base import around
 from bot.commands.prompts import Prompts
 from bot.commands.table import as_typed
 from bot.people.access import Access
@@ -47,6 +46,7 @@ from bot.settings.home import shipped
 from bot.settings.options import (
     allowed_of,
     bindings_of,
+    finder_of,
     gathering_options_of,
     host_zone,
     paces_of,
@@ -262,7 +262,7 @@ def prompting_of(
     abilities: Abilities,
     *,
     access: Access,
-    models: ModelPool,
+    models: Router,
     library: PromptLibrary | None = None,
     budget: Budget | None = None,
     compactor: Compactor | None = None,
@@ -305,7 +305,6 @@ def prompting_of(
         stores.conversations,
         access,
         toolbox=tools.toolbox,
-        prices=PriceTable(),
         models=models,
         bindings=bindings_of(settings),
     )
@@ -318,24 +317,25 @@ def prompting_of(
 # the engine runs. Called by `bot.wiring.assembly` and whoever needs the models alone.
 
 
-def pool_of(place: Workplace, models: Configured, database: Database) -> ModelPool:
+def pool_of(place: Workplace, models: ConfiguredModels, database: Database) -> Router:
     """The models that there are."""
     llm = place.settings.llm
-    return ModelPool(
+    return Router(
         models,
         SqliteChosenModels(database),
         partial(client_of, timeout_s=llm.timeout_s),
-        finder=NameFinder(place.settings, place.env),
+        finder=finder_of(place.settings, place.env),
         clock=place.clock,
         output_tokens_max=llm.max_output_tokens,
-        bindings=bindings_of(place.settings),
+        agent_of=bindings_of(place.settings).agent_of,
+        channel_around=around,
     )
 
 
 def payment_of(place: Workplace, budget: Budget) -> Payment:
     """What every model call has to pass, those behind the scenes too."""
     paces = paces_of(place.settings)
-    return Payment(budget=budget, rates=RateBuckets(paces, place.clock) if paces else None)
+    return Payment(budget=budget, rates=RateLimiter(paces, place.clock) if paces else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

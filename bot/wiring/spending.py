@@ -13,16 +13,15 @@ import structlog
 
 from agent.budget.budget import Budget
 from agent.budget.circuit_breaker import Brakes
-from agent.models.catalog import PriceTable
+from agent.models.router import Router
 from agent.tools.arguments import ArgumentsWrong, parse_arguments
 from agent.tools.exec import Order, Runner
 from agent.tools.tool import Caller, Effect
 from agent.tools.toolbox import Toolbox
 from agent.web.client import WebClient, WebRequest
 from bot.channels.base import Pressed
-from bot.commands.model_pool import ModelPool
 from bot.commands.table import as_typed
-from bot.commands.usage import NOT_PAUSED, UsageDesk
+from bot.commands.usage import NOT_PAUSED, UsageCommand
 from bot.outbox.edits import QuestionMessages
 from bot.people.access import Access
 from bot.settings.home import Home
@@ -32,7 +31,7 @@ from memory.records.errors import Permanent
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from memory.records.ports import Clock
 from memory.records.rows import Button, NewMessage, Person
-from memory.records.spending import NOBODY, Notice, Price, Scope, zone_for
+from memory.records.spending import NOBODY, Notice, Scope, zone_for
 from memory.stores.usage import SqliteUsage
 
 # --- check means --------------------------------------------------------------------------------
@@ -133,18 +132,6 @@ TOO_OLD = "That was taken care of already."
 GOING_ON = "Going on since {since}."
 
 
-class PricesOfPool:
-    """Finds the price of a model of the pool under its name in the table."""
-
-    def __init__(self, pool: ModelPool) -> None:
-        self._pool = pool
-        self._table = PriceTable()
-
-    async def find(self, model: str) -> Price | None:
-        """None: the table does not know it."""
-        return await self._table.find(self._pool.priced_as(model))
-
-
 class Telling:
     """Tells a person, or the owner, in a private chat: stored before it is on its way."""
 
@@ -164,12 +151,12 @@ class Telling:
         await self._say(NewMessage(lane=chats[0], text=text, buttons=(row,) if row else ()))
 
 
-def budget_of(place: Workplace, ledger: SqliteUsage, pool: ModelPool, *, tell: Telling) -> Budget:
+def budget_of(place: Workplace, ledger: SqliteUsage, pool: Router, *, tell: Telling) -> Budget:
     """Of the settings."""
     clock: Clock = place.clock
     return Budget(
         ledger,
-        PricesOfPool(pool).find,
+        pool.price,
         Brakes(brake_options_of(place.settings), clock),
         options=budget_options_of(place.settings),
         clock=clock,
@@ -179,12 +166,12 @@ def budget_of(place: Workplace, ledger: SqliteUsage, pool: ModelPool, *, tell: T
 
 
 def pressed_by(
-    desk: UsageDesk, cards: QuestionMessages, *, clock: Clock
+    usage: UsageCommand, cards: QuestionMessages, *, clock: Clock
 ) -> Callable[[Pressed, Person], Awaitable[str]]:
     """What the brake's button does: only for those who may resume. Its card then says so."""
 
     async def press(pressed: Pressed, person: Person) -> str:
-        said = await desk.pressed(pressed.data, person)
+        said = await usage.pressed(pressed.data, person)
         if said is None or person.role is not Role.OWNER:
             return said or TOO_OLD
         zone = zone_for(Scope.PERSON, person.time_zone, ZoneInfo(host_zone()))

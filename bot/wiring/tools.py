@@ -51,7 +51,7 @@ from bot.settings.options import (
     search_options_of,
     servers_of,
     steering_of,
-    wanted_of,
+    wish_of,
 )
 from bot.settings.schema.settings import Settings
 from bot.wiring.spending import Workplace
@@ -412,7 +412,7 @@ def _transcriber_of(settings: Settings, budget: Budget) -> Transcriber | None:
         return None
     from agent.models.speech import Speech
 
-    main = wanted_of(settings)
+    main = wish_of(settings)
     if "/" in main.model and "/" not in name:
         name = f"openai/{name}"  # a bare name is one of OpenAI's, or of the one server that is set
     wanted = beside(main, name)

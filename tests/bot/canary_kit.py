@@ -14,10 +14,10 @@ from agent.models.wire import body
 from agent.prompt.context import PromptOccasion
 from agent.prompt.scene import PromptKind
 from agent.tools.tool import Caller
-from bot.commands.model_names import configured
 from bot.people.access import ADMITTED
 from bot.settings.home import Home, prepare
 from bot.settings.load import load
+from bot.settings.options import configured_models
 from bot.wiring.assembly import opened_database
 from bot.wiring.parts import (
     Abilities,
@@ -295,7 +295,7 @@ async def opened_cage(root: Path, *, embeddings: bool) -> AsyncIterator[Cage]:
             await people.add_person(person)
         for chat in MEMBERS:
             await people.set_chat(chat, ADMITTED)
-        models = await configured(settings, env)
+        models = await configured_models(settings, env)
         pool = await stack.enter_async_context(pool_of(place, models, database))
         stores, access = stores_of(place, database), await access_of(place, database)
         abilities = abilities_of(place, stores, access, Doors())

@@ -22,7 +22,7 @@ from bot.lab.model_script import ScriptedStep, make_call
 from bot.lab.model_wire import count_tokens
 from bot.lab.telegram import FakeTelegram
 from bot.settings.load import load
-from bot.wiring.jobs import RunsCounted, priced_by
+from bot.wiring.jobs import RunsCounted
 from scheduler.clock.machine import CheckedClock
 from tests.bot.kit import OWNER, TOKEN, US, WAIT_S, Rig
 from tests.thorough import rounds
@@ -292,7 +292,7 @@ async def test_what_is_foretold_learns_from_what_runs_took(life: Life) -> None:
     async with life.running(OWNER) as bot:
         await given_a_busy_bot(life, bot)
         jobs = {job.new.name: job for job in await bot.schedules.jobs.kept()}
-        past = RunsCounted(bot.schedules.jobs, bot.usage, priced_by(bot.pool))
+        past = RunsCounted(bot.schedules.jobs, bot.usage, bot.pool.dollars)
         unknown = await past.cost(jobs["heartbeat"])
         await life.passes(bot, START + DAY)
         first = await past.cost(jobs["heartbeat"])

@@ -11,7 +11,7 @@ import structlog
 
 from agent.budget.budget import Budget
 from agent.budget.charge import charge_of
-from agent.budget.rate_limit import RateBuckets
+from agent.budget.rate_limit import RateLimiter
 from agent.files.images import KeptPictures, caller_of
 from agent.guards.text import VisibleText, visible
 from agent.guards.unhelpful import looks_unhelpful
@@ -97,7 +97,7 @@ class Payment:
     likes)."""
 
     budget: Budget
-    rates: RateBuckets | None = None
+    rates: RateLimiter | None = None
 
 
 @dataclass(slots=True, kw_only=True)

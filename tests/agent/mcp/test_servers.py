@@ -15,9 +15,10 @@ from structlog.testing import capture_logs
 
 from agent.mcp.servers import McpRefused
 from agent.mcp.tools import shown_name
-from agent.mcp.values import ApprovedTool, Decision, Health, ServerOptions, Start, Timing
+from agent.mcp.values import Decision, Health, ServerOptions, Start, Timing
 from agent.tools.tool import Effect, Trust
 from agent.tools.toolbox import Toolbox
+from memory.records.rows import ApprovedTool
 from memory.stores.switches import SqliteToolApprovals
 from tests.agent.mcp.kit import (
     QUICK,

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from agent.models import wire
-from agent.models.choose import Vision, Wanted, beside, choose
+from agent.models.choose import ModelWish, Vision, beside, choose
 from agent.models.litellm import LiteLLM
 from agent.models.wire import UNSEEN, Dialect
 from memory.records.errors import AssistantError
@@ -97,17 +97,17 @@ def test_without_pictures_nothing_is_different() -> None:
     ],
 )
 async def test_who_sees_is_known_or_set(model: str, setting: Vision, sees: bool) -> None:
-    choice = await choose(Wanted(model=model, vision=setting), env={"OPENAI_API_KEY": "k"})
+    choice = await choose(ModelWish(model=model, vision=setting), env={"OPENAI_API_KEY": "k"})
 
     assert choice.traits.vision is sees
 
 
 def test_that_the_main_model_sees_says_nothing_of_another_providers() -> None:
-    main = Wanted(model="openai/gpt-4o", vision="on")
+    main = ModelWish(model="openai/gpt-4o", vision="on")
 
     assert beside(main, "openai/gpt-4.1").vision == "on"
     assert beside(main, "groq/llama").vision == "auto"
-    assert beside(Wanted(model="openai/gpt-4o", vision="off"), "groq/llama").vision == "off"
+    assert beside(ModelWish(model="openai/gpt-4o", vision="off"), "groq/llama").vision == "off"
 
 
 # --- through litellm -----------------------------------------------------------------------------

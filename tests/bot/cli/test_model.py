@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
-from bot.commands.models import listing
+from agent.models.choose import Probe
+from agent.models.service import ModelList, ModelService
 from bot.lab.model import ScriptedModel
 from bot.settings.load import load
+from bot.settings.options import configured_models, finder_of
 from bot.settings.schema.settings import Settings
 from tests.agent.models.hub import Hub, serving
 from tests.bot.kit import OWNER, Rig, eventually
@@ -129,13 +131,13 @@ async def test_models_of_local_servers_are_listed_some_of_them_unless_all_are_wa
     some = await listing(settings, {"OPENAI_API_KEY": "k"}, whole=False, probe=probe)
     all_ = await listing(settings, {"OPENAI_API_KEY": "k"}, whole=True, probe=probe)
 
-    def local(found: dict[str, Any]) -> list[str]:
-        return [row["name"] for row in found["models"] if row["use"] == "local"]
+    def local(found: ModelList) -> list[str]:
+        return [row.name for row in found.models if row.use == "local"]
 
     assert local(some) == [f"ollama/model-{number}" for number in range(8)]
-    assert some["more"] == 12
+    assert some.more == 12
     assert len(local(all_)) == 20
-    assert some["answering"] == "openai/gpt-4.1-mini"
+    assert some.answering == "openai/gpt-4.1-mini"
 
 
 async def test_a_local_server_that_hangs_holds_the_list_up_for_two_seconds_at_most() -> None:
@@ -146,7 +148,7 @@ async def test_a_local_server_that_hangs_holds_the_list_up_for_two_seconds_at_mo
     async with asyncio.timeout(5):
         found = await listing(Settings(), {"OPENAI_API_KEY": "k"}, whole=False, probe=probe)
 
-    assert [row["use"] for row in found["models"]] == ["answers"]
+    assert [row.use for row in found.models] == ["answers"]
 
 
 # --- test ----------------------------------------------------------------------------------------
@@ -222,7 +224,16 @@ async def test_what_pull_prints_for_the_settings_is_accepted(desk: Desk, tmp_pat
     settings = load(folder, {})
 
     found = await listing(settings, {}, whole=False, probe=_nobody)
-    assert found["models"][0]["client"] == "embedded"
+    assert found.models[0].client == "embedded"
+
+
+async def listing(
+    settings: Settings, env: dict[str, str], *, whole: bool, probe: Probe
+) -> ModelList:
+    service = ModelService(
+        finder_of(settings, env), await configured_models(settings, env), probe=probe
+    )
+    return await service.listing(whole=whole)
 
 
 async def _nobody(api_base: str) -> list[str]:
