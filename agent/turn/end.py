@@ -1,6 +1,6 @@
 """How a turn ends: what history keeps of it, what the person is told, and what the owner is.
 
-Called by `agent.turn.assistant`, which makes one Closing a turn.
+Called by `agent.turn.assistant`, which makes one TurnEndBuilder a turn.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ import pytest
 
 from tests.acceptance.rig import Home, Model, Telegram, until
 
-STATIONS_MAX = 19
-"""The aim is 14 (docs/architecture.md, "The way of one message")."""
+STATIONS_MAX = 14
+"""See docs/architecture.md, "The way of one message"."""
 
 
 class TracedHome(Home):
