@@ -17,8 +17,7 @@ from agent.files.attachments import brought, left_alone
 from agent.subagents.subagents import PeopleDrafts, is_subagents_end, unreadable
 from agent.tools.agents import SUBAGENT_STATUS
 from agent.turn.active_runs import Suspended
-from agent.turn.doubt import Named, nameless
-from agent.turn.end import TurnEndBuilder, Typed
+from agent.turn.end import Named, TurnEndBuilder, Typed, nameless
 from agent.turn.loop import Loop
 from agent.turn.progress import TurnProgress
 from agent.turn.steps.begin import BeginStep

@@ -28,10 +28,10 @@ from bot.channels.tokens import TokenNotices
 from bot.commands.job_service import JobDesk
 from bot.commands.mcp import McpDesk
 from bot.inbox.full_disk import FullDisk
+from bot.outbox.delivery import DeliveryNotices
 from bot.outbox.edits import QuestionMessages
 from bot.outbox.files import OutgoingFiles
 from bot.outbox.outbox import Outbox
-from bot.outbox.undelivered import DeliveryNotices
 from bot.people.access import Access
 from bot.people.approvals import ApprovalOptions, ApprovalService
 from bot.people.zone_question import ZoneQuestions

@@ -18,7 +18,7 @@ import structlog
 
 from agent.budget.circuit_breaker import RESUME
 from agent.tools.workspace import RESULTS
-from bot.channels.health import Outage
+from bot.channels.base import Outage
 from bot.settings.home import Home
 from bot.settings.schema.settings import Settings
 from memory.database.backup import remove_files

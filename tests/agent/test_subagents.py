@@ -38,7 +38,7 @@ from agent.subagents.subagents import (
 )
 from agent.tools.agents import AgentTools
 from agent.tools.tool import Effect, tools_of
-from agent.turn.doubt import DOUBT
+from agent.turn.end import DOUBT
 from agent.turn.engine import RESUMES_MAX, LocalEngine
 from bot.settings.home import shipped
 from memory.database.connection import Database

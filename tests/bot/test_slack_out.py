@@ -22,8 +22,7 @@ from bot.channels.base import (
 )
 from bot.channels.slack.channel import SlackChannel, SlackOptions
 from bot.channels.slack.lookup import EVENT_TYPE, PAGE
-from bot.channels.slack.throttle import BURST, EditPace
-from bot.channels.throttle import SendRates
+from bot.channels.throttle import BURST, EditPace, SendRates
 from bot.lab.faults import FaultAction, answer, bad_gateway, drop, garble, hold, reset
 from bot.lab.slack import APP_TOKEN, TOKEN, FakeSlack, flood, refusal
 from memory.records.messages import Address

@@ -15,8 +15,7 @@ from typing import Protocol
 
 import structlog
 
-from bot.channels.base import EDIT_FACT, NEW_REMINDER, HomeLine, HomeSection, TellsHome
-from bot.channels.health import Outage
+from bot.channels.base import EDIT_FACT, NEW_REMINDER, HomeLine, HomeSection, Outage, TellsHome
 from bot.channels.slack.api import Limited, SlackTrouble, SlackWeb
 from bot.channels.slack.raw import HOME_CHANNEL
 from bot.channels.slack.send import ROW_BUTTONS_MAX, SECTION_CHARS_MAX, Block, button_block, marked

@@ -16,6 +16,7 @@ from typing import Self
 import structlog
 
 from bot.channels.base import (
+    ChannelTrouble,
     Delivery,
     EditOutcome,
     FileOut,
@@ -24,6 +25,7 @@ from bot.channels.base import (
     MessageGone,
     MessagePart,
     NotSent,
+    Outage,
     Pressed,
     Reaction,
     Refused,
@@ -35,7 +37,6 @@ from bot.channels.base import (
     chat_of,
     reader_of,
 )
-from bot.channels.health import ChannelTrouble, Outage
 from bot.channels.slack.api import CALL_LIMITS, Limited, NoAnswer, SaidNo, SlackTrouble, SlackWeb
 from bot.channels.slack.app_home import HomeWriter
 from bot.channels.slack.assistant_pane import AssistantPanes, Offer
@@ -58,9 +59,8 @@ from bot.channels.slack.send import (
     whispered,
 )
 from bot.channels.slack.socket_mode import OpenAddress, SlackSockets, read_once
-from bot.channels.slack.throttle import EditPace
 from bot.channels.slack.tokens import SlackTokens, Us
-from bot.channels.throttle import SendRates, SendThrottle
+from bot.channels.throttle import EditPace, SendRates, SendThrottle
 from bot.channels.tokens import TokenNotices
 from bot.commands.table import as_typed
 from bot.inbox.intake import Intake

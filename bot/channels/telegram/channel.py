@@ -25,6 +25,7 @@ from telegram.error import (
 
 from agent.files.ports import FileUnavailable
 from bot.channels.base import (
+    ChannelTrouble,
     Delivery,
     EditOutcome,
     FileOut,
@@ -39,10 +40,8 @@ from bot.channels.base import (
     SentMessage,
     Understood,
 )
-from bot.channels.health import ChannelTrouble
 from bot.channels.telegram.answers import meaning, seconds, why
-from bot.channels.telegram.api import TelegramFiles, TelegramWeb, why_not
-from bot.channels.telegram.menu import CommandMenus, Menus
+from bot.channels.telegram.api import CommandMenus, Menus, TelegramFiles, TelegramWeb, why_not
 from bot.channels.telegram.parse import NAME, GroupPolicy, TelegramParser
 from bot.channels.telegram.raw import (
     TelegramSketch,
