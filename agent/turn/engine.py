@@ -26,10 +26,10 @@ from memory.records.ports import (
     Journal,
     Json,
     NewRun,
-    Program,
     RunStatus,
     StoredRun,
     TurnEnd,
+    TurnProgram,
 )
 
 log = structlog.get_logger()
@@ -67,7 +67,7 @@ class LocalEngine:
     def __init__(
         self,
         journal: Journal,
-        program: Program,
+        program: TurnProgram,
         *,
         clock: Clock,
         deliver: Callable[[Sequence[tuple[str, OutboxId]]], None],

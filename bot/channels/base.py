@@ -77,7 +77,7 @@ class InDoubt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class DeliveryRefused:
     """It did not arrive and never will: blocked, chat gone."""
 
     reason: str
@@ -102,11 +102,11 @@ class MessageGone:
     """An edit found its message deleted or no longer editable."""
 
 
-Delivery = SentMessage | NotSent | InDoubt | Refused
-EditOutcome = SentMessage | NotSent | InDoubt | Refused | MessageGone
-LookedUp = SentMessage | NotSent | InDoubt | Refused
-Upload = Uploaded | NotSent | Refused
-Reaction = Reacted | NotSent | Refused
+Delivery = SentMessage | NotSent | InDoubt | DeliveryRefused
+EditOutcome = SentMessage | NotSent | InDoubt | DeliveryRefused | MessageGone
+LookedUp = SentMessage | NotSent | InDoubt | DeliveryRefused
+Upload = Uploaded | NotSent | DeliveryRefused
+Reaction = Reacted | NotSent | DeliveryRefused
 
 
 # --- what an event says ----------------------------------------------------------------------

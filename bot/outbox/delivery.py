@@ -18,6 +18,7 @@ import structlog
 from bot.channels.base import (
     Channel,
     Delivery,
+    DeliveryRefused,
     EditOutcome,
     FileOut,
     InDoubt,
@@ -25,7 +26,6 @@ from bot.channels.base import (
     MessageGone,
     MessagePart,
     NotSent,
-    Refused,
     Removes,
     SendsFiles,
     SentMessage,
@@ -166,7 +166,7 @@ class RowDelivery:
                 part = await self._mark(part, PartState.SENDING)
             case PartState.SENDING | PartState.DOUBTFUL | PartState.RESENDING:
                 found = await self._looked_up(part)
-                if not isinstance(found, Refused):
+                if not isinstance(found, DeliveryRefused):
                     return await self._settle_by(part, found)
                 await self._channel.ready(self._address)
                 if self._is_file(part):
@@ -191,14 +191,14 @@ class RowDelivery:
         if self._is_file(part):
             return await self._file_looked_up(part)
         if not isinstance(channel, SettlesDoubt):
-            return Refused(reason="nobody can tell")
+            return DeliveryRefused(reason="nobody can tell")
         mark = self._row.mark(part.n)
         return await channel.look_up(self._address, mark, since_ms=self._row.created_ms)
 
     async def _file_looked_up(self, part: OutPart) -> LookedUp:
         channel = self._channel
         if not isinstance(channel, UploadsAhead) or not part.ref:
-            return Refused(reason="nobody can tell")
+            return DeliveryRefused(reason="nobody can tell")
         found = await channel.look_up_file(self._address, part.ref, since_ms=self._row.created_ms)
         if isinstance(found, NotSent) and self.attempts < FILE_LOOKS:
             return InDoubt(reason=found.reason)
@@ -216,7 +216,7 @@ class RowDelivery:
                 await self._mark(part, PartState.READY)
             case InDoubt():
                 return self._later(found)
-            case Refused():
+            case DeliveryRefused():
                 raise AssertionError("was handled before")
             case other:
                 assert_never(other)
@@ -278,7 +278,7 @@ class RowDelivery:
                     part, file = replace(part, ref=ref), replace(file, ref=ref)
                 case NotSent() as refusal:
                     return self._later(refusal)
-                case Refused(reason=reason):
+                case DeliveryRefused(reason=reason):
                     await self._fail(reason)
                     return None
                 case other:
@@ -326,7 +326,7 @@ class RowDelivery:
                 await self._anew(part)
             case NotSent() | InDoubt():
                 return self._later(outcome)
-            case Refused(reason=reason):
+            case DeliveryRefused(reason=reason):
                 await self._fail(reason)
             case other:
                 assert_never(other)
@@ -345,7 +345,7 @@ class RowDelivery:
         match await self._taken_away(part):
             case (NotSent() | InDoubt()) as outcome:
                 return self._later(outcome)
-            case Refused(reason=reason):
+            case DeliveryRefused(reason=reason):
                 log.warning("outbox.left_behind", row=self._row.id, part=part.n, why=reason)
             case SentMessage() | MessageGone():
                 pass
@@ -356,7 +356,7 @@ class RowDelivery:
 
     async def _taken_away(self, part: OutPart) -> EditOutcome:
         if not isinstance(self._channel, Removes):
-            return Refused(reason="it cannot be taken away there")
+            return DeliveryRefused(reason="it cannot be taken away there")
         return await self._channel.remove(self._address, part.message_id)
 
     async def _settle(self, part: OutPart, outcome: Delivery) -> float | None:
@@ -373,7 +373,7 @@ class RowDelivery:
                 again_s = self._later(outcome)
                 await self._mark(part, PartState.DOUBTFUL)
                 return again_s
-            case Refused(reason=reason):
+            case DeliveryRefused(reason=reason):
                 await self._fail(reason)
             case other:
                 assert_never(other)

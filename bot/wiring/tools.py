@@ -38,7 +38,15 @@ from agent.tools.web import WebPages, WebSearch
 from agent.tools.workspace import Workspace
 from agent.web.client import ClientOptions, WebClient
 from agent.web.search import search_service
-from bot.channels.base import Acknowledges, Channel, FetchesFiles, NotSent, Reacted, Reacts, Refused
+from bot.channels.base import (
+    Acknowledges,
+    Channel,
+    DeliveryRefused,
+    FetchesFiles,
+    NotSent,
+    Reacted,
+    Reacts,
+)
 from bot.outbox.outbox import NewFile
 from bot.people.access import Access
 from bot.settings.options import (
@@ -97,7 +105,7 @@ class Reactions:
                     f"the reaction could not be set now ({reason}); go on without it",
                     retry_after_s=after_s,
                 )
-            case Refused(reason=reason):
+            case DeliveryRefused(reason=reason):
                 raise NoReaction(reason)
             case other:
                 assert_never(other)

@@ -227,7 +227,7 @@ NEW = Button(label="New reminder", data=NEW_REMINDER)
 _LAST = 2**62
 
 
-class People(Protocol):
+class HomePeople(Protocol):
     """Who is let in; `bot.people.access` is one."""
 
     @property
@@ -238,7 +238,7 @@ class People(Protocol):
         """The person behind an address; None is a stranger."""
 
 
-class Answers(Protocol):
+class HomeModels(Protocol):
     """Which model answers at an address; `agent.models.router` is one."""
 
     async def at(self, lane: str) -> InUse: ...
@@ -255,7 +255,7 @@ class HomeSources:
     facts: Facts
     sums: Callable[[UsageQuery], Awaitable[Sequence[UsageSum]]]
     counted: Callable[[], Awaitable[object]]
-    models: Answers
+    models: HomeModels
     jobs: Callable[[], Awaitable[Sequence[Job]]]
     open_questions: Callable[[], Awaitable[Sequence[StoredApproval]]]
 
@@ -264,7 +264,7 @@ class HomeView:
     """Implements `bot.channels.base.TellsHome`."""
 
     def __init__(
-        self, people: People, told: HomeSources, *, clock: Clock, host_zone: tzinfo
+        self, people: HomePeople, told: HomeSources, *, clock: Clock, host_zone: tzinfo
     ) -> None:
         self._people = people
         self._told = told

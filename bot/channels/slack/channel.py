@@ -18,6 +18,7 @@ import structlog
 from bot.channels.base import (
     ChannelTrouble,
     Delivery,
+    DeliveryRefused,
     EditOutcome,
     FileOut,
     InDoubt,
@@ -28,7 +29,6 @@ from bot.channels.base import (
     Outage,
     Pressed,
     Reaction,
-    Refused,
     SentMessage,
     TellsHome,
     Understood,
@@ -291,7 +291,7 @@ class SlackChannel:
             # Whatever is wrong with editing this message, a new one may work; if that is refused
             # too, the row ends there.
             done = refused(error)
-            return MessageGone() if isinstance(done, Refused) else done
+            return MessageGone() if isinstance(done, DeliveryRefused) else done
         except NoAnswer as error:
             return InDoubt(reason=str(error))
         return SentMessage(message_id=message_id)
@@ -317,7 +317,7 @@ class SlackChannel:
             find_marked(self._web, channel=channel, thread=thread, mark=mark, since_ms=since_ms)
         )
         if isinstance(found, NotSent) and reader_of(address):
-            return Refused(reason="nobody can tell what one person alone saw")
+            return DeliveryRefused(reason="nobody can tell what one person alone saw")
         return found
 
     # --- files and reactions (bot.channel.SendsFiles, UploadsAhead, Reacts) -----------------------
