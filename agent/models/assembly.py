@@ -35,7 +35,7 @@ _FINISHES = {
 
 
 @dataclass(slots=True)
-class _Slot:
+class _CallSlot:
     """A tool call in the making; `index` is the server's number for it, if it gave one."""
 
     index: int | None
@@ -54,9 +54,9 @@ class Assembly:
         self._raw_room = tokens_max * RAW_BYTES_A_TOKEN
         self.is_full = False
         self._text: list[str] = []
-        self._slots: list[_Slot] = []
-        self._by_index: dict[int, _Slot] = {}
-        self._by_id: dict[str, _Slot] = {}
+        self._slots: list[_CallSlot] = []
+        self._by_index: dict[int, _CallSlot] = {}
+        self._by_id: dict[str, _CallSlot] = {}
         self._usage = Usage()
         self._finish = ""
         self._begun = False
@@ -130,7 +130,7 @@ class Assembly:
         function = delta.get("function")
         function = function if isinstance(function, dict) else {}
         number = delta.get("index")
-        came = _Slot(
+        came = _CallSlot(
             index=number if isinstance(number, int) else place,
             id=_string(delta.get("id")),
             name=_string(function.get("name")),
@@ -153,7 +153,7 @@ class Assembly:
         if slot.id:
             self._by_id[slot.id] = slot
 
-    def _slot_for(self, came: _Slot) -> _Slot | None:
+    def _slot_for(self, came: _CallSlot) -> _CallSlot | None:
         """The call that this piece continues; None when it begins another one."""
         slot = self._same_number(came)
         if slot is None:
@@ -164,7 +164,7 @@ class Assembly:
             return None
         return slot
 
-    def _same_number(self, came: _Slot) -> _Slot | None:
+    def _same_number(self, came: _CallSlot) -> _CallSlot | None:
         if came.index is not None:
             return self._by_index.get(came.index)
         if came.id in self._by_id:
@@ -178,7 +178,7 @@ _THOUGHT = ("reasoning_content", "reasoning", "thinking")
 """Where servers put what a model thinks: DeepSeek, vLLM and llama.cpp; OpenRouter, Groq; Ollama."""
 
 
-def _calls(slots: Sequence[_Slot]) -> tuple[ToolCall, ...]:
+def _calls(slots: Sequence[_CallSlot]) -> tuple[ToolCall, ...]:
     """Each call has an id of its own: a missing one is made from its place, a doubled one told
     apart, so that the same stream always gives the same ids."""
     taken: set[str] = set()

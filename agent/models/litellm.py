@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from agent.models import wire
 from agent.models.assembly import Assembly, mark, takes_marks
 from agent.models.deadline import CallDeadline, CallLimits
-from agent.models.errors import UNREADABLE, Asked, Server, broken, failure
+from agent.models.errors import UNREADABLE, CallProgress, ServerLabel, broken, failure
 from memory.records.errors import BrokenAnswer, Overloaded, SettingsWrong
 from memory.records.request import ModelRequest, ModelTraits, ToolSpec
 from memory.records.transcript import Answered, Entry
@@ -100,10 +100,10 @@ class LiteLLM:
         self._limits = limits or CallLimits()
         self._output_tokens_max = output_tokens_max
         server = self._api_base or f"https://{self._provider}"
-        self._server = Server(api_base=server, secrets=(self._api_key,))
+        self._server = ServerLabel(api_base=server, secrets=(self._api_key,))
         self._opening = asyncio.Lock()
         self._library: _Library | None = None
-        self._running: set[_Call] = set()
+        self._running: set[_LibraryCall] = set()
         self._closed = False
 
     @property
@@ -137,8 +137,8 @@ class LiteLLM:
 
     async def answer(self, request: ModelRequest, *, on_text: Callable[[str], None]) -> Answered:
         """See `memory.records.ports.Model`. One request, never more."""
-        call = _Call(
-            asked=Asked(server=self._server, name=self._name),
+        call = _LibraryCall(
+            asked=CallProgress(server=self._server, name=self._name),
             deadline=CallDeadline(self._limits, host=self._server.host),
             assembly=Assembly(on_text, tokens_max=self._tokens(request)),
         )
@@ -224,10 +224,10 @@ def _tool(spec: ToolSpec) -> dict[str, Any]:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Call:
+class _LibraryCall:
     """One request and its answer, with what is needed to say how it went wrong."""
 
-    asked: Asked
+    asked: CallProgress
     deadline: CallDeadline
     assembly: Assembly
     usage: Any = None
@@ -456,13 +456,13 @@ def _handler() -> Callable[[httpx.AsyncClient, Assembly], Any]:
             if response.is_stream_consumed or "content-encoding" in response.headers:
                 self.ended = True
             else:
-                response.stream = Watched(response.stream, self)
+                response.stream = WatchedStream(response.stream, self)
             return response
 
         def __del__(self) -> None:
             """Whoever made the connections closes them."""
 
-    class Watched(AsyncByteStream):
+    class WatchedStream(AsyncByteStream):
         """Looks for the end of an answer in what passes."""
 
         def __init__(self, stream: Any, handler: Handler) -> None:

@@ -21,7 +21,7 @@ from urllib.request import getproxies, proxy_bypass
 from agent.models import wire
 from agent.models.assembly import Assembly
 from agent.models.deadline import CallDeadline, CallLimits
-from agent.models.errors import Server, refused, refused_in_stream
+from agent.models.errors import ServerLabel, refused, refused_in_stream
 from agent.models.wire import EVENT_BYTES_MAX, Dialect, EventReader, EventTooLarge
 from memory.records.errors import (
     AssistantError,
@@ -72,11 +72,11 @@ class OpenAICompatible:
         self._dialect = dialect or Dialect()
         self._limits = limits or CallLimits()
         hidden = (v for name, v in self._dialect.headers.items() if _SECRET.search(name))
-        self._server = Server(api_base=api_base, secrets=(api_key, *hidden))
+        self._server = ServerLabel(api_base=api_base, secrets=(api_key, *hidden))
         self._headers = _headers(api_key, address, self._dialect)
         self._opening = asyncio.Lock()
         self._route: _Route | None = None
-        self._running: set[_Call] = set()
+        self._running: set[_HttpCall] = set()
         self._lingering: set[aiohttp.ClientResponse] = set()
         self._closed = False
 
@@ -112,7 +112,7 @@ class OpenAICompatible:
 
     async def answer(self, request: ModelRequest, *, on_text: Callable[[str], None]) -> Answered:
         """See `memory.records.ports.Model`. One request, never more."""
-        call = _Call(
+        call = _HttpCall(
             server=self._server,
             name=self._name,
             deadline=CallDeadline(self._limits, host=self._server.host),
@@ -166,10 +166,10 @@ class OpenAICompatible:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Call:
+class _HttpCall:
     """One request and its answer, with what is needed to say how it went wrong."""
 
-    server: Server
+    server: ServerLabel
     name: str
     deadline: CallDeadline
     assembly: Assembly

@@ -11,7 +11,7 @@ import asyncio
 import random
 import secrets
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -73,7 +73,7 @@ class Router:
 
     def __init__(
         self,
-        models: ConfiguredModels,
+        configure: Callable[[], Awaitable[ConfiguredModels]],
         chosen: SqliteChosenModels,
         open_client: OpenClient,
         *,
@@ -83,9 +83,10 @@ class Router:
         agent_of: Callable[[str], str] = lambda lane: DEFAULT_AGENT,
         channel_around: Callable[[str], str] = lambda lane: "",
     ) -> None:
-        """`agent_of` is the agent of an address, `channel_around` the address of the channel around
+        """`configure` finds the models of the settings; it is asked when the router is entered.
+        `agent_of` is the agent of an address, `channel_around` the address of the channel around
         a thread, empty for none. No answer has more than `output_tokens_max` tokens."""
-        self._models = models
+        self._configure = configure
         self._stored = chosen
         self._open_client = open_client
         self._finder = finder
@@ -94,13 +95,14 @@ class Router:
         self._agent_of = agent_of
         self._channel_around = channel_around
         self._chance = random.Random(secrets.randbits(64))
-        self._by_name = {one.name: one for one in models.all()}
         self._found: dict[str, NamedModel | SettingsWrong] = {}
         self._chosen: dict[str, str] = {}
         self._opening = asyncio.Lock()
         self._clients: OrderedDict[str, _Open] = OrderedDict()
 
     async def __aenter__(self) -> Self:
+        self._models = await self._configure()
+        self._by_name = {one.name: one for one in self._models.all()}
         self._chosen = dict(await self._stored.load())
         return self
 

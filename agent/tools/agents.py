@@ -14,7 +14,7 @@ from agent.subagents.subagents import StartedSubagent, SubagentCall, Subagents, 
 from agent.tools.tool import (
     Caller,
     Effect,
-    OursAlone,
+    OwnWords,
     Trust,
     tool,
 )
@@ -63,13 +63,7 @@ class AgentTools:
         """The same for one call."""
         return AgentTools(self._subagents, order)
 
-    @tool(
-        group="agents",
-        effect=Effect.PERSON,
-        redo="idempotent",
-        trust=Trust.UNTRUSTED,
-        status=SUBAGENT_STATUS,
-    )
+    @tool("agents", Effect.PERSON, redo="idempotent", trust=Trust.UNTRUSTED, status=SUBAGENT_STATUS)
     async def subagent(
         self, caller: Caller, task: Task, tools: ToolNames = None, minutes: Minutes = None
     ) -> str:
@@ -79,12 +73,7 @@ class AgentTools:
         self.awaited = started.run_id
         return "It has begun."
 
-    @tool(
-        group="agents",
-        effect=Effect.PERSON,
-        redo="idempotent",
-        status="beginning a task in the background …",
-    )
+    @tool("agents", Effect.PERSON, redo="idempotent", status="beginning a task in the background …")
     async def spawn(
         self, caller: Caller, task: Task, tools: ToolNames = None, minutes: Minutes = None
     ) -> str:
@@ -130,23 +119,17 @@ class SystemTools:
 
     # The lines of /status: to the owner alone what is the machine's own. While a server is down
     # they tell its last words, and after an error its reason: these are not ours.
-    @tool(
-        group="system",
-        effect=Effect.NONE,
-        redo="repeat",
-        trust=Trust.UNTRUSTED,
-        status="looking at myself …",
-    )
+    @tool("system", Effect.NONE, trust=Trust.UNTRUSTED, status="looking at myself …")
     async def get_status(self, caller: Caller) -> str:
         """How this assistant is doing: version, model, channels, servers, jobs, last errors, cost
         today."""
         is_owner_alone = caller.role is Role.OWNER and not caller.is_group
         told = await self._tells(for_owner=is_owner_alone, lane=caller.address.key)
         text = "\n".join(told.lines)
-        return text if told.quotes else OursAlone(text)
+        return text if told.quotes else OwnWords(text)
 
     # Ends a run that nobody watches, in silence: the loop asks the model no more.
-    @tool(group="system", effect=Effect.NONE, redo="repeat", status="finishing …")
+    @tool("system", Effect.NONE, status="finishing …")
     async def nothing_to_report(self, caller: Caller) -> str:
         """End this run in silence: nothing is worth a message to anybody."""
         return "Nothing is reported."

@@ -1,25 +1,28 @@
 """Reaching tools that were not offered: they can be counted, listed, looked for, read and called.
 
-Each sees only what role, agent and kind of run allow. `tool_call` is never run: the toolbox turns
-it into the call that is meant, before anything is checked.
+Each tool here sees only what role, agent and kind of run allow. `tool_call` is never run: the
+toolbox turns it into the call that is meant, before anything is checked. At the end stands what
+makes tools searchable, for `tool_search` and for whoever selects tools for a request.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
 from agent.policy.taint import TOOL_CALL
-from agent.tools.arguments import ArgumentsWrong, Signature, parse_arguments
+from agent.tools.arguments import ArgumentsWrong, Signature, parse_arguments, schema_of
 from agent.tools.tool import Caller, Effect, ToolCard, tool
 from memory.records.errors import Permanent
-from memory.records.ports import Ranked
+from memory.records.ports import Ranked, Ranker
 from memory.records.text import clean
 from memory.records.transcript import ToolCall
 
@@ -33,10 +36,6 @@ _HOW = f"Call one by its name if it was offered to you, else through {TOOL_CALL}
 
 class NotFound(Permanent):
     """There is no such tool or group for this caller; names the nearest."""
-
-
-Ranking = Callable[[str, Sequence[ToolCard]], Sequence[Ranked]]
-"""These tools by how well they fit a text, best first. Blocks for milliseconds; raises nothing."""
 
 
 def resolved(call: ToolCall) -> ToolCall:
@@ -78,13 +77,19 @@ ToolName = Annotated[str, Field(description="The exact name of the tool.")]
 
 class DiscoveryTools:
     """Counts, lists, finds, shows and calls the tools that a run may have at all, offered or not.
-    `cards` gives them in the order of the toolbox, and `rank` says which fit."""
+    `cards` gives them in the order of the toolbox, `everything` all that there are."""
 
-    def __init__(self, cards: Callable[[Caller], Sequence[ToolCard]], rank: Ranking) -> None:
+    def __init__(
+        self,
+        cards: Callable[[Caller], Sequence[ToolCard]],
+        everything: Callable[[], Sequence[ToolCard]],
+        ranking: ToolRanking,
+    ) -> None:
         self._cards = cards
-        self._rank = rank
+        self._everything = everything
+        self._ranking = ranking
 
-    @tool(group=_GROUP, effect=Effect.NONE, redo="repeat", status="Looking through the tools")
+    @tool(_GROUP, Effect.NONE, status="Looking through the tools")
     async def tool_categories(self, caller: Caller) -> str:
         """Lists the groups of tools that exist here, with how many each holds. More tools exist
         than are offered to you at a time."""
@@ -97,7 +102,7 @@ class DiscoveryTools:
         ]
         return "\n".join(lines) or "There are no tools here."
 
-    @tool(group=_GROUP, effect=Effect.NONE, redo="repeat", status="Looking through the tools")
+    @tool(_GROUP, Effect.NONE, status="Looking through the tools")
     async def tool_list(
         self,
         caller: Caller,
@@ -117,7 +122,7 @@ class DiscoveryTools:
             lines.append(f"… and {len(found) - LISTED_MAX} more: narrow it down by tool_search.")
         return "\n".join([*lines, _HOW])
 
-    @tool(group=_GROUP, effect=Effect.NONE, redo="repeat", status="Looking for a tool")
+    @tool(_GROUP, Effect.NONE, status="Looking for a tool")
     async def tool_search(
         self,
         caller: Caller,
@@ -127,14 +132,14 @@ class DiscoveryTools:
         more tools exist than are offered to you."""
         cards = [card for card in self._cards(caller) if card.group != _GROUP]
         by_name = {card.name: card for card in cards}
-        ranked = self._rank(query, cards)
+        ranked = self._ranking.rank(query, cards, of=self._everything())
         found = [by_name[one.id] for one in ranked if one.id in by_name][:FOUND_MAX]
         if not found:
             return "No tool fits these words. tool_categories shows which groups there are."
         lines = [f"{_summary(card)} [{_group(card)}]" for card in found]
         return "\n".join([*lines, _HOW])
 
-    @tool(group=_GROUP, effect=Effect.NONE, redo="repeat", status="Reading about a tool")
+    @tool(_GROUP, Effect.NONE, status="Reading about a tool")
     async def tool_describe(self, caller: Caller, name: ToolName) -> str:
         """Shows what a tool does, and the schema of its arguments."""
         by_name = {card.name: card for card in self._cards(caller)}
@@ -149,7 +154,7 @@ class DiscoveryTools:
         return f"{head}\nArguments: {schema}\n{_HOW}"
 
     # It stands for any tool that exists: `resolved` puts the tool itself in its place.
-    @tool(group=_GROUP, effect=Effect.NONE, redo="repeat", status="Calling a tool")
+    @tool(_GROUP, Effect.NONE, status="Calling a tool")
     async def tool_call(
         self,
         caller: Caller,
@@ -186,3 +191,112 @@ def _line(text: str) -> str:
 
 def _after(mark: str, text: str) -> str:
     return f"{mark}{text}" if text else ""
+
+
+# --- tools as text ------------------------------------------------------------------------------
+
+DESCRIPTION_CHARS_MAX = 2_000
+PARAMETERS_MAX = 60
+"""Of one tool, nested ones included; more would drown what the tool is for."""
+PARAMETER_CHARS_MAX = 200
+_DEPTH_MAX = 6
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_JOINTS = re.compile(r"[_\-./:]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolText:
+    """What is known of a tool in words. `title` is its name as words, and begins the text too."""
+
+    name: str
+    title: str
+    text: str
+
+
+MakeRanker = Callable[[Sequence[ToolText]], Ranker]
+"""Indexes tools; ids are their names. Blocks for milliseconds, and for less than a second where
+embeddings are loaded for it. Raises nothing."""
+
+
+def tool_text(card: ToolCard) -> ToolText:
+    """The words of a tool: name, description, parameters with what is said of them, server."""
+    own_name = card.name.removeprefix(f"{card.server}__") if card.server else card.name
+    title = split_name(own_name)
+    parameters = [words for _, words in zip(range(PARAMETERS_MAX), _parameters(card), strict=False)]
+    parts = (
+        title,
+        card.description[:DESCRIPTION_CHARS_MAX],
+        *parameters,
+        split_name(card.server),
+        card.server_about[:DESCRIPTION_CHARS_MAX],
+    )
+    text = ". ".join(part for part in parts if part)
+    return ToolText(name=card.name, title=title, text=clean(text))
+
+
+def split_name(name: str) -> str:
+    """`readFile`, `read_file` and `read-file` as words."""
+    return _JOINTS.sub(" ", _CAMEL.sub(" ", name)).strip()
+
+
+class ToolRanking:
+    """Ranks tools for a text. Safe to call from several threads at once."""
+
+    def __init__(self, make: MakeRanker) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._cards: tuple[ToolCard, ...] = ()
+        self._texts: tuple[ToolText, ...] = ()
+        self._ranker: Ranker | None = None
+
+    def made(self, cards: Sequence[ToolCard]) -> Ranker | None:
+        """The ranker of these tools if it is there already, and nobody is making another; waits
+        for nothing."""
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            return self._ranker if _same(cards, self._cards) else None
+        finally:
+            self._lock.release()
+
+    def of(self, cards: Sequence[ToolCard]) -> Ranker:
+        """The ranker of these tools: that of the last call, unless their words have changed."""
+        with self._lock:
+            if self._ranker is None or not _same(cards, self._cards):
+                texts = tuple(tool_text(card) for card in cards)
+                if self._ranker is None or texts != self._texts:
+                    self._ranker = self._make(texts)
+                self._cards, self._texts = tuple(cards), texts
+            return self._ranker
+
+    def rank(
+        self, text: str, among: Sequence[ToolCard], *, of: Sequence[ToolCard]
+    ) -> Sequence[Ranked]:
+        """`among` by how well they fit a text, best first; `of` are all tools, indexed at once."""
+        names = {card.name for card in among}
+        return [one for one in self.of(of).rank(text, k=len(of)) if one.id in names]
+
+
+def _same(cards: Sequence[ToolCard], others: Sequence[ToolCard]) -> bool:
+    return len(cards) == len(others) and all(
+        card is other for card, other in zip(cards, others, strict=True)
+    )
+
+
+def _parameters(card: ToolCard) -> Iterator[str]:
+    return _properties(schema_of(card.arguments), depth=0)
+
+
+def _properties(schema: Any, *, depth: int) -> Iterator[str]:
+    """Names and descriptions of parameters, nested ones after those that hold them."""
+    if not isinstance(schema, Mapping) or depth > _DEPTH_MAX:
+        return
+    properties = schema.get("properties")
+    if isinstance(properties, Mapping):
+        for name, about in properties.items():
+            described = about.get("description") if isinstance(about, Mapping) else None
+            yield split_name(str(name))
+            if isinstance(described, str) and described:
+                yield described[:PARAMETER_CHARS_MAX]
+            yield from _properties(about, depth=depth + 1)
+    yield from _properties(schema.get("items"), depth=depth + 1)

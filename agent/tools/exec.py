@@ -24,15 +24,9 @@ from agent.sandbox.bubblewrap import Bubblewrap, Confinement
 from agent.sandbox.environment import confined_environment, open_environment
 from agent.sandbox.process import Caught, Limits, Program, Ran, Stopped, run_confined, run_open
 from agent.skills.matching import allows_command
+from agent.tools.call import KeepResult
 from agent.tools.confinement import Surroundings, Views
-from agent.tools.tool import (
-    Caller,
-    Effect,
-    KeepWhole,
-    Needs,
-    Trust,
-    tool,
-)
+from agent.tools.tool import Caller, Effect, Needs, Trust, tool
 from agent.tools.workspace import Workspace
 from memory.records.errors import AssistantError, Permanent
 from memory.records.messages import Role
@@ -104,7 +98,7 @@ class Runner:
         options: ExecOptions | None = None,
         fixed: tuple[Path, ...] = (),
         own: Mapping[str, str] | None = None,
-        keep: KeepWhole | None = None,
+        keep: KeepResult | None = None,
     ) -> None:
         self._options = options or ExecOptions()
         self.root = workspace.resolve()
@@ -263,8 +257,8 @@ class ExecTools:
         return self._runner.needs(caller, shows=shown_command(command, cwd))
 
     @tool(
-        group="exec",
-        effect=Effect.OUTSIDE,
+        "exec",
+        Effect.OUTSIDE,
         redo="once",
         trust=Trust.UNTRUSTED,
         needs=_exec_needs,

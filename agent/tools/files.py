@@ -16,17 +16,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from agent.tools.call import StoredResult
 from agent.tools.former_files import KeepsFormer, KeptFiles, Make
-from agent.tools.tool import (
-    AboutFile,
-    Caller,
-    Effect,
-    Kept,
-    Needs,
-    OfFile,
-    Trust,
-    tool,
-)
+from agent.tools.tool import Caller, ChangedFile, Effect, FileResult, Needs, Trust, tool
 from agent.tools.workspace import RESULTS, Workspace, results_folder
 from memory.records.errors import Permanent
 from memory.records.text import clean, without_surrogates
@@ -70,13 +62,7 @@ class FileTools:
         self._kept = KeptFiles(workspace, former)
         self._page_chars_max = page_chars_max
 
-    @tool(
-        group="files",
-        effect=Effect.NONE,
-        redo="repeat",
-        trust=Trust.UNTRUSTED,
-        status="reading a file …",
-    )
+    @tool("files", Effect.NONE, trust=Trust.UNTRUSTED, status="reading a file …")
     def read_file(
         self,
         caller: Caller,
@@ -123,8 +109,8 @@ class FileTools:
         return self._write_needs(caller, path, lambda _: _bytes(content))
 
     @tool(
-        group="files",
-        effect=Effect.WORKSPACE,
+        "files",
+        Effect.WORKSPACE,
         redo="idempotent",
         needs=_write_file_needs,
         status="writing a file …",
@@ -136,20 +122,16 @@ class FileTools:
             is_new, of = await self._kept.change(path, caller, lambda _: written, missing=b"")
         else:
             is_new = await asyncio.to_thread(self._workspace.write, path, written, caller)
-            of = OfFile()
+            of = ChangedFile()
         done = "Created" if is_new else "Replaced"
-        return AboutFile(f"{done} {path} ({len(written):,} bytes).", of)
+        return FileResult(f"{done} {path} ({len(written):,} bytes).", of)
 
     def _edit_file_needs(self, caller: Caller, path: str, old: str, new: str) -> Needs:
         return self._write_needs(caller, path, _Edit(old, new))
 
     # `once`: run again, it would report a failure that was none.
     @tool(
-        group="files",
-        effect=Effect.WORKSPACE,
-        redo="once",
-        needs=_edit_file_needs,
-        status="changing a file …",
+        "files", Effect.WORKSPACE, redo="once", needs=_edit_file_needs, status="changing a file …"
     )
     async def edit_file(
         self,
@@ -161,19 +143,13 @@ class FileTools:
         """Replace one piece of text in a workspace file."""
         edit = _Edit(old, new)
         _, of = await self._kept.change(path, caller, edit)
-        return AboutFile(f"Edited {path} at line {edit.line:,}.", of)
+        return FileResult(f"Edited {path} at line {edit.line:,}.", of)
 
     def _append_needs(self, caller: Caller, path: str) -> Needs:
         return self._write_needs(caller, path)
 
     # `once`: run again, it would add twice.
-    @tool(
-        group="files",
-        effect=Effect.WORKSPACE,
-        redo="once",
-        needs=_append_needs,
-        status="writing a file …",
-    )
+    @tool("files", Effect.WORKSPACE, redo="once", needs=_append_needs, status="writing a file …")
     async def append_file(
         self, caller: Caller, path: str, content: Annotated[str, Field(min_length=1)]
     ) -> str:
@@ -189,15 +165,9 @@ class FileTools:
 
         is_new, of = await self._kept.change(path, caller, longer, missing=b"")
         done = "Created" if is_new else "Added to"
-        return AboutFile(f"{done} {path} ({size_bytes:,} bytes now).", of)
+        return FileResult(f"{done} {path} ({size_bytes:,} bytes now).", of)
 
-    @tool(
-        group="files",
-        effect=Effect.NONE,
-        redo="repeat",
-        trust=Trust.UNTRUSTED,
-        status="looking through the files …",
-    )
+    @tool("files", Effect.NONE, trust=Trust.UNTRUSTED, status="looking through the files …")
     def list_dir(self, caller: Caller, path: str = ".") -> str:
         """List a workspace folder: names and sizes, folders end in /."""
         listing = self._workspace.entries(path, caller)
@@ -207,13 +177,7 @@ class FileTools:
         return "\n".join(lines) or "(the folder is empty)"
 
     # Plain words, no pattern: a pattern from outside could run for ever.
-    @tool(
-        group="files",
-        effect=Effect.NONE,
-        redo="repeat",
-        trust=Trust.UNTRUSTED,
-        status="searching the files …",
-    )
+    @tool("files", Effect.NONE, trust=Trust.UNTRUSTED, status="searching the files …")
     def search_files(
         self,
         caller: Caller,
@@ -371,8 +335,8 @@ def _found(path: str, text: str, needle: str) -> Iterable[str]:
 # --- long results ------------------------------------------------------------------------------
 
 
-class KeptResults:
-    """KeepWhole, on files: each chat reads its own (`files/results/telegram+42/…`).
+class ResultStore:
+    """KeepResult, on files: each chat reads its own (`files/results/telegram+42/…`).
 
     A file is named after its run and its text, so that the same long result of two calls gives
     the same words to the model, and a call that repeats itself is still found out (case AG-03).
@@ -382,11 +346,11 @@ class KeptResults:
         self._workspace = workspace
         self._bytes_max = bytes_max
 
-    async def __call__(self, text: str, caller: Caller) -> Kept:
+    async def __call__(self, text: str, caller: Caller) -> StoredResult:
         """Writes the text, or as much of it as may be kept."""
         return await asyncio.to_thread(self._keep, text, caller)
 
-    def _keep(self, text: str, caller: Caller) -> Kept:
+    def _keep(self, text: str, caller: Caller) -> StoredResult:
         content = text.encode()
         whole = len(content) <= self._bytes_max
         if not whole:
@@ -395,4 +359,4 @@ class KeptResults:
         run = re.sub(r"[^A-Za-z0-9-]", "_", caller.run_id)[:64]
         path = "/".join((*RESULTS, results_folder(caller), f"{run}-{digest}.txt"))
         self._workspace.write(path, content, caller, bytes_max=self._bytes_max)
-        return Kept(path=path, whole=whole)
+        return StoredResult(path=path, whole=whole)

@@ -92,8 +92,8 @@ class I2cTools:
 
     # The register (`at`: pydantic has a `register` of its own) is written first, `data` behind.
     @tool(
-        group="hardware",
-        effect=Effect.OUTSIDE,
+        "hardware",
+        Effect.OUTSIDE,
         redo="once",
         trust=Trust.UNTRUSTED,
         needs=_i2c_needs,
@@ -192,8 +192,8 @@ class SpiTools:
 
     # `transfer` sends `data` and gets as many bytes; `read` sends zeros.
     @tool(
-        group="hardware",
-        effect=Effect.OUTSIDE,
+        "hardware",
+        Effect.OUTSIDE,
         redo="once",
         trust=Trust.UNTRUSTED,
         needs=_spi_needs,

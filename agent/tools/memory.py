@@ -77,11 +77,7 @@ class FactTools:
 
     # Run again it finds the sentence known, so it may be.
     @tool(
-        group="memory",
-        effect=Effect.PERSON,
-        redo="idempotent",
-        needs=_store_fact_needs,
-        status="remembering …",
+        "memory", Effect.PERSON, redo="idempotent", needs=_store_fact_needs, status="remembering …"
     )
     async def store_fact(
         self,
@@ -119,13 +115,7 @@ class FactTools:
         )
         return await _stored(self._facts, new)
 
-    @tool(
-        group="memory",
-        effect=Effect.NONE,
-        redo="repeat",
-        trust=others_in_groups,
-        status="trying to remember …",
-    )
+    @tool("memory", Effect.NONE, trust=others_in_groups, status="trying to remember …")
     async def search_memories(
         self,
         caller: Caller,
@@ -142,13 +132,7 @@ class FactTools:
         lines = [shown(fact, zone, credited=caller.is_group) for fact in found]
         return "\n".join(lines) or "Nothing that is remembered fits that."
 
-    @tool(
-        group="memory",
-        effect=Effect.NONE,
-        redo="repeat",
-        trust=others_in_groups,
-        status="trying to remember …",
-    )
+    @tool("memory", Effect.NONE, trust=others_in_groups, status="trying to remember …")
     async def list_facts(
         self,
         caller: Caller,
@@ -188,11 +172,7 @@ class FactTools:
     # Corrects a fact: the old one is closed, and the new one holds in its place. Run again it
     # finds that done.
     @tool(
-        group="memory",
-        effect=Effect.PERSON,
-        redo="idempotent",
-        needs=_update_fact_needs,
-        status="remembering …",
+        "memory", Effect.PERSON, redo="idempotent", needs=_update_fact_needs, status="remembering …"
     )
     async def update_fact(
         self,
@@ -232,8 +212,8 @@ class FactTools:
 
     # Erases facts with all that they replaced. By words alone only what can be meant by them.
     @tool(
-        group="memory",
-        effect=Effect.PERSON,
+        "memory",
+        Effect.PERSON,
         redo="idempotent",
         needs=Needs(risk="it erases what is remembered"),
         status="forgetting …",
@@ -284,11 +264,7 @@ class FactTools:
     # What this person said in this chat and what was answered, also what is no longer sent.
     # Answers can quote pages and files, so all of it is outside text.
     @tool(
-        group="memory",
-        effect=Effect.NONE,
-        redo="repeat",
-        trust=Trust.UNTRUSTED,
-        status="looking through our conversations …",
+        "memory", Effect.NONE, trust=Trust.UNTRUSTED, status="looking through our conversations …"
     )
     async def search_conversations(
         self, caller: Caller, query: Query, limit: Annotated[int, Field(ge=1, le=EXCHANGES_MAX)] = 5

@@ -234,8 +234,8 @@ class MessageTools:
         return Needs(target="" if wanted in {"", caller.address.key} else wanted)
 
     @tool(
-        group="message",
-        effect=Effect.PERSON,
+        "message",
+        Effect.PERSON,
         redo="once",
         needs=_send_message_needs,
         status="sending a message …",
@@ -266,13 +266,7 @@ class MessageTools:
         return Needs()
 
     # In a group a chat that is wrong is refused, for others would read what was meant for one.
-    @tool(
-        group="message",
-        effect=Effect.PERSON,
-        redo="once",
-        needs=_send_file_needs,
-        status="sending a file …",
-    )
+    @tool("message", Effect.PERSON, redo="once", needs=_send_file_needs, status="sending a file …")
     async def send_file(
         self,
         caller: Caller,
@@ -306,7 +300,7 @@ class MessageTools:
         return f"{file.name} ({size}) is on its way to {lane}."
 
     # In the current chat, and in no other.
-    @tool(group="message", effect=Effect.PERSON, redo="idempotent", status="reacting …")
+    @tool("message", Effect.PERSON, redo="idempotent", status="reacting …")
     async def react(
         self,
         caller: Caller,

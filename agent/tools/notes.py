@@ -15,11 +15,11 @@ from agent.prompt.templates import harmless
 from agent.tools.former_files import KeepsFormer, KeptFiles
 from agent.tools.profile import NOTHING_HERE, Household, MemoryRefused
 from agent.tools.tool import (
-    AboutFile,
     Caller,
+    ChangedFile,
     Effect,
+    FileResult,
     Needs,
-    OfFile,
     tool,
 )
 from agent.tools.workspace import NOTES, PathMissing, PathRefused, Workspace
@@ -66,7 +66,7 @@ class Added:
 
     path: str
     added: str
-    of: OfFile
+    of: ChangedFile
 
 
 def folder_of(person_id: PersonId, role: Role) -> str:
@@ -312,13 +312,7 @@ class NoteTools:
     def _in_private(self, caller: Caller) -> Needs:
         return Needs(refused=IN_GROUPS if caller.is_group else "")
 
-    @tool(
-        group="memory",
-        effect=Effect.NONE,
-        redo="repeat",
-        needs=_in_private,
-        status="reading the notes …",
-    )
+    @tool("memory", Effect.NONE, needs=_in_private, status="reading the notes …")
     async def read_notes(
         self,
         caller: Caller,
@@ -363,8 +357,8 @@ class NoteTools:
 
     # What stands there already is not added: so a call made again adds nothing.
     @tool(
-        group="memory",
-        effect=Effect.PERSON,
+        "memory",
+        Effect.PERSON,
         redo="idempotent",
         needs=_append_notes_needs,
         status="making a note …",
@@ -386,7 +380,7 @@ class NoteTools:
         if not added.added:
             return f"It stands in {named} already ({added.path}); nothing was added."
         done = f"Added to {named} ({added.path}), {len(added.added):,} characters."
-        return AboutFile(done, added.of)
+        return FileResult(done, added.of)
 
 
 _LONG_TERM = frozenset({"long-term", "long term", "longterm", "memory.md"})

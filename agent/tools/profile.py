@@ -93,13 +93,7 @@ class ProfileTools:
     def _in_private(self, caller: Caller) -> Needs:
         return Needs(refused=IN_GROUPS if caller.is_group else "")
 
-    @tool(
-        group="memory",
-        effect=Effect.NONE,
-        redo="repeat",
-        needs=_in_private,
-        status="trying to remember …",
-    )
+    @tool("memory", Effect.NONE, needs=_in_private, status="trying to remember …")
     async def get_profile(
         self,
         caller: Caller,
@@ -130,8 +124,8 @@ class ProfileTools:
 
     # What was there is kept, and can be had back.
     @tool(
-        group="memory",
-        effect=Effect.PERSON,
+        "memory",
+        Effect.PERSON,
         redo="idempotent",
         needs=_update_profile_needs,
         status="remembering …",

@@ -80,8 +80,8 @@ class ScriptTools:
 
     # Without scripts, the model is advised to follow the skill's instructions.
     @tool(
-        group="skills",
-        effect=Effect.OUTSIDE,
+        "skills",
+        Effect.OUTSIDE,
         redo="once",
         trust=Trust.UNTRUSTED,
         needs=_run_skill_needs,

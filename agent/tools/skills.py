@@ -39,14 +39,14 @@ class NotHere(Permanent):
 class SkillTools:
     """Finds, reads and writes skills."""
 
-    def __init__(self, shelf: SkillLibrary, workshop: SkillService) -> None:
-        self._shelf = shelf
-        self._workshop = workshop
+    def __init__(self, library: SkillLibrary, service: SkillService) -> None:
+        self._library = library
+        self._service = service
 
-    @tool(group="skills", effect=Effect.NONE, redo="repeat")
+    @tool("skills", Effect.NONE)
     async def list_skills(self, caller: Caller, about: str = "") -> str:
         """List skills, also those that the prompt does not name."""
-        shelf = await self._shelf.current()
+        shelf = await self._library.current()
         found = _about(shelf, about) if about.strip() else shelf.used
         lines = [f"- {skill.name}: {_short(skill.description)}" for skill in found[:LISTED_MAX]]
         if len(found) > LISTED_MAX:
@@ -60,10 +60,10 @@ class SkillTools:
                 lines.append(f"({len(unused) - LISTED_MAX} more that are not used)")
         return "\n".join(lines)
 
-    @tool(group="skills", effect=Effect.NONE, redo="repeat")
+    @tool("skills", Effect.NONE)
     async def read_skill(self, caller: Caller, name: str, file: str = "") -> str:
         """Read a skill's instructions, or a file that they name."""
-        skill = _usable(await self._shelf.current(), name)
+        skill = _usable(await self._library.current(), name)
         wanted = file.strip()
         if wanted and wanted != SKILL_FILE:
             return await asyncio.to_thread(_file_of, skill, wanted)
@@ -76,7 +76,7 @@ class SkillTools:
         return f"{text}\n\nFiles of this skill, for read_skill: {names}{more}"
 
     # With keywords it is a playbook: its instructions join the prompt when one is said.
-    @tool(group="skills", effect=Effect.WORKSPACE, redo="idempotent")
+    @tool("skills", Effect.WORKSPACE, redo="idempotent")
     async def create_skill(
         self,
         caller: Caller,
@@ -96,17 +96,17 @@ class SkillTools:
                 text=instructions,
                 priority=priority,
             )
-            await self._workshop.create_playbook(playbook)
+            await self._service.create_playbook(playbook)
             what = f"The playbook {name} is stored."
-            return await _done(self._shelf, what, name, playbook_warnings(playbook))
+            return await _done(self._library, what, name, playbook_warnings(playbook))
         if not instructions.strip():
             raise SkillRefused("a skill needs instructions")
-        made = await self._workshop.create(name, skill_text(name, description, instructions))
+        made = await self._service.create(name, skill_text(name, description, instructions))
         what = f"The skill {made.name} is written."
-        return await _done(self._shelf, what, made.name, made.warnings)
+        return await _done(self._library, what, made.name, made.warnings)
 
     # What is left out stays as it is. What was not written here is neither changed nor deleted.
-    @tool(group="skills", effect=Effect.WORKSPACE, redo="idempotent")
+    @tool("skills", Effect.WORKSPACE, redo="idempotent")
     async def update_skill(
         self,
         caller: Caller,
@@ -120,12 +120,12 @@ class SkillTools:
         a change."""
         _check_may_write(caller)
         if delete:
-            if await self._workshop.remove_written(name):
+            if await self._service.remove_written(name):
                 return f"{name} is deleted."
             return f"There is no skill {name[:64]!r}, so there is nothing to delete."
         if all(one is None for one in (description, instructions, keywords)):
             raise SkillRefused("nothing was said to change: give a description or instructions")
-        skill = _written_here(await self._shelf.current(), name)
+        skill = _written_here(await self._library.current(), name)
         if instructions is not None and not instructions.strip():
             raise SkillRefused("a skill needs instructions; to take it away, use delete")
         if skill.place is SkillPlace.STORED:
@@ -137,16 +137,16 @@ class SkillTools:
                 priority=skill.priority,
                 required_tools=skill.required_tools,
             )
-            await self._workshop.change_playbook(playbook)
+            await self._service.change_playbook(playbook)
             what = f"The playbook {skill.name} is changed."
-            return await _done(self._shelf, what, skill.name, playbook_warnings(playbook))
+            return await _done(self._library, what, skill.name, playbook_warnings(playbook))
         if keywords is not None:
             raise SkillRefused("the keywords of a skill's file are changed by its owner, by hand")
         former = await asyncio.to_thread(_whole_text, skill)
         text = changed_text(former, description=description, instructions=instructions)
-        made = await self._workshop.change(skill.name, text)
+        made = await self._service.change(skill.name, text)
         what = f"The skill {made.name} is changed."
-        return await _done(self._shelf, what, made.name, made.warnings)
+        return await _done(self._library, what, made.name, made.warnings)
 
 
 def _about(shelf: SkillSet, about: str) -> tuple[Skill, ...]:

@@ -12,8 +12,9 @@ from typing import Protocol
 import structlog
 
 from agent.tools.arguments import ArgumentsWrong
+from agent.tools.call import CUT_OFF
 from agent.tools.discovery import resolved
-from agent.tools.tool import CUT_OFF, Effect, Tool, ToolCard, Trust
+from agent.tools.tool import Effect, Tool, ToolCard, Trust
 from memory.records.ports import Redo
 from memory.records.request import ToolSpec
 from memory.records.transcript import ToolCall, ToolResult

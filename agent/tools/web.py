@@ -87,9 +87,8 @@ class WebPages:
         return Needs(target=written)
 
     @tool(
-        group="web",
-        effect=Effect.NONE,
-        redo="repeat",
+        "web",
+        Effect.NONE,
         trust=Trust.UNTRUSTED,
         needs=_web_fetch_needs,
         status="reading a web page",
@@ -319,13 +318,7 @@ class WebSearch:
 
     # What was looked for is not repeated in the result: an address in a query would else count as
     # one that was seen.
-    @tool(
-        group="web",
-        effect=Effect.NONE,
-        redo="repeat",
-        trust=Trust.UNTRUSTED,
-        status="searching the web",
-    )
+    @tool("web", Effect.NONE, trust=Trust.UNTRUSTED, status="searching the web")
     async def web_search(
         self,
         caller: Caller,

@@ -18,7 +18,7 @@ from agent.guards.text import declines, is_empty, visible
 from agent.guards.tool_call_text import without_calls
 from agent.history.window import brought_tokens, share_out, shorten, tokens_of, unanswered
 from agent.prompt.scene import PromptKind
-from agent.tools.tool import NO_OUTPUT
+from agent.tools.call import NO_OUTPUT
 from agent.tools.toolbox import Toolbox
 from agent.turn.progress import (
     CALLS_MAX,

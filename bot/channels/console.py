@@ -114,14 +114,14 @@ class ConsoleChannel:
 
     name = "console"
 
-    def __init__(self) -> None:
+    def __init__(self, others: Others | None = None) -> None:
+        """`others` finds the messages of an address that are no answer to what was said."""
         self._terminals: list[Show] = []
         self._attached = asyncio.Event()
         self._run = secrets.token_hex(4)  # messages of a former process may still be edited
         self._next = 0
         self._cards = OpenQuestions()
-        self.others: Others | None = None
-        """Set by the wiring, once the database is there."""
+        self.others = others
 
     def attach(self, show: Show) -> None:
         """A terminal is there: events {"kind": message | edit | doing, "id", "text"} go to it.

@@ -138,11 +138,10 @@ def _texts(home: Home, settings: Settings) -> Iterator[DoctorCheck]:
     from bot.doctor import machine as doctor_machine
     from bot.doctor import stored as doctor_texts
     from bot.doctor.base import blocking
-    from bot.wiring.tools import pictures_check
 
     yield blocking("prompts", partial(doctor_texts.prompts, home, settings))
     yield blocking("skills", partial(doctor_texts.skills, home, settings))
-    yield blocking("pictures", partial(pictures_check, settings.attachments.picture_side))
+    yield blocking("pictures", partial(doctor_machine.pictures, settings.attachments.picture_side))
     yield blocking(
         "sandbox",
         partial(

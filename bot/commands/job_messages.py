@@ -215,7 +215,7 @@ class JobOutlook(Protocol):
 
 
 class PastRuns(Protocol):
-    """What runs of a job have taken; `bot.wiring.jobs.RunsCounted` is one. Raises StorageError."""
+    """What runs of a job have taken; `bot.app.jobs.RunsCounted` is one. Raises StorageError."""
 
     async def cost(self, job: Job) -> RunCost | None:
         """Of one run, by its last ones; None where there are too few."""

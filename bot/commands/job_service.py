@@ -1,6 +1,6 @@
 """Jobs as their owner sees and changes them: `hearthbot schedule`.
 
-Built by the wiring; its operations are served on the private socket, which is the owner's alone.
+Built by `bot.app`; its operations are served on the private socket, which is the owner's alone.
 Answers are JSON objects; what each holds stands at the method that makes it. Moments are ISO texts
 in the zone of the job, `slot` its due time as the clock on the wall shows it.
 """

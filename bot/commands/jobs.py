@@ -224,9 +224,6 @@ DATE_DIGITS_MAX = 11
 class ScheduleDesk:
     """Commands and presses about jobs. Everything may raise StorageError."""
 
-    hours_set: Callable[[PersonId, str], Awaitable[None]] | None = None
-    """Hears of the chat where a person set quiet hours; set once, before the first command."""
-
     def __init__(
         self,
         book: JobBook,
@@ -235,7 +232,10 @@ class ScheduleDesk:
         cards: QuestionMessages,
         *,
         clock: Clock,
+        hours_set: Callable[[PersonId, str], Awaitable[None]] | None = None,
     ) -> None:
+        """`hours_set` hears of the chat where a person set quiet hours."""
+        self._hours_set = hours_set
         self._book = book
         self._agenda = agenda
         self._cards = cards
@@ -286,8 +286,8 @@ class ScheduleDesk:
             hours = await self._book.set_quiet_hours(person.id, wanted)
         except Permanent as refused:
             return f"{refused} {words.QUIET_USE}"
-        if self.hours_set is not None:
-            await self.hours_set(person.id, message.address.key)
+        if self._hours_set is not None:
+            await self._hours_set(person.id, message.address.key)
         zone = self._book.zone(person.id)
         return (
             f"Quiet hours: {hours} ({zone}). What I find by myself then waits until they end; your "

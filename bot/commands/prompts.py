@@ -7,9 +7,8 @@ The answers are JSON objects, documented at `view_as_json` and `diff_as_json`; t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Protocol
 
 from agent.history.window import repair, shorten_before
 from agent.models.router import Router
@@ -22,7 +21,6 @@ from agent.trace.difference import LayerChange, PromptDiff, diff
 from agent.trace.inspect import (
     Bill,
     PromptView,
-    Row,
     bill,
     conversation_of,
     former_of,
@@ -30,7 +28,7 @@ from agent.trace.inspect import (
     view_of_plan,
     view_of_trace,
 )
-from agent.trace.sent import Known
+from agent.trace.sent import PromptRow, StoredTexts
 from agent.turn.agents import Bindings
 from agent.turn.steps.plan import PromptPlan
 from bot.people.access import ADMITTED, CONSOLE_ADDRESS, Access
@@ -68,18 +66,12 @@ class UnknownTurn(Permanent):
     """A turn is not there, or no longer recorded."""
 
 
-class Plans(Protocol):
-    """Says what would be sent; `agent.turn.steps.begin.BeginStep` is one."""
-
-    async def plan(self, occasion: PromptOccasion) -> PromptPlan: ...
-
-
 class Prompts:
     """Finds what would be sent, and what was. Raises StorageError."""
 
     def __init__(
         self,
-        plans: Plans,
+        plan: Callable[[PromptOccasion], Awaitable[PromptPlan]],
         traces: Traces,
         conversations: Conversations,
         access: Access,
@@ -88,7 +80,7 @@ class Prompts:
         models: Router,
         bindings: Bindings | None = None,
     ) -> None:
-        self._plans = plans
+        self._plan = plan
         self._traces = traces
         self._conversations = conversations
         self._access = access
@@ -104,7 +96,7 @@ class Prompts:
         """What would be sent for a message in this chat, or for a task. Raises UnknownChat."""
         traces = await self._traces.prompts(chat, limit=TURNS_LOOKED_AT)
         turn = await self._turn_now(chat, text, traces, kind)
-        plan = await self._plans.plan(PromptOccasion(turn=turn, kind=kind, task=task))
+        plan = await self._plan(PromptOccasion(turn=turn, kind=kind, task=task))
         former = newest_of(turn.conversation, traces) if kind is PromptKind.CHAT else None
         return view_of_plan(plan, former=former, answer_tokens_max=await self._answer_max(chat))
 
@@ -183,14 +175,14 @@ class Prompts:
             f"ago (trace.keep_days); of the turns that are, {advice}."
         )
 
-    async def _known(self, trace: PromptTrace) -> Known:
+    async def _known(self, trace: PromptTrace) -> StoredTexts:
         """What is still stored of a turn's texts; what is not, is left out."""
         begin = trace.begin
         conversation = ConversationId(conversation_of(trace))
         stored = (await self._conversations.history(conversation)).entries
         upto, since = begin.get("upto", 0), begin.get("sent_from") or 0
         sent = [one for one in stored if since <= one.id <= upto]
-        return Known(
+        return StoredTexts(
             system=await self._conversations.text(begin.get("system", "")) or "",
             tools=self._toolbox.named(begin.get("tools", ())),
             history=repair(shorten_before(sent, begin.get("shortened_to", 0))),
@@ -276,7 +268,7 @@ def _asked_with(stored: Sequence[StoredEntry], run_id: RunId) -> tuple[Entry, ..
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _KnownChat:
     """What the history says of the chat; names are kept nowhere else."""
 
     user: str = ""
@@ -284,11 +276,11 @@ class _Place:
     is_group: bool = False
 
 
-def _place(history: History) -> _Place:
+def _place(history: History) -> _KnownChat:
     blocks = [one.entry.text for one in history.entries if isinstance(one.entry, Context)]
     lines = read_back(blocks).get(CHAT, "").split("\n")
     pairs = dict(line.split(": ", 1) for line in lines if ": " in line)
-    return _Place(
+    return _KnownChat(
         user=pairs.get("user", ""),
         title=pairs.get("title", ""),
         is_group=any(line.startswith("group chat") for line in lines),
@@ -394,7 +386,7 @@ def view_as_json(view: PromptView, costs: Bill | None, *, model: str) -> Json:
     }
 
 
-def _row_as_json(row: Row, whole: int, dollars: float | None) -> Json:
+def _row_as_json(row: PromptRow, whole: int, dollars: float | None) -> Json:
     return {
         "name": row.name,
         "where": row.where.value,

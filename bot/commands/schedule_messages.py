@@ -1,4 +1,4 @@
-"""What is said about jobs, reminders and events; used by the desks for them and by the wiring.
+"""What is said about jobs, reminders and events; used by the desks for them and by `bot.app`.
 
 Markdown, for a phone. Names and words of people get here without a meaning as markup.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import timedelta, tzinfo
 from typing import Protocol
 
 from agent.budget.budget import Budget
@@ -19,6 +19,7 @@ from agent.turn.engine import LocalEngine
 from agent.version import VERSION
 from bot.channels.base import Channel, TellsTrouble
 from bot.commands.heartbeat import SWITCH
+from bot.commands.logs import LogReader
 from bot.commands.mcp import McpDesk
 from bot.commands.models import ModelCommand
 from bot.commands.usage import cost_words
@@ -43,15 +44,9 @@ TROUBLES = "Last warnings and errors of the last 24 hours (`/logs errors`):"
 
 
 class TellsNext(Protocol):
-    """Says what happens next by the clock; `bot.wiring.schedules` is one."""
+    """Says what happens next by the clock; `bot.app.schedules` is one."""
 
     async def next_lines(self, person_id: PersonId | None) -> list[str]: ...
-
-
-class TellsTroubles(Protocol):
-    """Knows the newest warnings and errors; `bot.commands.logs` is one."""
-
-    async def lately(self, now: datetime, zone: tzinfo) -> list[str]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +57,13 @@ class Kept:
     book: JobBook
     switches: Switches
     grants: Callable[[PersonId], Awaitable[Sequence[Grant]]]
-    troubles: TellsTroubles
+    troubles: LogReader
     free_bytes: Callable[[], int]
     host_zone: tzinfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class StatusSources:
     """The parts whose state is told."""
 
     choice: Choice
@@ -92,7 +87,9 @@ class BotStatus:
     """Implements `bot.commands.services.Status`. `changed` says whether the settings want a
     restart."""
 
-    def __init__(self, watched: Watched, *, clock: Clock, changed: Callable[[], bool]) -> None:
+    def __init__(
+        self, watched: StatusSources, *, clock: Clock, changed: Callable[[], bool]
+    ) -> None:
         self._watched = watched
         self._clock = clock
         self._changed = changed

@@ -123,6 +123,10 @@ class Access:
         """The person behind an address; None is a stranger."""
         return self._register.who(sender)
 
+    def person(self, person_id: PersonId) -> Person | None:
+        """Return who somebody is now; None if they were removed."""
+        return next((one for one in self.directory.people if one.id == person_id), None)
+
     def is_at_terminal(self, person_id: PersonId) -> bool:
         """Whether this person talks in the terminal of this machine."""
         return any(

@@ -20,7 +20,6 @@ from bot.commands.typed import as_typed
 from bot.people.access import Access
 from bot.people.approvals import is_shared
 from bot.people.timezone import zone_of
-from bot.wiring.memories import person_of
 from memory.records.jobs import Job, SetBy
 from memory.records.messages import IncomingMessage, OutboxId, PersonId, Role
 from memory.records.ports import Clock
@@ -66,7 +65,7 @@ class AssumedZones:
 
     def is_assumed(self, person_id: PersonId) -> bool:
         """Whether this machine's zone stands in for a person's."""
-        person = person_of(self._access, person_id)
+        person = self._access.person(person_id)
         return person is not None and not person.time_zone
 
     # --- what was set up ----------------------------------------------------------------------
@@ -95,7 +94,7 @@ class AssumedZones:
     async def used(self, person_id: PersonId, lane: str) -> None:
         """Something that was set up in a chat hangs on the clock on a person's wall: if that is not
         known, they are asked there, once, after the answer."""
-        person = person_of(self._access, person_id)
+        person = self._access.person(person_id)
         if person is None or not _is_asked(person, lane):
             return
         if await self.store.want(person_id, lane=lane, zone=self.zone):
@@ -198,7 +197,7 @@ class ZoneQuestions:
             await self._ask(waiting, lane)
 
     async def _ask(self, person_id: PersonId, lane: str) -> None:
-        person = person_of(self._access, person_id)
+        person = self._access.person(person_id)
         if person is None or person.time_zone:
             await self._store.end(person_id)
         else:

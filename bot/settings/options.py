@@ -28,9 +28,10 @@ from agent.skills.places import SkillFolders
 from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke
 from agent.subagents.subagents import SubagentLimits
+from agent.tools.call import ToolLimits
 from agent.tools.exec import ExecOptions
 from agent.tools.selection import SelectionOptions
-from agent.tools.tool import Effect, ToolLimits, Trust
+from agent.tools.tool import Effect, Trust
 from agent.turn.agents import Bindings
 from agent.turn.engine import EngineLimits
 from agent.turn.steps.begin import PromptOptions

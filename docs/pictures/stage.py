@@ -1,4 +1,4 @@
-"""The whole bot on a stage: its files, its database and its wiring, before the stand-ins of
+"""The whole bot on a stage: its files, its database and its App, before the stand-ins of
 `bot/lab`, with a clock that is set. Called by `docs.make_pictures`."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from bot.app import Bot, open_bot
+from bot.app import App
 from bot.lab.model import ScriptedModel
 from bot.lab.slack import APP_TOKEN, SIGNING_SECRET, TOKEN, FakeSlack
 from bot.lab.slack_state import SeenInSlack as SlackSeen
@@ -74,13 +74,14 @@ class Stage:
         await asyncio.to_thread(file.write_text, content, encoding="utf-8")
 
     @asynccontextmanager
-    async def serving(self, clock: StageClock) -> AsyncIterator[Bot]:
+    async def serving(self, clock: StageClock) -> AsyncIterator[App]:
         """The bot, until the block ends."""
         settings = load(self.home.path, self.env)
         digest = settings_digest(self.home, self.env)
         # The stand-ins tell the real time.
         own = CheckedClock(clock, is_trusted=True)
-        async with open_bot(self.home, settings, env=self.env, digest=digest, clock=own) as bot:
+        app = App(self.home, settings, env=self.env, digest=digest, clock=own)
+        async with app.running() as bot:
             stopping = asyncio.Event()
             serving = asyncio.create_task(bot.serve(stopping))
             try:

@@ -25,10 +25,10 @@ from agent.skills.places import SkillFolders
 from agent.skills.rules import Rule
 from agent.subagents.subagents import PeopleDrafts
 from agent.tools.arguments import Arguments
-from agent.tools.files import FileTools, KeptResults
-from agent.tools.ranking import Choosing
-from agent.tools.selection import SelectionOptions
-from agent.tools.tool import Caller, Effect, Tool, ToolCard, ToolLimits, Trust, tools_of
+from agent.tools.call import ToolLimits
+from agent.tools.files import FileTools, ResultStore
+from agent.tools.selection import SelectionOptions, ToolSelector
+from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust, tools_of
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
@@ -277,7 +277,7 @@ class House:
             self.conversations,
             gathering,
             toolbox,
-            Choosing(
+            ToolSelector(
                 toolbox,
                 reach,
                 SqliteTraces(self.database),
@@ -304,7 +304,7 @@ class House:
                 PeopleDrafts(self.seen),
                 Gate(self.policy, self.approvals, self.conversations),
                 clock=self.clock,
-                keep=KeptResults(workspace),
+                keep=ResultStore(workspace),
                 limits=ToolLimits(result_chars_max=self.result_chars_max),
                 redact=self.redact,
             ),

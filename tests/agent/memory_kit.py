@@ -1,6 +1,6 @@
 """A `Castle` whose assistant remembers: the tools of memory over the real stores.
 
-Tools that the wiring has made already are not made again.
+Tools that the App has built already are not made again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from agent.tools.profile import Household, ProfileTools
 from agent.tools.tool import tools_of
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
-from bot.wiring.spending import Workplace
+from bot.app import App
 from memory.facts.profile import SqliteProfiles
 from memory.facts.store import SqliteFacts
 from memory.records.facts import (
@@ -60,9 +60,7 @@ class RememberingCastle(Castle):
     archive: Archive
     off: frozenset[ConversationId] = frozenset()
 
-    def _put_together(
-        self, place: Workplace, workspace: Workspace, model: ObedientModel
-    ) -> Assistant:
+    def _put_together(self, app: App, workspace: Workspace, model: ObedientModel) -> Assistant:
         indexes = Indexes(self.database, embedding=Embedding(enabled=False))
         self.facts = SqliteFacts(self.database, indexes)
         self.profiles = SqliteProfiles(self.database)
@@ -81,7 +79,7 @@ class RememberingCastle(Castle):
         known = set(self.made.toolbox.names)
         self.extra = [tool for tool in made if tool.card.name not in known]
         self.recalled = ShownFacts(self.facts)
-        return super()._put_together(place, workspace, model)
+        return super()._put_together(app, workspace, model)
 
     async def _is_private(self, conversation: ConversationId) -> bool:
         return conversation in self.off

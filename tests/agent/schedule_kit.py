@@ -1,6 +1,6 @@
 """The tools of the group `schedule` over the real clerk, and a `Castle` that has them.
 
-Tools that the wiring has made already are not made again.
+Tools that the App has built already are not made again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from agent.tools.schedule import schedule_tools
 from agent.tools.tool import Caller, Tool
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
-from bot.wiring.spending import Workplace
+from bot.app import App
 from memory.records.errors import Permanent
 from memory.records.messages import ConversationId
 from tests.agent.attack_kit import Castle
@@ -58,16 +58,14 @@ def made_tools(
 class _Scheduling(Castle):
     """`Castle` with these tools among its own."""
 
-    def _put_together(
-        self, place: Workplace, workspace: Workspace, model: ObedientModel
-    ) -> Assistant:
+    def _put_together(self, app: App, workspace: Workspace, model: ObedientModel) -> Assistant:
         counter = Counter(self.path)
         counter.clock = self.clock
         counter.build(self.database)
         made = made_tools(counter, reached=self.made.reach.tool)
         known = set(self.made.toolbox.names)
         self.extra += [tool for tool in made if tool.card.name not in known]
-        return super()._put_together(place, workspace, model)
+        return super()._put_together(app, workspace, model)
 
 
 class BusyCastle(RememberingCastle, _Scheduling):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent.tools.agents import SystemTools
-from agent.tools.tool import AboutFile, Caller, Effect, OfFile, Tool
+from agent.tools.tool import Caller, ChangedFile, Effect, FileResult, Tool
 from agent.turn.end import DOUBT
 from agent.turn.loop import FATE_UNKNOWN
 from memory.records.errors import AuthRefused, BillingRefused, ModelRefused, Overloaded
@@ -327,7 +327,7 @@ async def test_what_a_file_lost_is_told_also_where_a_run_has_nothing_to_report(
     lost = "`memory/MEMORY.md` lost 40 of its 40 lines. `/undo` puts it back."
 
     async def wipe(text: str) -> str:
-        return AboutFile("Replaced.", OfFile(path="memory/MEMORY.md", lost=lost))
+        return FileResult("Replaced.", ChangedFile(path="memory/MEMORY.md", lost=lost))
 
     house.tools.append(FakeTool("keep", wipe, effect=Effect.PERSON))
     async with house.opened(model(calls(("keep", '{"text": "hi"}')), calls(NOTHING))):

@@ -31,7 +31,7 @@ class Narrow:
         self.house = House(path)
         self.note = FakeTool("note", act, effect=effect)
         self.house.tools = [
-            by_name(DiscoveryTools(lambda caller: (), lambda *_: ()))["tool_call"],
+            by_name(DiscoveryTools(lambda caller: (), tuple, None))["tool_call"],  # type: ignore[arg-type]
             self.note,
         ]
         self.house.core = ("list_dir", "tool_call")

@@ -26,5 +26,5 @@ def slow_tool(monkeypatch: pytest.MonkeyPatch) -> SlowTool:
     def and_this(group: object, **more: float) -> tuple[Tool, ...]:
         return (*tools_of(group, **more), *([tool] if isinstance(group, FileTools) else []))
 
-    monkeypatch.setattr("bot.wiring.tools.tools_of", and_this)
+    monkeypatch.setattr("bot.app.tools.tools_of", and_this)
     return tool

@@ -179,7 +179,7 @@ def rings(place: Place) -> int:
 
 
 async def beating(place: Place) -> Job:
-    """The heartbeat's job, as the wiring makes it."""
+    """The heartbeat's job, as `bot.app` makes it."""
     return await place.counter.want(
         "every 30 minutes",
         text="",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bot.app import Bot
+from bot.app import App
 from bot.lab.telegram_state import SeenInTelegram
 from tests.bot.kit import MEMBER, OWNER, Rig, eventually, rigged
 
@@ -29,7 +29,7 @@ def card(rig: Rig) -> SeenInTelegram | None:
     return cards[-1] if cards else None
 
 
-async def tripped(rig: Rig, bot: Bot) -> SeenInTelegram:
+async def tripped(rig: Rig, bot: App) -> SeenInTelegram:
     rig.says("one")
     found = await eventually(lambda: card(rig))
     await rig.quiet(bot)
@@ -37,7 +37,7 @@ async def tripped(rig: Rig, bot: Bot) -> SeenInTelegram:
     return found
 
 
-async def press(rig: Rig, bot: Bot, shown: SeenInTelegram, *, by: int = OWNER) -> dict[str, Any]:
+async def press(rig: Rig, bot: App, shown: SeenInTelegram, *, by: int = OWNER) -> dict[str, Any]:
     """What the bot answers to it."""
     before = len(rig.telegram.answers())
     data = "brake:resume"

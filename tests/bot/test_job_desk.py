@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.wiring.jobs import RUNS_COUNTED, RUNS_MIN, RunsCounted
+from bot.app.jobs import RUNS_COUNTED, RUNS_MIN, RunsCounted
 from memory.database.connection import Database
 from memory.records.jobs import Due, Job, JobKind, SlotState, Taken, Taking
 from memory.records.messages import RunId

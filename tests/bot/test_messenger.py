@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from agent.tools.messages import FileToSend
+from bot.app.chats import NOTED, NOTED_FILE, BotMessenger
 from bot.outbox.outbox import NewFile
 from bot.people.access import Access
-from bot.wiring.tools import NOTED, NOTED_FILE, BotMessenger
 from memory.database.connection import Database
 from memory.records.messages import PersonId, Role, RunId
 from memory.records.ports import NewRun

@@ -277,9 +277,10 @@ async def test_nobody_becomes_the_owner_by_a_press(tmp_path: Path) -> None:
 
 
 async def test_pair_shows_a_card_for_each_who_asks(porch: Porch) -> None:
-    reception = PeopleCommands(porch.house.access, clock=porch.clock, host_zone="UTC")
     async with porch.process() as desk:
-        reception.asking = desk
+        reception = PeopleCommands(
+            porch.house.access, clock=porch.clock, host_zone="UTC", asking=desk
+        )
         assert (await reception.who_asks(typed())).text == "Nobody is asking to be let in."
         first = await porch.asks()
         porch.clock.move(60)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from bot.app.operations import terminal_operations
 from bot.channels.base import AnswersPresses, MessagePart, Pressed, RemembersButtons, SentMessage
 from bot.channels.console import ADDRESS, HOW_TO_PRESS, SENDER, ConsoleChannel, press_line
 from bot.cli.chat import WAITED, _say, _say_once, _show
@@ -20,7 +21,6 @@ from bot.cli.screen import PlainScreen
 from bot.inbox.buttons import NO_LONGER, Press
 from bot.inbox.intake import InboundEvent
 from bot.rpc import ControlClient, ControlServer
-from bot.wiring.operations import terminal_operations
 from memory.records.rows import Button, NewMessage
 from memory.stores.approvals import SqliteCards
 from scheduler.clock.machine import SystemClock

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from agent.trace.inspect import Bill, CacheState, PromptView, Row, Where
-from bot.app import Bot
+from agent.trace.inspect import Bill, PromptView
+from agent.trace.sent import CacheState, PromptRow, Where
+from bot.app import App
+from bot.app.operations import operations_of
 from bot.commands.context import context_text
 from bot.commands.prompt_messages import broke_words, cut_words, money, percent
 from bot.commands.prompts import TEXT_CHARS_MAX, UnknownChat, UnknownTurn
@@ -23,7 +25,7 @@ Shown = dict[str, Any]
 CHAT = f"telegram:{OWNER}"
 
 
-async def shown(bot: Bot, **asked: Any) -> Shown:
+async def shown(bot: App, **asked: Any) -> Shown:
     """`prompt.show`, its texts put into the parts."""
     request = {
         "chat": CHAT,
@@ -40,19 +42,19 @@ async def shown(bot: Bot, **asked: Any) -> Shown:
         assert len(event["text"]) <= TEXT_CHARS_MAX
         texts[event["part"]] = texts.get(event["part"], "") + event["text"]
 
-    answer = await bot.operations()["prompt.show"](request, take)
+    answer = await operations_of(bot)["prompt.show"](request, take)
     json.dumps(answer)
     for number, part in enumerate(answer["parts"]):
         part["text"] = texts.get(number, "") if part["known"] else None
     return answer
 
 
-async def differs(bot: Bot, before: str, after: str, *, chat: str = CHAT) -> Shown:
+async def differs(bot: App, before: str, after: str, *, chat: str = CHAT) -> Shown:
     request = {"chat": chat, "before": before, "after": after}
-    return await bot.operations()["prompt.diff"](request, lambda event: None)
+    return await operations_of(bot)["prompt.diff"](request, lambda event: None)
 
 
-async def talks(rig: Rig, bot: Bot, *texts: str, **more: Any) -> None:
+async def talks(rig: Rig, bot: App, *texts: str, **more: Any) -> None:
     """Each is answered before the next is said."""
     for text in texts:
         asked = len(rig.model.requests)
@@ -383,9 +385,9 @@ async def test_context_tells_a_guest_sizes_and_names_alone(rig: Rig) -> None:
 
 
 def view(**more: Any) -> PromptView:
-    def row(name: str, where: Where, tokens: int, cached: int = 0) -> Row:
+    def row(name: str, where: Where, tokens: int, cached: int = 0) -> PromptRow:
         state = CacheState.CACHED if cached else CacheState.NEW
-        return Row(name=name, where=where, tokens=tokens, cache=state, cached_tokens=cached)
+        return PromptRow(name=name, where=where, tokens=tokens, cache=state, cached_tokens=cached)
 
     made: dict[str, Any] = {
         "kind": "chat",

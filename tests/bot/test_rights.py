@@ -115,7 +115,7 @@ async def test_a_refused_command_shows_and_changes_nothing(
         assert code is not None
         before = bot.access.as_json()
         tools = replace(
-            bot.door._command_tools,
+            bot.intake._command_tools,
             people=PeopleCommands(bot.access, clock=bot.clock, host_zone="UTC"),
         )
         message = IncomingMessage(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,7 @@ async def pooled(
     async with (
         Database.open(folder / "hearthbot.db", clock=QuickClock()) as database,
         Router(
-            await configured_models(settings, env),
+            partial(configured_models, settings, env),
             SqliteChosenModels(database),
             opened,
             finder=finder_of(settings, env),

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from bot.app import Bot
+from bot.app import App
 from bot.channels.base import HomeLine, HomeSection
 from bot.channels.slack.api import NoAnswer
 from bot.channels.slack.app_home import BLOCKS_MAX, STRANGERS_EVERY_S, HomeWriter, home_blocks
@@ -77,14 +77,14 @@ def buttons(rig: SlackRig, user: str = ANN) -> dict[str, str]:
 
 
 async def reminded(
-    bot: Bot, rig: SlackRig, text: str, *, by: str = ANN, when: str = "tomorrow at 5 pm"
+    bot: App, rig: SlackRig, text: str, *, by: str = ANN, when: str = "tomorrow at 5 pm"
 ) -> Job:
     """A person has a reminder for their direct message, as if they had saved it there."""
     person = bot.access.who(f"slack:{TEAM}:{by}")
     assert person is not None
     lane = f"slack:{TEAM}.{rig.slack.direct(by)}"
-    bot.schedules.chats.heard(person.id, lane)
-    clerk = bot.schedules.calendar.clerk
+    bot.calendar.schedules.chats.heard(person.id, lane)
+    clerk = bot.calendar.clerk
     time = clerk.read(person.id, when)
     assert isinstance(time, TimeRead)
     wish = JobWish(

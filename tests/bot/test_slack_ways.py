@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from bot.app import Bot
+from bot.app import App
 from bot.channels.slack.http_events import BODY_BYTES_MAX, FRESH_S, is_signed, read_body
 from bot.channels.slack.tokens import SlackRefused
 from bot.inbox.intake import InboundEvent, Intake
@@ -304,8 +304,8 @@ async def test_what_cannot_be_stored_is_not_acknowledged_and_comes_again(
 ) -> None:
     async with slack_rigged(tmp_path, mode, ack_s=0.3) as rig, rig.opened() as bot:
         await bot.access.approve(f"slack:T0LAB:{ANN}")
-        full = FullDoor(bot.door, times=2)
-        bot.door = full  # type: ignore[assignment]
+        full = FullDoor(bot.intake, times=2)
+        bot.intake = full  # type: ignore[assignment]
         async with serving(rig, bot):
             ts = rig.writes("hi")
             await rig.shows("You said: hi")
@@ -316,7 +316,7 @@ async def test_what_cannot_be_stored_is_not_acknowledged_and_comes_again(
         assert told(logs, "slack.not_stored") == told(logs, "slack.not_stored.over") == 1
 
 
-def serving(rig: SlackRig, bot: Bot) -> Any:
+def serving(rig: SlackRig, bot: App) -> Any:
     from contextlib import asynccontextmanager
 
     @asynccontextmanager

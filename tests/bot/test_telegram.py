@@ -120,7 +120,7 @@ async def test_working_off_says_in_plain_words_when_a_webhook_has_the_messages(r
         await telegram.updates.set_webhook("http://127.0.0.1:9/x", secret="s")
 
         with pytest.raises(Temporary, match="another copy of this bot, or to the webhook"):
-            await telegram.fetch_waiting(bot.door)
+            await telegram.fetch_waiting(bot.intake)
 
 
 async def test_a_webhook_that_is_set_gives_way_and_nothing_that_waits_is_dropped(rig: Rig) -> None:
@@ -378,7 +378,7 @@ async def test_a_groups_message_that_was_stored_before_a_kill_is_still_for_us(ri
         await bot.channels.telegram.connect()
         rig.says(f"@{US} are you there?", chat=GROUP)
         [update] = await bot.channels.telegram.web.get_updates(None)
-        await bot.door.store([bot.channels.telegram._inbound(update)])
+        await bot.intake.store([bot.channels.telegram._inbound(update)])
 
     async with rig.running() as bot:
         await eventually(lambda: len(rig.texts(GROUP)) == 1)

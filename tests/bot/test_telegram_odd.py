@@ -9,7 +9,7 @@ import telegram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.app import Bot
+from bot.app import App
 from bot.channels.telegram.parse import CHARS_MAX, TelegramParser, without_odd_kinds
 from bot.channels.telegram.raw import TelegramSketch, to_payload
 from memory.records.messages import IncomingMessage
@@ -36,7 +36,7 @@ def sends(rig: Rig, *, by: int = OWNER, chat: int | None = None, **kind: Any) ->
     )
 
 
-async def settled(rig: Rig, bot: Bot, events: int) -> None:
+async def settled(rig: Rig, bot: App, events: int) -> None:
     """So many events came, and all is done about them."""
     await eventually(lambda: len(rig.inbox()) == events)
     await rig.quiet(bot)

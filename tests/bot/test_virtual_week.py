@@ -16,13 +16,14 @@ from typing import Any
 
 import pytest
 
-from bot.app import Bot, open_bot
+from bot.app import App
+from bot.app.jobs import RunsCounted
 from bot.lab.model import ScriptedModel
 from bot.lab.model_script import ScriptedStep, make_call
 from bot.lab.model_wire import count_tokens
 from bot.lab.telegram import FakeTelegram
 from bot.settings.load import load
-from bot.wiring.jobs import RunsCounted
+from memory.stores.notifications import SqliteTellings
 from scheduler.clock.machine import CheckedClock
 from tests.bot.kit import OWNER, TOKEN, US, WAIT_S, Rig
 from tests.thorough import rounds
@@ -114,26 +115,27 @@ class Life(Rig):
         self.env["HEARTHBOT_LLM__MODEL"] = "openai/gpt-4.1-mini"
 
     @asynccontextmanager
-    async def opened(self, *, hurry: float = 1) -> AsyncIterator[Bot]:
+    async def opened(self, *, hurry: float = 1) -> AsyncIterator[App]:
         settings = load(self.home.path, self.env)
         # The stand-in's answers are dated by the real clock.
         clock = CheckedClock(self.moving, is_trusted=True)
-        async with open_bot(self.home, settings, env=self.env, digest="test", clock=clock) as bot:
+        app = App(self.home, settings, env=self.env, digest="test", clock=clock)
+        async with app.running() as bot:
             yield bot
 
-    async def passes(self, bot: Bot, until: datetime) -> None:
+    async def passes(self, bot: App, until: datetime) -> None:
         """Time goes on, and what is due is done."""
         await self.rests(bot)
         while (now := self.moving.now()) < until:
-            next_ms = await bot.schedules.jobs.next_ms()
+            next_ms = await bot.calendar.schedules.jobs.next_ms()
             stop = min(until, now + timedelta(seconds=GRAIN_S))
             if next_ms is not None:
                 stop = min(stop, max(now, datetime.fromtimestamp(next_ms / 1000, UTC)))
             await self.moving.move_to(stop)
-            if await bot.schedules.timetable.look():
+            if await bot.calendar.schedules.timetable.look():
                 await self.rests(bot)
 
-    async def rests(self, bot: Bot) -> None:
+    async def rests(self, bot: App) -> None:
         """Nothing runs, and what was found is told or waits."""
         async with asyncio.timeout(WAIT_S):
             while True:
@@ -230,15 +232,15 @@ def word(number: int) -> str:
     return " ".join(WORDS[number // 9**place % 9] for place in range(3))
 
 
-async def given_a_busy_bot(life: Life, bot: Bot) -> None:
+async def given_a_busy_bot(life: Life, bot: App) -> None:
     """Two tasks on the list, a daily job, an hourly reminder, a weekly skill, and quiet nights."""
     (life.home.workspace / "HEARTBEAT.md").write_text(f"- {BEAT}\n- {RAIN}\n", encoding="utf-8")
-    await bot.jobs.add({"text": JOB, "when": "every day at 7:00", "do": True})
-    await bot.jobs.add({"text": "drink water", "when": "every hour"})
+    await bot.calendar.desk.add({"text": JOB, "when": "every day at 7:00", "do": True})
+    await bot.calendar.desk.add({"text": "drink water", "when": "every hour"})
     await bot.skills.enable("weekly-digest", enabled=True)
     [owner] = bot.access.directory.people
     await bot.access.set_time_zone(owner, "UTC")
-    await bot.schedules.calendar.tellings.set_quiet_hours(owner.id, (22 * 60, 7 * 60))
+    await SqliteTellings(bot.database).set_quiet_hours(owner.id, (22 * 60, 7 * 60))
     await life.passes(bot, life.moving.now() + timedelta(minutes=2))
 
 
@@ -252,7 +254,7 @@ async def test_a_busy_week_costs_what_was_foretold(life: Life) -> None:
 
     async with life.running(OWNER) as bot:
         await given_a_busy_bot(life, bot)
-        foretold = await bot.jobs.simulate(days=days, since="")
+        foretold = await bot.calendar.desk.simulate(days=days, since="")
         end = life.moving.now() + days * DAY
         await life.passes(bot, START + days / 3 * DAY)
     async with life.running() as bot:
@@ -291,8 +293,8 @@ async def test_what_is_foretold_learns_from_what_runs_took(life: Life) -> None:
 
     async with life.running(OWNER) as bot:
         await given_a_busy_bot(life, bot)
-        jobs = {job.new.name: job for job in await bot.schedules.jobs.kept()}
-        past = RunsCounted(bot.schedules.jobs, bot.usage, bot.pool.dollars)
+        jobs = {job.new.name: job for job in await bot.calendar.schedules.jobs.kept()}
+        past = RunsCounted(bot.calendar.schedules.jobs, bot.usage_store, bot.models.dollars)
         unknown = await past.cost(jobs["heartbeat"])
         await life.passes(bot, START + DAY)
         first = await past.cost(jobs["heartbeat"])

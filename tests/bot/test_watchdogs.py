@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from bot.app import Bot
+from bot.app import App
 from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
 from bot.inbox.intake import Intake
 from bot.lab.faults import drop, hold
@@ -49,7 +49,7 @@ async def an_hour_passes(clock: HastyClock) -> None:
     await eventually(lambda: sum(clock.paused_s) >= HOUR_S, timeout_s=30)
 
 
-async def status(bot: Bot) -> str:
+async def status(bot: App) -> str:
     return "\n".join(await bot.status.lines(for_owner=True))
 
 

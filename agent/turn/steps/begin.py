@@ -20,8 +20,7 @@ from agent.models.tokens import TokenCounter
 from agent.prompt.assemble import Placement, assemble, demo_prompt
 from agent.prompt.context import ContextBuilder, PromptContext, PromptOccasion
 from agent.prompt.scene import PromptKind
-from agent.tools.ranking import Choosing
-from agent.tools.selection import Selection
+from agent.tools.selection import Selection, ToolSelector
 from agent.tools.toolbox import Toolbox
 from agent.trace.prefix_cache import entry_parts, tools_part
 from agent.turn.steps.plan import PromptPlan, PromptTokens, as_sent, plan_as_json
@@ -97,7 +96,7 @@ class BeginStep:
         conversations: Conversations,
         gathering: ContextBuilder,
         toolbox: Toolbox,
-        choosing: Choosing,
+        choosing: ToolSelector,
         models: Models,
         *,
         options: PromptOptions,

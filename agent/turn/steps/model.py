@@ -27,7 +27,14 @@ from agent.models.tokens import Encodings, TokenCounter
 from agent.prompt.layers import knowledge as notes
 from agent.prompt.templates import PromptLibrary
 from agent.tools.toolbox import Toolbox
-from agent.trace.prefix_cache import Part, Prefix, compare, entry_parts, schema_texts, tools_part
+from agent.trace.prefix_cache import (
+    Prefix,
+    PrefixPart,
+    compare,
+    entry_parts,
+    schema_texts,
+    tools_part,
+)
 from agent.turn.progress import reply_of
 from agent.turn.steps.plan import as_sent
 from memory.records.errors import AccountRefused, AssistantError, ContextTooLong, StorageError
@@ -256,7 +263,7 @@ class ModelStep:
         parts = [
             tools_part(request.tools),
             *(
-                Part(layer["name"], layer["digest"], layer["tokens"])
+                PrefixPart(layer["name"], layer["digest"], layer["tokens"])
                 for layer in layers
                 if layer["system"]
             ),

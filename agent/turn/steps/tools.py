@@ -17,17 +17,9 @@ from agent.policy.tool_access import Reach
 from agent.prompt.scene import PromptKind
 from agent.subagents.subagents import SubagentCall, waits_for
 from agent.tools.agents import SUBAGENT, AgentTools
-from agent.tools.ranking import UNATTENDED
-from agent.tools.tool import (
-    Caller,
-    Effect,
-    FunctionTool,
-    KeepWhole,
-    Tool,
-    ToolLimits,
-    arguments_of,
-    run_parsed,
-)
+from agent.tools.call import KeepResult, ToolLimits, arguments_of, run_parsed
+from agent.tools.selection import UNATTENDED
+from agent.tools.tool import Caller, Effect, FunctionTool, Tool
 from agent.tools.toolbox import Toolbox
 from agent.turn.progress import CALLS_MAX, TurnProgress, heard, without_surplus
 from memory.records.errors import StepUnknown
@@ -52,7 +44,7 @@ class ToolStep:
         gate: Gate,
         *,
         clock: Clock,
-        keep: KeepWhole | None,
+        keep: KeepResult | None,
         limits: ToolLimits,
         redact: Callable[[str], str] | None = None,
     ) -> None:

@@ -98,9 +98,6 @@ class SlackChannel:
 
     name = "slack"
 
-    tells_home: TellsHome | None = None
-    """What people read on their home; set once, before the first event. None: none is shown."""
-
     def __init__(
         self,
         options: SlackOptions,
@@ -110,11 +107,14 @@ class SlackChannel:
         offer: Offer | None = None,
         dated: Callable[[str | None], None] | None = None,
         notices: TokenNotices | None = None,
+        make_home: Callable[[], TellsHome] | None = None,
     ) -> None:
         """`dated` gets Slack's time with each of its answers. `learn` gets the profiles of those
         who are let in; `offer` returns the texts that somebody is offered in the assistant's pane
-        (only those who are let in); `notices` tell of a refused token."""
+        (only those who are let in); `notices` tell of a refused token; `make_home` builds what
+        people read on their home (None: none is shown)."""
         self._options = options
+        self._make_home = make_home
         self._clock = clock
         self._pace = SendThrottle(options.rates, clock=clock)
         self._edits = EditPace(options.edits_per_minute, clock=clock)
@@ -201,8 +201,8 @@ class SlackChannel:
             await self._web.doubted.wait()
 
     def _intake(self, inbox: Intake) -> SlackIntake:
-        if self._homes is None and self.tells_home is not None:
-            self._homes = HomeWriter(self._web, self.tells_home, clock=self._clock)
+        if self._homes is None and self._make_home is not None:
+            self._homes = HomeWriter(self._web, self._make_home(), clock=self._clock)
         intake = SlackIntake(
             self,
             inbox,

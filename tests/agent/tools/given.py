@@ -8,16 +8,8 @@ from datetime import UTC, datetime
 from agent.policy.presentation import needs_of
 from agent.tools.agents import StatusTold
 from agent.tools.arguments import parse_arguments
-from agent.tools.tool import (
-    Caller,
-    KeepWhole,
-    Needs,
-    Tool,
-    arguments_of,
-    may_call,
-    run_parsed,
-    tools_of,
-)
+from agent.tools.call import KeepResult, arguments_of, run_parsed
+from agent.tools.tool import Caller, Needs, Tool, may_call, tools_of
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from memory.records.transcript import ToolCall, ToolResult
 
@@ -59,7 +51,7 @@ GROUP = caller(chat="-100", is_group=True)
 
 
 async def run_tool(
-    tool: Tool, call: ToolCall, who: Caller, *, keep: KeepWhole | None = None
+    tool: Tool, call: ToolCall, who: Caller, *, keep: KeepResult | None = None
 ) -> ToolResult:
     """A call with its arguments read, as the steps of a turn make it once it may run."""
     arguments = arguments_of(tool.card, call)

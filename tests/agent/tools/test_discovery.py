@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.tools.arguments import ArgumentsWrong
-from agent.tools.discovery import DiscoveryTools, resolved
-from agent.tools.ranking import Rank, ToolRanking, ToolText
+from agent.tools.discovery import DiscoveryTools, ToolRanking, ToolText, resolved
 from agent.tools.tool import Caller, Effect, ToolCard, tools_of
 from memory.records.messages import Role
 from memory.records.transcript import ToolResult
@@ -46,9 +45,7 @@ def by_words(texts: Sequence[ToolText]) -> Search:
 async def ask(
     name: str, arguments: object, *, cards: Sequence[ToolCard] = CARDS, caller: Caller = OWNER
 ) -> ToolResult:
-    tools = tools_of(
-        DiscoveryTools(ByRole(cards).cards, Rank(ToolRanking(by_words), lambda: cards))
-    )
+    tools = tools_of(DiscoveryTools(ByRole(cards).cards, lambda: cards, ToolRanking(by_words)))
     tool = next(one for one in tools if one.card.name == name)
     return await run_tool(tool, call(name, arguments), caller)
 

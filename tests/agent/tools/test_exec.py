@@ -29,7 +29,7 @@ from agent.tools.exec import (
     Runner,
     shown_command,
 )
-from agent.tools.files import KeptResults
+from agent.tools.files import ResultStore
 from agent.tools.tool import Caller, Effect, Needs, Tool, tools_of
 from agent.tools.workspace import PathRefused, Workspace, results_folder
 from tests.agent.sandbox.given import AGREED, KEYS, Home, needs_sandbox, ran
@@ -494,7 +494,7 @@ async def test_so_much_is_read_as_the_owner_set(home: Home) -> None:
 
 
 async def test_long_output_is_cut_and_the_whole_is_kept(home: Home) -> None:
-    keep = KeptResults(Workspace(home.workspace))
+    keep = ResultStore(Workspace(home.workspace))
     runner = home.runner(sandbox=False, keep=keep)
 
     said = await ran(runner, "seq", "1", "20000")

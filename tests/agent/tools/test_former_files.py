@@ -12,7 +12,7 @@ import pytest
 from agent.tools.arguments import parse_arguments
 from agent.tools.files import FileTools
 from agent.tools.former_files import FileChange
-from agent.tools.tool import AboutFile, Caller
+from agent.tools.tool import Caller, FileResult
 from agent.tools.workspace import PathRefused, Workspace
 from memory.records.errors import StorageError
 from tests.agent.tools.given import GROUP, OWNER, by_name
@@ -88,7 +88,7 @@ async def test_notes_and_steering_files_are_kept_under_whatever_spelling(
     [change] = world.shelf.kept
     assert (change.former, change.becomes) == (OLD, "")
     assert (world.root / change.path).samefile(file)
-    assert isinstance(said, AboutFile)
+    assert isinstance(said, FileResult)
     assert "lost 3 of its 3 lines" in said.of.lost
     assert "three" not in said
 
@@ -99,7 +99,7 @@ async def test_other_files_are_not_kept(world: World) -> None:
     said = await world.call("write_file", path="notes.txt", content="")
 
     assert world.shelf.kept == []
-    assert isinstance(said, AboutFile)
+    assert isinstance(said, FileResult)
     assert said.of.path == said.of.lost == ""
 
 
@@ -110,7 +110,7 @@ async def test_where_others_read_along_the_words_are_not_told(world: World) -> N
         "write_file", replace(GROUP, agreed=True, unattended=True), path="SOUL.md", content=""
     )
 
-    assert isinstance(said, AboutFile)
+    assert isinstance(said, FileResult)
     assert said.of.lost == "`SOUL.md` lost 3 of its 3 lines. `/undo` puts it back."
 
 

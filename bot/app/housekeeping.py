@@ -1,6 +1,5 @@
 """Housekeeping: makes the daily backup and removes what is old. Each task stands alone: if one
-fails, it is told once in the log, by /status and by doctor, and the others go on. Built by
-`bot.app`.
+fails, it is told once in the log, by /status and by doctor, and the others go on.
 
 Nothing is done while the machine's clock is doubted: by a wrong one everything would be old.
 """
@@ -13,26 +12,27 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
 from agent.budget.circuit_breaker import RESUME
 from agent.tools.workspace import RESULTS
+from bot.app.chats import OwnerNotices
 from bot.channels.base import Outage
-from bot.settings.home import Home
-from bot.settings.schema.settings import Settings
 from memory.database.backup import remove_files
-from memory.database.connection import Database
 from memory.records.errors import AssistantError
 from memory.records.spending import Notice
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.inbox import SqliteInbox
 from memory.stores.jobs import SqliteJobs
 from memory.stores.outbox import SqliteOutbox
-from memory.stores.sessions import SqliteSessions
 from memory.stores.turns import SqliteJournal
 from memory.stores.usage import SqliteUsage
 from scheduler.clock.machine import CheckedClock
+
+if TYPE_CHECKING:
+    from bot.app import App
 
 log = structlog.get_logger()
 
@@ -123,16 +123,9 @@ class Housekeeping:
         return True
 
 
-def tasks_of(
-    home: Home,
-    settings: Settings,
-    database: Database,
-    clock: CheckedClock,
-    *,
-    sessions: SqliteSessions,
-    others: Mapping[str, Task],
-) -> Mapping[str, Task]:
-    """Return the usual tasks, then `others`. For what each keeps, see docs/reliability.md."""
+def housekeeping_of(app: App) -> Housekeeping:
+    """Build it with its tasks. For what each keeps, see docs/reliability.md."""
+    settings, database, clock, home = app.settings, app.database, app.clock, app.home
     said_days = settings.history.keep_days
     trace_days = min(settings.trace.keep_days, said_days or settings.trace.keep_days)
 
@@ -141,14 +134,14 @@ def tasks_of(
 
     async def forget_said() -> None:
         if said_days:
-            await sessions.prune(before_ms(said_days))
+            await app.memories.sessions.prune(before_ms(said_days))
 
     async def forget_results() -> None:
         before_s = before_ms(trace_days) / 1000
         results = home.workspace.joinpath(*RESULTS)
         await asyncio.to_thread(lambda: remove_files(_older(results, before_s)))
 
-    return {
+    tasks: dict[str, Task] = {
         "The daily backup": lambda: database.backup_if_due(home.backups),
         "Removing old backups": lambda: database.drop_old_backups(home.backups),
         "Removing old conversations": forget_said,
@@ -163,9 +156,13 @@ def tasks_of(
             before_ms(settings.budget.keep_days)
         ),
         "Removing old tool results": forget_results,
-        **others,
+        "Sending what an error held up": app.outbox.try_again,
+        "Removing ended private conversations": app.memories.service.private.sweep,
         "Giving free space back to the disk": database.shrink,
     }
+    return Housekeeping(
+        tasks, clock, tell=OwnerNotices(app.access, app.outbox.say), resumed=app.calendar.changed
+    )
 
 
 def _older(folder: Path, before_s: float) -> Iterator[Path]:

@@ -1,7 +1,7 @@
 """The channels of one bot: opened by the settings, and served side by side.
 
 A platform that does not accept us does not silence the others: it is told in the log, and the rest
-goes on. Called by `bot.app`; a library is loaded only when its channel is set up.
+goes on. A library is loaded only when its channel is set up.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import structlog
 
-from agent.prompt.snippets import Snippets
 from bot.channels.base import Channel, SentMessage
 from bot.channels.console import ConsoleChannel
 from bot.channels.throttle import SendRates
@@ -25,12 +24,17 @@ from bot.commands import table as commands
 from bot.inbox.intake import Intake
 from bot.lean import load_without
 from bot.people.access import Access
-from bot.settings.schema.settings import Settings, SlackSettings, TelegramSettings
+from bot.settings.options import host_zone
+from bot.settings.schema.settings import Settings
 from memory.records.errors import SettingsWrong, StorageError
 from memory.records.messages import Address, Role
+from memory.stores.approvals import SqliteApprovals, SqliteCards
+from memory.stores.jobs import SqliteJobs
 from scheduler.clock.machine import CheckedClock
 
 if TYPE_CHECKING:
+    from bot.app import App
+    from bot.channels.slack.app_home import HomeView
     from bot.channels.slack.channel import SlackChannel
     from bot.channels.slack.people import SlackProfile
     from bot.channels.telegram.api import Menu, Menus
@@ -194,36 +198,22 @@ def _settings_wrong(error: BaseException) -> Iterator[SettingsWrong]:
         yield error
 
 
-async def opened_channels(
-    stack: AsyncExitStack,
-    settings: Settings,
-    access: Access,
-    snippets: Snippets,
-    *,
-    clock: CheckedClock,
-    notices: TokenNotices,
-) -> Channels:
-    """Open the channels that are set up; they close with the stack, and tell the clock the time."""
-    telegram = _telegram_of(settings.telegram, clock, notices)
-    slack = _slack_of(settings.slack, access, snippets, clock, notices)
-    if telegram is not None:
-        await stack.enter_async_context(telegram)
-    if slack is not None:
-        await stack.enter_async_context(slack)
+def channels_of(app: App) -> Channels:
+    """Build the channels that are set up; they tell the clock the time."""
+    notices = TokenNotices(app.access, lambda message: app.outbox.say(message))
     return Channels(
-        settings=settings,
-        access=access,
-        clock=clock,
+        settings=app.settings,
+        access=app.access,
+        clock=app.clock,
         notices=notices,
-        console=ConsoleChannel(),
-        telegram=telegram,
-        slack=slack,
+        console=ConsoleChannel(SqliteCards(app.database).others),
+        telegram=_telegram_of(app, notices),
+        slack=_slack_of(app, notices),
     )
 
 
-def _telegram_of(
-    wanted: TelegramSettings, clock: CheckedClock, notices: TokenNotices
-) -> TelegramChannel | None:
+def _telegram_of(app: App, notices: TokenNotices) -> TelegramChannel | None:
+    wanted = app.settings.telegram
     token = wanted.token.get_secret_value()
     if not token:
         return None
@@ -248,17 +238,12 @@ def _telegram_of(
         ),
         ack_reaction=wanted.ack_reaction,
     )
-    dated = partial(clock.told, "Telegram")
-    return TelegramChannel(options, clock=clock, dated=dated, notices=notices)
+    dated = partial(app.clock.told, "Telegram")
+    return app.entered(TelegramChannel(options, clock=app.clock, dated=dated, notices=notices))
 
 
-def _slack_of(
-    wanted: SlackSettings,
-    access: Access,
-    snippets: Snippets,
-    clock: CheckedClock,
-    notices: TokenNotices,
-) -> SlackChannel | None:
+def _slack_of(app: App, notices: TokenNotices) -> SlackChannel | None:
+    wanted, access = app.settings.slack, app.access
     token = wanted.bot_token.get_secret_value()
     if not token:
         return None
@@ -293,10 +278,34 @@ def _slack_of(
     def offer(person: str) -> list[tuple[str, str]]:
         if access.who(person) is None:
             return []
-        found = snippets.read().snippets
+        found = app.snippets.read().snippets
         return [(snippet.tooltip, snippet.message.strip()) for snippet in found]
 
-    dated = partial(clock.told, "Slack")
-    return SlackChannel(
-        options, clock=clock, learn=learn, offer=offer, dated=dated, notices=notices
+    return app.entered(
+        SlackChannel(
+            options,
+            clock=app.clock,
+            learn=learn,
+            offer=offer,
+            dated=partial(app.clock.told, "Slack"),
+            notices=notices,
+            make_home=lambda: home_view_of(app),
+        )
     )
+
+
+def home_view_of(app: App) -> HomeView:
+    """Build what people read on their home in Slack."""
+    from bot.channels.slack.app_home import HomeSources, HomeView
+
+    told = HomeSources(
+        book=app.calendar.clerk,
+        agenda=app.calendar.agenda,
+        facts=app.memories.facts,
+        sums=app.usage_store.groups,
+        counted=app.budget.flush,
+        models=app.models,
+        jobs=SqliteJobs(app.database).kept,
+        open_questions=SqliteApprovals(app.database).open_ones,
+    )
+    return HomeView(app.access, told, clock=app.clock, host_zone=ZoneInfo(host_zone()))

@@ -1,26 +1,33 @@
 """What the private socket of a home offers to the terminal and to other commands.
 
-Built by `bot.app`, served by `bot.rpc`. The socket is the owner's alone.
+Served by `bot.rpc`. The socket is the owner's alone.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bot.channels.console import ADDRESS, SENDER, ConsoleChannel
+from bot.commands.conversation import session_operations
+from bot.commands.job_service import job_operations
+from bot.commands.mcp import mcp_operations
+from bot.commands.models import model_operations
+from bot.commands.prompts import prompt_operations
 from bot.commands.services import Status
+from bot.commands.skills import skill_operations
+from bot.commands.usage import usage_operations
 from bot.inbox.intake import InboundEvent, Intake
 from bot.people.access import Access
 from bot.rpc import Emit, Operation
 from memory.records.messages import Role
 from memory.records.ports import Clock
 
-Request = dict[str, Any]
+if TYPE_CHECKING:
+    from bot.app import App
 
-Settled = Callable[[str], Awaitable[None]]
-"""Returns once nothing of a lane runs, waits or is on its way."""
+Request = dict[str, Any]
 
 
 def access_operations(access: Access) -> Mapping[str, Operation]:
@@ -74,12 +81,13 @@ def terminal_operations(
     console: ConsoleChannel,
     access: Access,
     door: Intake,
-    settled: Settled,
+    settled: Callable[[str], Awaitable[None]],
     *,
     clock: Clock,
     greeting: Mapping[str, str],
 ) -> Mapping[str, Operation]:
-    """A conversation in the terminal."""
+    """A conversation in the terminal. `settled` returns once nothing of a lane runs, waits or is on
+    its way."""
 
     async def attach(request: Request, emit: Emit) -> Request:
         await access.owner_of_this_machine()
@@ -117,3 +125,27 @@ def terminal_operations(
         return answer
 
     return {"attach": attach, "say": say}
+
+
+def operations_of(app: App) -> Mapping[str, Operation]:
+    """All that the private socket of a running bot offers."""
+    return {
+        **access_operations(app.access),
+        **status_operations(app.status, app.housekeeping.troubles),
+        **prompt_operations(app.prompts),
+        **skill_operations(app.abilities.skills),
+        **model_operations(app.models),
+        **usage_operations(app.usage),
+        **mcp_operations(app.mcp),
+        **app.memories.operations.served(),
+        **session_operations(app.sessions),
+        **job_operations(app.calendar.desk),
+        **terminal_operations(
+            app.channels.console,
+            app.access,
+            app.intake,
+            app.settled,
+            clock=app.clock,
+            greeting={"model": app.choice.model, "why": app.choice.why},
+        ),
+    }

@@ -1,0 +1,254 @@
+"""Builds the way in: intake, what stands behind commands and buttons, and what `/status` sees."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from shutil import disk_usage
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from agent.budget.service import UsageService
+from bot.app.chats import Reactions
+from bot.app.schedules import beat_minutes
+from bot.channels.base import Pressed
+from bot.commands.context import ContextTeller
+from bot.commands.conversation import CompactionCommands, SubagentCommands
+from bot.commands.heartbeat import HeartbeatDesk
+from bot.commands.jobs import RemindDesk, ScheduleDesk
+from bot.commands.memory import PrivateCommand
+from bot.commands.models import ModelCommand
+from bot.commands.pairing import PairingQuestions
+from bot.commands.people import PeopleCommands
+from bot.commands.services import Answer, Tools
+from bot.commands.status import BotStatus, Kept, StatusSources
+from bot.commands.undo import UndoCommand
+from bot.commands.usage import NOT_PAUSED, UsageCommand, names_of
+from bot.inbox.intake import Intake
+from bot.inbox.rate_limit import MessageRateLimiter
+from bot.outbox.edits import QuestionMessages
+from bot.settings.options import bindings_of, host_zone
+from memory.records.messages import IncomingMessage, PersonId, Role
+from memory.records.rows import Person
+from memory.records.spending import Scope, zone_for
+from memory.stores.approvals import SqliteApprovals, SqliteCards
+from memory.stores.compactions import SqliteCompactions
+from memory.stores.heartbeats import SqliteBeats, SqliteSwitches
+from memory.stores.inbox import SqliteInbox
+from memory.stores.missed import SqliteIdle
+from scheduler.kinds.idle import IdleReset
+from scheduler.notify.quiet_hours import quiet_hours
+
+if TYPE_CHECKING:
+    from bot.app import App
+    from bot.commands.why import WhyDesk
+
+TOO_OLD = "That was taken care of already."
+GOING_ON = "Going on since {since}."
+
+
+def usage_of(app: App) -> UsageService:
+    """Build what answers about cost, pauses and resumes."""
+    return UsageService(
+        app.usage_store,
+        app.budget,
+        lambda: app.access.directory.people,
+        name_of=names_of(lambda: app.access.directory.people),
+        clock=app.clock,
+        host_zone=host_zone(),
+        resumed=app.calendar.changed,
+        trust=app.clock.trust,
+    )
+
+
+def status_of(app: App) -> BotStatus:
+    """Build what says how the bot is doing."""
+    kept = Kept(
+        book=app.calendar.clerk,
+        switches=SqliteSwitches(app.database),
+        grants=SqliteApprovals(app.database).grants,
+        troubles=app.logs,
+        free_bytes=lambda: disk_usage(app.home.data).free,
+        host_zone=ZoneInfo(host_zone()),
+    )
+    watched = StatusSources(
+        kept=kept,
+        usage=app.usage,
+        choice=app.choice,
+        models=ModelCommand(app.models),
+        access=app.access,
+        channels=app.channels.by_name,
+        engine=app.engine,
+        outbox=app.outbox,
+        budget=app.budget,
+        servers=app.mcp,
+        runner=app.abilities.runner,
+        clock=app.calendar.schedules,
+        bindings=bindings_of(app.settings),
+        troubles=app.housekeeping.troubles,
+    )
+    return BotStatus(watched, clock=app.clock, changed=app.are_settings_changed)
+
+
+def pairing_of(app: App) -> PairingQuestions:
+    """Build what asks the owner about strangers who got a code."""
+
+    async def after_quiet(person_id: PersonId, moment: datetime) -> datetime:
+        hours = quiet_hours(await app.calendar.clerk.quiet_hours(person_id))
+        return moment if hours is None else hours.end(moment, app.calendar.clerk.zone(person_id))
+
+    return PairingQuestions(app.access, _cards(app), after_quiet, clock=app.clock)
+
+
+def schedule_desk_of(app: App) -> ScheduleDesk:
+    """Build what answers commands about jobs and events."""
+    cards = _cards(app)
+    return ScheduleDesk(
+        app.calendar.clerk,
+        app.calendar.agenda,
+        RemindDesk(app.calendar.clerk, cards, clock=app.clock),
+        cards,
+        clock=app.clock,
+        hours_set=app.calendar.assumed_zones.used,
+    )
+
+
+def why_desk_of(app: App) -> WhyDesk:
+    """Build what answers `/why`."""
+    from bot.commands.why import WhyDesk, WhySources
+    from memory.stores.explained import SqliteTurnRecords
+
+    def server_of(name: str) -> str:
+        tool = app.abilities.toolbox.get(name)
+        return tool.card.server if tool is not None else ""
+
+    sources = WhySources(
+        facts=app.memories.facts,
+        jobs=app.calendar.clerk,
+        memory=app.memories.commands,
+        counted=app.budget.flush,
+        texts=app.library.texts,
+        name_of=app.name_of,
+        server_of=server_of,
+        redact=app.redact,
+    )
+    return WhyDesk(SqliteTurnRecords(app.database), sources, host_zone=host_zone())
+
+
+class _Why:
+    """Implements `bot.commands.services.TellsWhy`; `/why` is loaded when somebody first asks."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> Answer:
+        return await self._app.why.tell(message, person, rest)
+
+
+def tools_of_commands(app: App) -> Tools:
+    """Build what slash commands act on."""
+    settings = app.settings
+    minutes = {name: beat_minutes(settings, name) for name in settings.agents.by_name}
+    return Tools(
+        engine=app.engine,
+        lanes=app.engine.lanes,
+        conversations=app.conversations,
+        status=app.status,
+        context=ContextTeller(app.prompts),
+        why=_Why(app),
+        logs=app.logs,
+        models=ModelCommand(app.models),
+        skills=app.abilities.skills,
+        usage=UsageCommand(app.usage, clock=app.clock),
+        agents=SubagentCommands(app.abilities.subagents, app.engine, clock=app.clock),
+        approvals=app.approvals,
+        compacting=CompactionCommands(
+            app.memories.compactor,
+            SqliteCompactions(app.database),
+            app.conversations,
+            busy=app.engine.busy,
+            host_zone=host_zone(),
+        ),
+        schedule=app.schedule_desk,
+        heartbeat=HeartbeatDesk(
+            app.calendar.clerk,
+            SqliteBeats(app.database),
+            SqliteSwitches(app.database),
+            minutes={name: every for name, every in minutes.items() if every},
+            ensure=app.calendar.schedules.ensure_heartbeat,
+        ),
+        memory=app.memories.commands,
+        undo=UndoCommand(
+            app.memories.service, app.abilities.workspace, clock=app.clock, host_zone=host_zone()
+        ),
+        private=PrivateCommand(app.memories.service),
+        people=PeopleCommands(
+            app.access,
+            clock=app.clock,
+            host_zone=host_zone(),
+            language=settings.prompt.language,
+            zones=app.calendar.zones,
+            asking=app.pairing,
+        ),
+        snippets=app.snippets,
+    )
+
+
+def intake_of(app: App) -> Intake:
+    """Build the way in of every message, command and press."""
+    door = Intake(
+        SqliteInbox(app.database),
+        app.access,
+        app.engine,
+        app.conversations,
+        app.outbox,
+        command_tools=tools_of_commands(app),
+        clock=app.clock,
+        presses={
+            "ok": app.approvals.press,
+            "brake": _brake_press(app),
+            "mem": app.memories.commands.press,
+            "job": app.schedule_desk.press,
+            "why": lambda pressed, person: app.why.press(pressed, person),  # loaded when asked
+            "zone": app.calendar.zones.press,
+            "pair": app.pairing.press,
+        },
+    )
+    door.full_disk = app.full_disk
+    door.bindings = bindings_of(app.settings)
+    door.stranger = app.pairing.asked
+    door.heard = app.chats.heard
+    door.endings.afterwards = app.calendar.zones.after
+    if app.settings.telegram.ack_reaction:
+        door.acknowledge = Reactions(lambda: app.channels.by_name).acknowledge
+    door.freshen = IdleReset(
+        SqliteIdle(app.database),
+        app.conversations.start_new,
+        app.clock,
+        after_hours=app.settings.history.idle_reset_hours,
+        busy=app.engine.busy,
+    )
+    door.backlog.flood = MessageRateLimiter(
+        app.clock, per_minute=app.settings.access.messages_per_minute
+    )
+    return door
+
+
+def _cards(app: App) -> QuestionMessages:
+    return QuestionMessages(app.outbox, SqliteCards(app.database))
+
+
+def _brake_press(app: App) -> Callable[[Pressed, Person], Awaitable[str]]:
+    """What the brake's button does: only for those who may resume. Its card then says so."""
+
+    async def press(pressed: Pressed, person: Person) -> str:
+        said = await UsageCommand(app.usage, clock=app.clock).pressed(pressed.data, person)
+        if said is None or person.role is not Role.OWNER:
+            return said or TOO_OLD
+        zone = zone_for(Scope.PERSON, person.time_zone, ZoneInfo(host_zone()))
+        since = app.clock.now().astimezone(zone)
+        outcome = TOO_OLD if said == NOT_PAUSED else GOING_ON.format(since=f"{since:%H:%M}")
+        await _cards(app).close(pressed, outcome)
+        return said
+
+    return press
