@@ -18,7 +18,7 @@ CALL_S = 60.0
 REFRESH_S = 600.0
 
 
-class Start(StrEnum):
+class ServerStart(StrEnum):
     """When a server is started: with the bot, or when a message first has need of tools."""
 
     LAZY = "lazy"
@@ -48,7 +48,7 @@ class ServerOptions:
     trust: Trust = Trust.UNTRUSTED
     timeout_s: float = CALL_S
     refresh_s: float = REFRESH_S
-    start: Start = Start.LAZY
+    start: ServerStart = ServerStart.LAZY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +225,7 @@ def _schema(entry: dict[str, Any]) -> dict[str, Any]:
 _log = structlog.get_logger(__name__)
 
 
-class Pace:
+class RereadBackoff:
     """After a quiet time a changed list is read at once; while changes keep coming, after pauses
     that double. Times are seconds of one clock."""
 
@@ -245,7 +245,7 @@ class Pace:
         self._read_at = now
 
 
-class Warnings:
+class RareWarnings:
     """What is wrong with one server, into the log: each kind once in so many seconds."""
 
     def __init__(self, server: str, timing: Timing) -> None:

@@ -30,8 +30,8 @@ from agent.models.catalog import (
     owner_of,
     window_of,
 )
+from agent.models.chat_request import Dialect
 from agent.models.embedded import DEMO, OWN_WINDOW, PREFIX
-from agent.models.wire import Dialect
 from memory.records.errors import SettingsWrong
 from memory.records.request import ModelTraits
 

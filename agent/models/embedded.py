@@ -16,9 +16,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from agent.models.chat_request import Dialect
 from agent.models.deadline import CallLimits
 from agent.models.openai_compatible import OpenAICompatible
-from agent.models.wire import Dialect
 from memory.records.errors import ModelRefused
 from memory.records.request import ModelRequest, ModelTraits
 from memory.records.transcript import Answered

@@ -21,10 +21,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
-from agent.models import wire
-from agent.models.assembly import Assembly, mark, takes_marks
+from agent.models import chat_request
+from agent.models.chat_request import mark, takes_marks
 from agent.models.deadline import CallDeadline, CallLimits
 from agent.models.errors import UNREADABLE, CallProgress, ServerLabel, broken, failure
+from agent.models.wire import Assembly
 from memory.records.errors import BrokenAnswer, Overloaded, SettingsWrong
 from memory.records.request import ModelRequest, ModelTraits, ToolSpec
 from memory.records.transcript import Answered, Entry
@@ -172,7 +173,7 @@ class LiteLLM:
         """What litellm is called with; what a provider does not take is dropped by it."""
         arguments: dict[str, Any] = {
             "model": self._name,
-            "messages": wire.messages(
+            "messages": chat_request.messages(
                 request.system,
                 request.entries,
                 tools=self._traits.tools,

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from agent.models import wire
-from agent.models.assembly import Assembly
+from agent.models import chat_request
+from agent.models.chat_request import Dialect
 from agent.models.deadline import CallDeadline, CallLimits
 from agent.models.errors import ServerLabel, refused, refused_in_stream
-from agent.models.wire import EVENT_BYTES_MAX, Dialect, EventReader, EventTooLarge
+from agent.models.wire import EVENT_BYTES_MAX, Assembly, EventReader, EventTooLarge
 from memory.records.errors import (
     AssistantError,
     BrokenAnswer,
@@ -118,7 +118,7 @@ class OpenAICompatible:
             deadline=CallDeadline(self._limits, host=self._server.host),
             assembly=Assembly(on_text, tokens_max=request.max_output_tokens),
         )
-        content = wire.body(self._name, request, traits=self._traits, dialect=self._dialect)
+        content = chat_request.body(self._name, request, traits=self._traits, dialect=self._dialect)
         self._running.add(call)
         try:
             async with call.deadline.running():

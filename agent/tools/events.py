@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from agent.tools.arguments import Arguments
-from agent.tools.profile import Household
+from agent.tools.profile import PersonContext
 from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
 from memory.records.errors import Permanent
 from memory.records.facts import place_of
@@ -221,7 +221,7 @@ class RecordEvent(Tool):
     )
 
     def __init__(
-        self, agenda: Agenda, book: JobBook, household: Household, readings: Readings
+        self, agenda: Agenda, book: JobBook, household: PersonContext, readings: Readings
     ) -> None:
         self._agenda = agenda
         self._book = book
@@ -281,7 +281,7 @@ class ListEvents(Tool):
         status="looking at the calendar …",
     )
 
-    def __init__(self, agenda: Agenda, book: JobBook, household: Household) -> None:
+    def __init__(self, agenda: Agenda, book: JobBook, household: PersonContext) -> None:
         self._agenda = agenda
         self._book = book
         self._household = household

@@ -11,7 +11,6 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from agent.prompt.scene import one_line
 from agent.prompt.templates import harmless
 from agent.tools.tool import Caller, Effect, Needs, tool
 from memory.records.errors import Permanent
@@ -19,7 +18,7 @@ from memory.records.facts import Facts, Profiles, StoredFact, Whose, fact_id_of,
 from memory.records.messages import ConversationId, PersonId
 from memory.records.ports import Clock
 from memory.records.schedule import Occasion, TimeRead
-from memory.records.text import clean
+from memory.records.text import clean, one_line
 
 # --- household ----------------------------------------------------------------------------------
 #
@@ -37,7 +36,7 @@ async def _nobody_hears(occasion: Occasion, time: TimeRead, lane: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Household:
+class PersonContext:
     """Who is called what, where their day begins, and in which chats memory is off.
 
     `name_of` gives a person's name, or nothing; `zone_of` their time zone, or that of the host;
@@ -86,7 +85,7 @@ TOO_LONG = (
 class ProfileTools:
     """Shows and changes a profile, in private chats alone."""
 
-    def __init__(self, profiles: Profiles, household: Household) -> None:
+    def __init__(self, profiles: Profiles, household: PersonContext) -> None:
         self._profiles = profiles
         self._household = household
 

@@ -29,7 +29,7 @@ from agent.tools.events import (
     visible_here,
 )
 from agent.tools.jobs import Abilities, ScheduleJob
-from agent.tools.profile import Household
+from agent.tools.profile import PersonContext
 from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
 from memory.records.jobs import Job, JobKind, What
 from memory.records.schedule import Agenda, JobBook, JobWish, due_words
@@ -42,7 +42,7 @@ Id = Annotated[str, Field(min_length=1, max_length=100, description="such as j12
 
 
 def schedule_tools(
-    book: JobBook, agenda: Agenda, household: Household, abilities: Abilities
+    book: JobBook, agenda: Agenda, household: PersonContext, abilities: Abilities
 ) -> tuple[Tool, ...]:
     """All tools of this group."""
     readings = Readings(book)

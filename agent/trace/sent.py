@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from agent.history.window import estimate_tokens, repair
-from agent.models.wire import messages
+from agent.models.chat_request import messages
 from agent.prompt.scene import PromptKind
 from agent.prompt.templates import CONTEXT_CLOSE, CONTEXT_OPEN
 from agent.trace.prefix_cache import TOOLS, PrefixPart, entry_parts, part_of, tools_part

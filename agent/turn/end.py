@@ -13,7 +13,6 @@ from agent.guards.text import declines, is_empty, visible
 from agent.policy.presentation import visible as unhidden
 from agent.policy.taint import marked, tainted_by
 from agent.prompt.layers import knowledge as notes
-from agent.prompt.scene import one_line
 from agent.subagents.subagents import ASKED_BY, reported
 from agent.tools.arguments import ArgumentsWrong
 from agent.tools.discovery import resolved
@@ -30,6 +29,7 @@ from agent.turn.progress import (
 from agent.turn.steps.tools import UNKNOWN_FATE
 from memory.records.messages import Address, ConversationId, Origin, Role, RunId, TurnInput
 from memory.records.ports import InboxState, JobEnd, PutOff, RunStatus, TurnEnd
+from memory.records.text import one_line
 from memory.records.transcript import (
     Answered,
     Context,

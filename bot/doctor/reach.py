@@ -9,8 +9,8 @@ from pathlib import Path
 from shutil import which
 from urllib.parse import urlsplit
 
-from agent.mcp.process import misplaced
-from agent.mcp.servers import Home, McpServers, ServerState
+from agent.mcp.process import misplaced_paths
+from agent.mcp.servers import McpServers, ServerFolders, ServerState
 from agent.mcp.values import Health, ServerOptions, ToolApprovals
 from agent.models.choose import beside, choose
 from bot.commands.mcp import tools_words
@@ -204,7 +204,7 @@ class _OnlyRead:
 
 def checks(
     servers: Sequence[ServerOptions],
-    home: Home,
+    home: ServerFolders,
     approvals: ToolApprovals | None = None,
     *,
     offline: bool = False,
@@ -217,7 +217,7 @@ def checks(
 
 
 def _check(
-    options: ServerOptions, home: Home, approvals: _OnlyRead, *, offline: bool
+    options: ServerOptions, home: ServerFolders, approvals: _OnlyRead, *, offline: bool
 ) -> DoctorCheck:
     async def look() -> Sequence[Finding]:
         found = await asyncio.to_thread(_misplaced, options, home)
@@ -235,7 +235,7 @@ async def _none() -> Sequence[Finding]:
     return [ok("no server is set up")]
 
 
-def _missing(options: ServerOptions, home: Home) -> Finding | None:
+def _missing(options: ServerOptions, home: ServerFolders) -> Finding | None:
     path = options.env.get("PATH", home.env.get("PATH"))
     if options.command and which(options.command, path=path) is None:
         return fail(
@@ -245,11 +245,13 @@ def _missing(options: ServerOptions, home: Home) -> Finding | None:
     return None
 
 
-def _misplaced(options: ServerOptions, home: Home) -> Sequence[Finding]:
-    return [warn(problem, fix) for problem, fix in misplaced(options, home.workspace)]
+def _misplaced(options: ServerOptions, home: ServerFolders) -> Sequence[Finding]:
+    return [warn(problem, fix) for problem, fix in misplaced_paths(options, home.workspace)]
 
 
-async def _tried(options: ServerOptions, home: Home, approvals: _OnlyRead) -> Sequence[Finding]:
+async def _tried(
+    options: ServerOptions, home: ServerFolders, approvals: _OnlyRead
+) -> Sequence[Finding]:
     started = time.monotonic()
     async with McpServers([options], approvals, home) as servers:
         servers.wake()

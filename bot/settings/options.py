@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from agent.budget.budget import BudgetOptions
 from agent.budget.circuit_breaker import BrakeOptions
 from agent.budget.rate_limit import RateLimit
-from agent.mcp.values import ServerOptions, Start
+from agent.mcp.values import ServerOptions, ServerStart
 from agent.models.choose import ModelWish
 from agent.models.names import ConfiguredModels, ModelFinder, configured
 from agent.policy.approval import Action, Policy, PolicyRule
@@ -23,7 +23,7 @@ from agent.policy.tool_access import ReachOptions
 from agent.prompt.assemble import Placement
 from agent.prompt.context import ContextOptions
 from agent.prompt.templates import PersonaSettings, PromptLibrary
-from agent.sandbox.process import Limits
+from agent.sandbox.process import RunLimits
 from agent.skills.places import SkillFolders
 from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke
@@ -283,7 +283,7 @@ def exec_options_of(settings: Settings) -> ExecOptions:
         sandbox=program.sandbox,
         readable=tuple(Path(folder).expanduser() for folder in program.readable),
         output_chars_max=program.output_chars,
-        limits=Limits(
+        limits=RunLimits(
             timeout_s=program.timeout_s,
             memory_bytes=program.memory_mb * MB,
             file_bytes=program.file_mb * MB,
@@ -343,7 +343,7 @@ def _server(name: str, server: McpServerSettings) -> ServerOptions:
         trust=Trust(server.trust),
         timeout_s=server.timeout_s,
         refresh_s=server.refresh_minutes * 60,
-        start=Start(server.start),
+        start=ServerStart(server.start),
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from agent.policy.approval import Policy
 from agent.tools.jobs import Abilities
-from agent.tools.profile import Household
+from agent.tools.profile import PersonContext
 from agent.tools.schedule import schedule_tools
 from agent.tools.tool import Caller, Tool
 from agent.tools.workspace import Workspace
@@ -45,7 +45,7 @@ def made_tools(
     return schedule_tools(
         counter.clerk,
         counter.agenda,
-        Household(
+        PersonContext(
             clock=counter.clock,
             name_of=lambda person_id: person_id,
             zone_of=lambda person_id: BERLIN,

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from agent.models.chat_request import Dialect
 from agent.models.deadline import CallLimits
 from agent.models.openai_compatible import OpenAICompatible
-from agent.models.wire import Dialect
 from memory.records.errors import BrokenAnswer, ModelRefused, ModelTimeout, Overloaded
 from tests.agent.models.asking import ask
 from tests.agent.models.conftest import KEY

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent.models.assembly import BYTES_A_TOKEN, RAW_BYTES_A_TOKEN
 from agent.models.deadline import CallLimits
 from agent.models.litellm import LiteLLM
 from agent.models.openai_compatible import OpenAICompatible
+from agent.models.wire import BYTES_A_TOKEN, RAW_BYTES_A_TOKEN
 from memory.records.errors import BrokenAnswer
 from memory.records.ports import Model
 from tests.agent.models.asking import ask

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent.models.assembly import MARK
+from agent.models.chat_request import MARK
 from agent.models.choose import Client, ModelWish, choose
 from agent.models.deadline import CallLimits
 from agent.models.litellm import LiteLLM

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from agent.models.chat_request import Dialect
 from agent.models.deadline import CallLimits
 from agent.models.openai_compatible import OpenAICompatible
-from agent.models.wire import Dialect
 from memory.records.errors import (
     BrokenAnswer,
     ContextTooLong,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -21,8 +21,8 @@ from bot.settings.options import configured_models, finder_of
 from bot.settings.schema.settings import Settings
 from tests.agent.models.hub import Hub, serving
 from tests.bot.kit import OWNER, Rig, eventually
+from tests.fork_server import plain_env, start
 
-HEARTHBOT = Path(sys.executable).parent / "hearthbot"
 MODEL = b"GGUF" + random.Random(3).randbytes(200_000)
 
 
@@ -46,17 +46,10 @@ class Desk:
     home: Path
 
     async def run(self, *words: str, **env: str) -> Done:
-        process = await asyncio.create_subprocess_exec(
-            str(HEARTHBOT),
-            "model",
-            *words,
-            env=self.env | env,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        out, err = await asyncio.wait_for(process.communicate(), 60)
-        assert process.returncode is not None
-        return Done(code=process.returncode, out=out.decode(), err=err.decode())
+        env = self.env | env
+        with start("bot", ["model", *words], env=env, stdout=PIPE, stderr=PIPE, text=True) as one:
+            out, err = await asyncio.to_thread(one.communicate, timeout=60)
+        return Done(code=one.returncode, out=out, err=err)
 
 
 @pytest.fixture
@@ -66,7 +59,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
         serving(ann={"small-GGUF/small-Q4_K_M.gguf": MODEL}) as hub,
     ):
         env = {
-            "PATH": "/usr/bin:/bin",
+            **plain_env(),
             "HOME": str(tmp_path),
             "HEARTHBOT_HOME": str(tmp_path / "home"),
             "HEARTHBOT_LLM__API_BASE": model.api_base,
@@ -262,19 +255,13 @@ async def test_what_cannot_be_fetched_is_told_in_a_sentence(
 
 async def test_ctrl_c_keeps_what_came_and_says_how_to_go_on(desk: Desk) -> None:
     desk.hub.hold = asyncio.Event()
-    process = await asyncio.create_subprocess_exec(
-        str(HEARTHBOT),
-        "model",
-        "pull",
-        "ann/small-GGUF",
-        env=desk.env,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    process = start("bot", ["model", "pull", "ann/small-GGUF"], env=desk.env, stderr=PIPE)
     part = desk.home / "models" / "small-Q4_K_M.gguf.part"
     await eventually(lambda: part.exists() and part.stat().st_size > 50_000)
 
     process.send_signal(2)
-    _, err = await asyncio.wait_for(process.communicate(), 30)
+    with process:
+        _, err = await asyncio.to_thread(process.communicate, timeout=30)
 
     assert process.returncode == 1
     assert "the same command goes on from there" in err.decode()
