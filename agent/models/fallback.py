@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from random import Random
 from typing import Protocol
@@ -123,29 +124,44 @@ class ModelChain:
         """See `memory.records.ports.Model`. When no model answers, raises what befell the first
         asked."""
         sink = _Sink(on_text)
-        if len(self._states) == 1:
-            only = self._states[0]
-            return await self._patiently(only.model, request, sink, breaker=only.breaker)
-        await self._wait_for_one()
-        order = [one for one in self._order() if _fits(request, one.model, main=self.traits)]
-        first: AssistantError | None = None
-        while order:
-            state = order.pop(0)
-            is_tried = not order or state.breaker.is_refused
-            if not state.may_be_asked(self._clock.monotonic(), is_last=is_tried):
-                continue
-            sink.restart()
-            try:
-                return await self._ask(state, request, sink, is_last=not order)
-            except (Temporary, AccountRefused) as error:
-                first = first or error
-            except ContextTooLong as error:
-                first = first or error
-                window = state.model.traits.window
-                order = [one for one in order if one.model.traits.window > window]
-            if sink.is_stuck:
-                break
-        raise first or self._nobody()
+        async with self._opened():
+            if len(self._states) == 1:
+                only = self._states[0]
+                return await self._patiently(only.model, request, sink, breaker=only.breaker)
+            await self._wait_for_one()
+            order = [one for one in self._order() if _fits(request, one.model, main=self.traits)]
+            first: AssistantError | None = None
+            while order:
+                state = order.pop(0)
+                is_tried = not order or state.breaker.is_refused
+                if not state.may_be_asked(self._clock.monotonic(), is_last=is_tried):
+                    continue
+                sink.restart()
+                try:
+                    with self._seen(state):
+                        return await self._patiently(
+                            state.model,
+                            _made_for(state.model, request),
+                            sink,
+                            # Beside others a model that fails rests: their breakers would know it
+                            # too late.
+                            breaker=CircuitBreaker(),
+                            leave_after_s=self._first_after_s if order else None,
+                        )
+                except (Temporary, AccountRefused) as error:
+                    first = first or error
+                except ContextTooLong as error:
+                    first = first or error
+                    window = state.model.traits.window
+                    order = [one for one in order if one.model.traits.window > window]
+                if sink.is_stuck:
+                    break
+            raise first or self._nobody()
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[None]:
+        """What has to be open while the models are asked."""
+        yield
 
     async def _wait_for_one(self) -> None:
         """Where every server asked for a pause, the shortest one is waited for if it is short."""
@@ -179,21 +195,14 @@ class ModelChain:
             retry_after_s=soonest.asked_until - now,
         )
 
-    async def _ask(
-        self, state: ModelHealth, request: ModelRequest, sink: _Sink, *, is_last: bool
-    ) -> Answered:
+    @contextmanager
+    def _seen(self, state: ModelHealth) -> Iterator[None]:
+        """A call of a model, whose end its health remembers; alone where it failed before."""
         began = self._clock.monotonic()
         trial = state.failures > 0 and not state.on_trial
         state.on_trial = state.on_trial or trial
         try:
-            answer = await self._patiently(
-                state.model,
-                _made_for(state.model, request),
-                sink,
-                # Beside others a model that fails rests: their breakers would know it too late.
-                breaker=CircuitBreaker(),
-                leave_after_s=None if is_last else self._first_after_s,
-            )
+            yield
         except (Temporary, AccountRefused) as error:
             state.failed(error, began=began, now=self._clock.monotonic())
             log.warning("model.rests", model=state.model.name, why=str(error))
@@ -202,7 +211,6 @@ class ModelChain:
             if trial:
                 state.on_trial = False
         state.worked(began=began)
-        return answer
 
     async def _patiently(
         self,

@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -122,7 +122,16 @@ class OpenAICompatible:
         self._running.add(call)
         try:
             async with call.deadline.running():
-                answer, response = await self._asked(call, content)
+                route = await self._open()
+                async with route.session() as session:
+                    with call.errors_told():
+                        response = await session.post(
+                            self._url,
+                            data=content,
+                            headers=self._headers,
+                            allow_redirects=False,  # the key is for this server alone
+                        )
+                        answer = await call.read(response)
         except TimeoutError as error:
             raise (self._gone() if self._closed else call.deadline.late()) from error
         finally:
@@ -130,19 +139,6 @@ class OpenAICompatible:
         if response.connection is not None:
             self._linger(response)
         return answer
-
-    async def _asked(
-        self, call: _HttpCall, content: bytes
-    ) -> tuple[Answered, aiohttp.ClientResponse]:
-        route = await self._open()
-        async with route.session() as session:
-            asked = session.post(
-                self._url,
-                data=content,
-                headers=self._headers,
-                allow_redirects=False,  # the key is for this server alone
-            )
-            return await call.run(asked)
 
     async def _open(self) -> _Route:
         """Made on first use: the library takes 100 ms to import, and reading the CA certificates
@@ -179,22 +175,24 @@ class _HttpCall:
     assembly: Assembly
     begun: bool = False
 
-    async def run(
-        self, asked: Awaitable[aiohttp.ClientResponse]
-    ) -> tuple[Answered, aiohttp.ClientResponse]:
-        """The answer, and the response, whose body need not have ended."""
+    @contextmanager
+    def errors_told(self) -> Iterator[None]:
+        """What the library raises inside is raised as an error of ours."""
         import aiohttp
 
         try:
-            response = await asked
-            try:
-                with _told_when_lost(response):
-                    return await self._answer(response), response
-            except BaseException:
-                response.close()
-                raise
+            yield
         except aiohttp.ClientError as error:
             raise self.unreachable(error) from error
+
+    async def read(self, response: aiohttp.ClientResponse) -> Answered:
+        """The answer of a response, whose body need not have ended."""
+        try:
+            with _told_when_lost(response):
+                return await self._answer(response)
+        except BaseException:
+            response.close()
+            raise
 
     async def _answer(self, response: aiohttp.ClientResponse) -> Answered:
         if response.status != 200:

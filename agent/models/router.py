@@ -11,8 +11,8 @@ import asyncio
 import random
 import secrets
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -20,15 +20,15 @@ from typing import Self
 import structlog
 
 from agent.models.choose import Choice
-from agent.models.fallback import ModelChain, OnText
+from agent.models.fallback import ModelChain
 from agent.models.health import ModelHealth, RestingModel
 from agent.models.names import AgentModels, ConfiguredModels, ModelFinder, NamedModel, match
 from memory.records.errors import Permanent, SettingsWrong
 from memory.records.messages import DEFAULT_AGENT, PersonId
 from memory.records.ports import Clock, InUse, Model
-from memory.records.request import ModelRequest, ModelTraits
+from memory.records.request import ModelTraits
 from memory.records.spending import Price
-from memory.records.transcript import Answered, Usage
+from memory.records.transcript import Usage
 from memory.stores.switches import SqliteChosenModels
 
 log = structlog.get_logger()
@@ -137,7 +137,8 @@ class Router:
         if isinstance(found, SettingsWrong):
             log.warning("model.gone", model=name, why=str(found))
             found = usual.main
-        return _RoutedModel(self, found, self.stand_ins(found, usual))
+        links = (found, *self.stand_ins(found, usual))
+        return _RoutedModel(self, links, clock=self._clock, chance=self._chance)
 
     def untold(self) -> Sequence[str]:
         """What the owner has to hear of keys and accounts, a sentence each; told once."""
@@ -150,23 +151,16 @@ class Router:
                 told.append(f"The model `{name}` is not used for now: {refusal}")
         return told
 
-    async def answer(
-        self,
-        links: Sequence[NamedModel],
-        request: ModelRequest,
-        *,
-        on_text: OnText,
-    ) -> Answered:
-        """Asks the first model, and the further ones where it is in trouble."""
+    @asynccontextmanager
+    async def using(self, links: Sequence[NamedModel]) -> AsyncIterator[Sequence[ModelHealth]]:
+        """Clients of these models, which stay open inside."""
         clients: list[_Open] = []
         try:
             for link in links:
                 client = await self._client(link)
                 client.uses += 1
                 clients.append(client)
-            states = [client.health for client in clients]
-            chain = ModelChain(states, clock=self._clock, chance=self._chance)
-            return await chain.answer(request, on_text=on_text)
+            yield [client.health for client in clients]
         finally:
             for client in clients:
                 client.uses -= 1
@@ -323,22 +317,27 @@ class NotOffered(Permanent):
     """A model that only the owner may choose."""
 
 
-@dataclass(frozen=True, slots=True)
-class _RoutedModel:
-    """A model of the router as a `Model`: its client is looked up at each call, for another one may
-    have taken its place meanwhile."""
+class _RoutedModel(ModelChain):
+    """Models of the router as one: their clients are looked up at each call, for others may have
+    taken their place meanwhile."""
 
-    _router: Router
-    _one: NamedModel
-    _stand_ins: tuple[NamedModel, ...]
+    def __init__(
+        self, router: Router, links: Sequence[NamedModel], *, clock: Clock, chance: random.Random
+    ) -> None:
+        super().__init__((), clock=clock, chance=chance)
+        self._router = router
+        self._links = links
 
     @property
     def name(self) -> str:
-        return self._one.choice.model
+        return self._links[0].choice.model
 
     @property
     def traits(self) -> ModelTraits:
-        return self._one.choice.traits
+        return self._links[0].choice.traits
 
-    async def answer(self, request: ModelRequest, *, on_text: OnText) -> Answered:
-        return await self._router.answer((self._one, *self._stand_ins), request, on_text=on_text)
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[None]:
+        async with self._router.using(self._links) as states:
+            self._states = [*states]
+            yield

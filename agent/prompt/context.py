@@ -30,7 +30,7 @@ from memory.records.ports import Clock, History, Recall
 log = structlog.get_logger()
 
 
-class Skills(Protocol):
+class SkillSource(Protocol):
     """Where the skills of this moment come from; `agent.skills.library` is one."""
 
     async def current(self) -> SkillSet:
@@ -179,7 +179,7 @@ class ContextBuilder:
     def __init__(
         self,
         library: PromptLibrary,
-        skills: Skills,
+        skills: SkillSource,
         recall: Recall,
         *,
         clock: Clock,

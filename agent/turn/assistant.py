@@ -17,8 +17,7 @@ from agent.files.attachments import brought, left_alone
 from agent.subagents.subagents import PeopleDrafts, is_subagents_end, unreadable
 from agent.tools.agents import SUBAGENT_STATUS
 from agent.turn.active_runs import Suspended
-from agent.turn.doubt import Named, nameless
-from agent.turn.end import TurnEndBuilder, Typed
+from agent.turn.end import Named, TurnEndBuilder, Typed, nameless
 from agent.turn.loop import Loop
 from agent.turn.progress import TurnProgress
 from agent.turn.steps.begin import BeginStep
@@ -141,7 +140,7 @@ GIVEN_UP_TASK = "It was given up: the program was stopped many times while worki
 
 
 class Assistant:
-    """Implements `memory.records.ports.Program`."""
+    """Implements `memory.records.ports.TurnProgram`."""
 
     def __init__(
         self,
@@ -176,7 +175,7 @@ class Assistant:
         return self._steps
 
     async def run(self, ctx: TurnContext, payload: Json) -> TurnEnd:
-        """One turn, a person's or a subagent's. See `memory.records.ports.Program.run`."""
+        """One turn, a person's or a subagent's. See `memory.records.ports.TurnProgram.run`."""
         turn = TurnInput.from_json(payload)
         now = TurnProgress(state=TurnState(turn=turn))
         ending = self._endings[ctx.run_id] = self._ending(ctx.run_id, now)
@@ -209,7 +208,7 @@ class Assistant:
             now.state = replace(now.state, turn=turn)
 
     def failed(self, run: NewRun, error: Exception | None) -> TurnEnd:
-        """The end of a turn that broke. See `memory.records.ports.Program.failed`."""
+        """The end of a turn that broke. See `memory.records.ports.TurnProgram.failed`."""
         self._watched.broke(run.run_id)
         broken = (BROKEN_NOTICE, BROKEN_TASK)
         notices = broken if error is not None else (GIVEN_UP_NOTICE, GIVEN_UP_TASK)

@@ -26,10 +26,10 @@ from memory.records.ports import (
     Journal,
     Json,
     NewRun,
-    Program,
     RunStatus,
     StoredRun,
     TurnEnd,
+    TurnProgram,
 )
 
 log = structlog.get_logger()
@@ -67,7 +67,7 @@ class LocalEngine:
     def __init__(
         self,
         journal: Journal,
-        program: Program,
+        program: TurnProgram,
         *,
         clock: Clock,
         deliver: Callable[[Sequence[tuple[str, OutboxId]]], None],
@@ -139,7 +139,9 @@ class LocalEngine:
                 self._beginning.discard(run.lane)
         if stored is None:
             return False
-        self._work_on(self._queued(stored))
+        queue = self._queued(stored)
+        if self._accepting:
+            queue.worker = queue.worker or self._group.create_task(self._work(queue))
         return True
 
     def adopt(self, stored: StoredRun) -> None:

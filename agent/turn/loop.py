@@ -64,7 +64,7 @@ SURPLUS_GONE = (
 
 FATE_UNKNOWN = "I cannot say what came of it."
 """The answer where a call that no model made has an unknown fate; what else is told of it stands in
-`agent.turn.doubt`."""
+`agent.turn.end`."""
 
 CALL_FAILED = "CallFailed"
 """The kind of trouble of a job's one call that did not work; its text is the result."""
@@ -97,7 +97,7 @@ class Loop:
         steps_max = self._steps_of(now.state.turn)
         for number in range(steps_max + 1):
             if _is_spent(now.state):
-                now.state = replace(now.state, sum_up=True)
+                now.sum_up()
             now.begin_round(is_last=number == steps_max)
             answer: Answered | ModelTrouble | None = None
             while answer is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from agent.guards.action_claims import ANYTHING, BACKED_BY, ClaimKind, Ledger, asks_to_be_told
 from agent.guards.text import RepeatGuard, is_empty, visible
+from agent.policy.gate import UNASKED_MAX
 from agent.policy.taint import called_name
 from agent.prompt.layers import knowledge as notes
 from memory.records.messages import TurnInput
@@ -44,6 +45,22 @@ class TurnProgress:
     def again(self, hint: str, detail: str = "") -> None:
         """The same question once more, with what was wrong with the answer."""
         self.state = replace(self.state, hint=hint, detail=detail)
+
+    def begin_answer(self) -> None:
+        """The calls of another answer: none of them has changed anything yet."""
+        self.state = replace(self.state, unasked=0, is_refused=False)
+
+    def sum_up(self) -> None:
+        """From now on the model is to answer with what there is."""
+        self.state = replace(self.state, sum_up=True)
+
+    def ran_unasked(self) -> None:
+        """A call that may change something ran, and nobody was asked about it."""
+        self.state = replace(self.state, unasked=self.state.unasked + 1)
+
+    def was_refused(self) -> None:
+        """Somebody said no: past the limit nothing more of this answer is asked about."""
+        self.state = replace(self.state, is_refused=self.state.unasked >= UNASKED_MAX)
 
     def begin_round(self, *, is_last: bool) -> None:
         """A round has tools, unless it is the last one, or only to sum up."""

@@ -299,9 +299,9 @@ class App:
 
     @cached_property
     def outbox(self) -> Outbox:
+        from bot.outbox.delivery import DeliveryNotices
         from bot.outbox.files import OutgoingFiles
         from bot.outbox.outbox import Outbox
-        from bot.outbox.undelivered import DeliveryNotices
         from memory.stores.outbox import SqliteOutbox
 
         store = SqliteOutbox(self.database)

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from bot.channels.slack.app_home import HomeView
     from bot.channels.slack.channel import SlackChannel
     from bot.channels.slack.people import SlackProfile
+    from bot.channels.telegram.api import Menu, Menus
     from bot.channels.telegram.channel import TelegramChannel
-    from bot.channels.telegram.menu import Menu, Menus
 
 log = structlog.get_logger()
 
@@ -159,7 +159,7 @@ class Channels:
     def _menus(self) -> Menus:
         """Who sees which commands in Telegram: everybody those for everybody, in a private chat
         also what else the person there may type."""
-        from bot.channels.telegram.menu import EVERYBODY
+        from bot.channels.telegram.api import EVERYBODY
 
         whole = {role: _menu(role) for role in Role}
         found = {EVERYBODY: whole[Role.GUEST]}

@@ -13,7 +13,15 @@ import structlog
 from agent.files.values import FileUnavailable
 from agent.tools.messages import FileToSend, OwnChat
 from agent.turn.agents import Bindings
-from bot.channels.base import Acknowledges, Channel, FetchesFiles, NotSent, Reacted, Reacts, Refused
+from bot.channels.base import (
+    Acknowledges,
+    Channel,
+    DeliveryRefused,
+    FetchesFiles,
+    NotSent,
+    Reacted,
+    Reacts,
+)
 from bot.commands.table import as_typed
 from bot.outbox.outbox import NewFile
 from bot.people.access import Access
@@ -137,7 +145,7 @@ class Reactions:
                     f"the reaction could not be set now ({reason}); go on without it",
                     retry_after_s=after_s,
                 )
-            case Refused(reason=reason):
+            case DeliveryRefused(reason=reason):
                 raise NoReaction(reason)
             case other:
                 assert_never(other)

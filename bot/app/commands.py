@@ -24,7 +24,7 @@ from bot.commands.services import Answer, Tools
 from bot.commands.status import BotStatus, Kept, StatusSources
 from bot.commands.undo import UndoCommand
 from bot.commands.usage import NOT_PAUSED, UsageCommand, names_of
-from bot.inbox.intake import Intake
+from bot.inbox.intake import Intake, IntakeHooks
 from bot.inbox.rate_limit import MessageRateLimiter
 from bot.outbox.edits import QuestionMessages
 from bot.settings.options import bindings_of, host_zone
@@ -197,7 +197,9 @@ def tools_of_commands(app: App, schedule: ScheduleDesk) -> Tools:
 def intake_of(app: App) -> Intake:
     """Build the way in of every message, command and press."""
     schedule = schedule_desk_of(app)
-    door = Intake(
+    reactions = Reactions(lambda: app.channels.by_name)
+    per_minute = app.settings.access.messages_per_minute
+    return Intake(
         SqliteInbox(app.database),
         app.access,
         app.engine,
@@ -205,34 +207,32 @@ def intake_of(app: App) -> Intake:
         app.outbox,
         command_tools=tools_of_commands(app, schedule),
         clock=app.clock,
-        presses={
-            "ok": app.approvals.press,
-            "brake": _brake_press(app),
-            "mem": app.memories.commands.press,
-            "job": schedule.press,
-            "why": lambda pressed, person: app.why.press(pressed, person),  # loaded when asked
-            "zone": app.calendar.zones.press,
-            "pair": app.pairing.press,
-        },
+        hooks=IntakeHooks(
+            presses={
+                "ok": app.approvals.press,
+                "brake": _brake_press(app),
+                "mem": app.memories.commands.press,
+                "job": schedule.press,
+                "why": lambda pressed, person: app.why.press(pressed, person),  # loaded when asked
+                "zone": app.calendar.zones.press,
+                "pair": app.pairing.press,
+            },
+            bindings=bindings_of(app.settings),
+            limiter=MessageRateLimiter(app.clock, per_minute=per_minute),
+            full_disk=app.full_disk,
+            freshen=IdleReset(
+                SqliteIdle(app.database),
+                app.conversations.start_new,
+                app.clock,
+                after_hours=app.settings.history.idle_reset_hours,
+                busy=app.engine.busy,
+            ),
+            acknowledge=reactions.acknowledge if app.settings.telegram.ack_reaction else None,
+            stranger=app.pairing.asked,
+            heard=app.chats.heard,
+            answered=app.calendar.zones.after,
+        ),
     )
-    door.full_disk = app.full_disk
-    door.bindings = bindings_of(app.settings)
-    door.stranger = app.pairing.asked
-    door.heard = app.chats.heard
-    door.endings.afterwards = app.calendar.zones.after
-    if app.settings.telegram.ack_reaction:
-        door.acknowledge = Reactions(lambda: app.channels.by_name).acknowledge
-    door.freshen = IdleReset(
-        SqliteIdle(app.database),
-        app.conversations.start_new,
-        app.clock,
-        after_hours=app.settings.history.idle_reset_hours,
-        busy=app.engine.busy,
-    )
-    door.backlog.flood = MessageRateLimiter(
-        app.clock, per_minute=app.settings.access.messages_per_minute
-    )
-    return door
 
 
 def _cards(app: App) -> QuestionMessages:

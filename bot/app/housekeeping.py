@@ -19,7 +19,7 @@ import structlog
 from agent.budget.circuit_breaker import RESUME
 from agent.tools.workspace import RESULTS
 from bot.app.chats import OwnerNotices
-from bot.channels.health import Outage
+from bot.channels.base import Outage
 from memory.database.backup import remove_files
 from memory.records.errors import AssistantError
 from memory.records.spending import Notice

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from bot.channels.health import ChannelTrouble, Outage
+from bot.channels.base import ChannelTrouble, Outage
 from bot.people.access import Access
 from memory.records.errors import SettingsWrong, StorageError
 from memory.records.ports import Clock

@@ -30,11 +30,16 @@ BROKEN = (
 class EventCloser:
     """Gives events their terminal state."""
 
-    afterwards: Callable[[str], Awaitable[None]] | None = None
-    """Hears of the address where a command or a press was answered; set once, before the first
-    message. May raise StorageError, and may be called again."""
-
-    def __init__(self, inbox: SqliteInbox, outbox: Outbox) -> None:
+    def __init__(
+        self,
+        inbox: SqliteInbox,
+        outbox: Outbox,
+        *,
+        afterwards: Callable[[str], Awaitable[None]] | None = None,
+    ) -> None:
+        """`afterwards` hears of the address where a command or a press was answered; it may raise
+        StorageError, and be called again."""
+        self._afterwards = afterwards
         self._inbox = inbox
         self._outbox = outbox
 
@@ -54,10 +59,10 @@ class EventCloser:
 
     async def answered(self, lane: str) -> None:
         """What follows is a thing of its own: its trouble is not the answer's."""
-        if self.afterwards is None:
+        if self._afterwards is None:
             return
         try:
-            await self.afterwards(lane)
+            await self._afterwards(lane)
         except StorageError as trouble:
             log.warning("inbox.afterwards", lane=lane, why=str(trouble))
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Self, assert_never
 
 import structlog
@@ -26,7 +26,7 @@ from bot.inbox.background import BackgroundTasks, patiently
 from bot.inbox.buttons import ButtonHandler, Press
 from bot.inbox.commands import CommandRunner
 from bot.inbox.full_disk import FullDisk
-from bot.inbox.rate_limit import Backlog, HeldMessage
+from bot.inbox.rate_limit import Backlog, HeldMessage, MessageRateLimiter
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from memory.records.errors import StorageError, StorageFull
@@ -105,28 +105,32 @@ class InboundEvent:
     sender_name: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakeHooks:
+    """What is asked, and who hears, while messages come in.
+
+    `presses` act on buttons, by the prefix of their data before the colon. `bindings` say which
+    agent answers where, `limiter` who writes too fast. `full_disk` hears of each event that waits
+    for disk space. `freshen` may begin a new conversation at an address before a message joins the
+    one there. `acknowledge` shows that a message was taken in, and never fails. `stranger` hears of
+    the address, name and chat of a stranger who got a code, `heard` of a person's command in a
+    chat, `answered` of the address where a command or a press was answered: it may raise
+    StorageError, and be called again.
+    """
+
+    presses: Mapping[str, Press] = field(default_factory=dict)
+    bindings: Bindings = field(default_factory=Bindings)
+    limiter: MessageRateLimiter | None = None
+    full_disk: FullDisk | None = None
+    freshen: Callable[[str], Awaitable[object]] | None = None
+    acknowledge: Callable[[IncomingMessage], Coroutine[None, None, None]] | None = None
+    stranger: Callable[[str, str, str], Awaitable[None]] | None = None
+    heard: Callable[[PersonId, str], None] | None = None
+    answered: Callable[[str], Awaitable[None]] | None = None
+
+
 class Intake:
     """Takes events in and hands messages on, in order. An async context manager."""
-
-    freshen: Callable[[str], Awaitable[object]] | None = None
-    """May begin a new conversation at an address before a message joins the one there; set once,
-    before the first message."""
-
-    acknowledge: Callable[[IncomingMessage], Coroutine[None, None, None]] | None = None
-    """Shows that a message was taken in; set once, before the first message. Never fails."""
-
-    stranger: Callable[[str, str, str], Awaitable[None]] | None = None
-    """Hears of the address, the name and the chat of a stranger who got a code; set once, before
-    the first message."""
-
-    heard: Callable[[PersonId, str], None] | None = None
-    """Hears of a person's command in a chat; set once, before the first message."""
-
-    full_disk: FullDisk | None = None
-    """Called with each event that waits for disk space; set once, before the first message."""
-
-    bindings: Bindings = Bindings()
-    """Which agent answers where; set once, before the first message."""
 
     def __init__(
         self,
@@ -138,13 +142,14 @@ class Intake:
         *,
         command_tools: Tools,
         clock: Clock,
-        presses: Mapping[str, Press] = MappingProxyType({}),
+        hooks: IntakeHooks | None = None,
     ) -> None:
-        """`presses` are by the prefix of a button's data, which stands before the colon."""
-        self.endings = EventCloser(inbox, outbox)
+        self._hooks = hooks = hooks or IntakeHooks()
+        self.endings = EventCloser(inbox, outbox, afterwards=hooks.answered)
         self._tasks = BackgroundTasks()
-        self.backlog = Backlog(clock, outbox=outbox, tasks=self._tasks)
-        self.presses = ButtonHandler(presses, access, endings=self.endings, tasks=self._tasks)
+        limiter = hooks.limiter or MessageRateLimiter(clock)
+        self.backlog = Backlog(limiter, outbox=outbox, tasks=self._tasks)
+        self.presses = ButtonHandler(hooks.presses, access, endings=self.endings, tasks=self._tasks)
         self._inbox = inbox
         self._access = access
         self._admission = Admission(access, self.endings)
@@ -234,8 +239,8 @@ class Intake:
             text = await self._access.answer_stranger(sender)
             if text is not None:
                 await self._outbox.say(NewMessage(lane=inbound.address.key, text=text))
-                if self.stranger is not None:
-                    await self.stranger(sender, inbound.sender_name, inbound.address.key)
+                if self._hooks.stranger is not None:
+                    await self._hooks.stranger(sender, inbound.sender_name, inbound.address.key)
         except StorageError as error:
             log.warning("inbox.stranger_unanswered", why=str(error))
 
@@ -282,8 +287,8 @@ class Intake:
             self._held_up(event.event)
 
     def _held_up(self, event: NewEvent) -> None:
-        if self.full_disk is not None:
-            self.full_disk.holds_up(event)
+        if self._hooks.full_disk is not None:
+            self._hooks.full_disk.holds_up(event)
 
     async def _act(self, channel: Channel, event: StoredEvent) -> None:
         try:
@@ -329,8 +334,8 @@ class Intake:
         # Who forwards a command does not give it; an edit becomes none, nor does an album.
         is_given = alone and not message.forwarded and not message.edited
         if is_given and (asked := given(message)) is not None:
-            if self.heard is not None:
-                self.heard(person.id, message.address.key)
+            if self._hooks.heard is not None:
+                self._hooks.heard(person.id, message.address.key)
             command, rest = asked
             request = Asked(message=message, person=person, rest=rest)
             return await self._commands.take(events[0], command, request)
@@ -340,11 +345,11 @@ class Intake:
         if message.edited:
             turn = await self._turn(replace(message, edited=False), person)
             return await self._edits.take(events[0], turn, alone=alone)
-        if self.freshen is not None:
-            await self.freshen(message.address.key)
+        if self._hooks.freshen is not None:
+            await self._hooks.freshen(message.address.key)
         await self._engine.submit(_new_run(events, await self._turn(message, person)))
-        if self.acknowledge is not None:
-            self._tasks.begin(self.acknowledge(message), name="acknowledged")
+        if self._hooks.acknowledge is not None:
+            self._tasks.begin(self._hooks.acknowledge(message), name="acknowledged")
         await self._tell_of_pause(message.address.key, person)
         chars = len(message.text)
         log.info("inbox.message", inbox=events[0].id, lane=message.address.key, chars=chars)
@@ -383,7 +388,7 @@ class Intake:
             time_zone=person.time_zone,
             language=person.language,
             language_hint=person.language_hint,
-            agent=self.bindings.agent_at(message.address),
+            agent=self._hooks.bindings.agent_at(message.address),
         )
 
     async def state_of(self, inbound: InboundEvent) -> InboxState | None:

@@ -111,9 +111,10 @@ class MessageRateLimiter:
 class Backlog:
     """Works off what was written too fast, one after the other, beside what comes in."""
 
-    def __init__(self, clock: Clock, *, outbox: Outbox, tasks: BackgroundTasks) -> None:
-        self.flood = MessageRateLimiter(clock)
-        """Who writes too fast; another one may be set once, before the first message."""
+    def __init__(
+        self, flood: MessageRateLimiter, *, outbox: Outbox, tasks: BackgroundTasks
+    ) -> None:
+        self.flood = flood
         self._outbox = outbox
         self._tasks = tasks
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import assert_never
 
 import structlog
@@ -17,6 +18,7 @@ import structlog
 from bot.channels.base import (
     Channel,
     Delivery,
+    DeliveryRefused,
     EditOutcome,
     FileOut,
     InDoubt,
@@ -24,7 +26,6 @@ from bot.channels.base import (
     MessageGone,
     MessagePart,
     NotSent,
-    Refused,
     Removes,
     SendsFiles,
     SentMessage,
@@ -32,11 +33,16 @@ from bot.channels.base import (
     Uploaded,
     UploadsAhead,
 )
+from bot.commands.memory_messages import bare
+from bot.commands.table import as_typed
 from bot.outbox.drafts import as_tried, ending, is_to_go, planned
 from bot.outbox.files import CopyGone, OutgoingFiles
+from bot.people.access import Access
+from bot.people.approvals import is_shared
 from memory.records.errors import StorageError
 from memory.records.messages import Address, OutboxId
-from memory.records.rows import NewMessage, OutboxState, OutPart, OutRow, PartState
+from memory.records.ports import Clock
+from memory.records.rows import NewMessage, OutboxState, OutPart, OutRow, PartState, Person
 from memory.stores.outbox import SqliteOutbox
 
 log = structlog.get_logger()
@@ -160,7 +166,7 @@ class RowDelivery:
                 part = await self._mark(part, PartState.SENDING)
             case PartState.SENDING | PartState.DOUBTFUL | PartState.RESENDING:
                 found = await self._looked_up(part)
-                if not isinstance(found, Refused):
+                if not isinstance(found, DeliveryRefused):
                     return await self._settle_by(part, found)
                 await self._channel.ready(self._address)
                 if self._is_file(part):
@@ -185,14 +191,14 @@ class RowDelivery:
         if self._is_file(part):
             return await self._file_looked_up(part)
         if not isinstance(channel, SettlesDoubt):
-            return Refused(reason="nobody can tell")
+            return DeliveryRefused(reason="nobody can tell")
         mark = self._row.mark(part.n)
         return await channel.look_up(self._address, mark, since_ms=self._row.created_ms)
 
     async def _file_looked_up(self, part: OutPart) -> LookedUp:
         channel = self._channel
         if not isinstance(channel, UploadsAhead) or not part.ref:
-            return Refused(reason="nobody can tell")
+            return DeliveryRefused(reason="nobody can tell")
         found = await channel.look_up_file(self._address, part.ref, since_ms=self._row.created_ms)
         if isinstance(found, NotSent) and self.attempts < FILE_LOOKS:
             return InDoubt(reason=found.reason)
@@ -210,7 +216,7 @@ class RowDelivery:
                 await self._mark(part, PartState.READY)
             case InDoubt():
                 return self._later(found)
-            case Refused():
+            case DeliveryRefused():
                 raise AssertionError("was handled before")
             case other:
                 assert_never(other)
@@ -272,7 +278,7 @@ class RowDelivery:
                     part, file = replace(part, ref=ref), replace(file, ref=ref)
                 case NotSent() as refusal:
                     return self._later(refusal)
-                case Refused(reason=reason):
+                case DeliveryRefused(reason=reason):
                     await self._fail(reason)
                     return None
                 case other:
@@ -320,7 +326,7 @@ class RowDelivery:
                 await self._anew(part)
             case NotSent() | InDoubt():
                 return self._later(outcome)
-            case Refused(reason=reason):
+            case DeliveryRefused(reason=reason):
                 await self._fail(reason)
             case other:
                 assert_never(other)
@@ -339,7 +345,7 @@ class RowDelivery:
         match await self._taken_away(part):
             case (NotSent() | InDoubt()) as outcome:
                 return self._later(outcome)
-            case Refused(reason=reason):
+            case DeliveryRefused(reason=reason):
                 log.warning("outbox.left_behind", row=self._row.id, part=part.n, why=reason)
             case SentMessage() | MessageGone():
                 pass
@@ -350,7 +356,7 @@ class RowDelivery:
 
     async def _taken_away(self, part: OutPart) -> EditOutcome:
         if not isinstance(self._channel, Removes):
-            return Refused(reason="it cannot be taken away there")
+            return DeliveryRefused(reason="it cannot be taken away there")
         return await self._channel.remove(self._address, part.message_id)
 
     async def _settle(self, part: OutPart, outcome: Delivery) -> float | None:
@@ -367,7 +373,7 @@ class RowDelivery:
                 again_s = self._later(outcome)
                 await self._mark(part, PartState.DOUBTFUL)
                 return again_s
-            case Refused(reason=reason):
+            case DeliveryRefused(reason=reason):
                 await self._fail(reason)
             case other:
                 assert_never(other)
@@ -423,3 +429,60 @@ class RowDelivery:
         await self._keep(
             *self.parts, end=self.end_state(), notices=[] if notice is None else [notice]
         )
+
+
+# --- what was given up ---------------------------------------------------------------------------
+
+CHARS_MAX = 200
+"""How much of the message's beginning is quoted."""
+
+NOTICES_MAX = 5
+"""Most notices about one chat in a day; `/status` and the doctor count the rest."""
+
+LAST = "\n\nI will not report more about this chat today; `/status` counts what did not arrive."
+
+
+class DeliveryNotices:
+    """Writes the notices. Implements `bot.outbox.delivery.Undelivered`."""
+
+    def __init__(self, access: Access, store: SqliteOutbox, *, clock: Clock) -> None:
+        self._access = access
+        self._store = store
+        self._clock = clock
+
+    async def __call__(self, row: OutRow, why: str) -> NewMessage | None:
+        """Return the notice for the owner, in a private chat other than the message's own if there
+        is one. A message for one person is quoted to nobody else. Raise StorageError."""
+        owner = self._access.owner_id()
+        since = self._clock.now() - timedelta(days=1)
+        said = await self._store.notices(row.lane, since_ms=int(since.timestamp() * 1000))
+        chats = [] if owner is None else await self._access.private_chats(owner)
+        if not chats or said >= NOTICES_MAX:
+            return None
+        lane = next((chat for chat in chats if chat != row.lane), chats[0])
+        reader = await self._access.alone_in(row.lane)
+        text = f"**Not delivered** to {self._place(row.lane, reader, owner)}: {_sentence(why)}"
+        if reader == owner or is_shared(row.lane):
+            text += f"\n\nIt began: {bare(row.text, chars_max=CHARS_MAX)}"
+        if said + 1 == NOTICES_MAX:
+            text += LAST
+        return NewMessage(lane=lane, text=as_typed(text, lane), about=row.lane)
+
+    def _place(self, lane: str, reader: str | None, owner: str | None) -> str:
+        address = Address.parse(lane)
+        channel = address.channel.capitalize()
+        if reader is None:
+            kind = "a group" if is_shared(lane) else "a chat"
+            return f"{kind} in {channel} (`{address.chat_id}`)"
+        return (
+            f"your chat in {channel}" if reader == owner else f"{self._name(reader)} in {channel}"
+        )
+
+    def _name(self, person_id: str) -> str:
+        people: tuple[Person, ...] = tuple(self._access.directory.people)
+        name = next((one.name for one in people if one.id == person_id), "")
+        return bare(name) or "a member"
+
+
+def _sentence(why: str) -> str:
+    return f"{bare(why, chars_max=300).rstrip('.')}."

@@ -16,11 +16,11 @@ import structlog
 
 from bot.channels.base import (
     Channel,
+    DeliveryRefused,
     InDoubt,
     MessageGone,
     MessagePart,
     NotSent,
-    Refused,
     SentMessage,
     ShowsWork,
 )
@@ -250,7 +250,7 @@ class LiveDraft:
             case InDoubt():
                 self._blocked = True
                 stored = replace(stored, state=PartState.DOUBTFUL)
-            case NotSent() | Refused():
+            case NotSent() | DeliveryRefused():
                 self._blocked = True
                 stored = replace(stored, state=PartState.READY)
         await self._store.mark(row.id, stored)
@@ -266,7 +266,7 @@ class LiveDraft:
                 return True
             case NotSent(retry_after_s=after_s):
                 self._paused_until = self._loop.time() + (after_s or 5.0)
-            case MessageGone() | Refused():
+            case MessageGone() | DeliveryRefused():
                 self._blocked = True
             case InDoubt():
                 pass  # tried again with the next one: edits may be repeated

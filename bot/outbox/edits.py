@@ -15,12 +15,12 @@ import structlog
 
 from bot.channels.base import (
     Channel,
+    DeliveryRefused,
     InDoubt,
     MessageGone,
     MessagePart,
     NotSent,
     Pressed,
-    Refused,
     SentMessage,
 )
 from memory.records.errors import StorageError
@@ -127,7 +127,7 @@ class Revisions:
             case MessageGone():
                 log.info("outbox.revision_without_message", lane=address.key)
                 return None
-            case Refused(reason=reason):
+            case DeliveryRefused(reason=reason):
                 log.warning("outbox.revision_refused", lane=address.key, why=reason)
                 return None
             case NotSent(reason=reason, retry_after_s=after_s):

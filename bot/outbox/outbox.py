@@ -17,8 +17,7 @@ from typing import Self
 
 import structlog
 
-from bot.channels.base import Channel, MessagePart, RemembersButtons
-from bot.channels.health import ChannelTrouble, Outage
+from bot.channels.base import Channel, ChannelTrouble, MessagePart, Outage, RemembersButtons
 from bot.outbox.delivery import DeliveryRoute, RowDelivery, Superseded, Undelivered, untold
 from bot.outbox.drafts import REPEATED, DetachedDraft, LiveDraft
 from bot.outbox.edits import Revisions

@@ -337,7 +337,7 @@ StepFunction = Callable[[TurnContext, Any], Awaitable[Json]]
 """It gets what the program gave to `TurnContext.step`, and returns what the journal keeps."""
 
 
-class Program(Protocol):
+class TurnProgram(Protocol):
     """A turn as plain code. It is run again from the start after a crash: recorded steps return."""
 
     async def run(self, ctx: TurnContext, payload: Json) -> TurnEnd:

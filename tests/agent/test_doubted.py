@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.tools.tool import Effect
-from agent.turn.doubt import DOUBT, doubts
+from agent.turn.end import DOUBT, doubts
 from agent.turn.steps.tools import UNKNOWN_FATE
 from memory.records.errors import Overloaded
 from memory.records.messages import RunId

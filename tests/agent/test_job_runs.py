@@ -12,7 +12,7 @@ import pytest
 
 from agent.tools.agents import SystemTools
 from agent.tools.tool import Caller, ChangedFile, Effect, FileResult, Tool
-from agent.turn.doubt import DOUBT
+from agent.turn.end import DOUBT
 from agent.turn.loop import FATE_UNKNOWN
 from memory.records.errors import AuthRefused, BillingRefused, ModelRefused, Overloaded
 from memory.records.job_specs import Every, Unit

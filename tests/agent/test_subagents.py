@@ -38,7 +38,7 @@ from agent.subagents.subagents import (
 )
 from agent.tools.agents import AgentTools
 from agent.tools.tool import Effect, tools_of
-from agent.turn.doubt import DOUBT
+from agent.turn.end import DOUBT
 from agent.turn.engine import RESUMES_MAX, LocalEngine
 from bot.settings.home import shipped
 from memory.database.connection import Database
@@ -59,11 +59,11 @@ from memory.records.ports import (
     InboxState,
     Json,
     NewRun,
-    Program,
     RunStatus,
     StepFunction,
     TurnContext,
     TurnEnd,
+    TurnProgram,
 )
 from memory.records.request import ModelRequest, ModelTraits
 from memory.records.rows import Person
@@ -104,7 +104,7 @@ def behind(task: str, **more: Any) -> Json:
 class Parents:
     """Implements Program: orders are carried out here, all else by the assistant."""
 
-    def __init__(self, assistant: Program, subagents: Subagents) -> None:
+    def __init__(self, assistant: TurnProgram, subagents: Subagents) -> None:
         self._assistant = assistant
         self._subagents = subagents
         self.refused: list[str] = []

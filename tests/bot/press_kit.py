@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from bot.channels.base import Channel, Pressed
 from bot.inbox.buttons import Press
-from bot.inbox.intake import Intake
+from bot.inbox.intake import Intake, IntakeHooks
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from memory.database.connection import Database
@@ -125,7 +125,7 @@ async def process(
                 outbox,
                 command_tools=nobody,
                 clock=clock,
-                presses=presses,
+                hooks=IntakeHooks(presses=presses),
             )
         )
         await outbox.start()

@@ -28,7 +28,7 @@ PEOPLE = {
 
 
 class Known:
-    """Implements `bot.channels.slack.app_home.People`."""
+    """Implements `bot.channels.slack.app_home.HomePeople`."""
 
     policy: Any = "pairing"
 

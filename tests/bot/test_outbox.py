@@ -13,13 +13,13 @@ from structlog.testing import capture_logs
 
 from bot.channels.base import (
     Delivery,
+    DeliveryRefused,
     EditOutcome,
     Ignored,
     InDoubt,
     MessageGone,
     MessagePart,
     NotSent,
-    Refused,
     SentMessage,
 )
 from bot.outbox.outbox import BACK_OFF_S, REPEATED, Outbox
@@ -150,7 +150,11 @@ async def test_a_message_is_planned_sent_and_marked(
     assert channel.ready_calls == 2
 
 
-NOT_SENT, DOUBT, NO = NotSent(reason="net"), InDoubt(reason="time"), Refused(reason="blocked")
+NOT_SENT, DOUBT, NO = (
+    NotSent(reason="net"),
+    InDoubt(reason="time"),
+    DeliveryRefused(reason="blocked"),
+)
 
 
 @pytest.mark.case("CH-05")

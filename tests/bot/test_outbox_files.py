@@ -14,6 +14,7 @@ import pytest
 from bot.channels.base import (
     Channel,
     Delivery,
+    DeliveryRefused,
     EditOutcome,
     FileOut,
     Ignored,
@@ -21,7 +22,6 @@ from bot.channels.base import (
     LookedUp,
     MessagePart,
     NotSent,
-    Refused,
     SentMessage,
     Upload,
     Uploaded,
@@ -39,7 +39,7 @@ LANE = "telegram:5"
 PLAN = NewFile(name="plan.txt", path="files/plan.txt", content=b"the plan")
 FILE = "plan.txt=the plan"
 NOT_SENT, DOUBT = NotSent(reason="net"), InDoubt(reason="time")
-NO = Refused(reason="the platform takes no plans.")
+NO = DeliveryRefused(reason="the platform takes no plans.")
 
 WRITES = ("add", "plan", "mark", "postpone")
 """Of the store: a process may die at each of them."""

@@ -9,11 +9,11 @@ from typing import Any, Literal
 import pytest
 
 from bot.channels.base import (
+    DeliveryRefused,
     InDoubt,
     MessageGone,
     MessagePart,
     NotSent,
-    Refused,
     Removes,
     SentMessage,
 )
@@ -85,12 +85,20 @@ async def test_it_is_gone_and_to_do_so_again_does_no_harm(platform: Platform) ->
     ("platform", "action", "kind"),
     [
         ("telegram", telegram_lab.flood(3), NotSent),
-        ("telegram", telegram_lab.refusal(400, "Bad Request: message can't be deleted"), Refused),
-        ("telegram", telegram_lab.refusal(403, "Forbidden: bot was blocked by the user"), Refused),
+        (
+            "telegram",
+            telegram_lab.refusal(400, "Bad Request: message can't be deleted"),
+            DeliveryRefused,
+        ),
+        (
+            "telegram",
+            telegram_lab.refusal(403, "Forbidden: bot was blocked by the user"),
+            DeliveryRefused,
+        ),
         ("telegram", bad_gateway(), InDoubt),
         ("telegram", drop(after=True), InDoubt),
         ("slack", slack_lab.flood(3), NotSent),
-        ("slack", slack_lab.refusal("cant_delete_message"), Refused),
+        ("slack", slack_lab.refusal("cant_delete_message"), DeliveryRefused),
         ("slack", slack_lab.refusal("channel_not_found"), MessageGone),
         ("slack", slack_lab.refusal("token_revoked"), NotSent),
         ("slack", bad_gateway(), InDoubt),

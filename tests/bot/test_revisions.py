@@ -12,12 +12,12 @@ import pytest
 
 from bot.channels.base import (
     Delivery,
+    DeliveryRefused,
     EditOutcome,
     InDoubt,
     MessageGone,
     MessagePart,
     NotSent,
-    Refused,
 )
 from bot.outbox.outbox import BACK_OFF_S, Outbox
 from memory.database.connection import Database
@@ -183,7 +183,11 @@ async def test_with_a_blank_text_the_buttons_alone_go(run: Any, channel: Showing
     assert (channel.messages, channel.buttons) == ({"1": "shall I?"}, {"1": False})
 
 
-NOT_SENT, DOUBT, NO = NotSent(reason="net"), InDoubt(reason="time"), Refused(reason="blocked")
+NOT_SENT, DOUBT, NO = (
+    NotSent(reason="net"),
+    InDoubt(reason="time"),
+    DeliveryRefused(reason="blocked"),
+)
 
 
 @pytest.mark.parametrize(

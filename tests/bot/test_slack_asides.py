@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bot.channels.base import InDoubt, MessagePart, NotSent, Refused, SentMessage, aside_to
+from bot.channels.base import DeliveryRefused, InDoubt, MessagePart, NotSent, SentMessage, aside_to
 from bot.channels.slack.api import SlackWeb
 from bot.channels.slack.channel import SlackChannel, SlackOptions
 from bot.channels.slack.raw import sketch
@@ -334,7 +334,7 @@ async def test_what_one_person_saw_is_looked_for_in_vain_and_a_card_is_found() -
 
         assert isinstance(sent, SentMessage)
         assert [one.ts for one in fake.chat(CHANNEL)] == [sent.message_id]
-        assert isinstance(await slack.look_up(ASIDE, PART.mark, since_ms=0), Refused)
+        assert isinstance(await slack.look_up(ASIDE, PART.mark, since_ms=0), DeliveryRefused)
         assert await slack.look_up(ASIDE, card.mark, since_ms=0) == sent
         edited = await slack.edit(ASIDE, sent.message_id, MessagePart(markup="no", source="no"))
         assert edited == sent

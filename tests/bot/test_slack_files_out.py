@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from bot.channels.base import (
+    DeliveryRefused,
     FileOut,
     InDoubt,
     MessagePart,
     NotSent,
     Reacted,
-    Refused,
     SentMessage,
     Uploaded,
 )
@@ -138,7 +138,7 @@ async def test_a_refusal_is_the_end_of_a_sentence_and_holds_nothing_up(
         later = await slack.send_file(DIRECT, await uploaded(slack), BLANK)
 
         for outcome in (at_first, later):
-            assert isinstance(outcome, Refused)
+            assert isinstance(outcome, DeliveryRefused)
             assert says in outcome.reason
 
 
@@ -256,7 +256,7 @@ async def test_a_reaction_that_is_not_taken_is_a_sentence(ts: str, emoji: str, s
     async with channel() as (slack, _):
         done = await slack.react(DIRECT, ts, emoji)
 
-        assert isinstance(done, Refused)
+        assert isinstance(done, DeliveryRefused)
         assert says in done.reason
 
 

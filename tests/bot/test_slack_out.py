@@ -12,18 +12,17 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.channels.base import (
+    DeliveryRefused,
     InDoubt,
     MessageGone,
     MessagePart,
     NotSent,
-    Refused,
     SentMessage,
     SettlesDoubt,
 )
 from bot.channels.slack.channel import SlackChannel, SlackOptions
 from bot.channels.slack.lookup import EVENT_TYPE, PAGE
-from bot.channels.slack.throttle import BURST, EditPace
-from bot.channels.throttle import SendRates
+from bot.channels.throttle import BURST, EditPace, SendRates
 from bot.lab.faults import FaultAction, answer, bad_gateway, drop, garble, hold, reset
 from bot.lab.slack import APP_TOKEN, TOKEN, FakeSlack, flood, refusal
 from memory.records.messages import Address
@@ -93,8 +92,8 @@ async def test_an_answer_stands_in_its_thread_and_an_edit_leaves_it_there() -> N
         (refusal("token_revoked"), NotSent),
         (refusal("invalid_auth"), NotSent),
         (refusal("missing_scope", needed="chat:write"), NotSent),
-        (refusal("channel_not_found"), Refused),
-        (refusal("is_archived"), Refused),
+        (refusal("channel_not_found"), DeliveryRefused),
+        (refusal("is_archived"), DeliveryRefused),
         (refusal("no_such_word"), NotSent),
         (answer(403, "a proxy's page"), NotSent),
         (refusal("team_added_to_org"), NotSent),
@@ -192,7 +191,7 @@ async def test_a_channel_that_the_bot_is_not_in_is_said_plainly() -> None:
 
         found = await slack.send(Address(channel="slack", chat_id=f"{TEAM}.C1"), PART)
 
-        assert isinstance(found, Refused)
+        assert isinstance(found, DeliveryRefused)
         assert "invite it there" in found.reason
 
 
@@ -286,8 +285,8 @@ async def test_what_is_older_than_the_row_is_not_meant() -> None:
         (flood(3), InDoubt),
         (drop(), InDoubt),
         (bad_gateway(), InDoubt),
-        (refusal("missing_scope", needed="im:history"), Refused),
-        (refusal("channel_not_found"), Refused),
+        (refusal("missing_scope", needed="im:history"), DeliveryRefused),
+        (refusal("channel_not_found"), DeliveryRefused),
         (answer(200, {"ok": True, "messages": [3, {"metadata": 7}]}), NotSent),
         (answer(200, {"ok": True}), NotSent),
     ],

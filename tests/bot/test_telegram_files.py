@@ -11,7 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from telegram.constants import ReactionEmoji
 
-from bot.channels.base import FileOut, InDoubt, MessagePart, NotSent, Reacted, Refused, SentMessage
+from bot.channels.base import (
+    DeliveryRefused,
+    FileOut,
+    InDoubt,
+    MessagePart,
+    NotSent,
+    Reacted,
+    SentMessage,
+)
 from bot.channels.telegram.channel import TEXT_UNITS_MAX, TelegramChannel, TelegramOptions
 from bot.channels.telegram.reactions import REACTIONS, telegram_reaction
 from bot.channels.telegram.send import CAPTION_UNITS_MAX, captioned
@@ -162,7 +170,9 @@ async def test_a_file_over_the_limit_is_refused_before_a_byte_of_it_goes() -> No
     async with channel() as (telegram, fake):
         sent = await telegram.send_file(CHAT, file("big.bin", bytes(50_000_001)), BLANK)
 
-        assert sent == Refused(reason="Telegram takes no file of more than 50 MB from a bot")
+        assert sent == DeliveryRefused(
+            reason="Telegram takes no file of more than 50 MB from a bot"
+        )
         assert not fake.calls("sendDocument")
 
 
@@ -181,7 +191,7 @@ async def test_a_refusal_is_the_end_of_a_sentence(status: int, description: str,
 
         sent = await telegram.send_file(CHAT, file("a.txt", b"x"), BLANK)
 
-        assert isinstance(sent, Refused)
+        assert isinstance(sent, DeliveryRefused)
         assert says in sent.reason
 
 
@@ -265,7 +275,7 @@ async def test_a_reaction_that_is_not_taken_is_a_sentence(
 
         done = await telegram.react(CHAT, message_id, emoji)
 
-        assert isinstance(done, Refused)
+        assert isinstance(done, DeliveryRefused)
         assert says in done.reason
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent.files.attachments import Brought, brought
-from agent.policy.gate import UNASKED_MAX, Gate, Passed, Stopped, Waits, Wish
+from agent.policy.gate import Gate, Passed, Stopped, Waits, Wish
 from agent.policy.taint import TOOL_CALL, rests_on_memory, tainted_by
 from agent.policy.tool_access import Reach
 from agent.prompt.scene import PromptKind
@@ -235,7 +235,7 @@ class CallRunner:
         If the person has written something newer by the end of a call, the rest is not run and
         marked skipped. Nor are calls past the limit of one answer.
         """
-        self._now.state = replace(self._now.state, unasked=0, is_refused=False)
+        self._now.begin_answer()
         newer = await self._run(calls[:CALLS_MAX])
         for call in calls[CALLS_MAX:]:
             self._now.add(ToolResult(call_id=call.id, content=TOO_MANY, ok=False))
@@ -298,7 +298,7 @@ class CallRunner:
         if refusal is None:
             return None
         if self._now.repeats.should_sum_up:
-            self._now.state = replace(self._now.state, sum_up=True)
+            self._now.sum_up()
         return ToolResult(call_id=call.id, content=refusal, ok=False)
 
     async def one(self, call: ToolCall) -> ToolResult:
@@ -319,7 +319,7 @@ class CallRunner:
             pending = _outcome(call, await self._ctx.step("gate", question))
         pending = pending or await self._try_call(call)
         if not isinstance(pending, _ForApproval) and not self._toolbox.is_pure(call):
-            self._now.state = replace(self._now.state, unasked=self._now.state.unasked + 1)
+            self._now.ran_unasked()
         return pending
 
     async def _settled(
@@ -347,8 +347,7 @@ class CallRunner:
         answer = await self._ctx.wait(waits_on(asked))
         outcome = Outcome(answer["outcome"])
         if outcome in AGREED_NOT:
-            is_refused = self._now.state.unasked >= UNASKED_MAX
-            self._now.state = replace(self._now.state, is_refused=is_refused)
+            self._now.was_refused()
             return ToolResult(call_id=call.id, content=AGREED_NOT[outcome], ok=False)
         result = await self._try_call(call, agreed=asked)
         if isinstance(result, _ForApproval):

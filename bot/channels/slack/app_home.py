@@ -15,8 +15,7 @@ from typing import Protocol
 
 import structlog
 
-from bot.channels.base import EDIT_FACT, NEW_REMINDER, HomeLine, HomeSection, TellsHome
-from bot.channels.health import Outage
+from bot.channels.base import EDIT_FACT, NEW_REMINDER, HomeLine, HomeSection, Outage, TellsHome
 from bot.channels.slack.api import Limited, SlackTrouble, SlackWeb
 from bot.channels.slack.raw import HOME_CHANNEL
 from bot.channels.slack.send import ROW_BUTTONS_MAX, SECTION_CHARS_MAX, Block, button_block, marked
@@ -228,7 +227,7 @@ NEW = Button(label="New reminder", data=NEW_REMINDER)
 _LAST = 2**62
 
 
-class People(Protocol):
+class HomePeople(Protocol):
     """Who is let in; `bot.people.access` is one."""
 
     @property
@@ -239,7 +238,7 @@ class People(Protocol):
         """The person behind an address; None is a stranger."""
 
 
-class Answers(Protocol):
+class HomeModels(Protocol):
     """Which model answers at an address; `agent.models.router` is one."""
 
     async def at(self, lane: str) -> InUse: ...
@@ -256,7 +255,7 @@ class HomeSources:
     facts: Facts
     sums: Callable[[UsageQuery], Awaitable[Sequence[UsageSum]]]
     counted: Callable[[], Awaitable[object]]
-    models: Answers
+    models: HomeModels
     jobs: Callable[[], Awaitable[Sequence[Job]]]
     open_questions: Callable[[], Awaitable[Sequence[StoredApproval]]]
 
@@ -265,7 +264,7 @@ class HomeView:
     """Implements `bot.channels.base.TellsHome`."""
 
     def __init__(
-        self, people: People, told: HomeSources, *, clock: Clock, host_zone: tzinfo
+        self, people: HomePeople, told: HomeSources, *, clock: Clock, host_zone: tzinfo
     ) -> None:
         self._people = people
         self._told = told

@@ -16,7 +16,9 @@ from typing import Self
 import structlog
 
 from bot.channels.base import (
+    ChannelTrouble,
     Delivery,
+    DeliveryRefused,
     EditOutcome,
     FileOut,
     InDoubt,
@@ -24,9 +26,9 @@ from bot.channels.base import (
     MessageGone,
     MessagePart,
     NotSent,
+    Outage,
     Pressed,
     Reaction,
-    Refused,
     SentMessage,
     TellsHome,
     Understood,
@@ -35,7 +37,6 @@ from bot.channels.base import (
     chat_of,
     reader_of,
 )
-from bot.channels.health import ChannelTrouble, Outage
 from bot.channels.slack.api import CALL_LIMITS, Limited, NoAnswer, SaidNo, SlackTrouble, SlackWeb
 from bot.channels.slack.app_home import HomeWriter
 from bot.channels.slack.assistant_pane import AssistantPanes, Offer
@@ -58,9 +59,8 @@ from bot.channels.slack.send import (
     whispered,
 )
 from bot.channels.slack.socket_mode import OpenAddress, SlackSockets, read_once
-from bot.channels.slack.throttle import EditPace
 from bot.channels.slack.tokens import SlackTokens, Us
-from bot.channels.throttle import SendRates, SendThrottle
+from bot.channels.throttle import EditPace, SendRates, SendThrottle
 from bot.channels.tokens import TokenNotices
 from bot.commands.table import as_typed
 from bot.inbox.intake import Intake
@@ -291,7 +291,7 @@ class SlackChannel:
             # Whatever is wrong with editing this message, a new one may work; if that is refused
             # too, the row ends there.
             done = refused(error)
-            return MessageGone() if isinstance(done, Refused) else done
+            return MessageGone() if isinstance(done, DeliveryRefused) else done
         except NoAnswer as error:
             return InDoubt(reason=str(error))
         return SentMessage(message_id=message_id)
@@ -317,7 +317,7 @@ class SlackChannel:
             find_marked(self._web, channel=channel, thread=thread, mark=mark, since_ms=since_ms)
         )
         if isinstance(found, NotSent) and reader_of(address):
-            return Refused(reason="nobody can tell what one person alone saw")
+            return DeliveryRefused(reason="nobody can tell what one person alone saw")
         return found
 
     # --- files and reactions (bot.channel.SendsFiles, UploadsAhead, Reacts) -----------------------

@@ -20,8 +20,7 @@ from slack_bolt.request.async_request import AsyncBoltRequest
 from slack_bolt.response import BoltResponse
 from slack_sdk.web.async_client import AsyncWebClient
 
-from bot.channels.base import Channel
-from bot.channels.health import Outage
+from bot.channels.base import Channel, Outage
 from bot.channels.slack.app_home import HomeWriter
 from bot.channels.slack.assistant_pane import AssistantPanes
 from bot.channels.slack.lookup import Parents

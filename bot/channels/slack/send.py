@@ -18,13 +18,13 @@ import structlog
 
 from bot.channels.base import (
     Delivery,
+    DeliveryRefused,
     InDoubt,
     LookedUp,
     MessagePart,
     NotSent,
     Reacted,
     Reaction,
-    Refused,
     SentMessage,
     reader_of,
 )
@@ -305,7 +305,7 @@ async def put_reaction(web: SlackWeb, address: Address, message_id: str, emoji: 
     """An emoji by Slack's name of it."""
     name = slack_name(emoji)
     if not name:
-        return Refused(reason=f"Slack has no emoji {emoji!r}; name one as :thumbsup:")
+        return DeliveryRefused(reason=f"Slack has no emoji {emoji!r}; name one as :thumbsup:")
     try:
         await web.call(
             "reactions.add", channel=channel_of(address), timestamp=message_id, name=name
@@ -314,7 +314,7 @@ async def put_reaction(web: SlackWeb, address: Address, message_id: str, emoji: 
         return NotSent(reason=str(error), retry_after_s=error.seconds)
     except SaidNo as error:
         if error.error != "already_reacted":
-            return Refused(reason=f"Slack does not take this reaction ({error})")
+            return DeliveryRefused(reason=f"Slack does not take this reaction ({error})")
     except SlackTrouble as error:
         return NotSent(reason=str(error))
     return Reacted(shown=f":{name}:")
@@ -325,20 +325,20 @@ def channel_of(address: Address) -> str:
     return address.chat_id.partition(".")[2]
 
 
-def refused(error: SaidNo) -> NotSent | Refused:
+def refused(error: SaidNo) -> NotSent | DeliveryRefused:
     """Return what Slack's refusal means for a message."""
     if error.error in ENDS:
-        return Refused(reason=str(error))
+        return DeliveryRefused(reason=str(error))
     is_ours = error.is_about_us or error.error in ABOUT_THE_APP
     return NotSent(reason=str(error), is_ours=is_ours)
 
 
-def file_refused(error: SaidNo) -> NotSent | Refused:
+def file_refused(error: SaidNo) -> NotSent | DeliveryRefused:
     """Return the same for a file. The person gets a notice in its place, so it holds up nothing
     that comes after it, unless the bot itself is refused."""
     if error.error in BAD_TOKEN or error.error in ABOUT_THE_APP:
         return refused(error)
-    return Refused(reason=why_refused(error))
+    return DeliveryRefused(reason=why_refused(error))
 
 
 async def looked_up(search: Awaitable[str | None]) -> LookedUp:
@@ -346,11 +346,11 @@ async def looked_up(search: Awaitable[str | None]) -> LookedUp:
     try:
         found = await search
     except TooMuchSaid as error:
-        return Refused(reason=str(error))
+        return DeliveryRefused(reason=str(error))
     except SaidNo as error:
         # Without the scope to read, nobody can ever look.
         can_wait = error.error not in ENDS and error.error != "missing_scope"
-        return InDoubt(reason=str(error)) if can_wait else Refused(reason=str(error))
+        return InDoubt(reason=str(error)) if can_wait else DeliveryRefused(reason=str(error))
     except SlackTrouble as error:
         return InDoubt(reason=str(error))
     return NotSent(reason="it is not there") if found is None else SentMessage(message_id=found)

@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 import structlog
 
-from bot.channels.health import Outage
+from bot.channels.base import Outage
 from bot.channels.odd_json import read_json
 from bot.channels.slack.intake import Acknowledgement, SlackIntake
 from memory.records.errors import Temporary

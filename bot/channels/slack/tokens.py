@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from bot.channels.health import ChannelTrouble, Outage
+from bot.channels.base import ChannelTrouble, Outage
 from bot.channels.slack.api import (
     APP_SCOPES,
     BOT_SCOPES,

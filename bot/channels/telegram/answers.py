@@ -23,7 +23,7 @@ from telegram.error import (
     TelegramError,
 )
 
-from bot.channels.base import InDoubt, NotSent, Refused
+from bot.channels.base import DeliveryRefused, InDoubt, NotSent
 from bot.channels.odd_json import read_json
 
 # Telegram answers 400 to much that is not about the message: every inner error without a code of
@@ -106,7 +106,7 @@ def _description(payload: bytes) -> str | None:
     return " ".join(str(answer.get("description") or "").split())[:200]
 
 
-def meaning(error: TelegramError) -> NotSent | InDoubt | Refused:
+def meaning(error: TelegramError) -> NotSent | InDoubt | DeliveryRefused:
     """Return whether a failed call was not done, may have been, or never can be."""
     reason, said = why(error), str(error).lower()
     match error:
@@ -122,9 +122,9 @@ def meaning(error: TelegramError) -> NotSent | InDoubt | Refused:
         case BadRequest() if any(words in said for words in NOT_FINISHED):
             return InDoubt(reason=reason)
         case BadRequest() | Forbidden():
-            return Refused(reason=reason)
+            return DeliveryRefused(reason=reason)
         case ServerFailed() if SENT_AND_DELETED in said:
-            return Refused(reason=reason)
+            return DeliveryRefused(reason=reason)
         case ServerFailed():
             is_before = error.status in BEFORE_THE_METHOD
             return NotSent(reason=reason) if is_before else InDoubt(reason=reason)

@@ -11,7 +11,7 @@ import asyncio
 import re
 import ssl
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -23,7 +23,7 @@ from telegram.request import HTTPXRequest
 from telegram.warnings import PTBUserWarning
 
 from agent.files.values import FileUnavailable
-from bot.channels.health import Outage
+from bot.channels.base import Outage
 from bot.channels.http import Downloads, too_large
 from bot.channels.odd_json import read_json
 from bot.channels.telegram.answers import check, seconds, why
@@ -251,3 +251,49 @@ def why_not(said: str) -> str:
     if "file_id" in lowered or "temporarily unavailable" in lowered or "not found" in lowered:
         return "Telegram does not have it any more"
     return "Telegram refuses it"
+
+
+# --- menus of commands ---------------------------------------------------------------------------
+
+Menu = tuple[tuple[str, str], ...]
+"""Names and descriptions, which Telegram shows as plain text."""
+
+Menus = Mapping[str, Menu]
+"""By the id of a private chat; that of everybody else is under EVERYBODY."""
+
+EVERYBODY = ""
+
+
+class CommandMenus:
+    """Registers what has changed. Without a menu the bot works all the same: what fails is told in
+    the log, and not tried again before the next start."""
+
+    def __init__(self, web: TelegramWeb) -> None:
+        self._web = web
+        self._due = asyncio.Event()
+
+    def look(self) -> None:
+        """People may have come, gone, or been given another role. Returns at once."""
+        self._due.set()
+
+    async def keep(self, wanted: Callable[[], Menus]) -> None:
+        """Has the menus as they are wanted, until cancelled."""
+        told: Menus = {}
+        while True:
+            self._due.clear()
+            now = dict(wanted())
+            for chat in dict.fromkeys((*now, *told)):
+                if now.get(chat) != told.get(chat):
+                    await self._put(chat, now.get(chat, ()))
+            told = now
+            await self._due.wait()
+
+    async def _put(self, chat: str, menu: Menu) -> None:
+        """An empty one: the chat has that of everybody again."""
+        rows = [{"command": name, "description": text} for name, text in menu]
+        failed = await self._web.put_menu(chat, rows)
+        if not failed:
+            return
+        # Somebody who was let in and has never opened the chat has none: nothing to look after.
+        tell = log.warning if chat == EVERYBODY else log.info
+        tell("telegram.no_menu", chat=chat, why=failed)

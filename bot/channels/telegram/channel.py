@@ -25,7 +25,9 @@ from telegram.error import (
 
 from agent.files.values import FileUnavailable
 from bot.channels.base import (
+    ChannelTrouble,
     Delivery,
+    DeliveryRefused,
     EditOutcome,
     FileOut,
     InDoubt,
@@ -35,14 +37,11 @@ from bot.channels.base import (
     Pressed,
     Reacted,
     Reaction,
-    Refused,
     SentMessage,
     Understood,
 )
-from bot.channels.health import ChannelTrouble
 from bot.channels.telegram.answers import meaning, seconds, why
-from bot.channels.telegram.api import TelegramFiles, TelegramWeb, why_not
-from bot.channels.telegram.menu import CommandMenus, Menus
+from bot.channels.telegram.api import CommandMenus, Menus, TelegramFiles, TelegramWeb, why_not
 from bot.channels.telegram.parse import NAME, GroupPolicy, TelegramParser
 from bot.channels.telegram.raw import (
     TelegramSketch,
@@ -269,7 +268,9 @@ class TelegramChannel:
             sent = await post(address)
         except ChatMigrated as error:
             if not may_move:
-                return Refused(reason="Telegram says that this group's new id is outdated too")
+                return DeliveryRefused(
+                    reason="Telegram says that this group's new id is outdated too"
+                )
             moved = replace(address, chat_id=str(error.new_chat_id))
             return await self._delivered(moved, post, may_move=False)
         except TelegramError as error:
@@ -287,13 +288,17 @@ class TelegramChannel:
     async def send_file(self, address: Address, file: FileOut, part: MessagePart) -> Delivery:
         """As a picture where Telegram shows it as one, else as a document."""
         if len(file.content) > FILE_BYTES_MAX:
-            return Refused(reason=why_refused("too large"))
+            return DeliveryRefused(reason=why_refused("too large"))
 
         def post(to: Address) -> Awaitable[Any]:
             return posted_file(self.web, to, file, part)
 
         done = await self._delivered(address, post)
-        return Refused(reason=why_refused(done.reason)) if isinstance(done, Refused) else done
+        return (
+            DeliveryRefused(reason=why_refused(done.reason))
+            if isinstance(done, DeliveryRefused)
+            else done
+        )
 
     async def react(self, address: Address, message_id: str, emoji: str) -> Reaction:
         """Telegram has a list of reactions; the nearest is taken."""
@@ -318,7 +323,7 @@ class TelegramChannel:
             return MessageGone()
         except TelegramError as error:
             done = self._failed(address, error)
-            if not isinstance(done, Refused) or not isinstance(error, BadRequest):
+            if not isinstance(done, DeliveryRefused) or not isinstance(error, BadRequest):
                 return done
             # Whatever else is wrong with this message, a new one may do; if that is refused too,
             # the row ends there.
@@ -336,11 +341,13 @@ class TelegramChannel:
             return MessageGone()
         except TelegramError as error:
             done = self._failed(address, error)
-            is_gone = isinstance(done, Refused) and "not found" in str(error).lower()
+            is_gone = isinstance(done, DeliveryRefused) and "not found" in str(error).lower()
             return MessageGone() if is_gone else done
         return SentMessage(message_id=message_id)
 
-    def _failed(self, address: Address, error: TelegramError) -> NotSent | InDoubt | Refused:
+    def _failed(
+        self, address: Address, error: TelegramError
+    ) -> NotSent | InDoubt | DeliveryRefused:
         """Return what a failure means; a pause that Telegram asks for holds for the whole chat."""
         if isinstance(error, RetryAfter):
             self._pace.pause(address.chat_id, seconds(error.retry_after))

@@ -16,7 +16,15 @@ from telegram.constants import ParseMode
 from telegram.error import BadRequest, TelegramError
 
 from agent.files.sniff import picture_of
-from bot.channels.base import FileOut, InDoubt, MessagePart, NotSent, Reacted, Reaction, Refused
+from bot.channels.base import (
+    DeliveryRefused,
+    FileOut,
+    InDoubt,
+    MessagePart,
+    NotSent,
+    Reacted,
+    Reaction,
+)
 from bot.channels.telegram.answers import meaning, why
 from bot.channels.telegram.api import TelegramWeb
 from bot.channels.telegram.raw import inline_keyboard
@@ -173,9 +181,11 @@ async def put_reaction(web: TelegramWeb, address: Address, message_id: str, emoj
     """Telegram has a list of reactions; the nearest is taken."""
     sign = telegram_reaction(emoji)
     if not sign:
-        return Refused(reason=f"Telegram has no reaction {emoji!r}; it has {' '.join(REACTIONS)}")
+        return DeliveryRefused(
+            reason=f"Telegram has no reaction {emoji!r}; it has {' '.join(REACTIONS)}"
+        )
     if not message_id.isascii() or not message_id.isdecimal():
-        return Refused(reason=f"there is no message {message_id!r} in this chat")
+        return DeliveryRefused(reason=f"there is no message {message_id!r} in this chat")
     try:
         await web.call(
             "setMessageReaction",
@@ -189,8 +199,10 @@ async def put_reaction(web: TelegramWeb, address: Address, message_id: str, emoj
                 return later
             case InDoubt(reason=reason):  # it may be repeated without harm
                 return NotSent(reason=reason)
-            case Refused(reason=reason):
-                return Refused(reason=f"Telegram does not take this reaction here ({reason})")
+            case DeliveryRefused(reason=reason):
+                return DeliveryRefused(
+                    reason=f"Telegram does not take this reaction here ({reason})"
+                )
     return Reacted(shown=sign)
 
 

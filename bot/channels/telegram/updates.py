@@ -21,7 +21,7 @@ from telegram.error import (
     TimedOut,
 )
 
-from bot.channels.health import ChannelTrouble, Outage
+from bot.channels.base import ChannelTrouble, Outage
 from bot.channels.telegram.answers import why
 from bot.channels.telegram.api import TelegramRefused, TelegramWeb, is_unconnected, wait
 from bot.channels.telegram.raw import ALLOWED_UPDATES, last_id
