@@ -22,7 +22,7 @@ from agent.turn.aftermath import Aftermath
 from agent.turn.engine import LocalEngine
 from agent.version import VERSION
 from bot.commands.conversation import SessionDesk, session_operations
-from bot.commands.job_service import JobDesk, job_operations
+from bot.commands.job_service import job_operations
 from bot.commands.mcp import McpDesk, mcp_operations
 from bot.commands.memory_service import memory_operations
 from bot.commands.model_names import configured
@@ -89,12 +89,13 @@ class Bot:
     memories: Memories
     rights: Rights
     sessions: SessionDesk
-    jobs: JobDesk
     schedules: Schedules
     housekeeping: Housekeeping
 
     def operations(self) -> Mapping[str, Operation]:
         """What the private socket offers."""
+        calendar = self.schedules.calendar
+        assert calendar.dry_runs is not None, "a bot that runs has them"
         greeting = {"model": self.choice.model, "why": self.choice.why}
         return {
             **access_operations(self.access),
@@ -106,7 +107,7 @@ class Bot:
             **mcp_operations(self.servers),
             **memory_operations(self.rights.office),
             **session_operations(self.sessions),
-            **job_operations(self.jobs),
+            **job_operations(calendar.jobs, calendar.dry_runs),
             **terminal_operations(
                 self.channels.console,
                 self.access,
@@ -247,7 +248,6 @@ def _bot_of(place: Workplace, whole: Assembly, entrance: Entrance) -> Bot:
         memories=whole.stores.memories,
         rights=entrance.rights,
         sessions=SessionDesk(whole.stores.memories.sessions),
-        jobs=whole.job_desk,
         schedules=whole.schedules,
         housekeeping=whole.housekeeping,
     )

@@ -12,7 +12,7 @@ from bot.settings.home import Home, HomeLock
 from bot.settings.logging import Redactor, secrets_of
 from bot.settings.schema.settings import Settings
 from bot.wiring.assembly import opened_database
-from bot.wiring.jobs import Stage, job_desk_of, skill_jobs_of
+from bot.wiring.jobs import Stage, dry_runs_of, skill_jobs_of
 from bot.wiring.parts import abilities_of, access_of, pool_of, prompting_of, stores_of
 from bot.wiring.spending import Workplace
 from bot.wiring.tools import Doors
@@ -48,5 +48,4 @@ async def open_jobs(
             usage=SqliteUsage(database),
         )
         skills = skill_jobs_of(place, calendar, shelf)
-        desk = job_desk_of(place, calendar, stage, skills=skills)
-        yield job_operations(desk)
+        yield job_operations(calendar.jobs, dry_runs_of(place, calendar, stage, skills=skills))

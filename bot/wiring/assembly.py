@@ -23,7 +23,6 @@ from agent.turn.engine import LocalEngine
 from agent.turn.steps.model import Payment
 from agent.web.client import ClientOptions, WebClient
 from bot.channels.tokens import TokenNotices
-from bot.commands.job_service import JobDesk
 from bot.commands.mcp import McpDesk
 from bot.commands.model_names import configured
 from bot.commands.skills import SkillDesk
@@ -40,7 +39,7 @@ from bot.settings.logging import Redactor, secrets_of
 from bot.wiring.channels import Channels, opened_channels
 from bot.wiring.clock import CheckedClock, checked
 from bot.wiring.housekeeping import Housekeeping
-from bot.wiring.jobs import Stage, job_desk_of, skill_jobs_of
+from bot.wiring.jobs import Stage, dry_runs_of, skill_jobs_of
 from bot.wiring.memories import Afterthoughts, Rights, afterthoughts_of, background_of
 from bot.wiring.model_pool import ModelPool
 from bot.wiring.options import allowed_hosts_of, host_zone, limits_of, rules_of
@@ -100,7 +99,6 @@ class Assembly:
     prompting: Prompting
     skill_jobs: SkillJobs
     schedules: Schedules
-    job_desk: JobDesk
     approvals: ApprovalDesk
     zones: ZoneDesk
     aftermath: Aftermath
@@ -221,8 +219,7 @@ class Assembly:
             payment=self.payment,
             usage=self.usage,
         )
-        self.job_desk = job_desk_of(place, calendar, stage, skills=self.skill_jobs)
-        calendar.clerk.foretold = self.job_desk.takes
+        calendar.dry_runs = dry_runs_of(place, calendar, stage, skills=self.skill_jobs)
 
     async def make_engine(self) -> None:
         """What runs the turns, with what stands between a model's wish and the world."""
@@ -298,7 +295,7 @@ class Assembly:
         return ZoneDesk(
             zones,
             self.access,
-            ZoneMoves(zones.store, calendar.clerk, calendar.agenda, clock=clock),
+            ZoneMoves(zones.store, calendar.jobs, calendar.events, clock=clock),
             Cards(self.outbox, calendar.cards),
             clock=clock,
             deliver=self.outbox.deliver,

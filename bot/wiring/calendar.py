@@ -5,26 +5,31 @@ from __future__ import annotations
 from zoneinfo import ZoneInfo
 
 from agent.turn.agents import Bindings
+from bot.commands.job_messages import takes_words
 from bot.people.access import Access
 from bot.people.approvals import is_shared
 from bot.people.timezone import zone_of
+from bot.people.zone_question import AssumedZones
+from bot.settings.schema.settings import Settings
 from bot.wiring.memories import person_of
 from bot.wiring.options import bindings_of, host_zone
 from bot.wiring.spending import Workplace
-from bot.wiring.tools import NoBotRuns
 from memory.database.connection import Database
-from memory.records.jobs import Job, Taken
-from memory.records.messages import Address, PersonId
+from memory.records.jobs import Job
+from memory.records.messages import DEFAULT_AGENT, Address, PersonId
+from memory.records.rows import Person
 from memory.stores.approvals import SqliteCards
+from memory.stores.events import SqliteEvents
 from memory.stores.heartbeats import SqliteBeats, SqliteSwitches
 from memory.stores.jobs import SqliteJobs
-from memory.stores.missed import SqliteEvents
 from memory.stores.notifications import SqliteTellings
+from memory.stores.people import SqliteAssumedZones
 from scheduler.clock.timetable import Timetable
-from scheduler.jobs.clerk import Clerk
-from scheduler.jobs.events import EventAgenda
-from scheduler.jobs.service import Book
-from scheduler.kinds.message import Hearer
+from scheduler.jobs.events import EventService
+from scheduler.jobs.heartbeats import HeartbeatService
+from scheduler.jobs.service import JobService
+from scheduler.jobs.times import TimeReader
+from scheduler.kinds.dry_run import JobDryRuns
 
 # --- chats --------------------------------------------------------------------------------------
 #
@@ -33,8 +38,8 @@ from scheduler.kinds.message import Hearer
 
 
 class Chats:
-    """Implements `scheduler.kinds.message.Hearing` and `scheduler.notify.delivery.People`: who is
-    let in, and which chats are whose. Looked at each time: people go."""
+    """Implements `scheduler.notify.delivery.People`: who is let in, and which chats are whose.
+    Looked at each time: people go."""
 
     def __init__(self, access: Access, bindings: Bindings) -> None:
         self._access = access
@@ -47,19 +52,9 @@ class Chats:
             chats = await self._access.private_chats(person.id)
             self._private[person.id] = frozenset(chats)
 
-    def person(self, person_id: PersonId) -> Hearer | None:
-        """See Hearing."""
-        found = person_of(self._access, person_id)
-        if found is None:
-            return None
-        return Hearer(
-            id=found.id,
-            role=found.role,
-            name=found.name,
-            time_zone=found.time_zone,
-            language=found.language,
-            language_hint=found.language_hint,
-        )
+    def person(self, person_id: PersonId) -> Person | None:
+        """See People."""
+        return person_of(self._access, person_id)
 
     def may_hear(self, person_id: PersonId, lane: str) -> bool:
         """Own private chats, the terminal of whoever is at it, and groups that are admitted."""
@@ -112,31 +107,62 @@ class Calendar:
     and what is kept counts from the next start."""
 
     def __init__(self, place: Workplace, database: Database, access: Access) -> None:
-        clock = place.clock
-        self.chats = Chats(access, bindings_of(place.settings))
-        self.jobs = SqliteJobs(database)
-        self.tellings = SqliteTellings(database)
-        self.beats = SqliteBeats(database)
-        self.switches = SqliteSwitches(database)
-        self.cards = SqliteCards(database)
-        self.book = Book(self.jobs, self.chats, self.chats.zone, clock=clock, changed=self.changed)
-        self.clerk = Clerk(
-            self.book,
-            self.jobs,
-            self.tellings,
-            self.chats.zone,
-            clock=clock,
-            run_now=self._run_now,
-        )
-        self.agenda = EventAgenda(SqliteEvents(database), self.clerk, clock=clock)
+        clock, settings = place.clock, place.settings
         self.timetable: Timetable | None = None
+        self.dry_runs: JobDryRuns | None = None
+        self.chats = Chats(access, bindings_of(settings))
+        self.store = SqliteJobs(database)
+        self.notifications = SqliteTellings(database)
+        self.cards = SqliteCards(database)
+        times = TimeReader(self.chats.zone, clock=clock, is_assumed=self._is_assumed)
+        self.zones = AssumedZones(
+            SqliteAssumedZones(database),
+            access,
+            zone=host_zone(),
+            is_anywhere=lambda time: times.is_anywhere(time.when),
+        )
+        self.jobs = JobService(
+            self.store,
+            self.notifications,
+            self.chats,
+            times,
+            clock=clock,
+            timetable=lambda: self.timetable,
+            estimate=self._estimate,
+            assumed=self.zones,
+        )
+        self.events = EventService(SqliteEvents(database), self.jobs, clock=clock)
+        minutes = {name: beat_minutes(settings, name) for name in settings.agents.by_name}
+        self.heartbeats = HeartbeatService(
+            self.jobs,
+            self.store,
+            SqliteBeats(database),
+            SqliteSwitches(database),
+            self.chats,
+            clock=clock,
+            minutes={name: every for name, every in minutes.items() if every},
+            deliver_to=settings.heartbeat.deliver_to,
+        )
+
+    def _is_assumed(self, person_id: PersonId) -> bool:
+        return self.zones.is_assumed(person_id)
 
     async def changed(self) -> None:
         """A job was added or changed. Raises StorageError."""
         if self.timetable is not None:
             await self.timetable.changed()
 
-    async def _run_now(self, job: Job) -> Taken | None:
-        if self.timetable is None:
-            raise NoBotRuns("No bot runs here, so no job can be run.")
-        return await self.timetable.run_now(job)
+    async def _estimate(self, job: Job) -> str:
+        if self.dry_runs is None:
+            return ""
+        found = await self.dry_runs.estimate(job)
+        return "" if found is None else takes_words(job, found)
+
+
+def beat_minutes(settings: Settings, agent: str) -> int:
+    """Minutes between two looks of an agent at its list; 0: none."""
+    own = settings.agents.by_name.get(agent)
+    minutes = own.heartbeat if own is not None else 0
+    if agent != DEFAULT_AGENT:
+        return minutes
+    return (minutes or settings.heartbeat.every_minutes) if settings.heartbeat.enabled else 0

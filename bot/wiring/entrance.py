@@ -16,8 +16,8 @@ from zoneinfo import ZoneInfo
 from bot.channels.base import Pressed
 from bot.commands.context import ContextTeller
 from bot.commands.conversation import AgentsDesk, CompactingDesk
-from bot.commands.heartbeat import HeartbeatDesk
-from bot.commands.jobs import RemindDesk, ScheduleDesk
+from bot.commands.heartbeat import HeartbeatCommands
+from bot.commands.jobs import JobCommands, TimeQuestions
 from bot.commands.logs import LogDesk
 from bot.commands.models import ModelDesk
 from bot.commands.pairing import PairDesk, SpokenTo
@@ -33,15 +33,13 @@ from bot.wiring.assembly import Assembly
 from bot.wiring.housekeeping import Housekeeping, tasks_of
 from bot.wiring.memories import Rights, person_of, rights_of
 from bot.wiring.options import bindings_of, host_zone
-from bot.wiring.schedules import beat_minutes
 from bot.wiring.spending import Telling, Workplace, pressed_by
 from bot.wiring.tools import Reactions
 from memory.records.messages import IncomingMessage, PersonId
-from memory.records.schedule import JobBook
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.inbox import SqliteInbox
+from scheduler.jobs.service import JobService
 from scheduler.kinds.idle import IdleReset
-from scheduler.notify.quiet_hours import quiet_hours
 
 if TYPE_CHECKING:
     from bot.channels.slack.app_home import HomeView
@@ -106,7 +104,7 @@ async def opened_entrance(
     schedule = _schedule_desk(place, whole)
     calendar = whole.abilities.calendar
     cards = Cards(whole.outbox, calendar.cards)
-    pairing = PairDesk(access, cards, _spoken_to(calendar.clerk), clock=place.clock)
+    pairing = PairDesk(access, cards, _spoken_to(calendar.jobs), clock=place.clock)
     await stack.enter_async_context(pairing)
     if whole.channels.slack is not None:
         whole.channels.slack.tells_home = _home_view(place, whole)
@@ -133,15 +131,15 @@ class _Desks:
     spending: UsageDesk
     rights: Rights
     models: ModelDesk
-    schedule: ScheduleDesk
+    schedule: JobCommands
     why: _LateWhy
     pairing: PairDesk
 
 
 def _watched(place: Workplace, whole: Assembly, models: ModelDesk, logs: LogDesk) -> Watched:
     kept = Kept(
-        book=whole.abilities.calendar.clerk,
-        switches=whole.abilities.calendar.switches,
+        jobs=whole.abilities.calendar.jobs,
+        heartbeats=whole.abilities.calendar.heartbeats,
         grants=SqliteApprovals(whole.database).grants,
         sums=whole.usage,
         troubles=logs,
@@ -187,7 +185,9 @@ def _tools(place: Workplace, whole: Assembly, desks: _Desks) -> Tools:
             host_zone=host_zone(),
         ),
         schedule=desks.schedule,
-        heartbeat=_heartbeat_desk(place, whole),
+        heartbeat=HeartbeatCommands(
+            whole.abilities.calendar.jobs, whole.abilities.calendar.heartbeats
+        ),
         memory=desks.rights.desk,
         undo=desks.rights.undo,
         private=desks.rights.private,
@@ -237,18 +237,15 @@ def _door(place: Workplace, whole: Assembly, desks: _Desks) -> Door:
     return door
 
 
-def _schedule_desk(place: Workplace, whole: Assembly) -> ScheduleDesk:
+def _schedule_desk(place: Workplace, whole: Assembly) -> JobCommands:
     calendar, clock = whole.abilities.calendar, place.clock
     cards = Cards(whole.outbox, calendar.cards)
-    desk = ScheduleDesk(
-        calendar.clerk,
-        calendar.agenda,
-        RemindDesk(calendar.clerk, cards, clock=clock),
+    return JobCommands(
+        calendar.jobs,
+        calendar.events,
+        TimeQuestions(calendar.jobs, cards, clock=clock),
         cards,
-        clock=clock,
     )
-    desk.hours_set = whole.abilities.zones.used
-    return desk
 
 
 def _reception(place: Workplace, whole: Assembly, desks: _Desks) -> Reception:
@@ -263,10 +260,10 @@ def _reception(place: Workplace, whole: Assembly, desks: _Desks) -> Reception:
     return reception
 
 
-def _spoken_to(book: JobBook) -> SpokenTo:
+def _spoken_to(jobs: JobService) -> SpokenTo:
     async def after_quiet(person_id: PersonId, moment: datetime) -> datetime:
-        hours = quiet_hours(await book.quiet_hours(person_id))
-        return moment if hours is None else hours.end(moment, book.zone(person_id))
+        hours = await jobs.quiet_hours(person_id)
+        return moment if hours is None else hours.end(moment, jobs.times.zone(person_id))
 
     return after_quiet
 
@@ -300,7 +297,7 @@ def _why_desk(whole: Assembly, rights: Rights) -> WhyDesk:
 
     sources = WhySources(
         facts=whole.stores.memories.facts,
-        jobs=whole.abilities.calendar.clerk,
+        jobs=whole.abilities.calendar.store,
         memory=rights.desk,
         counted=whole.budget.flush,
         texts=whole.library.texts,
@@ -316,26 +313,13 @@ def _home_view(place: Workplace, whole: Assembly) -> HomeView:
 
     calendar = whole.abilities.calendar
     told = Told(
-        book=calendar.clerk,
-        agenda=calendar.agenda,
+        jobs=calendar.jobs,
+        events=calendar.events,
         facts=whole.stores.memories.facts,
         sums=whole.usage,
         counted=whole.budget.flush,
         models=whole.pool,
-        jobs=calendar.jobs.kept,
         open_questions=SqliteApprovals(whole.database).open_ones,
     )
     zone = ZoneInfo(host_zone())
     return HomeView(whole.access, told, clock=place.clock, host_zone=zone)
-
-
-def _heartbeat_desk(place: Workplace, whole: Assembly) -> HeartbeatDesk:
-    calendar, settings = whole.abilities.calendar, place.settings
-    minutes = {name: beat_minutes(settings, name) for name in settings.agents.by_name}
-    return HeartbeatDesk(
-        calendar.clerk,
-        calendar.beats,
-        calendar.switches,
-        minutes={name: every for name, every in minutes.items() if every},
-        ensure=whole.schedules.ensure_heartbeat,
-    )

@@ -1,39 +1,24 @@
-"""Puts the desk of jobs together (`hearthbot schedule`), for a running bot and for one command
-without one. Called by `bot.wiring.assembly` and `bot.cli`.
-"""
+"""Puts together what looks at jobs beforehand. Called by `bot.wiring.assembly` and `bot.cli`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent.budget.ledger import UsageSums, Wanted
+from agent.budget.ledger import UsageSums
 from agent.models.catalog import PriceTable
 from agent.skills.library import SkillShelf
 from agent.trace.dry_run import Priced, Rehearsing, RehearsingOptions
 from agent.turn.steps.model import Payment
-from bot.commands.job_messages import Rehearsals
-from bot.commands.job_service import JobDesk
 from bot.wiring.calendar import Calendar
 from bot.wiring.model_pool import ModelPool
 from bot.wiring.parts import Prompting
-from bot.wiring.schedules import active_hours_of
 from bot.wiring.spending import Workplace
-from memory.records.jobs import Job, JobStore, SlotState
-from memory.records.schedule import RunCost
 from memory.records.transcript import Usage
-from scheduler.jobs.forecast import Rules
-from scheduler.jobs.orders import BeatLists, JobTurns, Orders, Outlook
+from scheduler.jobs.forecast import Forecaster, Rules
 from scheduler.jobs.skill_jobs import SkillJobs
-
-RUNS_MIN, RUNS_COUNTED = 3, 20
-"""Of a job: with fewer runs nothing is known yet, and so many of the newest are counted."""
-
-RUNS_LOOKED_AT = 200
-"""A heartbeat passes over many of its times without asking a model."""
-
-FAR_MS = 2**62
-"""Later than any call."""
+from scheduler.kinds.dry_run import JobDryRuns, JobTurns, PastCosts
+from scheduler.notify.quiet_hours import read_hours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,72 +34,18 @@ class Stage:
     usage: UsageSums | None = None
 
 
-class RunsCounted:
-    """Implements `bot.commands.job_messages.PastRuns` by the calls that were recorded."""
-
-    def __init__(
-        self,
-        store: JobStore,
-        usage: UsageSums,
-        priced: Priced,
-        *,
-        payment: Payment | None = None,
-    ) -> None:
-        self._store = store
-        self._usage = usage
-        self._priced = priced
-        self._payment = payment
-
-    async def cost(self, job: Job) -> RunCost | None:
-        """The mean of its last runs, at the price of the model that answers now; None for fewer
-        than RUNS_MIN. Raises StorageError."""
-        runs = [run for run in await self._store.runs(job.id, limit=RUNS_LOOKED_AT) if run.run_id]
-        until_ms = FAR_MS
-        while runs and runs[0].state is SlotState.TAKEN:  # still at work
-            until_ms = runs.pop(0).taken_ms
-        counted = runs[:RUNS_COUNTED]
-        # A run that failed may have asked nobody; with what it took the others cost more, not less.
-        worked = sum(run.state is not SlotState.FAILED for run in counted)
-        if worked < RUNS_MIN:
-            return None
-        if self._payment is not None:
-            await self._payment.budget.flush()
-        wanted = Wanted(
-            since_ms=min(run.taken_ms for run in counted),
-            until_ms=until_ms,
-            by=("job",),
-            person_id=job.new.person_id,
-        )
-        groups = await self._usage.groups(wanted)
-        found = next((group for group in groups if group.job == job.new.name), None)
-        if found is None:
-            return None
-        # Of a mean call: a price may depend on how long a prompt is.
-        each = Usage(
-            prompt=found.prompt // found.calls,
-            completion=found.completion // found.calls,
-            cached=found.cached // found.calls,
-        )
-        dollars = await self._priced(job.new.deliver_to, each)
-        return RunCost(
-            calls=max(round(found.calls / worked), 1),
-            tokens=round(found.tokens / worked),
-            dollars=None if dollars is None else dollars * found.calls / worked,
-        )
-
-
-def job_desk_of(
+def dry_runs_of(
     place: Workplace, calendar: Calendar, stage: Stage, *, skills: SkillJobs
-) -> JobDesk:
-    """Over the calendar; what needs a running bot says so where none is."""
-    settings, clock = place.settings, place.clock
-    beats = BeatLists(place.home.workspace)
+) -> JobDryRuns:
+    """What jobs would do and cost."""
+    settings, clock, store = place.settings, place.clock, calendar.store
+    turns = JobTurns(calendar.chats, stage.shelf.current, place.home.workspace)
 
     async def rules() -> Rules:
         return Rules(
             daily_max=settings.scheduler.daily_max,
-            heartbeats=await beats.have_tasks(settings.agents.by_name),
-            hours=active_hours_of(settings.heartbeat.active_hours),
+            heartbeats=await turns.have_tasks(settings.agents.by_name),
+            hours=read_hours(settings.heartbeat.active_hours),
         )
 
     options = RehearsingOptions(
@@ -123,22 +54,19 @@ def job_desk_of(
     priced = priced_by(stage.pool)
     past = None
     if stage.usage is not None:
-        past = RunsCounted(calendar.jobs, stage.usage, priced, payment=stage.payment)
-    return JobDesk(
-        Orders(calendar.book, calendar.jobs, clock=clock, timetable=calendar.timetable),
-        Outlook(calendar.jobs, calendar.tellings, calendar.chats.zone, clock=clock, rules=rules),
-        Rehearsals(
-            turns=JobTurns(calendar.chats, stage.shelf, beats.text),
-            stage=Rehearsing(
-                stage.prompting.beginning,
-                stage.pool,
-                priced,
-                options=options,
-                payment=stage.payment,
-            ),
-            skills=skills,
+        past = PastCosts(store, stage.usage, priced, payment=stage.payment)
+    return JobDryRuns(
+        calendar.jobs,
+        Forecaster(store, calendar.notifications, calendar.chats.zone, clock=clock, rules=rules),
+        turns,
+        Rehearsing(
+            stage.prompting.beginning,
+            stage.pool,
+            priced,
+            options=options,
+            payment=stage.payment,
         ),
-        calendar.chats,
+        skills,
         clock=clock,
         past=past,
     )
@@ -147,7 +75,7 @@ def job_desk_of(
 def skill_jobs_of(place: Workplace, calendar: Calendar, shelf: SkillShelf) -> SkillJobs:
     """Skills that run by the clock, as jobs."""
     return SkillJobs(
-        calendar.jobs, shelf, calendar.chats, clock=place.clock, changed=calendar.changed
+        calendar.store, shelf.current, calendar.chats, clock=place.clock, changed=calendar.changed
     )
 
 

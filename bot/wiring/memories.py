@@ -55,8 +55,8 @@ from memory.search.indexes import Indexes
 from memory.search.vectors import Embedding
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.conversations import SqliteConversations
+from memory.stores.heartbeats import SqliteIdle
 from memory.stores.lines import SqliteLines
-from memory.stores.missed import SqliteIdle
 from memory.stores.people import AboutPeople
 from memory.stores.private import SqlitePrivate
 from memory.stores.sessions import SqliteSessions

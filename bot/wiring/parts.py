@@ -21,10 +21,8 @@ from agent.skills.library import SkillShelf
 from agent.skills.lifecycle import Workshop
 from agent.subagents.subagents import Subagents
 from agent.tools.files import KeptResults
-from agent.tools.jobs import Abilities as Scheduling
 from agent.tools.ranking import Choosing
 from agent.tools.routes import RouteFile
-from agent.tools.schedule import schedule_tools
 from agent.tools.tool import Caller, Tool
 from agent.tools.toolbox import ForeignTools
 from agent.tools.workspace import Workspace
@@ -50,7 +48,6 @@ from bot.wiring.options import (
     allowed_of,
     bindings_of,
     gathering_options_of,
-    host_zone,
     paces_of,
     places_of,
     policy_of,
@@ -62,7 +59,7 @@ from bot.wiring.options import (
     texts_of,
     tool_limits_of,
 )
-from bot.wiring.schedules import ShelfSkills
+from bot.wiring.schedules import skill_finder
 from bot.wiring.spending import Workplace
 from bot.wiring.tools import Doors, Made, Materials, tools_of
 from memory.database.connection import Database
@@ -71,12 +68,14 @@ from memory.records.messages import DEFAULT_AGENT
 from memory.records.ports import Drafts, Models
 from memory.search.vectors import ranker_maker
 from memory.stores.conversations import SqliteConversations
-from memory.stores.people import SqliteAssumedZones, SqlitePeople
+from memory.stores.people import SqlitePeople
 from memory.stores.switches import SqliteChosenModels, SqliteSkillRecords
 from memory.stores.traces import SqliteTraces
 from memory.stores.turns import SqliteJournal
 from memory.stores.undo import SqliteFormerFiles
-from scheduler.jobs.events import EventAgenda
+from scheduler.jobs.events import EventService
+from scheduler.jobs.tool_calls import ToolCalls
+from scheduler.jobs.tools import schedule_tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +118,7 @@ class Prompting:
 class Upcoming:
     """What is to come of a person, for a prompt; set once the people are known."""
 
-    agenda: EventAgenda | None = None
+    agenda: EventService | None = None
 
     async def __call__(self, wanted: RecallWanted) -> Sequence[Coming]:
         """Raises StorageError."""
@@ -195,20 +194,11 @@ def abilities_of(
     )
     routes.check()
     calendar = Calendar(place, stores.database, access)
-    zones = AssumedZones(
-        SqliteAssumedZones(stores.database),
-        access,
-        zone=host_zone(),
-        is_anywhere=calendar.clerk.is_anywhere,
-    )
-    calendar.clerk.hears = zones
-    stores.upcoming.agenda = calendar.agenda
+    zones = calendar.zones
+    stores.upcoming.agenda = calendar.events
     former = SqliteFormerFiles(stores.database)
     household = replace(household_of(place, access, stores.conversations), noted=zones.noted)
     reached = _LateReach()
-    scheduling = Scheduling(
-        reached=reached.tool, skill=ShelfSkills(shelf).work, policy=policy_of(settings)
-    )
     tools = tools_of(
         place,
         Materials(
@@ -221,7 +211,13 @@ def abilities_of(
             subagents=subagents,
             remembering=[
                 *remembering_tools(stores.memories, workspace, former, household=household),
-                *schedule_tools(calendar.clerk, calendar.agenda, household, scheduling),
+                *schedule_tools(
+                    calendar.jobs,
+                    calendar.events,
+                    household,
+                    ToolCalls(reached.tool, policy=policy_of(settings)),
+                    skill=skill_finder(shelf),
+                ),
             ],
             make_ranker=ranker_maker(
                 meanings=settings.tools.embeddings,

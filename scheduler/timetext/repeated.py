@@ -7,21 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from memory.records.job_specs import Cron, Every, Unit, When
+from memory.records.recurrence import Cron, Every, Unit, When
+from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeRead
 from scheduler.clock.cron import CronWrong, wall_moment
 from scheduler.clock.recurrence import next_slots
 from scheduler.timetext.chosen import EXAMPLE, Chosen, chosen
 from scheduler.timetext.clocks import EITHER_HALF_DAILY, USUAL, hours
-from scheduler.timetext.numbers import (
-    MONTH_NAMES,
-    Answer,
-    Question,
-    Reading,
-    Refusal,
-    day_words,
-    listed,
-    time_words,
-)
+from scheduler.timetext.numbers import MONTH_NAMES, day_words, listed, time_words
 from scheduler.timetext.pieces import (
     Ask,
     Clock,
@@ -65,7 +57,7 @@ class Limits:
         return tuple(month for month in _ALL_MONTHS if month not in self.months)
 
 
-def settle_repeated(pieces: Sequence[Piece], scope: Scope) -> Answer | None:
+def settle_repeated(pieces: Sequence[Piece], scope: Scope) -> TimeAnswer | None:
     """None where no repetition was said."""
     steps = list(dict.fromkeys(one for one in pieces if isinstance(one, Step)))
     steps = [one for one in steps if not one.by_place] or steps
@@ -79,9 +71,9 @@ def settle_repeated(pieces: Sequence[Piece], scope: Scope) -> Answer | None:
         return None
     for one in pieces:
         if isinstance(one, Refuse):
-            return Refusal(why=one.why)
+            return NoTime(why=one.why)
     if asks:
-        return Question(text=asks[0].why)
+        return TimeAsked(text=asks[0].why)
     step = steps[0] if steps else None
     limits = _limits(pieces, scope)
     if step is not None and step.unit.passes:
@@ -93,7 +85,7 @@ def settle_repeated(pieces: Sequence[Piece], scope: Scope) -> Answer | None:
     if not isinstance(picked, Chosen):
         return picked
     if _is_after_midnight(pieces, picked):
-        return Question(text=_NEXT_DAY)
+        return TimeAsked(text=_NEXT_DAY)
     choices = [picked, *([picked.instead] if picked.instead else [])]
     answers = [_on_days(choice, one, limits, scope) for choice in choices for one in times]
     either = " or at ".join(_time_list(one) for one in times)
@@ -128,12 +120,12 @@ def _in_all(times: Times) -> str:
     )
 
 
-def _asked(answers: Sequence[Answer | None], asks: Sequence[str]) -> Answer | None:
+def _asked(answers: Sequence[TimeAnswer | None], asks: Sequence[str]) -> TimeAnswer | None:
     """The answer itself where nothing is open, else a question between those that are readings."""
-    readings = [one for one in answers if isinstance(one, Reading)]
+    readings = [one for one in answers if isinstance(one, TimeRead)]
     if not asks or not readings:
         return answers[0]
-    return Question(text=" ".join(asks), options=readings)
+    return TimeAsked(text=" ".join(asks), options=tuple(readings))
 
 
 def _time_list(times: Sequence[time]) -> str:
@@ -150,11 +142,11 @@ def _several_of_month(pieces: Sequence[Piece]) -> bool:
     return several and any(isinstance(one, OfMonth) for one in pieces)
 
 
-def _only_asked(pieces: Sequence[Piece], asks: Sequence[Ask]) -> Answer | None:
+def _only_asked(pieces: Sequence[Piece], asks: Sequence[Ask]) -> TimeAnswer | None:
     """Twice a day, bimonthly: a repetition, but which?"""
     others = [one for one in pieces if not isinstance(one, Ask | Clock | Clocks | Part)]
     if asks and not others and any("every" in one.why.lower() for one in asks):
-        return Question(text=asks[0].why)
+        return TimeAsked(text=asks[0].why)
     return None
 
 
@@ -222,7 +214,9 @@ def _either(clock: Clock, part: Part | None, later: Sequence[Clock]) -> Sequence
 # --- minutes and hours ----------------------------------------------------------------------------
 
 
-def _passing(step: Step, pieces: Sequence[Piece], limits: Limits, scope: Scope) -> Answer | None:
+def _passing(
+    step: Step, pieces: Sequence[Piece], limits: Limits, scope: Scope
+) -> TimeAnswer | None:
     others = [one for one in pieces if not isinstance(one, Step | _Limit)]
     spans = [one for one in others if isinstance(one, Span)]
     days = [one for one in others if isinstance(one, Weekdays)]
@@ -230,7 +224,7 @@ def _passing(step: Step, pieces: Sequence[Piece], limits: Limits, scope: Scope) 
         return None
     name = _unit_words(step)
     if limits.weekdays_out:
-        return Refusal(why=f"Those weekdays cannot be left out of it. {EXAMPLE}")
+        return NoTime(why=f"Those weekdays cannot be left out of it. {EXAMPLE}")
     if not others and limits.months == _ALL_MONTHS:
         length = timedelta(**{f"{step.unit}s": step.count})
         start = max(limits.start or scope.now, scope.now).astimezone(UTC)
@@ -244,11 +238,11 @@ def _passing(step: Step, pieces: Sequence[Piece], limits: Limits, scope: Scope) 
 
 def _passing_within(
     step: Step, spans: Sequence[Span], days: Sequence[Weekdays], limits: Limits, scope: Scope
-) -> Answer | None:
+) -> TimeAnswer | None:
     """Within hours or on some days only: by the clock on the wall, in cron text."""
     whole = 60 if step.unit is Unit.MINUTE else 24
     if whole % step.count or (days and days[0].weeks != 1):
-        return Refusal(
+        return NoTime(
             why=f"Every {step.count} {step.unit}s does not fit evenly into a{_around(step)}, so "
             "it cannot be kept to certain hours or days. Take a step that does."
         )
@@ -257,7 +251,7 @@ def _passing_within(
     if spans:
         begin, end = (hours(one, None)[0].at for one in (spans[0].first, spans[0].last))
         if begin.minute or end.minute or end <= begin:
-            return Refusal(
+            return NoTime(
                 why=f"Such a span goes from a full hour to a later one of the same day. {EXAMPLE}"
             )
         first, last = begin.hour, end.hour - (step.unit is Unit.MINUTE)
@@ -305,10 +299,12 @@ def _months(picked: Chosen, limits: Limits) -> tuple[int, ...]:
     return tuple(month for month in (picked.months or _ALL_MONTHS) if month in limits.months)
 
 
-def _on_days(picked: Chosen, times: Sequence[time], limits: Limits, scope: Scope) -> Answer | None:
+def _on_days(
+    picked: Chosen, times: Sequence[time], limits: Limits, scope: Scope
+) -> TimeAnswer | None:
     minutes = {(at.minute, at.second) for at in times}
     if len(minutes) > 1 or any(at.second for at in times):
-        return Refusal(
+        return NoTime(
             why="Times of one schedule have the same minutes, such as 8:30 and 17:30. Make one for "
             "each of the others."
         )
@@ -317,10 +313,10 @@ def _on_days(picked: Chosen, times: Sequence[time], limits: Limits, scope: Scope
         week = picked.weekdays or (tuple(range(7)) if picked.count == 1 else ())
         left = tuple(day for day in week if day not in limits.weekdays_out)
         if not left or picked.days or picked.places:
-            return Refusal(why=f"Those weekdays cannot be left out of it. {EXAMPLE}")
+            return NoTime(why=f"Those weekdays cannot be left out of it. {EXAMPLE}")
         kept = picked = replace(kept, weekdays=left, unit=Unit.WEEK)
     if not limits.months or (picked.months and not kept.months):
-        return Refusal(why="Nothing is left of it: all of its months are left out.")
+        return NoTime(why="Nothing is left of it: all of its months are left out.")
     fields = _Fields(
         minute=str(times[0].minute), hour=",".join(str(at.hour) for at in times), picked=kept
     )
@@ -330,7 +326,7 @@ def _on_days(picked: Chosen, times: Sequence[time], limits: Limits, scope: Scope
         plain = Cron(expression=fields.text(), zone=zone.key, start=limits.start)
         following = next_slots(plain, after=scope.now, n=1)
     except CronWrong:
-        return Refusal(why="There is no such day in the months that are named.")
+        return NoTime(why="There is no such day in the months that are named.")
     if picked.count == 1:
         return _reading(plain, words, limits, scope)
     if not following:
@@ -347,14 +343,14 @@ def _on_days(picked: Chosen, times: Sequence[time], limits: Limits, scope: Scope
     return _reading(when, words, limits, scope)
 
 
-def _reading(when: When, words: str, limits: Limits, scope: Scope) -> Answer:
+def _reading(when: When, words: str, limits: Limits, scope: Scope) -> TimeAnswer:
     """Said with its limits; a question where nothing of it lies ahead."""
     following = next_slots(when, after=scope.now, n=1)
     if following and limits.lasting is not None:
         first = following[0].at.astimezone(_zone(scope)).date()
         limits = replace(limits, until=_before(first + timedelta(limits.lasting), _zone(scope)))
     if not following or (limits.until and following[0].at > limits.until):
-        return Question(text=f"Of that ({words}) nothing lies ahead. When is meant?")
+        return TimeAsked(text=f"Of that ({words}) nothing lies ahead. When is meant?")
     if limits.left_out:
         words += f", not in {listed([MONTH_NAMES[month - 1] for month in limits.left_out])}"
     if limits.start is not None:
@@ -363,7 +359,7 @@ def _reading(when: When, words: str, limits: Limits, scope: Scope) -> Answer:
         words += f", until {limits.until:%Y-%m-%d}"
     if limits.runs_max is not None:
         words += ", once" if limits.runs_max == 1 else f", {limits.runs_max} times"
-    return Reading(when=when, sentence=words, until=limits.until, runs_max=limits.runs_max)
+    return TimeRead(when=when, sentence=words, until=limits.until, runs_max=limits.runs_max)
 
 
 def _zone(scope: Scope) -> ZoneInfo:

@@ -27,8 +27,8 @@ from bot.lab.slack import TOKEN as SLACK_TOKEN
 from bot.lab.telegram import FakeTelegram
 from bot.outbox.outbox import Outbox
 from memory.database.connection import Database
-from memory.records.job_specs import Cron
 from memory.records.messages import Role, RunId
+from memory.records.recurrence import Cron
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.jobs import SqliteJobs
 from memory.stores.outbox import SqliteOutbox, close_reply

@@ -23,7 +23,8 @@ from bot.lab.model_wire import count_tokens
 from bot.lab.telegram import FakeTelegram
 from bot.settings.load import load
 from bot.wiring.clock import CheckedClock
-from bot.wiring.jobs import RunsCounted, priced_by
+from bot.wiring.jobs import priced_by
+from scheduler.kinds.dry_run import PastCosts
 from tests.bot.kit import OWNER, TOKEN, US, WAIT_S, Rig
 from tests.thorough import rounds
 
@@ -230,15 +231,20 @@ def word(number: int) -> str:
     return " ".join(WORDS[number // 9**place % 9] for place in range(3))
 
 
+async def ask(bot: Bot, what: str, **arguments: Any) -> Any:
+    """As the command line does."""
+    return await bot.operations()[f"jobs.{what}"](arguments, lambda event: None)
+
+
 async def given_a_busy_bot(life: Life, bot: Bot) -> None:
     """Two tasks on the list, a daily job, an hourly reminder, a weekly skill, and quiet nights."""
     (life.home.workspace / "HEARTBEAT.md").write_text(f"- {BEAT}\n- {RAIN}\n", encoding="utf-8")
-    await bot.jobs.add({"text": JOB, "when": "every day at 7:00", "do": True})
-    await bot.jobs.add({"text": "drink water", "when": "every hour"})
+    await ask(bot, "add", text=JOB, when="every day at 7:00", do=True)
+    await ask(bot, "add", text="drink water", when="every hour")
     await bot.skills.enable("weekly-digest", enabled=True)
     [owner] = bot.access.directory.people
     await bot.access.set_time_zone(owner, "UTC")
-    await bot.schedules.calendar.tellings.set_quiet_hours(owner.id, (22 * 60, 7 * 60))
+    await bot.schedules.calendar.notifications.set_quiet_hours(owner.id, (22 * 60, 7 * 60))
     await life.passes(bot, life.moving.now() + timedelta(minutes=2))
 
 
@@ -252,7 +258,7 @@ async def test_a_busy_week_costs_what_was_foretold(life: Life) -> None:
 
     async with life.running(OWNER) as bot:
         await given_a_busy_bot(life, bot)
-        foretold = await bot.jobs.simulate(days=days, since="")
+        foretold = await ask(bot, "simulate", days=days, since="")
         end = life.moving.now() + days * DAY
         await life.passes(bot, START + days / 3 * DAY)
     async with life.running() as bot:
@@ -291,8 +297,8 @@ async def test_what_is_foretold_learns_from_what_runs_took(life: Life) -> None:
 
     async with life.running(OWNER) as bot:
         await given_a_busy_bot(life, bot)
-        jobs = {job.new.name: job for job in await bot.schedules.jobs.kept()}
-        past = RunsCounted(bot.schedules.jobs, bot.usage, priced_by(bot.pool))
+        jobs = {job.name: job for job in await bot.schedules.jobs.kept()}
+        past = PastCosts(bot.schedules.jobs, bot.usage, priced_by(bot.pool))
         unknown = await past.cost(jobs["heartbeat"])
         await life.passes(bot, START + DAY)
         first = await past.cost(jobs["heartbeat"])
